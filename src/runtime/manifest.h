@@ -1,0 +1,55 @@
+// containerize.json: what an installation is. Written by install/, read by the session that mounts it.
+#pragma once
+
+#include "util/error.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace containerize::runtime {
+
+inline constexpr const char* manifest_name = "containerize.json";
+inline constexpr int manifest_format = 1;
+
+/// One change of the environment of a wrapped program. "${prefix}" in a value stands for where the installation is.
+struct EnvironmentChange {
+    enum class Kind { set, unset, prepend, append };
+    Kind kind = Kind::set;
+    std::string name;
+    std::string value; ///< for prepend and append: one or more ':'-separated elements; those present move
+};
+
+struct ImageFile {
+    std::string file; ///< name within the installation, no '/'
+    std::uint64_t size = 0;
+    std::string sha256;
+};
+
+struct Manifest {
+    std::string tool_version;
+    std::filesystem::path prefix; ///< where it was built for; inside, it always exists
+    std::string created;          ///< UTC, ISO 8601
+    std::string base = "host";
+    ImageFile image;
+    std::vector<std::string> wrapper_paths = {"bin"}; ///< directories with wrappers, relative to the prefix
+    /// What activating the environment would change. Left undone where the caller has another venv active on top.
+    std::vector<EnvironmentChange> activation;
+    std::vector<EnvironmentChange> environment; ///< always applied (--environ)
+    nlohmann::json build;                       ///< provenance, for `inspect`: spec kind, python, installer, times
+};
+
+/// `directory` is where the installation is now, which need not be where it was built for.
+Result<Manifest> read_manifest(const std::filesystem::path& directory);
+Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::path& file);
+std::string to_text(const Manifest& manifest);
+
+/// Whether `directory` holds an installation of ours.
+bool is_installation(const std::filesystem::path& directory);
+/// The installation that `program` (a wrapper, or a link to one) belongs to; empty if it is no wrapper of ours.
+std::filesystem::path installation_of_program(const std::filesystem::path& program);
+
+} // namespace containerize::runtime

@@ -1,0 +1,43 @@
+// How failures travel: as values, from where they happen to the command line, which alone prints them.
+#pragma once
+
+#include <cerrno>
+#include <expected>
+#include <string>
+#include <utility>
+
+namespace containerize {
+
+/// Whose fault it is; decides the exit code.
+enum class Fault {
+    failure, ///< something that should have worked did not: exit code 1
+    input,   ///< usage, or a file or value that the user gave: exit code 2
+};
+
+/// One failure, in the words that the user will read:
+///   containerize: <where>: <what>: <why>
+///   <hint>
+struct Error {
+    std::string what;  ///< what could not be done: "cannot write the image"
+    std::string why;   ///< the reason: "No space left on device"; may be empty
+    std::string where; ///< "file" or "file:line" that the error is about; may be empty
+    std::string hint;  ///< what the user can do; may be empty, may have several lines
+    Fault fault = Fault::failure;
+};
+
+template<class T> using Result = std::expected<T, Error>;
+using Status = Result<void>;
+
+inline std::unexpected<Error> fail(Error error) { return std::unexpected(std::move(error)); }
+
+/// A failed system call; `error_number` is errno as it was then.
+std::unexpected<Error> fail_errno(std::string what, std::string where = {}, int error_number = errno);
+
+/// A mistake in what the user gave (exit code 2).
+std::unexpected<Error> fail_input(std::string what, std::string why = {}, std::string where = {},
+                                  std::string hint = {});
+
+/// The message as printed, without the program's name and without a final newline.
+std::string to_string(const Error& error);
+
+} // namespace containerize

@@ -1,0 +1,66 @@
+// Files and directories: what std::filesystem does not do, or not safely.
+#pragma once
+
+#include "util/error.h"
+#include "util/fd.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+namespace containerize {
+
+namespace fs = std::filesystem;
+
+Result<std::string> read_file(const fs::path& path, std::uint64_t limit = 64U << 20U);
+
+/// Written beside `path`, fsynced, renamed over it: readers see the old or the new content, never half.
+/// Mode is 0666 (0777 if `executable`) less the umask.
+Status write_file(const fs::path& path, std::string_view content, bool executable = false);
+
+/// Copies in large sequential requests and fsyncs; `progress` gets the bytes done so far.
+/// Returns the sha256 of what was written, in hexadecimal. Fails if `to` exists.
+Result<std::string> copy_file_synced(const fs::path& from, const fs::path& to,
+                                     const std::function<void(std::uint64_t)>& progress = {});
+
+/// fsync of a directory, so that a rename in it lasts. File systems that cannot do so are no error.
+Status sync_directory(const fs::path& directory);
+
+/// Deletes a tree, making unreadable directories writable on the way; never follows links, never crosses mounts.
+Status remove_tree(const fs::path& path);
+
+/// "lustre", "nfs", "gpfs", "beegfs", "ext4", "tmpfs", ...; of the nearest existing ancestor of `path`.
+std::string filesystem_type(const fs::path& path);
+bool is_network_filesystem(std::string_view type);
+
+/// Absolute, with `.` and `..` and links resolved as far as the path exists.
+Result<fs::path> resolve(const fs::path& path);
+
+/// Bytes that this user can still write where `path` is.
+Result<std::uint64_t> available_bytes(const fs::path& path);
+
+/// A directory of our own for a build, on node-local storage, with a lock that says that it is in use.
+/// Removed by the destructor. Those that a killed run left are removed by the next one (`sweep_staging`).
+class Staging {
+public:
+    /// Made under `parent`; if that is empty under $TMPDIR or /tmp, or /dev/shm where those are on a network.
+    static Result<Staging> create(const fs::path& parent);
+    Staging(Staging&&) noexcept;
+    Staging& operator=(Staging&&) noexcept;
+    ~Staging();
+    [[nodiscard]] const fs::path& path() const { return path_; }
+    /// Leaves the directory where it is when this object dies.
+    void keep() { kept_ = true; }
+
+private:
+    Staging(fs::path path, Fd lock);
+    fs::path path_;
+    Fd lock_;
+    bool kept_ = false;
+};
+
+/// Removes this user's abandoned staging directories under `parent`; those in use are left.
+void sweep_staging(const fs::path& parent);
+
+} // namespace containerize

@@ -1,0 +1,26 @@
+// The build log: everything that happened, in a file that stays with the installation.
+#pragma once
+
+#include "util/error.h"
+
+#include <filesystem>
+#include <string_view>
+
+namespace containerize::log {
+
+enum class Level { quiet, normal, verbose };
+
+/// Starts the log: a file (appended to, flushed line by line) and what the terminal shows. Called once by the CLI.
+Status open(const std::filesystem::path& file, Level level);
+/// A copy of everything so far goes to `file` as well from now on (`--log`).
+Status also(const std::filesystem::path& file);
+std::filesystem::path current();
+
+/// To the file only; to the terminal too where the user asked for -v.
+void detail(std::string_view line);
+/// To the file and, unless -q, to stderr.
+void info(std::string_view line);
+/// To both, always, with "warning: " before it.
+void warn(std::string_view line);
+
+} // namespace containerize::log
