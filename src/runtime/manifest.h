@@ -15,7 +15,8 @@ namespace containerize::runtime {
 inline constexpr const char* manifest_name = "containerize.json";
 inline constexpr int manifest_format = 1;
 
-/// One change of the environment of a wrapped program. "${prefix}" in a value stands for where the installation is.
+/// One change of the environment of a wrapped program. "${prefix}" in a value stands for where the
+/// installation is.
 struct EnvironmentChange {
     enum class Kind { set, unset, prepend, append };
     Kind kind = Kind::set;
@@ -36,10 +37,11 @@ struct Manifest {
     std::string base = "host";
     ImageFile image;
     std::vector<std::string> wrapper_paths = {"bin"}; ///< directories with wrappers, relative to the prefix
-    /// What activating the environment would change. Left undone where the caller has another venv active on top.
+    /// What activating the environment would change. Left undone where the caller has another venv active on
+    /// top.
     std::vector<EnvironmentChange> activation;
     std::vector<EnvironmentChange> environment; ///< always applied (--environ)
-    nlohmann::json build;                       ///< provenance, for `inspect`: spec kind, python, installer, times
+    nlohmann::json build; ///< provenance, for `inspect`: spec kind, python, installer, times
 };
 
 /// `directory` is where the installation is now, which need not be where it was built for.
@@ -49,7 +51,8 @@ std::string to_text(const Manifest& manifest);
 
 /// Whether `directory` holds an installation of ours.
 bool is_installation(const std::filesystem::path& directory);
-/// The installation that `program` (a wrapper, or a link to one) belongs to; empty if it is no wrapper of ours.
+/// The installation that `program` (a wrapper, or a link to one) belongs to; empty if it is no wrapper of
+/// ours.
 std::filesystem::path installation_of_program(const std::filesystem::path& program);
 
 } // namespace containerize::runtime

@@ -10,19 +10,22 @@
 
 namespace containerize::runtime {
 
-/// Puts the calling (single-threaded) process into new user and mount namespaces, with the user's own uid and gid,
-/// and makes every mount a slave: host mounts still arrive, ours never leave.
-/// Fails with the sysctl or permission that is missing, by name.
+/// Puts the calling (single-threaded) process into new user and mount namespaces, with the user's own uid and
+/// gid, and makes every mount a slave: host mounts still arrive, ours never leave. Fails with the sysctl or
+/// permission that is missing, by name.
 Status enter_new_namespaces();
 
-/// Moves the calling process into the namespaces of `pid`. errno on failure. Async-signal-safe: usable after fork.
+/// Moves the calling process into the namespaces of `pid`. errno on failure. Async-signal-safe: usable after
+/// fork.
 int join_namespaces(pid_t pid);
 
-/// A process that keeps namespaces alive for a build: other processes join it by `pid()`. Killed by the destructor.
+/// A process that keeps namespaces alive for a build: other processes join it by `pid()`. Killed by the
+/// destructor.
 class NamespaceHolder {
 public:
     /// In the new namespaces, `staging` is bound over `prefix` (both exist).
-    static Result<NamespaceHolder> create(const std::filesystem::path& staging, const std::filesystem::path& prefix);
+    static Result<NamespaceHolder> create(const std::filesystem::path& staging,
+                                          const std::filesystem::path& prefix);
     NamespaceHolder(NamespaceHolder&& other) noexcept;
     NamespaceHolder& operator=(NamespaceHolder&& other) noexcept;
     ~NamespaceHolder();

@@ -1,0 +1,128 @@
+#include "runtime/manifest.h"
+
+#include "util/filesystem.h"
+
+#include <iterator>
+
+#include <sys/stat.h>
+
+namespace containerize::runtime {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kind_names[] = {"set", "unset", "prepend", "append"};
+
+json to_json(const std::vector<EnvironmentChange>& changes) {
+    json list = json::array();
+    for (const auto& change : changes) {
+        json entry = {{"op", kind_names[static_cast<std::size_t>(change.kind)]}, {"name", change.name}};
+        if (change.kind != EnvironmentChange::Kind::unset) entry["value"] = change.value;
+        list.push_back(std::move(entry));
+    }
+    return list;
+}
+
+// The json library reports wrong types by exceptions: parse_manifest turns them into errors in one place.
+std::vector<EnvironmentChange> changes_from(const json& list) {
+    std::vector<EnvironmentChange> changes;
+    for (const auto& entry : list) {
+        EnvironmentChange change;
+        const auto op = entry.at("op").get<std::string>();
+        std::size_t kind = 0;
+        while (kind < std::size(kind_names) && op != kind_names[kind])
+            ++kind;
+        if (kind == std::size(kind_names))
+            throw json::other_error::create(501, "unknown op '" + op + "'", &entry);
+        change.kind = static_cast<EnvironmentChange::Kind>(kind);
+        change.name = entry.at("name").get<std::string>();
+        if (change.kind != EnvironmentChange::Kind::unset)
+            change.value = entry.at("value").get<std::string>();
+        const bool has_nul =
+            change.name.find('\0') != std::string::npos || change.value.find('\0') != std::string::npos;
+        if (change.name.empty() || change.name.find('=') != std::string::npos || has_nul)
+            throw json::other_error::create(501, "impossible variable '" + change.name + "'", &entry);
+        changes.push_back(std::move(change));
+    }
+    return changes;
+}
+
+std::unexpected<Error> bad_manifest(const std::filesystem::path& file, std::string why) {
+    return fail({.what = "not a manifest that this version can read",
+                 .why = std::move(why),
+                 .where = file.string(),
+                 .hint = "Build the installation again with `containerize new --force`."});
+}
+
+} // namespace
+
+Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::path& file) {
+    try {
+        const json root = json::parse(text);
+        const int format = root.at("format").get<int>();
+        if (format != manifest_format)
+            return bad_manifest(file, "its format is " + std::to_string(format) + ", this version knows " +
+                                          std::to_string(manifest_format));
+        Manifest manifest;
+        manifest.tool_version = root.at("tool_version").get<std::string>();
+        manifest.prefix = root.at("prefix").get<std::string>();
+        manifest.created = root.at("created").get<std::string>();
+        manifest.base = root.at("base").get<std::string>();
+        const json& image = root.at("image");
+        manifest.image = {.file = image.at("file").get<std::string>(),
+                          .size = image.at("size").get<std::uint64_t>(),
+                          .sha256 = image.at("sha256").get<std::string>()};
+        manifest.wrapper_paths = root.at("wrapper_paths").get<std::vector<std::string>>();
+        manifest.activation = changes_from(root.at("activation"));
+        manifest.environment = changes_from(root.at("environment"));
+        manifest.build = root.at("build");
+        if (!manifest.prefix.is_absolute()) return bad_manifest(file, "its prefix is not an absolute path");
+        if (manifest.image.file.empty() || manifest.image.file.find('/') != std::string::npos)
+            return bad_manifest(file, "its image is not a file of the installation");
+        return manifest;
+    } catch (const json::exception& problem) {
+        return bad_manifest(file, problem.what());
+    }
+}
+
+std::string to_text(const Manifest& manifest) {
+    const json root = {
+        {"format", manifest_format},
+        {"tool_version", manifest.tool_version},
+        {"prefix", manifest.prefix.string()},
+        {"created", manifest.created},
+        {"base", manifest.base},
+        {"image",
+         {{"file", manifest.image.file}, {"size", manifest.image.size}, {"sha256", manifest.image.sha256}}},
+        {"wrapper_paths", manifest.wrapper_paths},
+        {"activation", to_json(manifest.activation)},
+        {"environment", to_json(manifest.environment)},
+        {"build", manifest.build},
+    };
+    return root.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+Result<Manifest> read_manifest(const std::filesystem::path& directory) {
+    const auto file = directory / manifest_name;
+    auto text = read_file(file);
+    if (!text) return fail(std::move(text.error()));
+    return parse_manifest(*text, file);
+}
+
+bool is_installation(const std::filesystem::path& directory) {
+    struct stat info {};
+    return stat((directory / manifest_name).c_str(), &info) == 0 && S_ISREG(info.st_mode);
+}
+
+std::filesystem::path installation_of_program(const std::filesystem::path& program) {
+    std::error_code ignored;
+    const auto real = std::filesystem::canonical(program, ignored);
+    if (real.empty()) return {};
+    for (auto directory = real.parent_path(); directory != directory.root_path();
+         directory = directory.parent_path())
+        if (is_installation(directory)) return directory;
+    return {};
+}
+
+} // namespace containerize::runtime
