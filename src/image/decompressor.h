@@ -1,0 +1,40 @@
+// Decompression by libsquashfs, usable from any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include <sqfs/compressor.h>
+#include <sqfs/super.h>
+
+namespace containerize::image {
+
+/// A libsquashfs compressor is for one thread at a time, so idle ones are kept and lent out.
+class Decompressor {
+public:
+    /// EINVAL: a compressor that this build does not know.
+    static std::expected<std::unique_ptr<Decompressor>, int> create(const sqfs_super_t& super);
+
+    /// The number of bytes written to `out`; EIO if `in` is damaged or does not fit.
+    std::expected<std::size_t, int> decompress(std::span<const std::byte> in, std::span<std::byte> out);
+
+private:
+    struct Release {
+        void operator()(sqfs_compressor_t* compressor) const;
+    };
+    using Instance = std::unique_ptr<sqfs_compressor_t, Release>;
+
+    Decompressor() = default;
+    std::expected<Instance, int> make() const;
+
+    sqfs_compressor_config_t config_{};
+    std::mutex mutex_;
+    std::vector<Instance> idle_;
+};
+
+} // namespace containerize::image

@@ -1,0 +1,99 @@
+// A bounded cache whose values are loaded at most once at a time, with no lock held while loading.
+#pragma once
+
+#include <array>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
+namespace containerize::image {
+
+/// Least recently used values go first once `capacity` bytes are held (Value::bytes() says what one weighs).
+/// A value in use lives on after it was dropped. Threads that want a value which another one is loading wait
+/// for it: ranks that start together ask for the same blocks, and each block is decompressed once. Errors are
+/// errno values; they are not cached.
+template<class Value>
+class LoadingCache {
+public:
+    using Pointer = std::shared_ptr<const Value>;
+    using Loaded = std::expected<Pointer, int>;
+
+    explicit LoadingCache(std::size_t capacity) : shard_capacity_(capacity / shard_count) {}
+
+    template<class Load>
+    Loaded get(std::uint64_t key, Load&& load) {
+        Shard& shard = shards_[shard_of(key)];
+        std::unique_lock lock(shard.mutex);
+        for (;;) {
+            const auto found = shard.entries.find(key);
+            if (found == shard.entries.end()) break;
+            Entry& entry = found->second;
+            if (entry.value) {
+                shard.order.splice(shard.order.begin(), shard.order, entry.position);
+                return entry.value;
+            }
+            shard.loaded.wait(lock);
+        }
+        shard.order.push_front(key);
+        shard.entries.emplace(key, Entry{nullptr, shard.order.begin()});
+        lock.unlock();
+
+        Loaded loaded = std::forward<Load>(load)();
+
+        lock.lock();
+        const auto mine = shard.entries.find(key);
+        if (loaded) {
+            mine->second.value = *loaded;
+            shard.bytes += (*loaded)->bytes();
+            evict(shard, key);
+        } else {
+            shard.order.erase(mine->second.position);
+            shard.entries.erase(mine);
+        }
+        lock.unlock();
+        shard.loaded.notify_all();
+        return loaded;
+    }
+
+private:
+    static constexpr std::size_t shard_count = 8;
+
+    struct Entry {
+        Pointer value; ///< empty while loading
+        std::list<std::uint64_t>::iterator position;
+    };
+    struct Shard {
+        std::mutex mutex;
+        std::condition_variable loaded;
+        std::unordered_map<std::uint64_t, Entry> entries;
+        std::list<std::uint64_t> order; ///< most recently used first
+        std::size_t bytes = 0;
+    };
+
+    static std::size_t shard_of(std::uint64_t key) {
+        return ((key * 0x9E3779B97F4A7C15ULL) >> 60U) % shard_count;
+    }
+
+    void evict(Shard& shard, std::uint64_t keep) {
+        auto position = shard.order.end();
+        while (shard.bytes > shard_capacity_ && position != shard.order.begin()) {
+            --position;
+            const auto entry = shard.entries.find(*position);
+            if (!entry->second.value || *position == keep) continue;
+            shard.bytes -= entry->second.value->bytes();
+            shard.entries.erase(entry);
+            position = shard.order.erase(position);
+        }
+    }
+
+    std::size_t shard_capacity_;
+    std::array<Shard, shard_count> shards_;
+};
+
+} // namespace containerize::image

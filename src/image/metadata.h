@@ -1,0 +1,75 @@
+// The inode and directory tables of an image: chains of compressed blocks of at most 8 KiB.
+#pragma once
+
+#include "image/decompressor.h"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <expected>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+namespace containerize::image {
+
+inline constexpr std::size_t metadata_block_size = 8192;
+
+/// One table, kept compressed in memory as it was read; blocks are decompressed when first wanted and then
+/// stay (about 100 bytes for each file of the image). Thread-safe without locks.
+class MetadataTable {
+public:
+    /// `raw` starts with the table's first block and ends where the next table starts.
+    /// EIO if its block headers do not add up.
+    static std::expected<std::unique_ptr<MetadataTable>, int> create(std::vector<std::byte> raw,
+                                                                     Decompressor& decompressor);
+    ~MetadataTable();
+    MetadataTable(const MetadataTable&) = delete;
+    MetadataTable& operator=(const MetadataTable&) = delete;
+
+    /// A place in the table, from which fields are read one after another, across blocks.
+    class Cursor {
+    public:
+        Cursor(const MetadataTable& table, std::size_t block, std::size_t offset)
+            : table_(&table), block_(block), offset_(offset) {}
+        /// EIO past the end of the table.
+        std::expected<void, int> read(std::span<std::byte> out);
+        template<class T>
+        std::expected<T, int> read() {
+            static_assert(std::is_trivially_copyable_v<T>);
+            T value;
+            if (auto done = read(std::as_writable_bytes(std::span(&value, 1))); !done)
+                return std::unexpected(done.error());
+            return value;
+        }
+
+    private:
+        const MetadataTable* table_;
+        std::size_t block_;
+        std::size_t offset_;
+    };
+
+    /// `start` is the position of a block relative to the table, `offset` one within the decompressed block.
+    /// EIO if there is no block there.
+    std::expected<Cursor, int> at(std::uint64_t start, std::size_t offset) const;
+
+private:
+    struct Block {
+        std::size_t size;
+        std::array<std::byte, metadata_block_size> data;
+    };
+
+    MetadataTable(std::vector<std::byte> raw, Decompressor& decompressor);
+    std::expected<const Block*, int> block(std::size_t index) const;
+
+    std::vector<std::byte> raw_;
+    Decompressor& decompressor_;
+    std::vector<std::uint32_t> starts_;                       ///< position of each block's header in raw_
+    std::unordered_map<std::uint32_t, std::size_t> index_of_; ///< the reverse
+    mutable std::vector<std::atomic<const Block*>> blocks_;   ///< null until wanted
+};
+
+} // namespace containerize::image

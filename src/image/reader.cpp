@@ -1,0 +1,435 @@
+#include "image/reader.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <utility>
+
+#include <dirent.h>
+#include <sqfs/block.h>
+#include <sqfs/dir.h>
+#include <sqfs/inode.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace containerize::image {
+
+namespace {
+
+constexpr std::size_t block_cache_bytes = 32U << 20U;
+constexpr std::size_t directory_cache_bytes = 8U << 20U;
+constexpr std::size_t file_map_cache_bytes = 4U << 20U;
+constexpr std::uint64_t no_table = ~std::uint64_t{0};
+constexpr std::uint32_t stored_uncompressed = 1U << 24U;
+constexpr std::uint32_t stored_size_mask = stored_uncompressed - 1;
+constexpr std::size_t fragments_per_block = metadata_block_size / sizeof(sqfs_fragment_t);
+/// A listing's size field counts three bytes more than it has, for "." and "..".
+constexpr std::uint32_t listing_extra = 3;
+constexpr std::size_t longest_name = 255;
+
+/// What a hole reads as.
+constexpr std::array<std::byte, SQFS_MAX_BLOCK_SIZE> zeros{};
+
+constexpr mode_t type_bits[] = {0, S_IFDIR, S_IFREG, S_IFLNK, S_IFBLK, S_IFCHR, S_IFIFO, S_IFSOCK};
+constexpr std::uint8_t directory_types[] = {DT_UNKNOWN, DT_DIR, DT_REG,  DT_LNK,
+                                            DT_BLK,     DT_CHR, DT_FIFO, DT_SOCK};
+constexpr unsigned basic_types = 7; ///< extended types are the basic ones plus this
+
+std::expected<sqfs_super_t, std::string> read_super(int file, std::uint64_t size) {
+    sqfs_super_t super;
+    if (size < sizeof super || pread(file, &super, sizeof super, 0) != static_cast<ssize_t>(sizeof super))
+        return std::unexpected("it is shorter than a squashfs header");
+    if (super.magic != SQFS_MAGIC) return std::unexpected("it does not begin as a squashfs image does");
+    if (super.version_major != SQFS_VERSION_MAJOR || super.version_minor != SQFS_VERSION_MINOR)
+        return std::unexpected("it is of another squashfs version than 4.0");
+    if (super.block_log < 12 || super.block_log > 20 || super.block_size != 1U << super.block_log)
+        return std::unexpected("its block size is impossible");
+    if (super.bytes_used > size)
+        return std::unexpected("it is cut short: " + std::to_string(size) + " of " +
+                               std::to_string(super.bytes_used) + " bytes are there");
+    if (super.inode_table_start < sizeof super || super.inode_table_start >= super.directory_table_start ||
+        super.directory_table_start >= super.bytes_used || super.id_table_start >= super.bytes_used)
+        return std::unexpected("its tables are not where they can be");
+    return super;
+}
+
+std::unexpected<Error> bad_image(const std::filesystem::path& path, std::string why) {
+    return fail({.what = "cannot read the image",
+                 .why = std::move(why),
+                 .where = path.string(),
+                 .hint = "Build the installation again with `containerize new --force`."});
+}
+
+Result<std::uint64_t> size_of(int file, const std::filesystem::path& path) {
+    struct stat info {};
+    if (fstat(file, &info) != 0) return fail_errno("cannot read the image", path.string());
+    return static_cast<std::uint64_t>(info.st_size);
+}
+
+bool good_name(std::string_view name) {
+    return !name.empty() && name.size() <= longest_name && name != "." && name != ".." &&
+           name.find('/') == std::string_view::npos && name.find('\0') == std::string_view::npos;
+}
+
+/// squashfs packs device numbers as the kernel's new_encode_dev does, which is what FUSE wants too.
+template<class Dev>
+void take_device(Inode& inode, const Dev& device) {
+    inode.nlink = device.nlink;
+    inode.rdev = device.devno;
+}
+
+} // namespace
+
+Reader::Reader(Fd file, std::uint64_t size, const sqfs_super_t& super,
+               std::unique_ptr<Decompressor> decompressor)
+    : source_(std::move(file), size), super_(super), decompressor_(std::move(decompressor)),
+      blocks_(block_cache_bytes), directories_(directory_cache_bytes), file_maps_(file_map_cache_bytes) {}
+
+Status Reader::check(int file, const std::filesystem::path& path) {
+    auto size = size_of(file, path);
+    if (!size) return fail(std::move(size.error()));
+    auto super = read_super(file, *size);
+    if (!super) return bad_image(path, std::move(super.error()));
+    if (!Decompressor::create(*super))
+        return bad_image(path, "it is compressed in a way that this build does not know");
+    return {};
+}
+
+Result<std::unique_ptr<Reader>> Reader::open(Fd file, const std::filesystem::path& path) {
+    if (auto good = check(file.get(), path); !good) return fail(std::move(good.error()));
+    auto size = size_of(file.get(), path);
+    if (!size) return fail(std::move(size.error()));
+    auto super = read_super(file.get(), *size);
+    if (!super) return bad_image(path, std::move(super.error()));
+    auto decompressor = Decompressor::create(*super);
+    if (!decompressor) return bad_image(path, std::strerror(decompressor.error()));
+    auto reader =
+        std::unique_ptr<Reader>(new Reader(std::move(file), *size, *super, std::move(*decompressor)));
+    if (auto done = reader->load_tables(); !done) return bad_image(path, "its tables are damaged");
+    return reader;
+}
+
+// The tables lie at the image's end, in the order inodes, listings, fragments, export, ids, xattrs: one large
+// read fetches them all, about a megabyte for 50,000 files.
+std::expected<void, int> Reader::load_tables() {
+    const std::uint64_t base = super_.inode_table_start;
+    std::vector<std::byte> tail(super_.bytes_used - base);
+    if (auto done = source_.read(base, tail); !done) return done;
+
+    // The listings end where the first block of the next table starts, which that table's index names first.
+    std::uint64_t listings_end = super_.bytes_used;
+    for (const std::uint64_t index :
+         {super_.fragment_table_start, super_.export_table_start, super_.id_table_start}) {
+        if (index == no_table) continue;
+        if (index < super_.directory_table_start || index > super_.bytes_used - sizeof(std::uint64_t))
+            return std::unexpected(EIO);
+        if (index == super_.fragment_table_start && super_.fragment_entry_count == 0) continue;
+        std::uint64_t first = 0;
+        std::memcpy(&first, tail.data() + (index - base), sizeof first);
+        if (first < super_.directory_table_start) return std::unexpected(EIO);
+        listings_end = std::min(listings_end, first);
+    }
+    const auto part = [&](std::uint64_t from, std::uint64_t to) {
+        const auto begin = tail.begin() + static_cast<std::ptrdiff_t>(from - base);
+        return std::vector<std::byte>(begin, begin + static_cast<std::ptrdiff_t>(to - from));
+    };
+    auto inodes = MetadataTable::create(part(base, super_.directory_table_start), *decompressor_);
+    if (!inodes) return std::unexpected(inodes.error());
+    inodes_ = std::move(*inodes);
+    auto listings = MetadataTable::create(part(super_.directory_table_start, listings_end), *decompressor_);
+    if (!listings) return std::unexpected(listings.error());
+    listings_ = std::move(*listings);
+    return load_fragments(tail);
+}
+
+std::expected<void, int> Reader::load_fragments(std::span<const std::byte> tail) {
+    const std::size_t count = super_.fragment_table_start == no_table ? 0 : super_.fragment_entry_count;
+    if (count == 0) return {};
+    const std::uint64_t base = super_.inode_table_start;
+    const std::size_t index_start = super_.fragment_table_start - base;
+    const std::size_t blocks = (count + fragments_per_block - 1) / fragments_per_block;
+    if (blocks > (tail.size() - index_start) / sizeof(std::uint64_t)) return std::unexpected(EIO);
+
+    fragments_.reserve(count);
+    for (std::size_t i = 0; i < blocks; ++i) {
+        std::uint64_t position = 0;
+        std::memcpy(&position, tail.data() + index_start + i * sizeof position, sizeof position);
+        if (position < base || position - base + 2 > tail.size()) return std::unexpected(EIO);
+        std::uint16_t header = 0;
+        std::memcpy(&header, tail.data() + (position - base), sizeof header);
+        const std::size_t stored = header & 0x7FFFU;
+        if (stored > metadata_block_size || stored > tail.size() - (position - base) - 2)
+            return std::unexpected(EIO);
+        const auto raw = tail.subspan(position - base + 2, stored);
+
+        std::array<std::byte, metadata_block_size> block;
+        std::size_t size = stored;
+        if ((header & 0x8000U) != 0) {
+            std::ranges::copy(raw, block.begin());
+        } else {
+            auto written = decompressor_->decompress(raw, block);
+            if (!written) return std::unexpected(written.error());
+            size = *written;
+        }
+        const std::size_t entries = std::min(fragments_per_block, count - fragments_.size());
+        if (entries * sizeof(sqfs_fragment_t) > size) return std::unexpected(EIO);
+        for (std::size_t k = 0; k < entries; ++k) {
+            sqfs_fragment_t entry;
+            std::memcpy(&entry, block.data() + k * sizeof entry, sizeof entry);
+            fragments_.push_back({.start = entry.start_offset, .size = entry.size});
+        }
+    }
+    return {};
+}
+
+// Reads the fixed part of an inode; the cursor returned stands at what follows: block sizes or a link's
+// target.
+std::expected<MetadataTable::Cursor, int> Reader::inode_at(Reference reference, Inode& inode) const {
+    auto at = inodes_->at(reference >> 16U, reference & 0xFFFFU);
+    if (!at) return std::unexpected(at.error());
+    auto cursor = *at;
+    const auto head = cursor.read<sqfs_inode_t>();
+    if (!head) return std::unexpected(head.error());
+    if (head->type < SQFS_INODE_DIR || head->type > SQFS_INODE_EXT_SOCKET) return std::unexpected(EIO);
+    const bool extended = head->type > basic_types;
+    const unsigned type = extended ? head->type - basic_types : head->type;
+    inode.mode = type_bits[type] | (head->mode & 07777U);
+    inode.number = head->inode_number;
+    inode.mtime = head->mod_time;
+
+    // Each case reads its own structure; `take` turns a short table into one error.
+    const auto take = [&cursor]<class Field>(auto&& use) -> std::expected<void, int> {
+        auto field = cursor.read<Field>();
+        if (!field) return std::unexpected(field.error());
+        use(*field);
+        return {};
+    };
+    std::expected<void, int> done;
+    switch (type) {
+    case SQFS_INODE_DIR: {
+        const auto use = [&](const auto& dir) {
+            inode.nlink = dir.nlink;
+            inode.size = dir.size;
+            inode.listing_block = dir.start_block;
+            inode.listing_offset = dir.offset;
+            inode.listing_size =
+                dir.size < listing_extra ? 0 : static_cast<std::uint32_t>(dir.size) - listing_extra;
+        };
+        done = extended ? take.operator()<sqfs_inode_dir_ext_t>(use) : take.operator()<sqfs_inode_dir_t>(use);
+        break;
+    }
+    case SQFS_INODE_FILE:
+        if (extended)
+            done = take.operator()<sqfs_inode_file_ext_t>([&](const auto& file) {
+                inode.nlink = file.nlink;
+                inode.size = file.file_size;
+                inode.data_start = file.blocks_start;
+                inode.fragment = file.fragment_idx;
+                inode.fragment_offset = file.fragment_offset;
+            });
+        else
+            done = take.operator()<sqfs_inode_file_t>([&](const auto& file) {
+                inode.size = file.file_size;
+                inode.data_start = file.blocks_start;
+                inode.fragment = file.fragment_index;
+                inode.fragment_offset = file.fragment_offset;
+            });
+        break;
+    case SQFS_INODE_SLINK:
+        done = take.operator()<sqfs_inode_slink_t>([&](const auto& link) {
+            inode.nlink = link.nlink;
+            inode.size = link.target_size;
+        });
+        break;
+    case SQFS_INODE_BDEV:
+    case SQFS_INODE_CDEV:
+        done = take.operator()<sqfs_inode_dev_t>([&](const auto& device) { take_device(inode, device); });
+        break;
+    default:
+        done = take.operator()<sqfs_inode_ipc_t>([&](const auto& ipc) { inode.nlink = ipc.nlink; });
+        break;
+    }
+    if (!done) return std::unexpected(done.error());
+    return cursor;
+}
+
+std::expected<Inode, int> Reader::inode(Reference reference) const {
+    Inode inode;
+    if (auto cursor = inode_at(reference, inode); !cursor) return std::unexpected(cursor.error());
+    return inode;
+}
+
+std::expected<Directory, int> Reader::parse_directory(const Inode& inode) const {
+    Directory directory;
+    if (inode.listing_size == 0) return directory;
+    auto at = listings_->at(inode.listing_block, inode.listing_offset);
+    if (!at) return std::unexpected(at.error());
+    auto cursor = *at;
+    for (std::uint64_t done = 0; done < inode.listing_size;) {
+        const auto header = cursor.read<sqfs_dir_header_t>();
+        if (!header) return std::unexpected(header.error());
+        if (header->count >= SQFS_MAX_DIR_ENT) return std::unexpected(EIO);
+        done += sizeof *header;
+        for (std::uint32_t i = 0; i <= header->count; ++i) {
+            struct { // sqfs_dir_entry_t ends in a flexible array, which cannot be a value
+                std::uint16_t offset;
+                std::int16_t inode_diff;
+                std::uint16_t type;
+                std::uint16_t size;
+            } fixed{};
+            if (auto got = cursor.read(std::as_writable_bytes(std::span(&fixed, 1))); !got)
+                return std::unexpected(got.error());
+            if (fixed.type == 0 || fixed.type > basic_types) return std::unexpected(EIO);
+            std::array<char, SQFS_MAX_DIR_ENT> buffer;
+            const std::size_t size = std::size_t{fixed.size} + 1;
+            if (size > longest_name) return std::unexpected(EIO);
+            if (auto got = cursor.read(std::as_writable_bytes(std::span(buffer).first(size))); !got)
+                return std::unexpected(got.error());
+            const std::string_view name(buffer.data(), size);
+            if (!good_name(name)) return std::unexpected(EIO);
+            directory.entries.push_back({.inode = std::uint64_t{header->start_block} << 16U | fixed.offset,
+                                         .name_start = static_cast<std::uint32_t>(directory.names.size()),
+                                         .name_size = static_cast<std::uint16_t>(size),
+                                         .type = directory_types[fixed.type]});
+            directory.names.append(name);
+            done += sizeof fixed + size;
+        }
+    }
+    const auto by_name = [&](const Directory::Entry& entry) { return directory.name(entry); };
+    if (!std::ranges::is_sorted(directory.entries, {}, by_name))
+        std::ranges::sort(directory.entries, {}, by_name);
+    return directory;
+}
+
+LoadingCache<Directory>::Loaded Reader::directory(Reference reference) {
+    return directories_.get(reference, [&]() -> LoadingCache<Directory>::Loaded {
+        auto found = inode(reference);
+        if (!found) return std::unexpected(found.error());
+        if (!S_ISDIR(found->mode)) return std::unexpected(ENOTDIR);
+        auto parsed = parse_directory(*found);
+        if (!parsed) return std::unexpected(parsed.error());
+        return std::make_shared<const Directory>(std::move(*parsed));
+    });
+}
+
+std::expected<Reference, int> Reader::lookup(Reference parent, std::string_view name) {
+    auto loaded = directory(parent);
+    if (!loaded) return std::unexpected(loaded.error());
+    const Directory& listing = **loaded;
+    const auto found = std::ranges::lower_bound(
+        listing.entries, name, {}, [&](const Directory::Entry& entry) { return listing.name(entry); });
+    if (found == listing.entries.end() || listing.name(*found) != name) return std::unexpected(ENOENT);
+    return found->inode;
+}
+
+std::expected<std::string, int> Reader::read_link(Reference reference) const {
+    Inode inode;
+    auto cursor = inode_at(reference, inode);
+    if (!cursor) return std::unexpected(cursor.error());
+    if (!S_ISLNK(inode.mode)) return std::unexpected(EINVAL);
+    if (inode.size == 0 || inode.size >= PATH_MAX) return std::unexpected(EIO);
+    std::string target(inode.size, '\0');
+    if (auto done = cursor->read(std::as_writable_bytes(std::span(target))); !done)
+        return std::unexpected(done.error());
+    if (target.find('\0') != std::string::npos) return std::unexpected(EIO);
+    return target;
+}
+
+std::uint64_t Reader::block_count(const Inode& inode) const {
+    const std::uint64_t whole = inode.size >> super_.block_log;
+    const bool tail = (inode.size & (super_.block_size - 1)) != 0;
+    return tail && inode.fragment == Inode::no_fragment ? whole + 1 : whole;
+}
+
+LoadingCache<Reader::FileMap>::Loaded Reader::file_map(Reference reference) {
+    return file_maps_.get(reference, [&]() -> LoadingCache<FileMap>::Loaded {
+        Inode inode;
+        auto cursor = inode_at(reference, inode);
+        if (!cursor) return std::unexpected(cursor.error());
+        const std::uint64_t count = block_count(inode);
+        // An inode that claims more blocks than the image can name must not make us allocate for them.
+        if (count > source_.size()) return std::unexpected(EIO);
+        auto map = std::make_shared<FileMap>();
+        std::uint64_t start = inode.data_start;
+        for (std::uint64_t i = 0; i < count; ++i) {
+            const auto size = cursor->read<std::uint32_t>();
+            if (!size) return std::unexpected(size.error());
+            map->starts.push_back(start);
+            map->sizes.push_back(*size);
+            start += *size & stored_size_mask;
+        }
+        return map;
+    });
+}
+
+LoadingCache<Reader::Block>::Loaded Reader::block(std::uint64_t start, std::uint32_t size_field) {
+    return blocks_.get(start, [&]() -> LoadingCache<Block>::Loaded {
+        const std::size_t stored = size_field & stored_size_mask;
+        if (stored > super_.block_size) return std::unexpected(EIO);
+        auto range = source_.range(start, stored);
+        if (!range) return std::unexpected(range.error());
+        auto block = std::make_shared<Block>();
+        if ((size_field & stored_uncompressed) != 0) {
+            block->data = std::make_unique_for_overwrite<std::byte[]>(stored);
+            std::ranges::copy(range->bytes, block->data.get());
+            block->size = stored;
+        } else {
+            block->data = std::make_unique_for_overwrite<std::byte[]>(super_.block_size);
+            auto written = decompressor_->decompress(range->bytes, {block->data.get(), super_.block_size});
+            if (!written) return std::unexpected(written.error());
+            block->size = *written;
+        }
+        return block;
+    });
+}
+
+std::expected<void, int> Reader::read(Reference reference, std::uint64_t offset, std::size_t size,
+                                      std::vector<Slice>& out) {
+    const auto found = inode(reference);
+    if (!found) return std::unexpected(found.error());
+    if (!S_ISREG(found->mode)) return std::unexpected(S_ISDIR(found->mode) ? EISDIR : EINVAL);
+    if (offset >= found->size) return {};
+    size = std::min<std::uint64_t>(size, found->size - offset);
+
+    const std::uint64_t blocks = block_count(*found);
+    LoadingCache<FileMap>::Pointer map;
+    while (size > 0) {
+        const std::uint64_t index = offset >> super_.block_log;
+        const std::size_t within = offset & (super_.block_size - 1);
+        // What the block must hold: all of it, or the file's end.
+        const std::size_t expected =
+            std::min<std::uint64_t>(super_.block_size, found->size - (offset - within));
+        const std::size_t count = std::min(size, expected - within);
+        if (index < blocks) {
+            if (!map) {
+                auto loaded = file_map(reference);
+                if (!loaded) return std::unexpected(loaded.error());
+                map = std::move(*loaded);
+            }
+            if (index >= map->starts.size()) return std::unexpected(EIO);
+            if ((map->sizes[index] & stored_size_mask) == 0) {
+                out.push_back({.pin = nullptr, .bytes = std::span(zeros).subspan(0, count)});
+            } else {
+                auto loaded = block(map->starts[index], map->sizes[index]);
+                if (!loaded) return std::unexpected(loaded.error());
+                if ((*loaded)->size < within + count) return std::unexpected(EIO);
+                out.push_back({.pin = *loaded, .bytes = {(*loaded)->data.get() + within, count}});
+            }
+        } else {
+            if (found->fragment >= fragments_.size()) return std::unexpected(EIO);
+            const Fragment& fragment = fragments_[found->fragment];
+            auto loaded = block(fragment.start, fragment.size);
+            if (!loaded) return std::unexpected(loaded.error());
+            const std::uint64_t position = std::uint64_t{found->fragment_offset} + within;
+            if (position + count > (*loaded)->size) return std::unexpected(EIO);
+            out.push_back({.pin = *loaded, .bytes = {(*loaded)->data.get() + position, count}});
+        }
+        offset += count;
+        size -= count;
+    }
+    return {};
+}
+
+} // namespace containerize::image

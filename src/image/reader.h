@@ -1,0 +1,136 @@
+// Reading a squashfs image: names, attributes and content, from many threads at once.
+#pragma once
+
+#include "image/decompressor.h"
+#include "image/loading_cache.h"
+#include "image/metadata.h"
+#include "image/source.h"
+#include "util/error.h"
+#include "util/fd.h"
+
+#include <cstdint>
+#include <expected>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace containerize::image {
+
+/// Where an inode lies in the inode table: bits 16 to 47 the block, bits 0 to 15 the offset in it. 0 is a
+/// legal value.
+using Reference = std::uint64_t;
+
+/// An inode as far as the server shows it. Owners are not kept: every file is shown as the user's.
+struct Inode {
+    mode_t mode = 0; ///< with the type bits
+    std::uint32_t number = 0;
+    std::uint32_t nlink = 1;
+    std::uint32_t mtime = 0;
+    std::uint32_t rdev = 0;
+    std::uint64_t size = 0;
+
+    // For directories: where the listing is, and how many bytes it has.
+    std::uint32_t listing_block = 0;
+    std::uint32_t listing_offset = 0;
+    std::uint32_t listing_size = 0;
+    // For files.
+    std::uint64_t data_start = 0;
+    std::uint32_t fragment = no_fragment;
+    std::uint32_t fragment_offset = 0;
+
+    static constexpr std::uint32_t no_fragment = 0xFFFFFFFF;
+};
+
+/// A whole directory, sorted by the bytes of the names; without "." and "..".
+struct Directory {
+    struct Entry {
+        Reference inode = 0;
+        std::uint32_t name_start = 0;
+        std::uint16_t name_size = 0;
+        std::uint8_t type = 0; ///< DT_REG and the like
+    };
+    std::vector<Entry> entries;
+    std::string names;
+
+    [[nodiscard]] std::string_view name(const Entry& entry) const {
+        return std::string_view(names).substr(entry.name_start, entry.name_size);
+    }
+    [[nodiscard]] std::size_t bytes() const {
+        return entries.size() * sizeof(Entry) + names.size() + sizeof *this;
+    }
+};
+
+/// Bytes of a file, valid as long as `pin` lives.
+struct Slice {
+    std::shared_ptr<const void> pin;
+    std::span<const std::byte> bytes;
+};
+
+/// One image. Every operation is thread-safe; errors are errno values, EIO for whatever the image has wrong:
+/// the image is not trusted, each field is checked before it is used.
+class Reader {
+public:
+    /// The image starts at the file's beginning. The message names `path`.
+    static Result<std::unique_ptr<Reader>> open(Fd file, const std::filesystem::path& path);
+    /// Only what can be seen at a glance: that it is a squashfs image, whole, by a known compressor.
+    static Status check(int file, const std::filesystem::path& path);
+
+    [[nodiscard]] Reference root() const { return super_.root_inode_ref; }
+    [[nodiscard]] std::uint32_t block_size() const { return super_.block_size; }
+    [[nodiscard]] std::uint32_t inode_count() const { return super_.inode_count; }
+    [[nodiscard]] const Source& source() const { return source_; }
+
+    std::expected<Inode, int> inode(Reference reference) const;
+    LoadingCache<Directory>::Loaded directory(Reference reference);
+    /// ENOENT if there is no such name.
+    std::expected<Reference, int> lookup(Reference directory, std::string_view name);
+    std::expected<std::string, int> read_link(Reference reference) const;
+    /// Appends to `out` what the file has from `offset` on, at most `size` bytes; nothing at its end.
+    std::expected<void, int> read(Reference reference, std::uint64_t offset, std::size_t size,
+                                  std::vector<Slice>& out);
+
+private:
+    struct Block {
+        std::unique_ptr<std::byte[]> data;
+        std::size_t size = 0;
+        [[nodiscard]] std::size_t bytes() const { return size; }
+    };
+    /// Where each block of a file starts, and the size field of each: bit 24 set means stored as it is.
+    struct FileMap {
+        std::vector<std::uint64_t> starts;
+        std::vector<std::uint32_t> sizes;
+        [[nodiscard]] std::size_t bytes() const { return starts.size() * 12 + sizeof *this; }
+    };
+    struct Fragment {
+        std::uint64_t start = 0;
+        std::uint32_t size = 0;
+    };
+
+    Reader(Fd file, std::uint64_t size, const sqfs_super_t& super,
+           std::unique_ptr<Decompressor> decompressor);
+    std::expected<void, int> load_tables();
+    std::expected<void, int> load_fragments(std::span<const std::byte> tail);
+
+    std::expected<MetadataTable::Cursor, int> inode_at(Reference reference, Inode& inode) const;
+    std::expected<Directory, int> parse_directory(const Inode& inode) const;
+    LoadingCache<FileMap>::Loaded file_map(Reference reference);
+    LoadingCache<Block>::Loaded block(std::uint64_t start, std::uint32_t size_field);
+    [[nodiscard]] std::uint64_t block_count(const Inode& inode) const;
+
+    Source source_;
+    sqfs_super_t super_;
+    std::unique_ptr<Decompressor> decompressor_;
+    std::unique_ptr<MetadataTable> inodes_;
+    std::unique_ptr<MetadataTable> listings_;
+    std::vector<Fragment> fragments_;
+    LoadingCache<Block> blocks_;
+    LoadingCache<Directory> directories_;
+    LoadingCache<FileMap> file_maps_;
+};
+
+} // namespace containerize::image

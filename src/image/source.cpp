@@ -1,0 +1,69 @@
+#include "image/source.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <unistd.h>
+
+namespace containerize::image {
+
+namespace {
+constexpr std::uint64_t chunk_size = 256U << 10U;
+constexpr std::size_t cached_bytes = 16U << 20U;
+} // namespace
+
+Source::Source(Fd file, std::uint64_t size) : file_(std::move(file)), size_(size), chunks_(cached_bytes) {}
+
+std::expected<void, int> Source::read(std::uint64_t offset, std::span<std::byte> out) {
+    if (offset > size_ || out.size() > size_ - offset) return std::unexpected(EIO);
+    while (!out.empty()) {
+        const auto got = pread(file_.get(), out.data(), out.size(), static_cast<off_t>(offset));
+        if (got < 0 && errno == EINTR) continue;
+        // A file that became shorter while mounted must not look like zeros.
+        if (got <= 0) return std::unexpected(got == 0 ? EIO : errno);
+        reads_.fetch_add(1, std::memory_order_relaxed);
+        bytes_read_.fetch_add(static_cast<std::uint64_t>(got), std::memory_order_relaxed);
+        offset += static_cast<std::uint64_t>(got);
+        out = out.subspan(static_cast<std::size_t>(got));
+    }
+    return {};
+}
+
+LoadingCache<Source::Chunk>::Loaded Source::chunk(std::uint64_t index) {
+    return chunks_.get(index, [&]() -> LoadingCache<Chunk>::Loaded {
+        const std::uint64_t start = index * chunk_size;
+        auto chunk = std::make_shared<Chunk>();
+        chunk->data.resize(std::min(chunk_size, size_ - start));
+        if (auto done = read(start, chunk->data); !done) return std::unexpected(done.error());
+        return chunk;
+    });
+}
+
+std::expected<Source::Range, int> Source::range(std::uint64_t offset, std::size_t size) {
+    if (offset > size_ || size > size_ - offset) return std::unexpected(EIO);
+    if (size == 0) return Range{};
+    const std::uint64_t first = offset / chunk_size;
+    const std::uint64_t last = (offset + size - 1) / chunk_size;
+    if (first == last) {
+        auto loaded = chunk(first);
+        if (!loaded) return std::unexpected(loaded.error());
+        return Range{.pin = *loaded, .bytes = std::span((*loaded)->data).subspan(offset % chunk_size, size)};
+    }
+    // A block across chunks is put together in a buffer of its own.
+    auto joined = std::make_shared<std::vector<std::byte>>(size);
+    std::size_t done = 0;
+    for (std::uint64_t index = first; index <= last; ++index) {
+        auto loaded = chunk(index);
+        if (!loaded) return std::unexpected(loaded.error());
+        const auto& data = (*loaded)->data;
+        const std::size_t start = index == first ? offset % chunk_size : 0;
+        const std::size_t count = std::min(data.size() - start, size - done);
+        std::memcpy(joined->data() + done, data.data() + start, count);
+        done += count;
+    }
+    return Range{.pin = joined, .bytes = *joined};
+}
+
+} // namespace containerize::image

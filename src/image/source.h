@@ -1,0 +1,53 @@
+// The bytes of an image file, read in pieces that suit a parallel filesystem.
+#pragma once
+
+#include "image/loading_cache.h"
+#include "util/fd.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace containerize::image {
+
+/// Reads of compressed blocks are rounded out to aligned chunks and the latest chunks are kept, because
+/// blocks that are wanted together lie together, and a read costs about the same for 30 KB as for a chunk.
+/// Thread-safe.
+class Source {
+public:
+    explicit Source(Fd file, std::uint64_t size);
+
+    /// A contiguous range, valid as long as `pin` lives.
+    struct Range {
+        std::shared_ptr<const void> pin;
+        std::span<const std::byte> bytes;
+    };
+    /// EIO where the range is not wholly within the file.
+    std::expected<Range, int> range(std::uint64_t offset, std::size_t size);
+
+    /// Straight into `out`, past the chunks: for tables that are read once.
+    std::expected<void, int> read(std::uint64_t offset, std::span<std::byte> out);
+
+    [[nodiscard]] std::uint64_t size() const { return size_; }
+    [[nodiscard]] std::uint64_t reads() const { return reads_.load(std::memory_order_relaxed); }
+    [[nodiscard]] std::uint64_t bytes_read() const { return bytes_read_.load(std::memory_order_relaxed); }
+
+private:
+    struct Chunk {
+        std::vector<std::byte> data;
+        [[nodiscard]] std::size_t bytes() const { return data.size(); }
+    };
+    LoadingCache<Chunk>::Loaded chunk(std::uint64_t index);
+
+    Fd file_;
+    std::uint64_t size_;
+    LoadingCache<Chunk> chunks_;
+    std::atomic<std::uint64_t> reads_{0};
+    std::atomic<std::uint64_t> bytes_read_{0};
+};
+
+} // namespace containerize::image
