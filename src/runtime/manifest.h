@@ -1,6 +1,8 @@
 // containerize.json: what an installation is. Written by install/, read by the session that mounts it.
 #pragma once
 
+#include "runtime/environment.h"
+#include "runtime/manifest_name.h"
 #include "util/error.h"
 
 #include <cstdint>
@@ -12,17 +14,7 @@
 
 namespace containerize::runtime {
 
-inline constexpr const char* manifest_name = "containerize.json";
 inline constexpr int manifest_format = 1;
-
-/// One change of the environment of a wrapped program. "${prefix}" in a value stands for where the
-/// installation is.
-struct EnvironmentChange {
-    enum class Kind { set, unset, prepend, append };
-    Kind kind = Kind::set;
-    std::string name;
-    std::string value; ///< for prepend and append: one or more ':'-separated elements; those present move
-};
 
 struct ImageFile {
     std::string file; ///< name within the installation, no '/'

@@ -1,0 +1,41 @@
+// Changes of the environment of wrapped programs: recorded at build time, applied at each launch without a
+// shell.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace containerize::runtime {
+
+/// One change. "${prefix}" in a manifest's value stands for where the installation is now.
+struct EnvironmentChange {
+    enum class Kind { set, unset, prepend, append };
+    Kind kind = Kind::set;
+    std::string name;
+    std::string
+        value; ///< for prepend and append: one or more ':'-separated elements; those present already move
+};
+
+/// The variables of a process, "NAME=value" each, in their order. Entries without '=' are kept as they are.
+class Variables {
+public:
+    explicit Variables(const char* const* environment);
+
+    /// Null if it is not set.
+    [[nodiscard]] const char* get(std::string_view name) const;
+    void set(std::string_view name, std::string_view value);
+    void unset(std::string_view name);
+    void apply(const std::vector<EnvironmentChange>& changes);
+    /// For execve(); valid until the next change.
+    [[nodiscard]] std::vector<char*> pointers();
+
+private:
+    [[nodiscard]] std::vector<std::string>::iterator find(std::string_view name);
+    std::vector<std::string> entries_;
+};
+
+/// `elements` put before (or after) `path`; those that `path` had already are not repeated.
+std::string with_path_elements(std::string_view path, std::string_view elements, bool in_front);
+
+} // namespace containerize::runtime

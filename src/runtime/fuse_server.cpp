@@ -1,0 +1,300 @@
+#include "runtime/fuse_server.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include <dirent.h>
+#include <linux/fuse.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+namespace containerize::runtime {
+
+namespace {
+
+using image::Directory;
+using image::Inode;
+using image::Reference;
+
+constexpr std::uint32_t fuse_statx = 52; ///< Linux 6.6
+
+/// Seconds that names and attributes stay valid: an image never changes.
+constexpr std::uint64_t forever = 315'360'000;
+constexpr std::size_t request_buffer = FUSE_MIN_READ_BUFFER + 4096;
+constexpr std::uint32_t largest_directory_reply = 128U << 10U;
+
+// 0 would be "no such file" and 1 is the root, while 0 is a legal inode reference: hence plus 2.
+constexpr std::uint64_t node_offset = 2;
+
+/// Answers the requests of one descriptor. One object a thread.
+class Worker {
+public:
+    Worker(image::Reader& reader, int device, bool no_opendir, FuseOwner owner)
+        : reader_(reader), device_(device), no_opendir_(no_opendir), owner_(owner) {}
+
+    int run() {
+        alignas(fuse_in_header) std::array<std::byte, request_buffer> buffer;
+        for (;;) {
+            const auto got = read(device_, buffer.data(), buffer.size());
+            if (got < 0) {
+                // ENOENT: the request was taken back while it was read.
+                if (errno == EINTR || errno == EAGAIN || errno == ENOENT) continue;
+                return errno == ENODEV ? 0 : errno;
+            }
+            if (got == 0) return 0;
+            if (static_cast<std::size_t>(got) < sizeof(fuse_in_header)) return EPROTO;
+            fuse_in_header header;
+            std::memcpy(&header, buffer.data(), sizeof header);
+            answer(header, std::span(buffer).first(static_cast<std::size_t>(got)).subspan(sizeof header));
+        }
+    }
+
+private:
+    void answer(const fuse_in_header& header, std::span<const std::byte> body) {
+        unique_ = header.unique;
+        switch (header.opcode) {
+        case FUSE_LOOKUP:
+            return lookup(reference(header.nodeid), text(body));
+        case FUSE_GETATTR:
+            return get_attributes(reference(header.nodeid));
+        case FUSE_READLINK:
+            return read_link(reference(header.nodeid));
+        case FUSE_READ:
+            return read_file(reference(header.nodeid), take<fuse_read_in>(body));
+        case FUSE_READDIR:
+            return read_directory(reference(header.nodeid), take<fuse_read_in>(body), false);
+        case FUSE_READDIRPLUS:
+            return read_directory(reference(header.nodeid), take<fuse_read_in>(body), true);
+        case FUSE_STATFS:
+            return statfs();
+        case FUSE_FORGET:
+        case FUSE_BATCH_FORGET:
+            return; // nothing was remembered; these want no answer
+        case FUSE_OPENDIR:
+            if (no_opendir_) return fail(ENOSYS);
+            return open_directory();
+        case FUSE_RELEASE:
+        case FUSE_RELEASEDIR:
+        case FUSE_DESTROY:
+            return fail(0);
+        // Python asks isatty() of every file it opens, and the kernel forwards it each time.
+        case FUSE_IOCTL:
+            return fail(ENOTTY);
+        // These are answered once: the kernel remembers "not implemented" and does by itself what we want.
+        // No open: pages stay cached. No xattrs, no flush, no fsync, no lseek, no statx: nothing to do for
+        // any.
+        case FUSE_OPEN:
+        case FUSE_FLUSH:
+        case FUSE_FSYNC:
+        case FUSE_FSYNCDIR:
+        case FUSE_GETXATTR:
+        case FUSE_LISTXATTR:
+        case FUSE_ACCESS:
+        case FUSE_LSEEK:
+        case FUSE_INTERRUPT:
+        case FUSE_POLL:
+        case fuse_statx:
+            return fail(ENOSYS);
+        default:
+            return fail(EROFS);
+        }
+    }
+
+    [[nodiscard]] Reference reference(std::uint64_t node) const {
+        return node == FUSE_ROOT_ID ? reader_.root() : node - node_offset;
+    }
+    [[nodiscard]] std::uint64_t node(Reference reference) const {
+        return reference == reader_.root() ? std::uint64_t{FUSE_ROOT_ID} : reference + node_offset;
+    }
+
+    static std::string_view text(std::span<const std::byte> body) {
+        const auto* chars = reinterpret_cast<const char*>(body.data());
+        return {chars, strnlen(chars, body.size())};
+    }
+    template<class T>
+    static T take(std::span<const std::byte> body) {
+        T value{};
+        std::memcpy(&value, body.data(), std::min(sizeof value, body.size()));
+        return value;
+    }
+
+    // A failed write means that the request is gone (interrupted, or unmounted): there is nobody left to
+    // tell.
+    void reply(std::span<iovec> parts, std::size_t size) {
+        fuse_out_header header{
+            .len = static_cast<std::uint32_t>(sizeof header + size), .error = 0, .unique = unique_};
+        parts[0] = {.iov_base = &header, .iov_len = sizeof header};
+        [[maybe_unused]] const auto written = writev(device_, parts.data(), static_cast<int>(parts.size()));
+    }
+    void reply(const void* data, std::size_t size) {
+        std::array<iovec, 2> parts{iovec{}, iovec{.iov_base = const_cast<void*>(data), .iov_len = size}};
+        reply(parts, size);
+    }
+    void fail(int error_number) {
+        const fuse_out_header header{.len = sizeof header, .error = -error_number, .unique = unique_};
+        [[maybe_unused]] const auto written = write(device_, &header, sizeof header);
+    }
+
+    [[nodiscard]] fuse_attr attributes(const Inode& inode) const {
+        fuse_attr attr{};
+        attr.ino = inode.number;
+        attr.size = inode.size;
+        attr.blocks = (inode.size + 511) / 512;
+        attr.atime = attr.mtime = attr.ctime = inode.mtime;
+        attr.mode = inode.mode;
+        attr.nlink = inode.nlink;
+        attr.uid = owner_.uid;
+        attr.gid = owner_.gid;
+        attr.rdev = inode.rdev;
+        attr.blksize = reader_.block_size();
+        return attr;
+    }
+    [[nodiscard]] fuse_entry_out entry(Reference reference, const Inode& inode) const {
+        fuse_entry_out out{};
+        out.nodeid = node(reference);
+        out.entry_valid = out.attr_valid = forever;
+        out.attr = attributes(inode);
+        return out;
+    }
+
+    void lookup(Reference parent, std::string_view name) {
+        const auto found = reader_.lookup(parent, name);
+        if (!found && found.error() == ENOENT) {
+            fuse_entry_out missing{}; // node 0 with a lifetime: the kernel remembers that there is none
+            missing.entry_valid = forever;
+            return reply(&missing, sizeof missing);
+        }
+        if (!found) return fail(found.error());
+        const auto inode = reader_.inode(*found);
+        if (!inode) return fail(inode.error());
+        const auto out = entry(*found, *inode);
+        reply(&out, sizeof out);
+    }
+
+    void get_attributes(Reference reference) {
+        const auto inode = reader_.inode(reference);
+        if (!inode) return fail(inode.error());
+        fuse_attr_out out{};
+        out.attr_valid = forever;
+        out.attr = attributes(*inode);
+        reply(&out, sizeof out);
+    }
+
+    void read_link(Reference reference) {
+        const auto target = reader_.read_link(reference);
+        if (!target) return fail(target.error());
+        reply(target->data(), target->size());
+    }
+
+    void read_file(Reference reference, const fuse_read_in& in) {
+        slices_.clear();
+        const auto done = reader_.read(reference, in.offset, in.size, slices_);
+        if (!done) return fail(done.error());
+        parts_.assign(1, iovec{});
+        std::size_t size = 0;
+        for (const auto& slice : slices_) {
+            parts_.push_back(
+                {.iov_base = const_cast<std::byte*>(slice.bytes.data()), .iov_len = slice.bytes.size()});
+            size += slice.bytes.size();
+        }
+        reply(parts_, size);
+        slices_.clear(); // lets the cache give blocks up
+    }
+
+    void open_directory() {
+        fuse_open_out out{};
+        out.open_flags = FOPEN_KEEP_CACHE | FOPEN_CACHE_DIR;
+        reply(&out, sizeof out);
+    }
+
+    // The offset of an entry is its place in the sorted listing, after "." and "..": it means the same to
+    // every server.
+    void read_directory(Reference reference, const fuse_read_in& in, bool plus) {
+        const auto loaded = reader_.directory(reference);
+        if (!loaded) return fail(loaded.error());
+        const Directory& directory = **loaded;
+        listing_.clear();
+        const std::size_t limit = std::min(in.size, largest_directory_reply);
+        for (std::uint64_t position = in.offset; position < directory.entries.size() + 2; ++position) {
+            if (position < 2) {
+                const fuse_entry_out none{}; // node 0: not to be entered into the kernel's cache
+                const fuse_dirent dots{.ino = 1, .off = position + 1, .namelen = 0, .type = DT_DIR};
+                if (!append(position == 0 ? "." : "..", dots, plus ? &none : nullptr, limit)) break;
+                continue;
+            }
+            const auto& item = directory.entries[position - 2];
+            const auto inode = reader_.inode(item.inode);
+            if (!inode) return fail(inode.error());
+            const fuse_dirent dirent{
+                .ino = inode->number, .off = position + 1, .namelen = 0, .type = item.type};
+            const auto known = entry(item.inode, *inode);
+            if (!append(directory.name(item), dirent, plus ? &known : nullptr, limit)) break;
+        }
+        reply(listing_.data(), listing_.size());
+    }
+
+    // False if there is no room left.
+    bool append(std::string_view name, fuse_dirent dirent, const fuse_entry_out* known, std::size_t limit) {
+        const std::size_t fixed = FUSE_NAME_OFFSET + (known != nullptr ? sizeof *known : 0);
+        const std::size_t padded = FUSE_DIRENT_ALIGN(fixed + name.size());
+        const std::size_t start = listing_.size();
+        if (start + padded > limit) return false;
+        listing_.resize(start + padded);
+        std::byte* at = listing_.data() + start;
+        if (known != nullptr) {
+            std::memcpy(at, known, sizeof *known);
+            at += sizeof *known;
+        }
+        dirent.namelen = static_cast<std::uint32_t>(name.size());
+        std::memcpy(at, &dirent, FUSE_NAME_OFFSET);
+        std::memcpy(at + FUSE_NAME_OFFSET, name.data(), name.size());
+        return true;
+    }
+
+    void statfs() {
+        fuse_statfs_out out{};
+        out.st.bsize = out.st.frsize = reader_.block_size();
+        out.st.blocks = (reader_.source().size() + reader_.block_size() - 1) / reader_.block_size();
+        out.st.files = reader_.inode_count();
+        out.st.namelen = NAME_MAX;
+        reply(&out, sizeof out);
+    }
+
+    image::Reader& reader_;
+    int device_;
+    bool no_opendir_;
+    FuseOwner owner_;
+    std::uint64_t unique_ = 0;
+    std::vector<image::Slice> slices_; ///< these three keep their memory between requests
+    std::vector<iovec> parts_;
+    std::vector<std::byte> listing_;
+};
+
+} // namespace
+
+int serve_fuse(image::Reader& reader, const FuseConnection& connection, FuseOwner owner) {
+    std::atomic<int> result{0};
+    const auto work = [&](const Fd& device) {
+        Worker worker(reader, device.get(), connection.features.no_opendir, owner);
+        if (const int error_number = worker.run()) result = error_number;
+    };
+    {
+        std::vector<std::jthread> threads;
+        for (std::size_t i = 1; i < connection.devices.size(); ++i)
+            threads.emplace_back(work, std::cref(connection.devices[i]));
+        work(connection.devices.front());
+    }
+    return result;
+}
+
+} // namespace containerize::runtime

@@ -1,0 +1,24 @@
+// The FUSE server: answers the kernel's requests for one image.
+//
+// It speaks the kernel's protocol (linux/fuse.h) itself. libfuse keeps the state of a connection in the
+// process and refuses one whose first message it has not seen; here any process can take over a connection at
+// any time, because nothing is remembered between requests: a node's id is its inode reference plus 2.
+#pragma once
+
+#include "image/reader.h"
+#include "runtime/fuse_connection.h"
+
+#include <sys/types.h>
+
+namespace containerize::runtime {
+
+struct FuseOwner {
+    uid_t uid; ///< every file is shown as owned by this user and group
+    gid_t gid;
+};
+
+/// Serves with one thread a descriptor until the filesystem is unmounted everywhere and no file of it is
+/// open. Returns 0 then, else the errno that ended it.
+int serve_fuse(image::Reader& reader, const FuseConnection& connection, FuseOwner owner);
+
+} // namespace containerize::runtime

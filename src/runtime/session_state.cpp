@@ -1,0 +1,184 @@
+#include "runtime/session_state.h"
+
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+namespace containerize::runtime {
+
+namespace {
+
+bool ours_alone(const struct stat& info) {
+    return S_ISDIR(info.st_mode) && info.st_uid == geteuid() && (info.st_mode & 0077U) == 0;
+}
+
+unsigned long long inode_of(const char* path) {
+    struct stat info {};
+    return stat(path, &info) == 0 ? static_cast<unsigned long long>(info.st_ino) : 0;
+}
+
+// Job and step numbers come from the environment: only what can be part of a file name is taken.
+void append_job(std::string& key, const char* variable) {
+    const char* value = std::getenv(variable);
+    key.push_back('.');
+    for (std::size_t i = 0; value != nullptr && value[i] != '\0' && i < 32; ++i)
+        if (std::isalnum(static_cast<unsigned char>(value[i])) != 0) key.push_back(value[i]);
+}
+
+std::string read_all(int fd) {
+    std::string bytes;
+    std::array<char, 8192> buffer;
+    for (off_t offset = 0;;) {
+        const auto got = pread(fd, buffer.data(), buffer.size(), offset);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) return bytes;
+        bytes.append(buffer.data(), static_cast<std::size_t>(got));
+        offset += got;
+    }
+}
+
+} // namespace
+
+Result<StateDirectory> open_state_directory() {
+    std::string path = "/tmp/containerize-" + std::to_string(geteuid());
+    // A job may inherit the login node's variable, without the directory: then /tmp serves.
+    if (const char* runtime = std::getenv("XDG_RUNTIME_DIR"); runtime != nullptr && runtime[0] == '/') {
+        struct stat info {};
+        if (lstat(runtime, &info) == 0 && ours_alone(info)) path = std::string(runtime) + "/containerize";
+    }
+    if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
+        return fail_errno("cannot make the directory for session state", path);
+    Fd fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    struct stat info {};
+    if (!fd || fstat(fd.get(), &info) != 0 || !ours_alone(info))
+        return fail({.what = "cannot use the directory for session state",
+                     .why = "it is not a directory that only you can read and write",
+                     .where = path,
+                     .hint = "Remove it, or ask an administrator to: another user may have made it."});
+    return StateDirectory{.fd = std::move(fd), .path = std::move(path)};
+}
+
+std::string session_key() {
+    struct stat root {};
+    stat("/", &root);
+    char text[128];
+    std::snprintf(text, sizeof text, "v1-%llx-%llx-%llx-%llx.%llx", inode_of("/proc/self/ns/user"),
+                  inode_of("/proc/self/ns/mnt"), inode_of("/proc/self/ns/pid"),
+                  static_cast<unsigned long long>(root.st_dev), static_cast<unsigned long long>(root.st_ino));
+    std::string key = text;
+    // slurmd kills what a job step started when the step ends, so a session belongs to its step.
+    if (std::getenv("SLURM_JOB_ID") != nullptr) {
+        append_job(key, "SLURM_JOB_ID");
+        append_job(key, "SLURM_STEP_ID");
+        append_job(key, "SLURM_RESTART_COUNT");
+    }
+    return key;
+}
+
+std::string inside_link_name() {
+    return "in-" + std::to_string(inode_of("/proc/self/ns/mnt"));
+}
+
+bool lock_byte(int fd, off_t byte, short type) {
+    struct flock lock {};
+    lock.l_type = type;
+    lock.l_whence = SEEK_SET;
+    lock.l_start = byte;
+    lock.l_len = 1;
+    return fcntl(fd, F_SETLK, &lock) == 0;
+}
+
+pid_t lock_holder(int fd) {
+    struct flock lock {};
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    lock.l_start = supervisor_byte;
+    lock.l_len = 1;
+    if (fcntl(fd, F_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return 0;
+    return lock.l_pid;
+}
+
+std::optional<SessionHandle> find_session(const StateDirectory& state) {
+    SessionHandle session;
+    session.directory.reset(
+        openat(state.fd.get(), session_key().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!session.directory) {
+        session.inside = true;
+        session.directory.reset(
+            openat(state.fd.get(), inside_link_name().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    }
+    if (!session.directory) return std::nullopt;
+    session.lock.reset(openat(session.directory.get(), lock_name, O_RDWR | O_CLOEXEC));
+    if (!session.lock) return std::nullopt;
+    // The supervisor takes this byte for writing when it ends: then it is too late to come in.
+    if (!lock_byte(session.lock.get(), entering_byte, F_RDLCK)) return std::nullopt;
+    session.supervisor = lock_holder(session.lock.get());
+    if (session.supervisor <= 0) return std::nullopt;
+    return session;
+}
+
+std::optional<LaunchPlan> read_plan(const SessionHandle& session, const std::string& prefix) {
+    const Fd file(openat(session.directory.get(), plan_file_name(prefix).c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file) return std::nullopt;
+    auto plan = plan_from_bytes(read_all(file.get()));
+    if (!plan || plan->prefix != prefix) return std::nullopt;
+    return plan;
+}
+
+std::string control_address(const Fd& directory) {
+    return "/proc/self/fd/" + std::to_string(directory.get()) + "/" + control_name;
+}
+
+Result<MountAnswer> request_mount(const SessionHandle& session, const std::string& prefix) {
+    const auto no_answer = [](int error_number) {
+        auto error = fail_errno("the session does not answer", {}, error_number);
+        error.error().hint =
+            "Try again; if that does not help, end it: pkill -u $USER -f containerize-session";
+        return error;
+    };
+    const Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    if (!socket) return fail_errno("cannot make a socket");
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    control_address(session.directory)
+        .copy(static_cast<char*>(address.sun_path), sizeof address.sun_path - 1);
+    const timeval patience{.tv_sec = 60, .tv_usec = 0};
+    setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+        return no_answer(errno);
+    ucred peer{};
+    socklen_t size = sizeof peer;
+    if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.uid != geteuid())
+        return no_answer(EPERM);
+    const std::string request = std::string("mount") + '\0' + prefix;
+    if (send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL) < 0) return no_answer(errno);
+    std::string answer(control_message_size, '\0');
+    const auto got = recv(socket.get(), answer.data(), answer.size(), 0);
+    if (got <= 0) return no_answer(got == 0 ? ECONNRESET : errno);
+    answer.resize(static_cast<std::size_t>(got));
+    if (answer == "mounted") return MountAnswer::mounted;
+    if (answer == "stale") return MountAnswer::stale;
+    return fail({.what = answer, .why = {}, .where = {}, .hint = {}});
+}
+
+Result<Fd> lock_starts(const StateDirectory& state) {
+    Fd file(openat(state.fd.get(), "start.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!file) return fail_errno("cannot lock the directory for session state", state.path);
+    while (flock(file.get(), LOCK_EX) != 0)
+        if (errno != EINTR) return fail_errno("cannot lock the directory for session state", state.path);
+    return file;
+}
+
+} // namespace containerize::runtime

@@ -1,0 +1,85 @@
+// Where sessions are found: a directory that only the user can write. Used by launchers and by the session
+// itself.
+//
+//   STATE/                        $XDG_RUNTIME_DIR/containerize, else /tmp/containerize-UID; mode 0700, owner
+//   checked
+//     start.lock                  held (flock) while a session is started or ends
+//     KEY/                        one session; KEY names the namespaces (and job step) that it serves
+//       lock                      byte 0: write-locked by the supervisor as long as it lives (F_GETLK tells
+//       its pid)
+//                                 byte 1: read-locked by a launcher on its way in; the supervisor ends only
+//                                 if none is
+//       control                   socket: "mount this installation too"
+//       plan-HASH                 one for each mounted installation (launch_plan.h)
+//       log                       what happened to the session's servers
+//     in-NUMBER -> KEY            from the inode number of a session's own mount namespace: for processes
+//     inside
+#pragma once
+
+#include "runtime/launch_plan.h"
+#include "util/error.h"
+#include "util/fd.h"
+
+#include <optional>
+#include <string>
+
+#include <sys/types.h>
+
+namespace containerize::runtime {
+
+struct StateDirectory {
+    Fd fd;
+    std::string path;
+};
+
+/// Makes it where it is missing. Refused where it is not ours alone: a directory in /tmp may be anyone's.
+Result<StateDirectory> open_state_directory();
+
+/// Which session serves this process: its user, mount and pid namespaces, its root, and its job step.
+std::string session_key();
+/// "in-NUMBER" for the mount namespace of this process.
+std::string inside_link_name();
+
+/// A session that is alive, as a launcher sees it. While this object lives, the session does not end.
+struct SessionHandle {
+    Fd directory;
+    Fd lock; ///< carries the lock on byte 1
+    pid_t supervisor = 0;
+    bool inside = false; ///< this process runs in that session already
+};
+
+/// Nothing where there is none, or only what a killed one left.
+std::optional<SessionHandle> find_session(const StateDirectory& state);
+
+/// The plan for `prefix`, if its image is mounted there.
+std::optional<LaunchPlan> read_plan(const SessionHandle& session, const std::string& prefix);
+
+enum class MountAnswer {
+    mounted,
+    stale, ///< the session has another image there, which its processes still use: it has made way for a new
+           ///< one
+};
+/// Asks a session to mount one more installation.
+Result<MountAnswer> request_mount(const SessionHandle& session, const std::string& prefix);
+
+/// Locks STATE/start.lock, waiting for it.
+Result<Fd> lock_starts(const StateDirectory& state);
+
+/// The byte ranges of a session's lock file, for fcntl.
+inline constexpr off_t supervisor_byte = 0;
+inline constexpr off_t entering_byte = 1;
+/// fcntl(F_SETLK) of one byte; false if it is held otherwise.
+bool lock_byte(int fd, off_t byte, short type);
+/// Who holds byte 0; 0 if nobody does.
+pid_t lock_holder(int fd);
+
+inline constexpr const char* lock_name = "lock";
+inline constexpr const char* control_name = "control";
+inline constexpr const char* session_log_name = "log";
+/// Largest message of the control socket.
+inline constexpr std::size_t control_message_size = 16384;
+
+/// An address for `name` in the directory, short whatever the directory's path is.
+std::string control_address(const Fd& directory);
+
+} // namespace containerize::runtime
