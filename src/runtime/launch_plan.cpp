@@ -28,6 +28,18 @@ void put_changes(std::string& bytes, char list, const std::vector<EnvironmentCha
     }
 }
 
+std::string identity_of(const struct stat& info) {
+    char text[160];
+    std::snprintf(text, sizeof text, "%llx:%llx:%llx:%llx.%lx:%llx.%lx",
+                  static_cast<unsigned long long>(info.st_dev), static_cast<unsigned long long>(info.st_ino),
+                  static_cast<unsigned long long>(info.st_size),
+                  static_cast<unsigned long long>(info.st_mtim.tv_sec),
+                  static_cast<unsigned long>(info.st_mtim.tv_nsec),
+                  static_cast<unsigned long long>(info.st_ctim.tv_sec),
+                  static_cast<unsigned long>(info.st_ctim.tv_nsec));
+    return text;
+}
+
 } // namespace
 
 std::string to_bytes(const LaunchPlan& plan) {
@@ -71,16 +83,12 @@ std::optional<LaunchPlan> plan_from_bytes(std::string_view bytes) {
 
 std::string manifest_identity(const std::string& prefix) {
     struct stat info {};
-    if (stat((prefix + "/" + manifest_name).c_str(), &info) != 0) return {};
-    char text[160];
-    std::snprintf(text, sizeof text, "%llx:%llx:%llx:%llx.%lx:%llx.%lx",
-                  static_cast<unsigned long long>(info.st_dev), static_cast<unsigned long long>(info.st_ino),
-                  static_cast<unsigned long long>(info.st_size),
-                  static_cast<unsigned long long>(info.st_mtim.tv_sec),
-                  static_cast<unsigned long>(info.st_mtim.tv_nsec),
-                  static_cast<unsigned long long>(info.st_ctim.tv_sec),
-                  static_cast<unsigned long>(info.st_ctim.tv_nsec));
-    return text;
+    return stat((prefix + "/" + manifest_name).c_str(), &info) == 0 ? identity_of(info) : std::string();
+}
+
+std::string manifest_identity(int directory) {
+    struct stat info {};
+    return fstatat(directory, manifest_name, &info, 0) == 0 ? identity_of(info) : std::string();
 }
 
 std::string plan_file_name(std::string_view prefix) {

@@ -26,6 +26,8 @@ std::optional<LaunchPlan> plan_from_bytes(std::string_view bytes);
 /// Which manifest is at `prefix` now: its file's device, inode, size and times. Empty if there is none. One
 /// system call, so that each launch can see whether the installation was replaced.
 std::string manifest_identity(const std::string& prefix);
+/// The same, asked of an open directory: a session's own mount hides the path.
+std::string manifest_identity(int directory);
 
 /// Name of the plan's file for an installation at `prefix`.
 std::string plan_file_name(std::string_view prefix);

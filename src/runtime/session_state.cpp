@@ -57,9 +57,13 @@ Result<StateDirectory> open_state_directory() {
         struct stat info {};
         if (lstat(runtime, &info) == 0 && ours_alone(info)) path = std::string(runtime) + "/containerize";
     }
-    if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
-        return fail_errno("cannot make the directory for session state", path);
-    Fd fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    const auto open_it = [&] { return open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC); };
+    Fd fd(open_it());
+    if (!fd && errno == ENOENT) {
+        if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
+            return fail_errno("cannot make the directory for session state", path);
+        fd.reset(open_it());
+    }
     struct stat info {};
     if (!fd || fstat(fd.get(), &info) != 0 || !ours_alone(info))
         return fail({.what = "cannot use the directory for session state",

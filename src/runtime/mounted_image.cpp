@@ -1,0 +1,216 @@
+#include "runtime/mounted_image.h"
+
+#include "image/reader.h"
+#include "runtime/fuse_server.h"
+#include "runtime/manifest.h"
+#include "runtime/mount_point.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace containerize::runtime {
+
+namespace {
+
+/// Servers that die more often than this are broken, not unlucky.
+constexpr std::size_t deaths_allowed = 100;
+constexpr auto deaths_window = std::chrono::seconds(10);
+
+void (*server_cleanup)(void*) = nullptr;
+void* server_cleanup_argument = nullptr;
+
+unsigned server_threads() {
+    cpu_set_t mask;
+    CPU_ZERO(&mask);
+    const int cpus = sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask) : 1;
+    // Two even on one CPU: one may wait for the image while the other serves what is cached.
+    return static_cast<unsigned>(std::clamp(cpus, 2, 8));
+}
+
+std::string expand(std::string value, std::string_view prefix) {
+    static constexpr std::string_view placeholder = "${prefix}";
+    for (std::size_t at = 0; (at = value.find(placeholder, at)) != std::string::npos; at += prefix.size())
+        value.replace(at, placeholder.size(), prefix);
+    return value;
+}
+
+std::vector<EnvironmentChange> expand(std::vector<EnvironmentChange> changes, std::string_view prefix) {
+    for (auto& change : changes)
+        change.value = expand(std::move(change.value), prefix);
+    return changes;
+}
+
+// When the supervisor is killed, servers stay as long as processes use their mount, and end with them.
+[[noreturn]] void outlive_supervisor(const std::vector<std::string>& mount_points) {
+    while (namespace_in_use())
+        std::this_thread::sleep_for(std::chrono::seconds(2));
+    for (const auto& mount_point : mount_points)
+        umount2(mount_point.c_str(), MNT_DETACH);
+    for (;;)
+        pause(); // the server's threads end the process once the last file is closed
+}
+
+} // namespace
+
+void set_server_cleanup(void (*cleanup)(void*), void* argument) {
+    server_cleanup = cleanup;
+    server_cleanup_argument = argument;
+}
+
+Result<MountedImage> MountedImage::mount(const std::string& prefix) {
+    MountedImage mounted;
+    mounted.below_.reset(open(prefix.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!mounted.below_) return fail_errno("cannot open the installation", prefix);
+    mounted.plan_.identity = manifest_identity(mounted.below_.get());
+    auto manifest = read_manifest(prefix);
+    if (!manifest) return fail(std::move(manifest.error()));
+    mounted.plan_.prefix = prefix;
+    mounted.plan_.activation = expand(std::move(manifest->activation), prefix);
+    mounted.plan_.environment = expand(std::move(manifest->environment), prefix);
+
+    mounted.image_path_ = prefix + "/" + manifest->image.file;
+    mounted.image_.reset(open(mounted.image_path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    struct stat info {};
+    if (!mounted.image_ || fstat(mounted.image_.get(), &info) != 0)
+        return fail_errno("cannot open the image", mounted.image_path_);
+    if (!S_ISREG(info.st_mode) || static_cast<std::uint64_t>(info.st_size) != manifest->image.size)
+        return fail(
+            {.what = "the image is not the one that was built",
+             .why = "it has " + std::to_string(info.st_size) + " bytes where the manifest says " +
+                    std::to_string(manifest->image.size),
+             .where = mounted.image_path_,
+             .hint = "Copy the installation again, or build it again with `containerize new --force`."});
+    if (auto good = image::Reader::check(mounted.image_.get(), mounted.image_path_); !good)
+        return fail(std::move(good.error()));
+
+    const bool moved = manifest->prefix != prefix;
+    if (moved) {
+        if (is_installation(manifest->prefix))
+            return fail({.what = "this installation was built for another place, where another one is now",
+                         .why = "its programs name " + manifest->prefix.string(),
+                         .where = prefix,
+                         .hint = "Build it again at " + prefix + ", or move the other one away."});
+        if (auto made = make_mount_point(manifest->prefix); !made) return fail(std::move(made.error()));
+    }
+    auto connection = mount_fuse(prefix, geteuid(), getegid(), server_threads());
+    if (!connection) return fail(std::move(connection.error()));
+    mounted.connection_ = std::move(*connection);
+    mounted.mount_points_.push_back(prefix);
+    if (moved) mounted.mount_points_.push_back(manifest->prefix);
+    if (auto started = mounted.start_server(); !started) {
+        mounted.unmount();
+        return fail(std::move(started.error()));
+    }
+    if (moved && ::mount(prefix.c_str(), manifest->prefix.c_str(), nullptr, MS_BIND, nullptr) != 0) {
+        auto error = fail_errno("cannot make the installation's first path exist", manifest->prefix.string());
+        mounted.unmount();
+        return error;
+    }
+    return mounted;
+}
+
+Status MountedImage::start_server() {
+    const pid_t supervisor = getpid();
+    const pid_t pid = fork();
+    if (pid < 0) return fail_errno("cannot start a server process");
+    if (pid > 0) {
+        server_ = pid;
+        return {};
+    }
+    // The supervisor's death is told by a signal that one thread waits for.
+    sigset_t signals;
+    sigfillset(&signals);
+    sigprocmask(SIG_SETMASK, &signals, nullptr);
+    prctl(PR_SET_PDEATHSIG, SIGUSR1);
+    if (getppid() != supervisor) raise(SIGUSR1);
+    prctl(PR_SET_NAME, "containerize-fs");
+    // Blocks are allocated and freed all the time: without this each would be an mmap and its page faults.
+    mallopt(M_MMAP_THRESHOLD, 8 << 20);
+    mallopt(M_TRIM_THRESHOLD, 64 << 20);
+    mallopt(M_ARENA_MAX, 2);
+    const FuseConnection connection = std::move(connection_); // the cleanup closes those of all images
+    if (server_cleanup != nullptr) server_cleanup(server_cleanup_argument);
+
+    auto reader = image::Reader::open(std::move(image_), image_path_);
+    // Never seen after check(); the supervisor counts it as a death, and gives up after a while.
+    if (!reader) _exit(1);
+    std::thread([this] {
+        sigset_t death;
+        sigemptyset(&death);
+        sigaddset(&death, SIGUSR1);
+        int signal = 0;
+        sigwait(&death, &signal);
+        outlive_supervisor(mount_points_);
+    }).detach();
+    _exit(serve_fuse(**reader, connection, {.uid = geteuid(), .gid = getegid()}) == 0 ? 0 : 1);
+}
+
+bool MountedImage::current() const {
+    return manifest_identity(below_.get()) == plan_.identity;
+}
+
+Status MountedImage::revive() {
+    server_ = 0;
+    const auto now = std::chrono::steady_clock::now();
+    deaths_.push_back(now);
+    std::erase_if(deaths_, [now](auto when) { return now - when > deaths_window; });
+    Status done;
+    if (!connection_.features.resend)
+        done = fail(
+            {.what = "the server of an image died, and this kernel cannot hand its requests to another one",
+             .why = "that needs Linux 6.9",
+             .where = image_path_,
+             .hint = {}});
+    else if (deaths_.size() > deaths_allowed)
+        done =
+            fail({.what = "the servers of an image keep dying", .why = {}, .where = image_path_, .hint = {}});
+    else if (done = start_server(); done)
+        done = resend_requests(connection_);
+    if (!done) {
+        unmount();
+        close_devices(); // the last descriptor: the kernel now fails what waits for an answer
+    }
+    return done;
+}
+
+void MountedImage::unmount() {
+    for (const auto& mount_point : mount_points_)
+        umount2(mount_point.c_str(), MNT_DETACH);
+    mount_points_.clear();
+}
+
+bool namespace_in_use() {
+    const auto link = [](const std::string& path) {
+        std::array<char, 512> target;
+        const auto size = readlink(path.c_str(), target.data(), target.size());
+        return std::string(target.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
+    };
+    const std::string mounts = link("/proc/self/ns/mnt");
+    const std::string program = link("/proc/self/exe");
+    const std::unique_ptr<DIR, int (*)(DIR*)> proc(opendir("/proc"), closedir);
+    if (!proc) return true; // not known: then it must stay
+    while (const dirent* entry = readdir(proc.get())) {
+        if (std::isdigit(static_cast<unsigned char>(entry->d_name[0])) == 0) continue;
+        const std::string process = std::string("/proc/") + static_cast<const char*>(entry->d_name);
+        if (link(process + "/ns/mnt") == mounts && link(process + "/exe") != program) return true;
+    }
+    return false;
+}
+
+} // namespace containerize::runtime

@@ -1,0 +1,62 @@
+// One installation as a session holds it: its mount, and the server process that answers for it.
+#pragma once
+
+#include "runtime/fuse_connection.h"
+#include "runtime/launch_plan.h"
+#include "util/error.h"
+#include "util/fd.h"
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace containerize::runtime {
+
+class MountedImage {
+public:
+    /// Reads the manifest at `prefix`, mounts its image there and starts the server. The caller is the
+    /// session's supervisor, single-threaded and in the session's namespaces.
+    static Result<MountedImage> mount(const std::string& prefix);
+    MountedImage(MountedImage&&) = default;
+    MountedImage& operator=(MountedImage&&) = default;
+
+    [[nodiscard]] const LaunchPlan& plan() const { return plan_; }
+    [[nodiscard]] pid_t server() const { return server_; }
+    /// Whether the installation on disk, which the mount hides, is still the one that is mounted.
+    [[nodiscard]] bool current() const;
+
+    /// After the server died: starts a successor on the same descriptors and has the kernel hand out again
+    /// what the dead one had not answered. Fails where the kernel cannot (before Linux 6.9), or where servers
+    /// keep dying: the mount is then given up, and its processes see an error instead of waiting for ever.
+    Status revive();
+    /// Takes the mount away from this namespace. Files that are open stay readable; the server ends after the
+    /// last one.
+    void unmount();
+    /// The server has ended, as it does when nothing uses the mount any more.
+    void forget_server() { server_ = 0; }
+    /// In a process that is not this image's server: lets go of its descriptors.
+    void close_devices() { connection_.devices.clear(); }
+
+private:
+    MountedImage() = default;
+    Status start_server();
+
+    LaunchPlan plan_;
+    std::vector<std::string> mount_points_; ///< where it is, and where it was built for, if that differs
+    std::string image_path_;
+    Fd below_; ///< the installation's directory as it is on disk
+    Fd image_;
+    FuseConnection connection_;
+    pid_t server_ = 0;
+    std::vector<std::chrono::steady_clock::time_point> deaths_;
+};
+
+/// Called in every new server process, before it serves: to let go of what only the supervisor needs.
+void set_server_cleanup(void (*cleanup)(void*), void* argument);
+
+/// Whether a process other than sessions' own runs in the caller's mount namespace.
+bool namespace_in_use();
+
+} // namespace containerize::runtime

@@ -1,0 +1,340 @@
+#include "runtime/session.h"
+
+#include "runtime/mounted_image.h"
+#include "runtime/namespace.h"
+#include "runtime/session_state.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <utility>
+#include <vector>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace containerize::runtime {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// How long a session waits for work: the page cache of its mounts goes with it.
+constexpr std::chrono::seconds default_idle{600};
+constexpr int largest_idle = 7 * 24 * 3600;
+
+std::chrono::seconds idle_time() {
+    const char* text = std::getenv("CONTAINERIZE_SESSION_IDLE");
+    if (text == nullptr) return default_idle;
+    char* end = nullptr;
+    const long seconds = std::strtol(text, &end, 10);
+    if (end == text || *end != '\0' || seconds < 0 || seconds > largest_idle) return default_idle;
+    return std::chrono::seconds(seconds);
+}
+
+class Session {
+public:
+    explicit Session(const SessionArguments& arguments) : arguments_(arguments), name_(arguments.key) {}
+
+    Status start() {
+        // Held open, so that the kernel gives their numbers, which are this session's name, to no other
+        // namespace.
+        outer_mounts_.reset(open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
+        outer_user_.reset(open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC));
+        state_.path = arguments_.state_path;
+        state_.fd.reset(open(state_.path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+        if (!state_.fd) return fail_errno("cannot open the directory for session state", state_.path);
+        remove_directory(
+            name_); // what a killed session left: nobody holds it, or we would not have been started
+        if (mkdirat(state_.fd.get(), name_.c_str(), 0700) != 0)
+            return fail_errno("cannot make the session's directory", state_.path + "/" + name_);
+        directory_.reset(
+            openat(state_.fd.get(), name_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+        log_.reset(
+            openat(directory_.get(), session_log_name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+        if (auto done = set_up(); !done) {
+            end_mounts();
+            remove_directory(name_);
+            return done;
+        }
+        note("started with " + arguments_.prefix);
+        return {};
+    }
+
+    int run() {
+        const auto tick = std::clamp<std::chrono::milliseconds>(idle_ / 4, std::chrono::milliseconds(250),
+                                                                std::chrono::seconds(30));
+        auto last_look = Clock::now();
+        while (!ended_ || !images_.empty()) {
+            std::array<pollfd, 2> events{pollfd{.fd = children_.get(), .events = POLLIN, .revents = 0},
+                                         pollfd{.fd = control_.get(), .events = POLLIN, .revents = 0}};
+            poll(events.data(), events.size(), ended_ ? -1 : static_cast<int>(tick.count()));
+            if ((events[0].revents & POLLIN) != 0) collect_servers();
+            if (!ended_ && (events[1].revents & POLLIN) != 0) answer_control();
+            if (!ended_ && Clock::now() - last_look >= tick) {
+                last_look = Clock::now();
+                end_if_idle();
+            }
+        }
+        return 0;
+    }
+
+private:
+    Status set_up() {
+        if (auto done = enter_new_namespaces(); !done) return done;
+        inside_link_ = inside_link_name();
+
+        sigset_t signals;
+        sigemptyset(&signals);
+        for (const int signal : {SIGCHLD, SIGTERM})
+            sigaddset(&signals, signal);
+        sigprocmask(SIG_SETMASK, &signals, nullptr);
+        children_.reset(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+        if (!children_) return fail_errno("cannot watch server processes");
+        set_server_cleanup([](void* self) { static_cast<Session*>(self)->let_go_in_server(); }, this);
+
+        if (auto done = mount(arguments_.prefix); !done) return done;
+        if (auto done = listen_for_requests(); !done) return done;
+        unlinkat(state_.fd.get(), inside_link_.c_str(), 0);
+        if (symlinkat(name_.c_str(), state_.fd.get(), inside_link_.c_str()) != 0)
+            return fail_errno("cannot announce the session", state_.path + "/" + inside_link_);
+        // Last: from now on launchers find us.
+        lock_.reset(openat(directory_.get(), lock_name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+        if (!lock_ || !lock_byte(lock_.get(), supervisor_byte, F_WRLCK))
+            return fail_errno("cannot lock the session", state_.path + "/" + name_ + "/" + lock_name);
+        return {};
+    }
+
+    Status listen_for_requests() {
+        control_.reset(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+        sockaddr_un address{};
+        address.sun_family = AF_UNIX;
+        control_address(directory_).copy(static_cast<char*>(address.sun_path), sizeof address.sun_path - 1);
+        if (!control_ ||
+            bind(control_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+            listen(control_.get(), SOMAXCONN) != 0)
+            return fail_errno("cannot listen for requests", state_.path + "/" + name_ + "/" + control_name);
+        return {};
+    }
+
+    Status mount(const std::string& prefix) {
+        auto mounted = MountedImage::mount(prefix);
+        if (!mounted) return fail(std::move(mounted.error()));
+        images_.push_back(std::move(*mounted));
+        // Written beside and renamed: a launcher sees a whole plan or none.
+        const auto& plan = images_.back().plan();
+        const std::string bytes = to_bytes(plan);
+        const std::string file = plan_file_name(prefix);
+        const std::string temporary = file + ".new";
+        const Fd out(
+            openat(directory_.get(), temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+        if (!out || write(out.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()) ||
+            renameat(directory_.get(), temporary.c_str(), directory_.get(), file.c_str()) != 0)
+            return fail_errno("cannot write the launch plan", state_.path + "/" + name_ + "/" + file);
+        return {};
+    }
+
+    void answer_control() {
+        const Fd client(accept4(control_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+        if (!client) return;
+        const timeval patience{.tv_sec = 5, .tv_usec = 0};
+        setsockopt(client.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+        setsockopt(client.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+        ucred peer{};
+        socklen_t size = sizeof peer;
+        if (getsockopt(client.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.uid != geteuid())
+            return;
+        std::string request(control_message_size, '\0');
+        const auto got = recv(client.get(), request.data(), request.size(), 0);
+        if (got <= 0) return;
+        request.resize(static_cast<std::size_t>(got));
+        const std::string verb = std::string("mount") + '\0';
+        const std::string answer = request.starts_with(verb) ? answer_mount(request.substr(verb.size()))
+                                                             : "unknown request to a session";
+        send(client.get(), answer.data(), std::min(answer.size(), control_message_size), MSG_NOSIGNAL);
+    }
+
+    std::string answer_mount(const std::string& prefix) {
+        const auto known = std::ranges::find_if(
+            images_, [&](const MountedImage& image) { return image.plan().prefix == prefix; });
+        if (known != images_.end()) {
+            // Two launchers may have asked at once.
+            if (known->current()) return "mounted";
+            retire();
+            return "stale";
+        }
+        if (auto done = mount(prefix); !done) {
+            note("cannot mount " + prefix + ": " + to_string(done.error()));
+            return to_string(done.error());
+        }
+        note("mounted " + prefix);
+        return "mounted";
+    }
+
+    // The session's processes go on with the images that they have; whoever comes next gets a new session.
+    void retire() {
+        const std::string retired = "old-" + inside_link_;
+        remove_directory(retired);
+        if (renameat(state_.fd.get(), name_.c_str(), state_.fd.get(), retired.c_str()) != 0) return;
+        name_ = retired;
+        unlinkat(state_.fd.get(), inside_link_.c_str(), 0);
+        symlinkat(name_.c_str(), state_.fd.get(), inside_link_.c_str());
+        note("an installation was replaced: new launches get another session");
+    }
+
+    void collect_servers() {
+        signalfd_siginfo info{};
+        while (read(children_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info))
+            if (info.ssi_signo == SIGTERM) idle_ = std::chrono::seconds(0);
+        int status = 0;
+        for (pid_t pid = 0; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+            const auto image =
+                std::ranges::find_if(images_, [pid](const MountedImage& one) { return one.server() == pid; });
+            if (image == images_.end()) continue;
+            if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+                // Unmounted everywhere, and the last file closed.
+                forget(image);
+                continue;
+            }
+            note("the server of " + image->plan().prefix + " died" +
+                 (WIFSIGNALED(status) ? " of signal " + std::to_string(WTERMSIG(status)) : std::string()));
+            if (auto revived = image->revive(); !revived) {
+                note(to_string(revived.error()));
+                forget(image);
+            }
+        }
+    }
+
+    void forget(std::vector<MountedImage>::iterator image) {
+        unlinkat(directory_.get(), plan_file_name(image->plan().prefix).c_str(), 0);
+        image->forget_server();
+        images_.erase(image);
+    }
+
+    void end_if_idle() {
+        if (namespace_in_use()) {
+            last_use_ = Clock::now();
+            return;
+        }
+        if (Clock::now() - last_use_ < idle_) return;
+        // With both locks nobody starts a session or is on the way into this one; so a second look is final.
+        const Fd starts(
+            openat(state_.fd.get(), "start.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+        if (!starts || flock(starts.get(), LOCK_EX | LOCK_NB) != 0) return;
+        if (!lock_byte(lock_.get(), entering_byte, F_WRLCK)) return;
+        if (namespace_in_use()) {
+            lock_byte(lock_.get(), entering_byte, F_UNLCK);
+            return;
+        }
+        remove_directory(name_);
+        unlinkat(state_.fd.get(), inside_link_.c_str(), 0);
+        ended_ = true;
+        control_.reset();
+        end_mounts();
+    }
+
+    // Servers end by themselves when the kernel has let go of the mount: copies of it in other namespaces and
+    // open files keep it, and them.
+    void end_mounts() {
+        for (auto& image : images_)
+            image.unmount();
+    }
+
+    // Only names that sessions make: the directory is ours, but nothing in it is worth more trust than
+    // needed.
+    void remove_directory(const std::string& name) {
+        const Fd directory(
+            openat(state_.fd.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+        if (!directory) return;
+        for (const char* file : {lock_name, control_name, session_log_name})
+            unlinkat(directory.get(), file, 0);
+        const int copy = fcntl(directory.get(), F_DUPFD_CLOEXEC, 0);
+        if (DIR* listing = copy < 0 ? nullptr : fdopendir(copy)) {
+            while (const dirent* entry = readdir(listing))
+                if (std::strncmp(static_cast<const char*>(entry->d_name), "plan-", 5) == 0)
+                    unlinkat(directory.get(), static_cast<const char*>(entry->d_name), 0);
+            closedir(listing);
+        }
+        unlinkat(state_.fd.get(), name.c_str(), AT_REMOVEDIR);
+    }
+
+    void let_go_in_server() {
+        control_.reset();
+        children_.reset();
+        for (auto& image : images_)
+            image.close_devices();
+    }
+
+    void note(const std::string& text) const {
+        const std::time_t now = std::time(nullptr);
+        std::tm parts{};
+        gmtime_r(&now, &parts);
+        std::array<char, 32> when{};
+        std::strftime(when.data(), when.size(), "%Y-%m-%dT%H:%M:%SZ ", &parts);
+        const std::string line = when.data() + text + "\n";
+        [[maybe_unused]] const auto written = write(log_.get(), line.data(), line.size());
+    }
+
+    SessionArguments arguments_;
+    std::string name_; ///< of our directory; changes when we retire
+    std::string inside_link_;
+    StateDirectory state_;
+    Fd outer_mounts_, outer_user_, directory_, lock_, control_, children_, log_;
+    std::vector<MountedImage> images_;
+    std::chrono::seconds idle_ = idle_time();
+    Clock::time_point last_use_ = Clock::now();
+    bool ended_ = false;
+};
+
+// What the launcher that happened to start us was given is not for the whole session: its terminal, its
+// directory, its one CPU of a bound rank, its signal settings.
+void leave_the_launcher() {
+    setsid();
+    if (chdir("/") != 0) _exit(1);
+    for (int signal = 1; signal < NSIG; ++signal)
+        std::signal(signal, SIG_DFL);
+    for (const int signal : {SIGHUP, SIGINT, SIGPIPE})
+        std::signal(signal, SIG_IGN);
+    umask(0077);
+    cpu_set_t all;
+    std::memset(&all, 0xff, sizeof all);
+    sched_setaffinity(0, sizeof all, &all); // the kernel keeps to what the cgroup allows
+    const rlimit no_core{.rlim_cur = 0, .rlim_max = 0};
+    setrlimit(RLIMIT_CORE, &no_core);
+    rlimit files{};
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
+}
+
+} // namespace
+
+int run_session(const SessionArguments& arguments, Fd report) {
+    leave_the_launcher();
+    Session session(arguments);
+    auto started = session.start();
+    const std::string text = started ? "ok" : to_string(started.error());
+    [[maybe_unused]] const auto written = write(report.get(), text.c_str(), text.size() + 1);
+    report.reset();
+    return started ? session.run() : 1;
+}
+
+} // namespace containerize::runtime

@@ -1,0 +1,284 @@
+// Every file in an installation's bin is this program. It enters the session in which the installation's
+// image is mounted, starting one if there is none, and executes the very path that it was called by: inside,
+// that is the real program. On the warm path nothing is forked and nothing is parsed but the session's launch
+// plan.
+#include "runtime/environment.h"
+#include "runtime/launch_plan.h"
+#include "runtime/namespace.h"
+#include "runtime/session_state.h"
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace {
+
+using namespace containerize;
+using namespace containerize::runtime;
+
+constexpr int exit_failure = 1;
+constexpr int exit_usage = 2;
+constexpr int exit_cannot_execute = 126;
+constexpr int exit_not_found = 127;
+/// A session may end, or make way for a new one, while we are on the way in.
+constexpr int attempts = 20;
+
+[[noreturn]] void die(const std::string& message, int code = exit_failure) {
+    const std::string line = "containerize: " + message + "\n";
+    [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
+    _exit(code);
+}
+
+[[noreturn]] void die(const Error& error) {
+    die(to_string(error));
+}
+
+/// What we were called as, and for which installation.
+struct Call {
+    std::string program; ///< our own path: PREFIX/bin/NAME
+    std::string prefix;
+    std::string name;   ///< last part of `program`
+    std::string target; ///< the path to execute inside
+    bool through_prefix =
+        true; ///< called by a path of the installation, not by a link from elsewhere (a venv's)
+};
+
+std::string directory_of(const std::string& path) {
+    const auto slash = path.rfind('/');
+    return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
+}
+
+std::string own_path() {
+    std::array<char, 8192> buffer;
+    const auto size = readlink("/proc/self/exe", buffer.data(), buffer.size());
+    if (size <= 0) die("cannot find out which program this is: /proc is not mounted");
+    std::string path(buffer.data(), static_cast<std::size_t>(size));
+    // So the kernel marks a wrapper that was replaced after it was started.
+    static constexpr std::string_view deleted = " (deleted)";
+    if (path.ends_with(deleted) && access(path.c_str(), F_OK) != 0) path.resize(path.size() - deleted.size());
+    return path;
+}
+
+std::string find_prefix(const std::string& program) {
+    for (std::string directory = directory_of(directory_of(program));; directory = directory_of(directory)) {
+        if (!manifest_identity(directory).empty()) return directory;
+        if (directory == "/") break;
+    }
+    die(program +
+        ": this is a wrapper of an installation, but no directory above it is one (containerize.json is "
+        "missing)");
+}
+
+bool same_file(const char* path, const struct stat& self) {
+    struct stat info {};
+    return path != nullptr && stat(path, &info) == 0 && info.st_dev == self.st_dev &&
+           info.st_ino == self.st_ino;
+}
+
+Call understand_call(int argc, char** argv) {
+    Call call;
+    call.program = own_path();
+    call.prefix = find_prefix(call.program);
+    call.name = call.program.substr(call.program.rfind('/') + 1);
+    struct stat self {};
+    if (stat("/proc/self/exe", &self) != 0)
+        die("cannot examine " + call.program + ": " + std::strerror(errno));
+    // The path given to execve(); for a script whose interpreter we are it is the script, and argv[0] names
+    // us.
+    const auto* executed = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
+    if (same_file(executed, self))
+        call.target = executed;
+    else if (argc > 0 && std::strchr(argv[0], '/') != nullptr && same_file(argv[0], self))
+        call.target = argv[0];
+    else
+        call.target = call.program;
+    // A link from elsewhere, such as a venv's bin/python: its directory is not below the prefix.
+    std::array<char, PATH_MAX> real;
+    const std::string directory = directory_of(call.target);
+    call.through_prefix =
+        call.target == call.program || (realpath(directory.c_str(), real.data()) != nullptr &&
+                                        std::string_view(real.data()).starts_with(call.prefix + "/"));
+    return call;
+}
+
+// Runs PREFIX/libexec/containerize-session and waits until it can be entered.
+void start_session(const StateDirectory& state, const Call& call) {
+    const auto lock = lock_starts(state);
+    if (!lock) die(lock.error());
+    // While we waited for the lock, another rank may have started it.
+    if (find_session(state)) return;
+
+    const std::string program = call.prefix + "/libexec/containerize-session";
+    const std::string key = session_key();
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) die("cannot make a pipe: " + std::string(std::strerror(errno)));
+    Fd reader(ends[0]);
+    Fd writer(ends[1]);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, writer.get(), STDOUT_FILENO);
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDWR, 0);
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_RDWR, 0);
+    posix_spawn_file_actions_addclosefrom_np(&actions, 3);
+    std::vector<std::string> arguments = {program, state.path, key, call.prefix};
+    std::vector<char*> argument_list;
+    for (auto& argument : arguments)
+        argument_list.push_back(argument.data());
+    argument_list.push_back(nullptr);
+    // The session outlives us: of our environment, which may hold secrets, it gets its own setting only.
+    std::string idle = "CONTAINERIZE_SESSION_IDLE=";
+    std::vector<char*> environment;
+    if (const char* value = std::getenv("CONTAINERIZE_SESSION_IDLE")) {
+        idle += value;
+        environment.push_back(idle.data());
+    }
+    environment.push_back(nullptr);
+    pid_t pid = 0;
+    const int failed =
+        posix_spawn(&pid, program.c_str(), &actions, nullptr, argument_list.data(), environment.data());
+    posix_spawn_file_actions_destroy(&actions);
+    if (failed != 0) die("cannot start " + program + ": " + std::strerror(failed));
+    writer.reset();
+    std::string answer;
+    std::array<char, 4096> buffer;
+    // Up to a NUL: the session's servers hold the pipe too, so its end would not come.
+    while (!answer.ends_with('\0')) {
+        const auto got = read(reader.get(), buffer.data(), buffer.size());
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) break;
+        answer.append(buffer.data(), static_cast<std::size_t>(got));
+    }
+    if (answer.ends_with('\0')) answer.pop_back();
+    // ECHILD where the caller has SIGCHLD ignored: then the kernel has reaped it.
+    while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    if (answer != "ok") die(answer.empty() ? "the session's process died before it was ready" : answer);
+}
+
+// Moves this process into the session; the working directory stays what it was.
+void enter(const SessionHandle& session) {
+    // setns() moves the working directory to the new root, so it is remembered by name and by descriptor: by
+    // name it may be inside the image, by descriptor it is still there if it was deleted or cannot be
+    // reached.
+    const Fd directory(open(".", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    std::array<char, PATH_MAX> name;
+    const bool named = getcwd(name.data(), name.size()) != nullptr && name[0] == '/';
+    if (const int error_number = join_namespaces(session.supervisor); error_number != 0)
+        die("cannot enter the session of process " + std::to_string(session.supervisor) + ": " +
+            std::strerror(error_number));
+    if (named && chdir(name.data()) == 0) return;
+    [[maybe_unused]] const int ignored = fchdir(directory.get());
+}
+
+// Returns, inside the session, with the plan of an image that is mounted and current.
+LaunchPlan enter_session(const Call& call) {
+    auto state = open_state_directory();
+    if (!state) die(state.error());
+    for (int attempt = 0; attempt < attempts; ++attempt) {
+        const auto session = find_session(*state);
+        if (!session) {
+            start_session(*state, call);
+            continue;
+        }
+        auto plan = read_plan(*session, call.prefix);
+        if (!plan || (!session->inside && plan->identity != manifest_identity(call.prefix))) {
+            auto answer = request_mount(*session, call.prefix);
+            if (!answer) die(answer.error());
+            if (*answer == MountAnswer::stale) continue;
+            plan = read_plan(*session, call.prefix);
+            if (!plan) continue;
+        }
+        // The session's lock is let go of on return: a process in its namespaces keeps it alive as well.
+        if (!session->inside) enter(*session);
+        return *plan;
+    }
+    die("no session could be entered in " + std::to_string(attempts) + " attempts; see " + state->path);
+}
+
+// Says whether a venv of the user's own, on top of the installation, is active: then PATH and VIRTUAL_ENV are
+// its.
+bool other_venv_is_active(const Variables& variables, const std::string& prefix) {
+    const char* active = variables.get("VIRTUAL_ENV");
+    const char* ours = variables.get("CONTAINERIZE_PREFIX");
+    return active != nullptr && active[0] != '\0' && prefix != active &&
+           (ours == nullptr || std::string_view(ours) != active);
+}
+
+[[noreturn]] void execute(const std::string& path, char** argv, Variables& variables, const Call& call) {
+    execve(path.c_str(), argv, variables.pointers().data());
+    const int error_number = errno;
+    if (error_number == ENOENT && access(path.c_str(), F_OK) != 0)
+        die(path + " is not in the image of " + call.prefix, exit_not_found);
+    die("cannot execute " + path + ": " + std::strerror(error_number), exit_cannot_execute);
+}
+
+// `_debug_exec CMD ARGS...`: any command, found on the PATH as it is inside.
+[[noreturn]] void execute_command(char** argv, Variables& variables, const Call& call) {
+    const std::string_view command = argv[0];
+    if (command.find('/') != std::string_view::npos) execute(argv[0], argv, variables, call);
+    const char* path = variables.get("PATH");
+    std::string_view rest = path == nullptr ? "/usr/bin:/bin" : path;
+    for (bool more = true; more;) {
+        const auto colon = rest.find(':');
+        std::string candidate(rest.substr(0, colon));
+        more = colon != std::string_view::npos;
+        if (more) rest.remove_prefix(colon + 1);
+        candidate = candidate.empty() ? std::string(command) : candidate + "/" + std::string(command);
+        if (access(candidate.c_str(), X_OK) == 0) execute(candidate, argv, variables, call);
+    }
+    die(std::string(command) + ": command not found", exit_not_found);
+}
+
+// The two wrappers that stand for no program of the image.
+void run_debug_command(int argc, char** argv, Variables& variables, const Call& call) {
+    if (call.name == "_debug_exec") {
+        if (argc < 2) die("usage: _debug_exec COMMAND [ARGUMENT...]", exit_usage);
+        execute_command(argv + 1, variables, call);
+    }
+    if (call.name == "_debug_shell") {
+        const char* shell = variables.get("SHELL");
+        std::string program = shell != nullptr && access(shell, X_OK) == 0 ? shell : "/bin/sh";
+        std::vector<char*> arguments = {program.data()};
+        for (int i = 1; i < argc; ++i)
+            arguments.push_back(argv[i]);
+        arguments.push_back(nullptr);
+        execute(program, arguments.data(), variables, call);
+    }
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    Call call = understand_call(argc, argv);
+    struct stat self {};
+    stat("/proc/self/exe", &self);
+
+    const LaunchPlan plan = enter_session(call);
+
+    Variables variables(environ);
+    const bool debugging = call.name == "_debug_exec" || call.name == "_debug_shell";
+    if (debugging || (call.through_prefix && !other_venv_is_active(variables, call.prefix)))
+        variables.apply(plan.activation);
+    variables.apply(plan.environment);
+    variables.set("CONTAINERIZE_PREFIX", call.prefix);
+    run_debug_command(argc, argv, variables, call);
+
+    // A path that bypasses the mount (a descriptor, a hard link elsewhere) would start this program again,
+    // for ever.
+    if (same_file(call.target.c_str(), self) && same_file((call.target = call.program).c_str(), self))
+        die("the image of " + call.prefix + " is not mounted over it", exit_cannot_execute);
+    execute(call.target, argv, variables, call);
+}
