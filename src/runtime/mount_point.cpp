@@ -1,13 +1,128 @@
 #include "runtime/mount_point.h"
 
+#include "util/fd.h"
+
+#include <cerrno>
+#include <memory>
+#include <string>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace containerize::runtime {
 
-Status make_mount_point(const std::filesystem::path& path) {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool directory_exists(const fs::path& path) {
     struct stat info {};
-    if (stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) return {};
-    return fail({.what = "TODO", .why = {}, .where = path.string(), .hint = {}});
+    return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+std::unexpected<Error> cannot(const fs::path& path, int error_number = errno) {
+    auto error = fail_errno("cannot make the installation's first path exist", path.string(), error_number);
+    error.error().hint = "Build the installation again where it is now.";
+    return error;
+}
+
+/// The missing directories below `existing` down to `path`, parents first.
+std::vector<fs::path> missing_below(const fs::path& existing, const fs::path& path) {
+    std::vector<fs::path> missing;
+    for (fs::path one = path; one != existing; one = one.parent_path())
+        missing.insert(missing.begin(), one);
+    return missing;
+}
+
+std::string through(const Fd& directory, const std::string& name = {}) {
+    return "/proc/self/fd/" + std::to_string(directory.get()) + (name.empty() ? "" : "/" + name);
+}
+
+Status bind(const std::string& from, const std::string& to, bool directory) {
+    const int made = directory ? mkdir(to.c_str(), 0755) : mknod(to.c_str(), S_IFREG | 0644, 0);
+    if (made != 0 || mount(from.c_str(), to.c_str(), nullptr, MS_BIND | MS_REC, nullptr) != 0)
+        return cannot(to);
+    return {};
+}
+
+// Makes `to` what `from` is: a link is copied, anything else is bound with all that is mounted in it.
+Status reproduce(const std::string& from, const std::string& to) {
+    struct stat info {};
+    if (lstat(from.c_str(), &info) != 0) return {}; // vanished, or not to be seen: no loss
+    if (!S_ISLNK(info.st_mode)) return bind(from, to, S_ISDIR(info.st_mode));
+    std::error_code failed;
+    fs::copy_symlink(from, to, failed);
+    if (failed) return cannot(to, failed.value());
+    return {};
+}
+
+// `new_root` has become a copy of "/": makes it "/".
+Status change_root(const char* new_root) {
+    // With both arguments ".", the old root ends up on top of the new one, from where it is detached.
+    if (chdir(new_root) != 0 || syscall(SYS_pivot_root, ".", ".") != 0 || umount2(".", MNT_DETACH) != 0 ||
+        chdir("/") != 0)
+        return cannot("/");
+    return {};
+}
+
+// Covers `covered` by a directory in memory that holds the same, and `missing`.
+Status cover(const fs::path& covered, const std::vector<fs::path>& missing) {
+    const bool whole_root = covered == covered.root_path();
+    // "/" cannot be covered in place: its copy is put together elsewhere and then made the root.
+    const std::string place = whole_root ? "/tmp" : covered.string();
+    const Fd original(open(covered.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    const Fd place_before(open(place.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    std::vector<std::string> names;
+    {
+        const std::unique_ptr<DIR, int (*)(DIR*)> listing(opendir(covered.c_str()), closedir);
+        if (!original || !place_before || !listing) return cannot(covered);
+        while (const dirent* entry = readdir(listing.get()))
+            if (const std::string name = static_cast<const char*>(entry->d_name); name != "." && name != "..")
+                names.push_back(name);
+    }
+    if (mount("containerize", place.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=4m") != 0)
+        return cannot(place);
+    for (const auto& name : names) {
+        const std::string to = place + "/" + name;
+        // Through its descriptor, the place shows what it held before the mount that now lies on it.
+        // A recursive bind takes along even that mount, so it is taken off again.
+        const bool is_place = whole_root && "/" + name == place;
+        if (auto done =
+                is_place ? bind(through(place_before), to, true) : reproduce(through(original, name), to);
+            !done)
+            return done;
+        if (is_place && umount2(to.c_str(), MNT_DETACH) != 0) return cannot(covered);
+    }
+    for (const auto& directory : missing) {
+        const auto inside = whole_root ? place + directory.string() : directory.string();
+        if (mkdir(inside.c_str(), 0755) != 0) return cannot(directory);
+    }
+    if (mount(nullptr, place.c_str(), nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV,
+              nullptr) != 0)
+        return cannot(place);
+    return whole_root ? change_root(place.c_str()) : Status();
+}
+
+} // namespace
+
+Result<std::vector<fs::path>> make_mount_point(const fs::path& path) {
+    if (directory_exists(path)) return std::vector<fs::path>{};
+    fs::path existing = path.parent_path();
+    while (!directory_exists(existing))
+        existing = existing.parent_path();
+    const auto missing = missing_below(existing, path);
+
+    if (access(existing.c_str(), W_OK) == 0) {
+        for (const auto& directory : missing)
+            if (mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST) return cannot(directory);
+        return missing;
+    }
+    if (auto done = cover(existing, missing); !done) return fail(std::move(done.error()));
+    return std::vector<fs::path>{};
 }
 
 } // namespace containerize::runtime

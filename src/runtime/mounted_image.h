@@ -7,6 +7,7 @@
 #include "util/fd.h"
 
 #include <chrono>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,7 @@ private:
 
     LaunchPlan plan_;
     std::vector<std::string> mount_points_; ///< where it is, and where it was built for, if that differs
+    std::vector<std::filesystem::path> made_directories_; ///< to mount on; removed in the end
     std::string image_path_;
     Fd below_; ///< the installation's directory as it is on disk
     Fd image_;

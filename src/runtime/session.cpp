@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -265,14 +266,31 @@ private:
         if (!directory) return;
         for (const char* file : {lock_name, control_name, session_log_name})
             unlinkat(directory.get(), file, 0);
-        const int copy = fcntl(directory.get(), F_DUPFD_CLOEXEC, 0);
-        if (DIR* listing = copy < 0 ? nullptr : fdopendir(copy)) {
-            while (const dirent* entry = readdir(listing))
-                if (std::strncmp(static_cast<const char*>(entry->d_name), "plan-", 5) == 0)
-                    unlinkat(directory.get(), static_cast<const char*>(entry->d_name), 0);
-            closedir(listing);
-        }
+        for (const auto& file : names_in(directory))
+            if (file.starts_with("plan-")) unlinkat(directory.get(), file.c_str(), 0);
         unlinkat(state_.fd.get(), name.c_str(), AT_REMOVEDIR);
+    }
+
+    // What a killed session of this name left: nobody holds it, or we would not have been started. Its
+    // processes must not take us for theirs.
+    void remove_remains() {
+        remove_directory(name_);
+        for (const auto& entry : names_in(state_.fd)) {
+            std::array<char, 256> target;
+            const auto size = readlinkat(state_.fd.get(), entry.c_str(), target.data(), target.size());
+            if (size > 0 && std::string_view(target.data(), static_cast<std::size_t>(size)) == name_)
+                unlinkat(state_.fd.get(), entry.c_str(), 0);
+        }
+    }
+
+    static std::vector<std::string> names_in(const Fd& directory) {
+        std::vector<std::string> names;
+        DIR* listing = fdopendir(openat(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        if (listing == nullptr) return names;
+        while (const dirent* entry = readdir(listing))
+            names.emplace_back(static_cast<const char*>(entry->d_name));
+        closedir(listing);
+        return names;
     }
 
     void let_go_in_server() {
