@@ -35,10 +35,12 @@ struct WriterOptions {
     std::uint32_t block_size = 128U << 10U; ///< 1 MiB blocks triple the bytes that a cold import decompresses
     unsigned jobs = 1;                      ///< compressing threads
     std::uint64_t memory = 256U << 20U;     ///< bytes of blocks in flight, at most
-    std::optional<std::uint32_t> source_date_epoch; ///< later times are clamped to it; also the image's own time
+    std::optional<std::uint32_t>
+        source_date_epoch; ///< later times are clamped to it; also the image's own time
 };
 
-/// Permissions and time of an entry. Owner and group are always root in the image: the server shows the user's.
+/// Permissions and time of an entry. Owner and group are always root in the image: the server shows the
+/// user's.
 struct Attributes {
     mode_t mode = 0644; ///< permission bits only
     std::uint32_t mtime = 0;
@@ -49,11 +51,13 @@ struct WriteStats {
     std::uint64_t files = 0, directories = 0, links = 0;
     std::uint64_t input_bytes = 0; ///< of file content, before compression
     std::uint64_t image_bytes = 0;
+    std::vector<std::string>
+        left_out; ///< by write_tree: sockets, pipes and devices, which an environment has no use for
 };
 
-/// Builds one image. Paths are relative to the image's root, without leading '/'; parents may come later or not at all
-/// (they are then 0755). The order of calls decides the order of data; the result depends on nothing else:
-/// the number of threads changes no byte. A path given twice is an error.
+/// Builds one image. Paths are relative to the image's root, without leading '/'; parents may come later or
+/// not at all (they are then 0755). The order of calls decides the order of data; the result depends on
+/// nothing else: the number of threads changes no byte. A path given twice is an error.
 class Writer {
 public:
     static Result<Writer> create(const std::filesystem::path& image, const WriterOptions& options);
@@ -84,9 +88,10 @@ using PackProgress = std::function<void(std::uint64_t)>;
 
 /// Packs a directory tree, entries sorted by path bytes, so that equal trees give equal images.
 /// Modes are made fit for sharing: what the owner may read all may read, unless `umask_bits` forbids;
-/// write permission for group and others, setuid and setgid are dropped. Hard links within the tree are kept as such.
-/// Sockets and devices are left out with a note in the log.
+/// write permission for group and others, setuid and setgid are dropped. Hard links within the tree are kept
+/// as such. Sockets and devices are left out with a note in the log.
 Result<WriteStats> write_tree(const std::filesystem::path& root, const std::filesystem::path& image,
-                              const WriterOptions& options, mode_t umask_bits, const PackProgress& progress = {});
+                              const WriterOptions& options, mode_t umask_bits,
+                              const PackProgress& progress = {});
 
 } // namespace containerize::image

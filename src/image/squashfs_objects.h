@@ -1,0 +1,69 @@
+// libsquashfs's objects as C++ values, and the two of its interfaces that we implement ourselves.
+#pragma once
+
+#include "util/error.h"
+#include "util/fd.h"
+
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include <sqfs/block_processor.h>
+#include <sqfs/block_writer.h>
+#include <sqfs/compressor.h>
+#include <sqfs/dir_writer.h>
+#include <sqfs/error.h>
+#include <sqfs/frag_table.h>
+#include <sqfs/id_table.h>
+#include <sqfs/inode.h>
+#include <sqfs/io.h>
+#include <sqfs/meta_writer.h>
+#include <sqfs/super.h>
+#include <sqfs/xattr_writer.h>
+
+namespace containerize::image {
+
+struct DestroySquashfsObject {
+    template<class Object>
+    void operator()(Object* object) const {
+        sqfs_destroy(object);
+    }
+};
+template<class Object>
+using SquashfsObject = std::unique_ptr<Object, DestroySquashfsObject>;
+
+/// What libsquashfs means by one of its error codes.
+std::string squashfs_error(int code);
+
+/// The file that an image is written to. libsquashfs's own forgets why a write failed; this one remembers.
+class OutputFile : public sqfs_file_t {
+public:
+    explicit OutputFile(Fd fd);
+    [[nodiscard]] int fd() const { return fd_.get(); }
+    [[nodiscard]] std::uint64_t size() const { return size_; }
+    /// errno of the first read or write that failed, or 0.
+    [[nodiscard]] int error_number() const { return error_number_; }
+
+private:
+    static OutputFile& self(sqfs_file_t* file) { return static_cast<OutputFile&>(*file); }
+    static int read_bytes(sqfs_file_t* file, sqfs_u64 offset, void* buffer, size_t size);
+    static int write_bytes(sqfs_file_t* file, sqfs_u64 offset, const void* buffer, size_t size);
+    static int set_size(sqfs_file_t* file, sqfs_u64 size);
+
+    Fd fd_;
+    std::uint64_t size_ = 0;
+    int error_number_ = 0;
+};
+
+/// Finds nothing compressible, so that every block is stored as it is. In the superblock it goes by the name
+/// of zstd: each image must name a compressor, and this one need never be asked.
+sqfs_compressor_t* make_storing_compressor();
+
+/// Takes over `inner`, and says "not compressible" where the result is not smaller than the input.
+/// libsquashfs 1.2.0's lz4 does not, and unsquashfs refuses an image with a block that grew. Null if there is
+/// no memory.
+sqfs_compressor_t* make_shrinking_compressor(sqfs_compressor_t* inner);
+
+} // namespace containerize::image

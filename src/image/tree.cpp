@@ -1,0 +1,290 @@
+#include "image/writer.h"
+#include "util/fd.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <condition_variable>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+namespace containerize::image {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Entry {
+    std::string path; ///< relative to the root
+    mode_t type = 0;
+    std::uint64_t size = 0;
+    Attributes attributes;
+    std::string target;          ///< of a symbolic link
+    std::size_t original = npos; ///< for a further name of a file: the entry of its first name
+    static constexpr std::size_t npos = ~std::size_t{0};
+};
+
+// What the owner may, all may, unless the umask forbids it. Nobody writes to an image, and setuid means
+// nothing in it.
+mode_t mode_for_sharing(mode_t mode, mode_t umask_bits) {
+    const mode_t read = 0444;
+    const mode_t execute = S_ISDIR(mode) || (mode & 0111U) != 0 ? 0111 : 0;
+    const mode_t write = mode & 0200U;
+    return (read | execute | write) & ~(umask_bits & 0077U);
+}
+
+std::vector<std::pair<std::string, std::string>> user_xattrs(const std::string& path) {
+    std::vector<std::pair<std::string, std::string>> found;
+    const auto size = llistxattr(path.c_str(), nullptr, 0);
+    if (size <= 0) return found; // none, or a filesystem without
+    std::string names(static_cast<std::size_t>(size), '\0');
+    const auto got = llistxattr(path.c_str(), names.data(), names.size());
+    if (got <= 0) return found;
+    names.resize(static_cast<std::size_t>(got));
+    for (std::size_t start = 0; start < names.size();) {
+        const std::string name = names.c_str() + start;
+        start += name.size() + 1;
+        if (!name.starts_with("user.")) continue;
+        std::string value(65536, '\0');
+        const auto length = lgetxattr(path.c_str(), name.c_str(), value.data(), value.size());
+        if (length < 0) continue;
+        value.resize(static_cast<std::size_t>(length));
+        found.emplace_back(name, std::move(value));
+    }
+    std::ranges::sort(found);
+    return found;
+}
+
+class TreeWalk {
+public:
+    TreeWalk(fs::path root, mode_t umask_bits) : root_(std::move(root)), umask_(umask_bits) {}
+
+    // Depth first, each directory's entries in the order of their names' bytes.
+    Status walk(const std::string& relative) {
+        const std::string directory = relative.empty() ? root_.string() : (root_ / relative).string();
+        std::vector<std::string> names;
+        {
+            const std::unique_ptr<DIR, int (*)(DIR*)> listing(opendir(directory.c_str()), closedir);
+            if (!listing) return fail_errno("cannot read a directory to pack it", directory);
+            while (const dirent* entry = readdir(listing.get()))
+                if (const std::string name = static_cast<const char*>(entry->d_name);
+                    name != "." && name != "..")
+                    names.push_back(name);
+        }
+        std::ranges::sort(names);
+        for (const auto& name : names)
+            if (auto done = visit(relative.empty() ? name : relative + "/" + name); !done) return done;
+        return {};
+    }
+
+    Status visit(const std::string& relative) {
+        const std::string path = (root_ / relative).string();
+        struct stat info {};
+        if (lstat(path.c_str(), &info) != 0) return fail_errno("cannot examine a file to pack it", path);
+        Entry entry{
+            .path = relative, .type = info.st_mode & S_IFMT, .size = 0, .attributes = {}, .target = {}};
+        entry.attributes = {.mode = mode_for_sharing(info.st_mode, umask_),
+                            .mtime =
+                                static_cast<std::uint32_t>(std::clamp<time_t>(info.st_mtime, 0, 0xFFFFFFFF)),
+                            .xattrs = user_xattrs(path)};
+        if (S_ISLNK(info.st_mode)) {
+            entry.attributes.mode = 0777;
+            std::array<char, 65536> target;
+            const auto size = readlink(path.c_str(), target.data(), target.size());
+            if (size <= 0) return fail_errno("cannot read a link to pack it", path);
+            entry.target.assign(target.data(), static_cast<std::size_t>(size));
+        } else if (S_ISREG(info.st_mode)) {
+            entry.size = static_cast<std::uint64_t>(info.st_size);
+            if (info.st_nlink > 1) {
+                const auto [first, is_new] =
+                    first_names_.emplace(std::pair(info.st_dev, info.st_ino), entries.size());
+                if (!is_new) entry.original = first->second;
+            }
+        } else if (!S_ISDIR(info.st_mode)) {
+            left_out.push_back(relative);
+            return {};
+        }
+        entries.push_back(std::move(entry));
+        return S_ISDIR(info.st_mode) ? walk(relative) : Status();
+    }
+
+    std::vector<Entry> entries;
+    std::vector<std::string> left_out;
+
+private:
+    fs::path root_;
+    mode_t umask_;
+    std::map<std::pair<dev_t, ino_t>, std::size_t> first_names_;
+};
+
+std::unexpected<Error> changed(const std::string& path) {
+    return fail({.what = "a file changed while it was packed",
+                 .why = {},
+                 .where = path,
+                 .hint = "See that nothing writes there, then try again."});
+}
+
+/// Reads small files ahead of the packer: opening and reading 50,000 files one by one would leave compressors
+/// idle.
+class ReadAhead {
+public:
+    ReadAhead(const fs::path& root, const std::vector<Entry>& entries) : root_(root), entries_(entries) {
+        for (unsigned i = 0; i < 2; ++i)
+            threads_.emplace_back([this](const std::stop_token& stop) { work(stop); });
+    }
+    ~ReadAhead() {
+        for (auto& thread : threads_)
+            thread.request_stop();
+        room_.notify_all();
+    }
+    ReadAhead(const ReadAhead&) = delete;
+    ReadAhead& operator=(const ReadAhead&) = delete;
+
+    static bool covers(const Entry& entry) {
+        return entry.type == S_IFREG && entry.original == Entry::npos && entry.size <= largest;
+    }
+
+    /// The content of an entry that is covered. Entries must be taken in order.
+    Result<std::vector<std::byte>> take(std::size_t index) {
+        std::unique_lock lock(mutex_);
+        ready_.wait(lock, [&] { return done_.contains(index); });
+        auto node = done_.extract(index);
+        held_ -= entries_[index].size;
+        lock.unlock();
+        room_.notify_all();
+        return std::move(node.mapped());
+    }
+
+private:
+    static constexpr std::uint64_t largest = 1U << 20U;
+    static constexpr std::uint64_t window = 32U << 20U;
+
+    void work(const std::stop_token& stop) {
+        for (;;) {
+            std::unique_lock lock(mutex_);
+            while (next_ < entries_.size() && !covers(entries_[next_]))
+                ++next_;
+            if (next_ >= entries_.size()) return;
+            const std::size_t index = next_++;
+            held_ += entries_[index].size;
+            // The file that the packer waits for is always read, however full the window is.
+            room_.wait(lock, [&] { return stop.stop_requested() || held_ <= window || is_next(index); });
+            if (stop.stop_requested()) return;
+            lock.unlock();
+            auto content = read_whole((root_ / entries_[index].path).string(), entries_[index].size);
+            lock.lock();
+            done_.emplace(index, std::move(content));
+            lock.unlock();
+            ready_.notify_all();
+        }
+    }
+
+    // Whether nothing that was read already comes before it: then the packer waits for it, or soon will.
+    [[nodiscard]] bool is_next(std::size_t index) const {
+        return done_.empty() || index < done_.begin()->first;
+    }
+
+    static Result<std::vector<std::byte>> read_whole(const std::string& path, std::uint64_t size) {
+        const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+        if (!fd) return fail_errno("cannot open a file to pack it", path);
+        std::vector<std::byte> content(size + 1); // one more, to see that it did not grow
+        std::size_t done = 0;
+        while (done < content.size()) {
+            const auto got = read(fd.get(), content.data() + done, content.size() - done);
+            if (got < 0 && errno == EINTR) continue;
+            if (got < 0) return fail_errno("cannot read a file to pack it", path);
+            if (got == 0) break;
+            done += static_cast<std::size_t>(got);
+        }
+        if (done != size) return changed(path);
+        content.resize(size);
+        return content;
+    }
+
+    const fs::path& root_;
+    const std::vector<Entry>& entries_;
+    std::mutex mutex_;
+    std::condition_variable room_, ready_;
+    std::map<std::size_t, Result<std::vector<std::byte>>> done_;
+    std::size_t next_ = 0;
+    std::uint64_t held_ = 0;
+    std::vector<std::jthread> threads_; ///< last: they use all of the above
+};
+
+Status append_large(Writer& writer, const std::string& path, std::uint64_t size, const PackProgress& progress,
+                    std::uint64_t done_before) {
+    const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    if (!fd) return fail_errno("cannot open a file to pack it", path);
+    posix_fadvise(fd.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
+    std::vector<std::byte> buffer(1U << 20U);
+    std::uint64_t done = 0;
+    for (;;) {
+        const auto got = read(fd.get(), buffer.data(), buffer.size());
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return fail_errno("cannot read a file to pack it", path);
+        if (got == 0) break;
+        done += static_cast<std::uint64_t>(got);
+        if (done > size) return changed(path);
+        if (auto put = writer.append(std::span(buffer).first(static_cast<std::size_t>(got))); !put)
+            return put;
+        if (progress) progress(done_before + done);
+    }
+    return done == size ? Status() : Status(changed(path));
+}
+
+} // namespace
+
+Result<WriteStats> write_tree(const fs::path& root, const fs::path& image, const WriterOptions& options,
+                              mode_t umask_bits, const PackProgress& progress) {
+    struct stat info {};
+    if (stat(root.c_str(), &info) != 0 || !S_ISDIR(info.st_mode))
+        return fail_errno("cannot pack", root.string(), S_ISDIR(info.st_mode) ? errno : ENOTDIR);
+    TreeWalk tree(root, umask_bits);
+    if (auto walked = tree.walk({}); !walked) return fail(std::move(walked.error()));
+    auto writer = Writer::create(image, options);
+    if (!writer) return fail(std::move(writer.error()));
+
+    const Attributes root_attributes{
+        .mode = mode_for_sharing(info.st_mode, umask_bits),
+        .mtime = static_cast<std::uint32_t>(std::clamp<time_t>(info.st_mtime, 0, 0xFFFFFFFF)),
+        .xattrs = user_xattrs(root.string())};
+    Status added = writer->add_directory("", root_attributes);
+    ReadAhead ahead(root, tree.entries);
+    std::uint64_t bytes = 0;
+    for (std::size_t i = 0; added && i < tree.entries.size(); ++i) {
+        const Entry& entry = tree.entries[i];
+        if (entry.type == S_IFDIR) {
+            added = writer->add_directory(entry.path, entry.attributes);
+        } else if (entry.type == S_IFLNK) {
+            added = writer->add_symlink(entry.path, entry.target, entry.attributes);
+        } else if (entry.original != Entry::npos) {
+            added = writer->add_hardlink(entry.path, tree.entries[entry.original].path);
+        } else if (added = writer->begin_file(entry.path, entry.attributes); added) {
+            if (ReadAhead::covers(entry)) {
+                auto content = ahead.take(i);
+                added = content ? writer->append(*content) : Status(fail(std::move(content.error())));
+            } else {
+                added = append_large(*writer, (root / entry.path).string(), entry.size, progress, bytes);
+            }
+            if (added) added = writer->end_file();
+            bytes += entry.size;
+            if (progress) progress(bytes);
+        }
+    }
+    if (!added) return fail(std::move(added.error()));
+    auto stats = writer->finish();
+    if (stats) stats->left_out = std::move(tree.left_out);
+    return stats;
+}
+
+} // namespace containerize::image
