@@ -25,10 +25,13 @@ struct Error {
     Fault fault = Fault::failure;
 };
 
-template<class T> using Result = std::expected<T, Error>;
+template<class T>
+using Result = std::expected<T, Error>;
 using Status = Result<void>;
 
-inline std::unexpected<Error> fail(Error error) { return std::unexpected(std::move(error)); }
+inline std::unexpected<Error> fail(Error error) {
+    return std::unexpected(std::move(error));
+}
 
 /// A failed system call; `error_number` is errno as it was then.
 std::unexpected<Error> fail_errno(std::string what, std::string where = {}, int error_number = errno);

@@ -27,7 +27,8 @@ Result<std::string> copy_file_synced(const fs::path& from, const fs::path& to,
 /// fsync of a directory, so that a rename in it lasts. File systems that cannot do so are no error.
 Status sync_directory(const fs::path& directory);
 
-/// Deletes a tree, making unreadable directories writable on the way; never follows links, never crosses mounts.
+/// Deletes a tree, making unreadable directories writable on the way; never follows links, never crosses
+/// mounts.
 Status remove_tree(const fs::path& path);
 
 /// "lustre", "nfs", "gpfs", "beegfs", "ext4", "tmpfs", ...; of the nearest existing ancestor of `path`.

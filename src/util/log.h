@@ -10,7 +10,8 @@ namespace containerize::log {
 
 enum class Level { quiet, normal, verbose };
 
-/// Starts the log: a file (appended to, flushed line by line) and what the terminal shows. Called once by the CLI.
+/// Starts the log: a file (appended to, flushed line by line) and what the terminal shows. Called once by the
+/// CLI.
 Status open(const std::filesystem::path& file, Level level);
 /// A copy of everything so far goes to `file` as well from now on (`--log`).
 Status also(const std::filesystem::path& file);

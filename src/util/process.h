@@ -18,11 +18,12 @@ using Environment = std::map<std::string, std::string>;
 Environment current_environment();
 
 struct Command {
-    std::vector<std::string> argv;            ///< argv[0] is looked up on PATH of `environment` if it has no '/'
-    std::optional<Environment> environment;   ///< the whole environment; the caller's own if absent
-    std::filesystem::path working_directory;  ///< empty: the caller's
-    std::function<int()> in_child;            ///< called in the child before exec (join a namespace); 0, or an errno
-    std::function<void(std::string_view)> on_line; ///< each line of stdout and stderr as it comes, without newline
+    std::vector<std::string> argv; ///< argv[0] is looked up on PATH of `environment` if it has no '/'
+    std::optional<Environment> environment;  ///< the whole environment; the caller's own if absent
+    std::filesystem::path working_directory; ///< empty: the caller's
+    std::function<int()> in_child; ///< called in the child before exec (join a namespace); 0, or an errno
+    std::function<void(std::string_view)>
+        on_line; ///< each line of stdout and stderr as it comes, without newline
 };
 
 struct Outcome {
@@ -39,7 +40,8 @@ Result<Outcome> run(const Command& command);
 /// As run(), but stdout alone, whole, for programs that are asked a question; stderr goes to the log.
 Result<Outcome> capture(const Command& command);
 
-/// The first executable of this name on PATH-like `path`; nothing if there is none. `accept` may refuse candidates.
+/// The first executable of this name on PATH-like `path`; nothing if there is none. `accept` may refuse
+/// candidates.
 std::optional<std::filesystem::path>
 find_program(std::string_view name, std::string_view path,
              const std::function<bool(const std::filesystem::path&)>& accept = {});

@@ -21,7 +21,8 @@ public:
     void advance(std::uint64_t done, std::uint64_t total);
     /// What is being done now: a file, a package.
     void detail(std::string_view what);
-    /// "Installing packages: 1,204 files, 217.3 MB in 12.4 s"; `summary` is what stands between ": " and " in".
+    /// "Installing packages: 1,204 files, 217.3 MB in 12.4 s"; `summary` is what stands between ": " and "
+    /// in".
     void finish(std::string_view summary = {});
 
 private:
@@ -29,8 +30,8 @@ private:
     std::unique_ptr<State> state_;
 };
 
-std::string human_bytes(std::uint64_t bytes);   ///< "217.3 MB", powers of 1000
-std::string human_count(std::uint64_t number);  ///< "1,204"
-std::string human_seconds(double seconds);      ///< "0.4 s", "12.4 s", "3 min 05 s"
+std::string human_bytes(std::uint64_t bytes);  ///< "217.3 MB", powers of 1000
+std::string human_count(std::uint64_t number); ///< "1,204"
+std::string human_seconds(double seconds);     ///< "0.4 s", "12.4 s", "3 min 05 s"
 
 } // namespace containerize

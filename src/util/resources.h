@@ -7,15 +7,17 @@
 namespace containerize {
 
 struct Resources {
-    unsigned cpus = 1;        ///< affinity mask and cgroup quota (v1 and v2) together, rounded down, at least 1
-    std::uint64_t memory = 0; ///< bytes: cgroup limits up to the root and the machine's available memory, the least
-    bool in_job = false;      ///< inside a batch job (Slurm, PBS, LSF, SGE): the resources are ours
+    unsigned cpus = 1; ///< affinity mask and cgroup quota (v1 and v2) together, rounded down, at least 1
+    std::uint64_t memory =
+        0; ///< bytes: cgroup limits up to the root and the machine's available memory, the least
+    bool in_job = false; ///< inside a batch job (Slurm, PBS, LSF, SGE): the resources are ours
 };
 
 /// `root` stands for "/" so that recorded trees can be read in tests.
 Resources available_resources(const std::filesystem::path& root = "/");
 
-/// How many workers a build takes by itself: all of a job's CPUs, at most 8 on a shared node, less where memory is short.
+/// How many workers a build takes by itself: all of a job's CPUs, at most 8 on a shared node, less where
+/// memory is short.
 unsigned default_jobs(const Resources& resources);
 
 /// Outside a job: lowest CPU priority and idle I/O class for this process and its children.

@@ -1,0 +1,76 @@
+#include "util/digest.h"
+#include "util/filesystem.h"
+#include "util/interrupt.h"
+
+#include <vector>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace containerize {
+
+namespace {
+
+// Parallel file systems move whole stripes: 1 MiB is Lustre's smallest stripe, 16 MiB GPFS's largest block.
+constexpr std::size_t request_size = std::size_t{16} << 20U;
+
+/// Fills `buffer` as far as the file goes.
+Result<std::size_t> read_fully(int fd, std::vector<char>& buffer, const fs::path& path) {
+    std::size_t filled = 0;
+    while (filled < buffer.size()) {
+        const ssize_t got = read(fd, buffer.data() + filled, buffer.size() - filled);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return fail_errno("cannot read the file", path.string());
+        if (got == 0) break;
+        filled += static_cast<std::size_t>(got);
+    }
+    return filled;
+}
+
+Status write_fully(int fd, const char* data, std::size_t size, const fs::path& path) {
+    while (size > 0) {
+        const ssize_t done = write(fd, data, size);
+        if (done < 0 && errno == EINTR) continue;
+        if (done < 0) return fail_errno("cannot write the file", path.string());
+        data += done;
+        size -= static_cast<std::size_t>(done);
+    }
+    return {};
+}
+
+Result<std::string> copy(int source, const fs::path& from, int target, const fs::path& to,
+                         const std::function<void(std::uint64_t)>& progress) {
+    posix_fadvise(source, 0, 0, POSIX_FADV_SEQUENTIAL);
+    Sha256 digest;
+    std::vector<char> buffer(request_size);
+    for (std::uint64_t total = 0;;) {
+        if (interrupted()) return fail_interrupted();
+        auto got = read_fully(source, buffer, from);
+        if (!got) return fail(std::move(got.error()));
+        if (*got == 0) break;
+        digest.update(buffer.data(), *got);
+        if (auto done = write_fully(target, buffer.data(), *got, to); !done)
+            return fail(std::move(done.error()));
+        total += *got;
+        if (progress) progress(total);
+    }
+    if (fsync(target) != 0) return fail_errno("cannot write the file", to.string());
+    return digest.finish();
+}
+
+} // namespace
+
+Result<std::string> copy_file_synced(const fs::path& from, const fs::path& to,
+                                     const std::function<void(std::uint64_t)>& progress) {
+    const Fd source(open(from.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!source) return fail_errno("cannot read the file", from.string());
+    Fd target(open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (!target) return fail_errno("cannot write the file", to.string());
+    auto digest = copy(source.get(), from, target.get(), to, progress);
+    // NFS and quota errors can come as late as close.
+    if (close(target.release()) != 0 && digest) digest = fail_errno("cannot write the file", to.string());
+    if (!digest) unlink(to.c_str());
+    return digest;
+}
+
+} // namespace containerize

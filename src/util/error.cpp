@@ -1,0 +1,29 @@
+#include "util/error.h"
+
+#include <cstring>
+
+namespace containerize {
+
+std::unexpected<Error> fail_errno(std::string what, std::string where, int error_number) {
+    return fail(
+        {.what = std::move(what), .why = std::strerror(error_number), .where = std::move(where), .hint = {}});
+}
+
+std::unexpected<Error> fail_input(std::string what, std::string why, std::string where, std::string hint) {
+    return fail({.what = std::move(what),
+                 .why = std::move(why),
+                 .where = std::move(where),
+                 .hint = std::move(hint),
+                 .fault = Fault::input});
+}
+
+std::string to_string(const Error& error) {
+    std::string text;
+    if (!error.where.empty()) text += error.where + ": ";
+    text += error.what;
+    if (!error.why.empty()) text += ": " + error.why;
+    if (!error.hint.empty()) text += "\n" + error.hint;
+    return text;
+}
+
+} // namespace containerize

@@ -1,0 +1,102 @@
+#include "util/filesystem.h"
+
+#include <atomic>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+namespace containerize {
+
+Result<std::string> read_file(const fs::path& path, std::uint64_t limit) {
+    const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file) return fail_errno("cannot read the file", path.string());
+    std::string text;
+    char buffer[1U << 16U];
+    for (;;) {
+        const ssize_t got = read(file.get(), buffer, sizeof buffer);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return fail_errno("cannot read the file", path.string());
+        if (got == 0) return text;
+        text.append(buffer, static_cast<std::size_t>(got));
+        if (text.size() > limit)
+            return fail({.what = "cannot read the file",
+                         .why = "it is larger than " + std::to_string(limit) + " bytes",
+                         .where = path.string(),
+                         .hint = {}});
+    }
+}
+
+namespace {
+
+Status write_all(int fd, std::string_view data, const fs::path& path) {
+    while (!data.empty()) {
+        const ssize_t done = write(fd, data.data(), data.size());
+        if (done < 0 && errno == EINTR) continue;
+        if (done < 0) return fail_errno("cannot write the file", path.string());
+        data.remove_prefix(static_cast<std::size_t>(done));
+    }
+    return {};
+}
+
+Status write_and_sync(const fs::path& path, std::string_view content, mode_t mode) {
+    Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+    if (!file) return fail_errno("cannot write the file", path.string());
+    if (auto done = write_all(file.get(), content, path); !done) return done;
+    if (fsync(file.get()) != 0) return fail_errno("cannot write the file", path.string());
+    // NFS and quota errors can come as late as close.
+    if (close(file.release()) != 0) return fail_errno("cannot write the file", path.string());
+    return {};
+}
+
+} // namespace
+
+Status write_file(const fs::path& path, std::string_view content, bool executable) {
+    static std::atomic<unsigned> counter{0};
+    fs::path temporary = path.parent_path() / ".";
+    temporary += path.filename();
+    temporary += "." + std::to_string(getpid()) + "-" + std::to_string(counter++);
+    // Left by a killed run of the same process number.
+    unlink(temporary.c_str());
+    Status done = write_and_sync(temporary, content, executable ? 0777 : 0666);
+    if (done && rename(temporary.c_str(), path.c_str()) != 0)
+        done = fail_errno("cannot write the file", path.string());
+    if (!done) {
+        unlink(temporary.c_str());
+        return done;
+    }
+    return sync_directory(path.has_parent_path() ? path.parent_path() : fs::path("."));
+}
+
+Status sync_directory(const fs::path& directory) {
+    const Fd fd(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!fd) return fail_errno("cannot open the directory", directory.string());
+    // EINVAL, ENOTSUP and EBADF: some network and FUSE file systems have no fsync for directories.
+    if (fsync(fd.get()) != 0 && errno != EINVAL && errno != ENOTSUP && errno != EBADF && errno != ENOSYS)
+        return fail_errno("cannot sync the directory", directory.string());
+    return {};
+}
+
+Result<fs::path> resolve(const fs::path& path) {
+    std::error_code problem;
+    const auto absolute = fs::absolute(path, problem);
+    if (problem) return fail_errno("cannot resolve the path", path.string(), problem.value());
+    auto resolved = fs::weakly_canonical(absolute, problem);
+    if (problem) return fail_errno("cannot resolve the path", path.string(), problem.value());
+    // "a/b/" names the same as "a/b"; without the slash parent_path() means the parent.
+    if (!resolved.has_filename() && resolved.has_relative_path()) resolved = resolved.parent_path();
+    return resolved;
+}
+
+Result<std::uint64_t> available_bytes(const fs::path& path) {
+    auto existing = path;
+    struct statvfs info {};
+    while (statvfs(existing.empty() ? "." : existing.c_str(), &info) != 0) {
+        if (errno != ENOENT || existing.empty() || existing == existing.root_path())
+            return fail_errno("cannot ask for the free space", path.string());
+        existing = existing.parent_path();
+    }
+    return static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize;
+}
+
+} // namespace containerize
