@@ -11,11 +11,13 @@ namespace containerize::log {
 enum class Level { quiet, normal, verbose };
 
 /// Starts the log: a file (appended to, flushed line by line) and what the terminal shows. Called once by the
-/// CLI.
+/// CLI. Before that, `info` and `warn` go to stderr and `detail` nowhere.
 Status open(const std::filesystem::path& file, Level level);
 /// A copy of everything so far goes to `file` as well from now on (`--log`).
 Status also(const std::filesystem::path& file);
+/// The file given to open(); empty before.
 std::filesystem::path current();
+Level level();
 
 /// To the file only; to the terminal too where the user asked for -v.
 void detail(std::string_view line);
@@ -23,5 +25,11 @@ void detail(std::string_view line);
 void info(std::string_view line);
 /// To both, always, with "warning: " before it.
 void warn(std::string_view line);
+
+/// Columns that a line of progress may have; 0 if stderr is no terminal or -q was given.
+unsigned progress_columns();
+/// Shows this line of progress at the bottom of the terminal until the next one; empty removes it. Must fit
+/// into progress_columns(). Never in the file.
+void progress(std::string_view line);
 
 } // namespace containerize::log
