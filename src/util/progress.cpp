@@ -3,79 +3,86 @@
 #include "util/log.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
-#include <cmath>
 #include <mutex>
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 namespace containerize {
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr auto redraw_every = std::chrono::milliseconds(100);
-constexpr std::size_t bar_width = 24;
 
-std::size_t terminal_width() {
-    winsize size{};
-    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 80;
+constexpr auto redraw_interval = std::chrono::milliseconds(100);
+constexpr std::size_t bar_width = 20;
+
+/// Cuts at a whole character of UTF-8. Counts bytes, which is at least as many as columns.
+std::string fit(std::string text, std::size_t width) {
+    if (text.size() <= width) return text;
+    while (width > 0 && (static_cast<unsigned char>(text[width]) & 0xC0U) == 0x80)
+        --width;
+    text.resize(width);
+    return text;
 }
 
 } // namespace
 
 struct Stage::State {
-    std::string title;
-    Clock::time_point start = Clock::now();
+    explicit State(std::string name) : title(std::move(name)) {}
+
+    const std::string title;
+    const Clock::time_point start = Clock::now();
+    std::mutex mutex; // workers report from their own threads
     Clock::time_point drawn;
-    std::mutex mutex;
-    std::string what;
     std::uint64_t done = 0, total = 0;
+    std::string what;
     bool finished = false;
-    bool draws = isatty(STDERR_FILENO) != 0 && log::level() == log::Level::normal;
 
     void draw() {
-        if (!draws || Clock::now() - drawn < redraw_every) return;
-        drawn = Clock::now();
-        std::string line = title;
-        if (total > 0) {
-            const double part = std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
-            const auto full = static_cast<std::size_t>(part * bar_width);
-            line += fmt::format(" [{}{}] {:3.0f} %", std::string(full, '='),
-                                std::string(bar_width - full, ' '), part * 100);
-        } else if (done > 0) {
-            line += " " + human_bytes(done);
-        }
-        line +=
-            fmt::format(" {}", human_seconds(std::chrono::duration<double>(Clock::now() - start).count()));
-        if (!what.empty()) line += "  " + what;
-        line.resize(std::min(line.size(), terminal_width() - 1));
-        line = "\r" + line + "\033[K";
-        [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
+        const auto now = Clock::now();
+        if (now - drawn < redraw_interval) return;
+        drawn = now;
+        const auto columns = log::progress_columns();
+        // The last column is left free: some terminals wrap when it is filled.
+        if (columns > 1) log::progress(fit(line(), columns - 1));
     }
-    void clear() const {
-        static constexpr std::string_view erase = "\r\033[K";
-        if (draws) [[maybe_unused]]
-            const auto written = write(STDERR_FILENO, erase.data(), erase.size());
+
+    [[nodiscard]] std::string line() const {
+        std::string text = title;
+        if (total > 0) {
+            const auto share = static_cast<double>(std::min(done, total)) / static_cast<double>(total);
+            const auto filled = static_cast<std::size_t>(share * bar_width);
+            text += fmt::format("  [{}{}] {:3.0f} %  {} of {}", std::string(filled, '#'),
+                                std::string(bar_width - filled, '.'), share * 100, human_bytes(done),
+                                human_bytes(total));
+        } else if (done > 0) {
+            text += "  " + human_bytes(done);
+        }
+        if (!what.empty()) text += "  " + what;
+        return text;
+    }
+
+    [[nodiscard]] std::string elapsed() const {
+        return human_seconds(std::chrono::duration<double>(Clock::now() - start).count());
     }
 };
 
-Stage::Stage(std::string title) : state_(std::make_unique<State>()) {
-    state_->title = std::move(title);
-    // On a terminal the line that is drawn says it, and the one at the end stays.
-    if (state_->draws)
-        log::detail(state_->title + " ...");
+Stage::Stage(std::string title) : state_(std::make_unique<State>(std::move(title))) {
+    // On a terminal the line of progress says it, and the file gets it all the same.
+    const auto line = state_->title + " ...";
+    if (log::progress_columns() > 0)
+        log::detail(line);
     else
-        log::info(state_->title + " ...");
+        log::info(line);
     state_->draw();
 }
 
 Stage::~Stage() {
     if (state_->finished) return;
-    state_->clear();
-    log::detail(state_->title + ": failed");
+    log::progress({});
+    log::info(fmt::format("{}: failed after {}", state_->title, state_->elapsed()));
 }
 
 void Stage::advance(std::uint64_t done, std::uint64_t total) {
@@ -92,35 +99,38 @@ void Stage::detail(std::string_view what) {
 }
 
 void Stage::finish(std::string_view summary) {
+    const std::lock_guard lock(state_->mutex);
     state_->finished = true;
-    state_->clear();
-    const double seconds = std::chrono::duration<double>(Clock::now() - state_->start).count();
-    log::info(fmt::format("{}: {}{}", state_->title, summary.empty() ? "" : std::string(summary) + " in ",
-                          human_seconds(seconds)));
+    log::progress({});
+    log::info(fmt::format("{}:{}{} in {}", state_->title, summary.empty() ? " done" : " ", summary,
+                          state_->elapsed()));
 }
 
 std::string human_bytes(std::uint64_t bytes) {
-    static constexpr const char* units[] = {"bytes", "kB", "MB", "GB", "TB"};
-    auto value = static_cast<double>(bytes);
+    if (bytes < 1000) return fmt::format("{} B", bytes);
+    constexpr std::array units = {"kB", "MB", "GB", "TB", "PB", "EB"};
+    auto value = static_cast<double>(bytes) / 1000;
     std::size_t unit = 0;
-    while (value >= 999.95 && unit + 1 < std::size(units)) {
+    // 999.95 would be written as 1000.0.
+    while (value >= 999.95 && unit + 1 < units.size()) {
         value /= 1000;
         ++unit;
     }
-    return unit == 0 ? fmt::format("{} bytes", bytes) : fmt::format("{:.1f} {}", value, units[unit]);
+    return fmt::format("{:.1f} {}", value, units[unit]);
 }
 
 std::string human_count(std::uint64_t number) {
-    std::string digits = std::to_string(number);
-    for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3)
-        digits.insert(static_cast<std::size_t>(at), ",");
-    return digits;
+    auto text = std::to_string(number);
+    for (auto place = text.size(); place > 3; place -= 3)
+        text.insert(place - 3, ",");
+    return text;
 }
 
 std::string human_seconds(double seconds) {
     if (seconds < 59.95) return fmt::format("{:.1f} s", seconds);
-    const auto whole = static_cast<std::uint64_t>(std::llround(seconds));
-    return fmt::format("{} min {:02} s", whole / 60, whole % 60);
+    const auto whole = static_cast<std::uint64_t>(seconds + 0.5);
+    if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
+    return fmt::format("{} h {:02} min", whole / 3600, whole % 3600 / 60);
 }
 
 } // namespace containerize

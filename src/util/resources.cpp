@@ -1,15 +1,15 @@
 #include "util/resources.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <fstream>
 #include <limits>
 #include <optional>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <vector>
 
-#include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -19,10 +19,8 @@ namespace containerize {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
-/// One worker compresses, compiles or links with about this much at hand.
-constexpr std::uint64_t memory_per_job = 512U << 20U;
-constexpr unsigned most_on_shared_node = 8;
+
+constexpr auto unlimited = std::numeric_limits<std::uint64_t>::max();
 
 std::optional<std::string> first_line(const fs::path& file) {
     std::ifstream stream(file);
@@ -31,113 +29,181 @@ std::optional<std::string> first_line(const fs::path& file) {
     return line;
 }
 
-std::uint64_t limit_in(const fs::path& file) {
+/// The first number of `text`; nothing for "max", "-1" and the like.
+std::optional<std::uint64_t> number_in(std::string_view text) {
+    std::uint64_t number = 0;
+    std::istringstream stream{std::string(text)};
+    if (text.starts_with('-') || !(stream >> number)) return std::nullopt;
+    return number;
+}
+
+std::optional<std::uint64_t> number_in_file(const fs::path& file) {
     const auto line = first_line(file);
-    if (!line || *line == "max") return unlimited;
-    char* end = nullptr;
-    const auto value = std::strtoull(line->c_str(), &end, 10);
-    return end == line->c_str() ? unlimited : value;
+    return line ? number_in(*line) : std::nullopt;
+}
+
+/// The value of "KEY:   VALUE" in a file such as /proc/meminfo.
+std::optional<std::string> field(const fs::path& file, std::string_view key) {
+    std::ifstream stream(file);
+    for (std::string line; std::getline(stream, line);)
+        if (line.starts_with(key) && line.size() > key.size() && line[key.size()] == ':') {
+            const auto value = line.find_first_not_of(" \t", key.size() + 1);
+            return value == std::string::npos ? "" : line.substr(value);
+        }
+    return std::nullopt;
+}
+
+/// "0-3,8,10-11" is seven. Read from /proc and not by sched_getaffinity, which needs a mask as large as the
+/// kernel was built for.
+unsigned cpus_in_list(std::string_view list) {
+    unsigned count = 0;
+    std::istringstream ranges{std::string(list)};
+    for (std::string range; std::getline(ranges, range, ',');) {
+        const auto first = number_in(range);
+        const auto dash = range.find('-');
+        const auto last =
+            dash == std::string::npos ? first : number_in(std::string_view(range).substr(dash + 1));
+        if (first && last && *last >= *first) count += static_cast<unsigned>(*last - *first + 1);
+    }
+    return count;
 }
 
 struct Limits {
-    double cpus = std::numeric_limits<double>::infinity();
     std::uint64_t memory = unlimited;
+    double cpus = std::numeric_limits<double>::infinity();
+
+    void memory_at_most(std::optional<std::uint64_t> bytes) {
+        memory = std::min(memory, bytes.value_or(memory));
+    }
+    void quota(std::optional<std::uint64_t> time, std::optional<std::uint64_t> period) {
+        if (time && period && *period > 0)
+            cpus = std::min(cpus, static_cast<double>(*time) / static_cast<double>(*period));
+    }
 };
 
-void take_quota(Limits& limits, double quota, double period) {
-    if (quota > 0 && period > 0) limits.cpus = std::min(limits.cpus, quota / period);
-}
+/// A mounted cgroup hierarchy.
+struct Hierarchy {
+    bool v2 = false;
+    std::string controllers; ///< of v1: ",cpu,cpuacct,"
+    fs::path mount_point;
+    std::string root; ///< the cgroup that is at the mount point
+};
 
-// Limits hold for everything below, so each group up to the hierarchy's root counts.
-template<class Look>
-void for_each_ancestor(const fs::path& mount, const std::string& group, Look look) {
-    for (fs::path relative = fs::path(group).relative_path();; relative = relative.parent_path()) {
-        look(mount / relative);
-        if (relative.empty()) return;
+std::vector<Hierarchy> hierarchies(const fs::path& root) {
+    std::vector<Hierarchy> found;
+    std::ifstream mounts(root / "proc/self/mountinfo");
+    for (std::string line; std::getline(mounts, line);) {
+        std::istringstream fields(line);
+        std::string skipped, mount_root, mount_point, word, type, options;
+        fields >> skipped >> skipped >> skipped >> mount_root >> mount_point;
+        while (fields >> word && word != "-") {
+        }
+        fields >> type >> skipped >> options;
+        if (type == "cgroup" || type == "cgroup2")
+            found.push_back({.v2 = type == "cgroup2",
+                             .controllers = "," + options + ",",
+                             .mount_point = root / fs::path(mount_point).relative_path(),
+                             .root = mount_root});
     }
+    return found;
 }
 
-void look_v2(Limits& limits, const fs::path& directory) {
-    limits.memory = std::min(limits.memory, limit_in(directory / "memory.max"));
-    if (const auto line = first_line(directory / "cpu.max")) {
-        std::istringstream fields(*line);
-        std::string quota;
-        double period = 0;
-        if (fields >> quota >> period && quota != "max")
-            take_quota(limits, std::strtod(quota.c_str(), nullptr), period);
+/// Where this process's cgroup is in the file system. A container may see a mount of its own cgroup alone
+/// while /proc still names the path from the host's root.
+fs::path directory_of(const Hierarchy& hierarchy, std::string_view cgroup) {
+    const std::string_view root = hierarchy.root == "/" ? "" : std::string_view(hierarchy.root);
+    if (!cgroup.starts_with(root) || cgroup.find("..") != std::string_view::npos)
+        return hierarchy.mount_point;
+    return hierarchy.mount_point / fs::path(cgroup.substr(root.size())).relative_path();
+}
+
+void read_v2(const fs::path& directory, Limits& limits) {
+    limits.memory_at_most(number_in_file(directory / "memory.max"));
+    // Beyond "high" a process is not killed but slowed down to a crawl.
+    limits.memory_at_most(number_in_file(directory / "memory.high"));
+    if (const auto line = first_line(directory / "cpu.max"))
+        limits.quota(number_in(*line),
+                     number_in(std::string_view(*line).substr(std::min(line->find(' '), line->size()))));
+}
+
+void read_v1(const fs::path& directory, Limits& limits) {
+    limits.memory_at_most(number_in_file(directory / "memory.limit_in_bytes"));
+    limits.quota(number_in_file(directory / "cpu.cfs_quota_us"),
+                 number_in_file(directory / "cpu.cfs_period_us"));
+}
+
+/// Limits hold for everything below them, so each directory up to the mount point counts: Slurm sets those of
+/// a job two levels above its processes.
+void read_up_to_root(const Hierarchy& hierarchy, std::string_view cgroup, Limits& limits) {
+    for (auto directory = directory_of(hierarchy, cgroup);; directory = directory.parent_path()) {
+        if (hierarchy.v2)
+            read_v2(directory, limits);
+        else
+            read_v1(directory, limits);
+        if (directory == hierarchy.mount_point || directory == directory.parent_path()) return;
     }
 }
 
 Limits cgroup_limits(const fs::path& root) {
     Limits limits;
-    const fs::path mounts = root / "sys/fs/cgroup";
-    std::ifstream groups(root / "proc/self/cgroup");
-    for (std::string line; std::getline(groups, line);) {
+    const auto mounted = hierarchies(root);
+    std::ifstream cgroups(root / "proc/self/cgroup");
+    // "ID:CONTROLLERS:PATH", with "0::PATH" for v2.
+    for (std::string line; std::getline(cgroups, line);) {
         const auto first = line.find(':');
         const auto second = line.find(':', first + 1);
         if (first == std::string::npos || second == std::string::npos) continue;
-        const auto controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-        const auto group = line.substr(second + 1);
-        if (controllers == ",,")
-            for_each_ancestor(mounts, group, [&](const fs::path& directory) { look_v2(limits, directory); });
-        if (controllers.find(",memory,") != std::string::npos)
-            for_each_ancestor(mounts / "memory", group, [&](const fs::path& directory) {
-                limits.memory = std::min(limits.memory, limit_in(directory / "memory.limit_in_bytes"));
-            });
-        if (controllers.find(",cpu,") != std::string::npos)
-            for_each_ancestor(mounts / "cpu", group, [&](const fs::path& directory) {
-                const auto quota = first_line(directory / "cpu.cfs_quota_us");
-                const auto period = first_line(directory / "cpu.cfs_period_us");
-                if (quota && period)
-                    take_quota(limits, std::strtod(quota->c_str(), nullptr),
-                               std::strtod(period->c_str(), nullptr));
-            });
+        const auto controllers = line.substr(first + 1, second - first - 1);
+        const auto path = std::string_view(line).substr(second + 1);
+        for (const auto& hierarchy : mounted) {
+            const bool same = controllers.empty()
+                                  ? hierarchy.v2
+                                  : !hierarchy.v2 && hierarchy.controllers.find("," + controllers + ",") !=
+                                                         std::string::npos;
+            if (same) read_up_to_root(hierarchy, path, limits);
+        }
     }
     return limits;
 }
 
-std::uint64_t available_memory(const fs::path& root) {
-    std::ifstream file(root / "proc/meminfo");
-    for (std::string line; std::getline(file, line);)
-        if (line.starts_with("MemAvailable:")) return std::strtoull(line.c_str() + 13, nullptr, 10) * 1024;
-    return unlimited;
-}
-
-bool is_set(const char* name) {
-    const char* value = std::getenv(name);
-    return value != nullptr && *value != '\0';
+bool in_batch_job() {
+    // Slurm: salloc sets SLURM_JOB_ID in a shell that is still on the login node; SLURMD_NODENAME comes from
+    // the compute node's own daemon. SGE's JOB_ID is too common a name to stand alone.
+    const auto set = [](const char* name) { return std::getenv(name) != nullptr; };
+    return (set("SLURM_JOB_ID") && set("SLURMD_NODENAME")) || set("PBS_JOBID") || set("LSB_JOBID") ||
+           (set("JOB_ID") && set("SGE_TASK_ID"));
 }
 
 } // namespace
 
 Resources available_resources(const fs::path& root) {
+    const auto limits = cgroup_limits(root);
     Resources resources;
-    cpu_set_t mask;
-    CPU_ZERO(&mask);
-    const unsigned allowed =
-        sched_getaffinity(0, sizeof mask, &mask) == 0 ? static_cast<unsigned>(CPU_COUNT(&mask)) : 1;
-    const Limits limits = cgroup_limits(root);
-    const double cpus = std::min(static_cast<double>(allowed), limits.cpus);
+    const auto allowed = field(root / "proc/self/status", "Cpus_allowed_list");
+    const double cpus = std::min(limits.cpus, static_cast<double>(allowed ? cpus_in_list(*allowed) : 1));
     resources.cpus = std::max(1U, static_cast<unsigned>(cpus));
-    resources.memory = std::min(limits.memory, available_memory(root));
-    for (const char* variable : {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID"})
-        resources.in_job = resources.in_job || is_set(variable);
+    const auto available = field(root / "proc/meminfo", "MemAvailable");
+    const auto kibibytes = available ? number_in(*available) : std::nullopt;
+    resources.memory = std::min(limits.memory, kibibytes ? *kibibytes * 1024 : unlimited);
+    resources.in_job = in_batch_job();
     return resources;
 }
 
 unsigned default_jobs(const Resources& resources) {
-    const std::uint64_t by_memory = std::max<std::uint64_t>(1, resources.memory / memory_per_job);
+    // A compressing thread with its blocks, or a compiler that pip starts, fits into this.
+    constexpr std::uint64_t memory_of_a_worker = std::uint64_t{512} << 20U;
+    constexpr unsigned most_on_shared_node = 8;
     const unsigned cpus = resources.in_job ? resources.cpus : std::min(resources.cpus, most_on_shared_node);
+    const auto by_memory = std::max<std::uint64_t>(1, resources.memory / memory_of_a_worker);
     return static_cast<unsigned>(std::min<std::uint64_t>(cpus, by_memory));
 }
 
 void be_polite(const Resources& resources) {
     if (resources.in_job) return;
-    // Neither matters enough to fail for.
-    [[maybe_unused]] const int priority = setpriority(PRIO_PROCESS, 0, 19);
-    constexpr int this_process = 1;
-    constexpr int idle_class = 3 << 13;
-    [[maybe_unused]] const long io = syscall(SYS_ioprio_set, this_process, 0, idle_class);
+    // Both are only courtesies: where they are refused the build goes on. The C library has no ioprio_set;
+    // 1 is IOPRIO_WHO_PROCESS, 3 << 13 the idle class (linux/ioprio.h).
+    setpriority(PRIO_PROCESS, 0, 19);
+    syscall(SYS_ioprio_set, 1, 0, 3 << 13);
 }
 
 } // namespace containerize

@@ -1,115 +1,101 @@
 #include "util/filesystem.h"
 
-#include <array>
 #include <cstdlib>
-#include <fstream>
-#include <map>
-#include <sstream>
+#include <cstring>
 #include <utility>
 #include <vector>
 
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
-#include <sys/vfs.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
 
 namespace containerize {
 
 namespace {
 
-std::string staging_prefix() {
+std::string name_prefix() {
     return "containerize-build-" + std::to_string(geteuid()) + "-";
 }
 
-fs::path nearest_existing(fs::path path) {
-    std::error_code ignored;
-    while (!path.empty() && !fs::exists(path, ignored) && path != path.root_path())
-        path = path.parent_path();
-    return path.empty() ? fs::path(".") : path;
+std::unexpected<Error> unusable(const fs::path& parent, std::string why) {
+    return fail({.what = "cannot build in this directory",
+                 .why = std::move(why),
+                 .where = parent.string(),
+                 .hint = "Give a directory on a disk of this node with --tmpdir."});
 }
 
-// A FUSE filesystem's own name ("sshfs", "glusterfs") stands in the mount table only.
-std::string fuse_type(const fs::path& path) {
+/// Whether a build can be staged under `parent`.
+Status check_parent(const fs::path& parent) {
     struct stat info {};
-    if (stat(path.c_str(), &info) != 0) return "fuse";
-    const std::string device = std::to_string(major(info.st_dev)) + ":" + std::to_string(minor(info.st_dev));
-    std::ifstream table("/proc/self/mountinfo");
-    for (std::string line; std::getline(table, line);) {
-        std::istringstream fields(line);
-        std::string id, parent, number, skipped, type;
-        fields >> id >> parent >> number;
-        if (number != device) continue;
-        while (fields >> skipped && skipped != "-") {
-        }
-        if (fields >> type) return type;
-    }
-    return "fuse";
+    if (stat(parent.c_str(), &info) != 0) return unusable(parent, std::strerror(errno));
+    if (!S_ISDIR(info.st_mode)) return unusable(parent, "it is not a directory");
+    // Without the sticky bit any user could rename our directory and put another in its place.
+    if ((info.st_mode & S_IWOTH) != 0 && (info.st_mode & S_ISVTX) == 0)
+        return unusable(parent, "all users may write there and its sticky bit is not set");
+    if (access(parent.c_str(), W_OK | X_OK) != 0) return unusable(parent, std::strerror(errno));
+    struct statvfs mount {};
+    // pip runs what it has just built, and programs load libraries from there.
+    if (statvfs(parent.c_str(), &mount) == 0 && (mount.f_flag & ST_NOEXEC) != 0)
+        return unusable(parent, "it is mounted noexec");
+    return {};
 }
 
-std::vector<fs::path> staging_candidates() {
+Result<fs::path> default_parent() {
     std::vector<fs::path> candidates;
-    if (const char* directory = std::getenv("TMPDIR"); directory != nullptr && directory[0] == '/')
-        candidates.emplace_back(directory);
+    if (const char* tmpdir = std::getenv("TMPDIR"); tmpdir != nullptr && *tmpdir == '/')
+        candidates.emplace_back(tmpdir);
     candidates.emplace_back("/tmp");
-    candidates.emplace_back("/var/tmp");
     candidates.emplace_back("/dev/shm");
-    return candidates;
+    std::string reasons;
+    for (const auto& candidate : candidates) {
+        const auto type = filesystem_type(candidate);
+        const auto checked = is_network_filesystem(type)
+                                 ? unusable(candidate, "it is on a network (" + type + ")")
+                                 : check_parent(candidate);
+        if (checked) return candidate;
+        reasons += (reasons.empty() ? "" : "; ") + candidate.string() + ": " + checked.error().why;
+    }
+    return fail({.what = "no directory to build in",
+                 .why = std::move(reasons),
+                 .where = {},
+                 .hint = "Give a directory on a disk of this node with --tmpdir."});
+}
+
+/// Whether the descriptor is still what the path names.
+bool is_same(const Fd& fd, const fs::path& path) {
+    struct stat opened {};
+    struct stat named {};
+    return fstat(fd.get(), &opened) == 0 && lstat(path.c_str(), &named) == 0 &&
+           opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
+}
+
+Fd open_directory(const fs::path& path) {
+    return Fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
 } // namespace
 
-std::string filesystem_type(const fs::path& path) {
-    const fs::path existing = nearest_existing(path);
-    struct statfs info {};
-    if (statfs(existing.c_str(), &info) != 0) return "unknown";
-    static const std::map<unsigned long, const char*> names = {
-        {0x0BD00BD0, "lustre"}, {0x6969, "nfs"},         {0x47504653, "gpfs"},    {0x19830326, "beegfs"},
-        {0xFF534D42, "cifs"},   {0xFE534D42, "smb2"},    {0x00C36400, "ceph"},    {0x5346414F, "afs"},
-        {0xAAD7AAEA, "panfs"},  {0x01021997, "9p"},      {0xEF53, "ext4"},        {0x58465342, "xfs"},
-        {0x9123683E, "btrfs"},  {0x01021994, "tmpfs"},   {0x794C7630, "overlay"}, {0x2FC12FC1, "zfs"},
-        {0x858458F6, "ramfs"},  {0x73717368, "squashfs"}};
-    const auto magic = static_cast<unsigned long>(info.f_type) & 0xFFFFFFFFUL;
-    if (magic == 0x65735546) return fuse_type(existing);
-    const auto found = names.find(magic);
-    return found == names.end() ? "unknown" : found->second;
-}
-
-bool is_network_filesystem(std::string_view type) {
-    static constexpr std::array<std::string_view, 10> network = {"lustre", "nfs",  "gpfs", "beegfs", "cifs",
-                                                                 "smb2",   "ceph", "afs",  "panfs",  "9p"};
-    for (const auto one : network)
-        if (type == one) return true;
-    // Of FUSE filesystems (sshfs, glusterfs, weka) hardly any is a local disk.
-    return type.starts_with("fuse");
-}
-
 Staging::Staging(fs::path path, Fd lock) : path_(std::move(path)), lock_(std::move(lock)) {}
 
 Result<Staging> Staging::create(const fs::path& parent) {
-    fs::path place = parent;
-    if (place.empty()) {
-        const auto candidates = staging_candidates();
-        place = candidates.front();
-        for (const auto& candidate : candidates)
-            if (access(candidate.c_str(), W_OK | X_OK) == 0 &&
-                !is_network_filesystem(filesystem_type(candidate))) {
-                place = candidate;
-                break;
-            }
+    auto chosen = parent.empty() ? default_parent() : resolve(parent);
+    if (!chosen) return fail(std::move(chosen.error()));
+    if (auto checked = check_parent(*chosen); !checked) return fail(std::move(checked.error()));
+    for (;;) {
+        std::string name = (*chosen / name_prefix()).string() + "XXXXXX";
+        if (mkdtemp(name.data()) == nullptr) return unusable(*chosen, std::strerror(errno));
+        const fs::path path = name;
+        Fd lock = open_directory(path);
+        // The lock is on the directory itself: systemd-tmpfiles leaves alone what is locked so. Where a file
+        // system has no such locks (NFS, Lustre without -o flock) the sweep cannot take one either, so that
+        // nothing is removed there by mistake.
+        const bool locked = lock && flock(lock.get(), LOCK_EX | LOCK_NB) == 0;
+        if (!locked && lock && errno != EWOULDBLOCK) return Staging(path, std::move(lock));
+        // A sweep between mkdtemp and flock may hold it, or have removed it: then again, under another name.
+        if (locked && is_same(lock, path)) return Staging(path, std::move(lock));
     }
-    std::string name = (place / (staging_prefix() + "XXXXXX")).string();
-    if (mkdtemp(name.data()) == nullptr) {
-        auto error = fail_errno("cannot make a staging directory in", place.string());
-        error.error().hint = "Name a node-local directory that you can write with --tmpdir.";
-        return error;
-    }
-    Fd lock(open(name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (!lock || flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-        rmdir(name.c_str());
-        return fail_errno("cannot lock the staging directory", name);
-    }
-    return Staging(name, std::move(lock));
 }
 
 Staging::Staging(Staging&& other) noexcept
@@ -123,23 +109,27 @@ Staging& Staging::operator=(Staging&& other) noexcept {
 }
 
 Staging::~Staging() {
+    // What cannot be removed now is left to the next sweep: a destructor has nobody to tell.
     if (!path_.empty() && !kept_) [[maybe_unused]]
-        const auto removed = remove_tree(path_); // what cannot be removed now, the next build tries again
+        const auto removed = remove_tree(path_);
 }
 
 void sweep_staging(const fs::path& parent) {
-    std::vector<fs::path> places = parent.empty() ? staging_candidates() : std::vector<fs::path>{parent};
-    for (const auto& place : places) {
-        std::error_code failed;
-        for (const auto& entry : fs::directory_iterator(place, failed)) {
-            if (!entry.path().filename().string().starts_with(staging_prefix())) continue;
-            const Fd directory(open(entry.path().c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-            struct stat info {};
-            if (!directory || fstat(directory.get(), &info) != 0 || info.st_uid != geteuid()) continue;
-            // A lock means that its build is alive.
-            if (flock(directory.get(), LOCK_EX | LOCK_NB) == 0) [[maybe_unused]]
-                const auto removed = remove_tree(entry.path());
-        }
+    auto chosen = parent.empty() ? default_parent() : resolve(parent);
+    if (!chosen) return;
+    const auto prefix = name_prefix();
+    std::error_code problem;
+    for (fs::directory_iterator entry(*chosen, problem), end; !problem && entry != end;
+         entry.increment(problem)) {
+        const auto& path = entry->path();
+        // mkdtemp's six letters after it: nothing else is ours.
+        const auto name = path.filename().string();
+        if (!name.starts_with(prefix) || name.size() != prefix.size() + 6) continue;
+        const Fd directory = open_directory(path);
+        struct stat info {};
+        if (!directory || fstat(directory.get(), &info) != 0 || info.st_uid != geteuid()) continue;
+        if (flock(directory.get(), LOCK_EX | LOCK_NB) != 0 || !is_same(directory, path)) continue;
+        [[maybe_unused]] const auto removed = remove_tree(path);
     }
 }
 

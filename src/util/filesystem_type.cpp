@@ -1,0 +1,102 @@
+#include "util/filesystem.h"
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <sstream>
+
+#include <sys/vfs.h>
+
+namespace containerize {
+
+namespace {
+
+struct Magic {
+    std::uint32_t number;
+    std::string_view type;
+};
+
+// linux/magic.h, and for those outside the kernel tree (lustre, gpfs, beegfs, panfs, wekafs) their own
+// sources.
+constexpr std::array magics = {
+    Magic{0x0BD00BD0, "lustre"},   Magic{0x47504653, "gpfs"},   Magic{0x19830326, "beegfs"},
+    Magic{0x00006969, "nfs"},      Magic{0xFF534D42, "cifs"},   Magic{0xFE534D42, "smb2"},
+    Magic{0x00C36400, "ceph"},     Magic{0x5346414F, "afs"},    Magic{0x6B414653, "afs"},
+    Magic{0xAAD7AAEA, "panfs"},    Magic{0x18031977, "wekafs"}, Magic{0x0000EF53, "ext4"},
+    Magic{0x58465342, "xfs"},      Magic{0x9123683E, "btrfs"},  Magic{0x2FC12FC1, "zfs"},
+    Magic{0x01021994, "tmpfs"},    Magic{0x858458F6, "ramfs"},  Magic{0x794C7630, "overlay"},
+    Magic{0x73717368, "squashfs"},
+};
+
+/// mountinfo writes blanks and backslashes in paths as \ooo.
+std::string unescape(std::string_view text) {
+    std::string plain;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        if (text[i] == '\\' && i + 3 < text.size()) {
+            plain +=
+                static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + text[i + 3] - '0');
+            i += 3;
+        } else {
+            plain += text[i];
+        }
+    }
+    return plain;
+}
+
+bool is_within(const std::string& path, const std::string& directory) {
+    if (directory == "/") return true;
+    return path.starts_with(directory) && (path.size() == directory.size() || path[directory.size()] == '/');
+}
+
+/// The type that the innermost mount over `path` has in /proc/self/mountinfo: all FUSE file systems share one
+/// magic number, and only there they have names.
+std::string mounted_type(const fs::path& path) {
+    std::ifstream mounts("/proc/self/mountinfo");
+    std::string best_type;
+    std::size_t best_length = 0;
+    for (std::string line; std::getline(mounts, line);) {
+        std::istringstream fields(line);
+        std::string skipped, mount_point, field, type;
+        fields >> skipped >> skipped >> skipped >> skipped >> mount_point;
+        while (fields >> field && field != "-") {
+        }
+        fields >> type;
+        mount_point = unescape(mount_point);
+        // Of two mounts on one point the later hides the earlier.
+        if (mount_point.size() >= best_length && is_within(path.string(), mount_point)) {
+            best_length = mount_point.size();
+            best_type = type;
+        }
+    }
+    return best_type.empty() ? "unknown" : best_type;
+}
+
+} // namespace
+
+std::string filesystem_type(const fs::path& path) {
+    auto resolved = resolve(path);
+    auto existing = resolved ? *resolved : path;
+    struct statfs info {};
+    while (statfs(existing.c_str(), &info) != 0) {
+        if (existing == existing.parent_path()) return "unknown";
+        existing = existing.parent_path();
+    }
+    const auto number = static_cast<std::uint32_t>(info.f_type);
+    const auto known = std::ranges::find(magics, number, &Magic::number);
+    return known != magics.end() ? std::string(known->type) : mounted_type(existing);
+}
+
+bool is_network_filesystem(std::string_view type) {
+    constexpr std::array networks = {
+        "lustre", "gpfs", "beegfs", "nfs",    "nfs4", "cifs", "smb2",     "smb3",
+        "ceph",   "afs",  "panfs",  "wekafs", "9p",   "dvs",  "orangefs", "pvfs2",
+    };
+    if (std::ranges::find(networks, type) != networks.end()) return true;
+    // A FUSE file system that is not known to be local (sshfs, glusterfs, s3fs, ...) is taken for a
+    // network's.
+    constexpr std::array local = {"fuse.fuse-overlayfs", "fuse.squashfuse", "fuse.squashfuse_ll",
+                                  "fuse.containerize"};
+    return type.starts_with("fuse.") && std::ranges::find(local, type) == local.end();
+}
+
+} // namespace containerize
