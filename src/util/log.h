@@ -11,9 +11,9 @@ namespace containerize::log {
 enum class Level { quiet, normal, verbose };
 
 /// Starts the log: a file (appended to, flushed line by line) and what the terminal shows. Called once by the
-/// CLI. Before that, `info` and `warn` go to stderr and `detail` nowhere.
+/// CLI.
 Status open(const std::filesystem::path& file, Level level);
-/// A copy of everything so far goes to `file` as well from now on (`--log`).
+/// From now on everything goes to `file` as well (`--log`).
 Status also(const std::filesystem::path& file);
 /// The file given to open(); empty before.
 std::filesystem::path current();
@@ -25,11 +25,5 @@ void detail(std::string_view line);
 void info(std::string_view line);
 /// To both, always, with "warning: " before it.
 void warn(std::string_view line);
-
-/// Columns that a line of progress may have; 0 if stderr is no terminal or -q was given.
-unsigned progress_columns();
-/// Shows this line of progress at the bottom of the terminal until the next one; empty removes it. Must fit
-/// into progress_columns(). Never in the file.
-void progress(std::string_view line);
 
 } // namespace containerize::log
