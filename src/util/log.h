@@ -17,7 +17,6 @@ Status open(const std::filesystem::path& file, Level level);
 Status also(const std::filesystem::path& file);
 /// The file given to open(); empty before.
 std::filesystem::path current();
-Level level();
 
 /// To the file only; to the terminal too where the user asked for -v.
 void detail(std::string_view line);
@@ -25,5 +24,11 @@ void detail(std::string_view line);
 void info(std::string_view line);
 /// To both, always, with "warning: " before it.
 void warn(std::string_view line);
+
+/// Columns that a line of progress may have; 0 if stderr is no terminal or -q was given.
+unsigned progress_columns();
+/// Shows this line of progress at the bottom of the terminal until the next one; empty removes it. Must fit
+/// into progress_columns(). Never in the file.
+void progress(std::string_view line);
 
 } // namespace containerize::log

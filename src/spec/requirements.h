@@ -1,0 +1,32 @@
+// pip requirements files: what they include and name, so that it can be checked before the build, kept with
+// the installation, and reported by file and line. pip itself stays the judge of each requirement.
+#pragma once
+
+#include "util/error.h"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace containerize::spec {
+
+/// One requirement or option, with line continuations joined and comments removed.
+struct RequirementLine {
+    std::filesystem::path file;
+    std::size_t number = 0; ///< of its first line, from 1
+    std::string text;
+};
+
+struct Requirements {
+    std::vector<RequirementLine> lines; ///< of all files, in the order in which pip reads them
+    std::vector<std::filesystem::path>
+        files;                         ///< the file itself and all local ones that it includes by -r and -c
+    std::vector<std::string> editable; ///< what -e names: it stays where it is on disk
+};
+
+/// Reads `file` and what it includes. Mistakes that pip would report late or obscurely are input errors with
+/// file:line: a missing include, a cycle of includes, an unknown option, an impossible requirement, text that
+/// is not UTF-8.
+Result<Requirements> read_requirements(const std::filesystem::path& file);
+
+} // namespace containerize::spec
