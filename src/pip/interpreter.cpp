@@ -1,0 +1,95 @@
+#include "pip/interpreter.h"
+
+#include "runtime/manifest.h"
+
+#include <cctype>
+#include <sstream>
+
+#include <unistd.h>
+
+namespace containerize::pip {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int oldest_minor = 8;
+
+// Asked of the interpreter itself: a file on PATH may be a shim, a link or a venv's. One answer a line.
+constexpr const char* questions = R"py(
+import importlib.util, os, sys, sysconfig
+has = lambda name: int(importlib.util.find_spec(name) is not None)
+print(os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable))
+print(sys.base_prefix)
+print(sysconfig.get_path("stdlib"))
+print("%d.%d.%d" % sys.version_info[:3])
+print(sys.version_info[0])
+print(sys.version_info[1])
+print(has("venv"))
+print(has("ensurepip"))
+print(has("pip"))
+)py";
+
+bool is_version(const std::string& text) {
+    return !text.empty() && text.find('/') == std::string::npos &&
+           std::isdigit(static_cast<unsigned char>(text[0])) != 0;
+}
+
+Result<fs::path> find(const std::string& wanted, const Environment& environment) {
+    if (!wanted.empty() && !is_version(wanted)) {
+        std::error_code failed;
+        fs::path path = fs::absolute(wanted, failed);
+        if (access(path.c_str(), X_OK) != 0 || fs::is_directory(path, failed))
+            return fail_input("not a Python that can be run", {}, wanted,
+                              "Give --python the path of an executable, or a version such as 3.11.");
+        if (const auto owner = runtime::installation_of_program(path); !owner.empty())
+            return fail_input("this Python belongs to the installation " + owner.string(), {}, wanted,
+                              "Give --python an interpreter that is not in an installation.");
+        return path;
+    }
+    const auto entry = environment.find("PATH");
+    const std::string path = entry == environment.end() ? "/usr/bin:/bin" : entry->second;
+    const std::string name = "python" + (wanted.empty() ? "3" : wanted);
+    const auto found = find_program(
+        name, path, [](const fs::path& one) { return runtime::installation_of_program(one).empty(); });
+    if (found) return *found;
+    return fail_input("there is no " + name + " on PATH", {}, {},
+                      "Give --python the path of an interpreter, or load the module that has one.");
+}
+
+} // namespace
+
+Result<Interpreter> choose_interpreter(const std::string& wanted, const Environment& environment) {
+    auto path = find(wanted, environment);
+    if (!path) return fail(std::move(path.error()));
+    auto answer = capture({.argv = {path->string(), "-I", "-c", questions},
+                           .environment = environment,
+                           .working_directory = "/",
+                           .in_child = {},
+                           .on_line = {}});
+    if (!answer) return fail(std::move(answer.error()));
+    Interpreter interpreter;
+    std::istringstream lines(answer->output);
+    std::string executable, base, library;
+    std::getline(lines, executable);
+    std::getline(lines, base);
+    std::getline(lines, library);
+    lines >> interpreter.version >> interpreter.major >> interpreter.minor >> interpreter.has_venv >>
+        interpreter.has_ensurepip >> interpreter.has_pip;
+    if (!answer->ok() || !lines || executable.empty())
+        return fail_input("this is not a working Python 3", "it could not say which version it is",
+                          path->string(), "Give --python another interpreter.");
+    interpreter.executable = executable;
+    interpreter.base_prefix = base;
+    interpreter.standard_library = library;
+    if (interpreter.major != 3 || interpreter.minor < oldest_minor)
+        return fail_input("this Python is too old", "it is " + interpreter.version, path->string(),
+                          "Give --python an interpreter of version 3.8 or newer.");
+    if (!wanted.empty() && is_version(wanted) && interpreter.version != wanted &&
+        !interpreter.version.starts_with(wanted + "."))
+        return fail_input("this Python is " + interpreter.version + ", not " + wanted, {}, path->string(),
+                          {});
+    return interpreter;
+}
+
+} // namespace containerize::pip
