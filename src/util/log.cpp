@@ -1,12 +1,14 @@
 #include "util/log.h"
 
-#include <memory>
-#include <string>
-#include <vector>
+#include "util/filesystem.h"
 
+#include <cstdio>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include <spdlog/logger.h>
 #include <spdlog/sinks/basic_file_sink.h>
-#include <spdlog/sinks/dist_sink.h>
-#include <spdlog/spdlog.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -14,73 +16,126 @@ namespace containerize::log {
 
 namespace {
 
-// One log for a run of the program: what happens anywhere in a build must reach it.
-struct Log {
-    std::shared_ptr<spdlog::sinks::dist_sink_mt> sinks = std::make_shared<spdlog::sinks::dist_sink_mt>();
-    spdlog::logger logger{"build", sinks};
+/// The log of this process. One lock for all: lines of the file, of the terminal and of progress must not
+/// cut each other.
+struct State {
+    std::mutex mutex;
+    std::unique_ptr<spdlog::logger> file;
+    fs::path path;
     Level level = Level::normal;
-    std::filesystem::path file;
+    std::string progress;
 };
 
-Log& the_log() {
-    static Log log;
-    return log;
+State& state() {
+    static State the_state;
+    return the_state;
 }
 
-void to_terminal(std::string_view prefix, std::string_view line) {
-    std::string text;
-    // A bar that is being drawn stands on the terminal's last line: it is drawn again after this one.
-    if (isatty(STDERR_FILENO) != 0) text += "\r\033[K";
-    text.append(prefix).append(line).push_back('\n');
-    [[maybe_unused]] const auto written = write(STDERR_FILENO, text.data(), text.size());
-}
-
-Status add_file(const std::filesystem::path& file) {
+Result<spdlog::sink_ptr> open_sink(const fs::path& file) {
     try {
         auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(file.string());
-        sink->set_pattern("%Y-%m-%dT%H:%M:%S%z %v");
-        the_log().sinks->add_sink(std::move(sink));
+        sink->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z  %v");
+        return sink;
     } catch (const spdlog::spdlog_ex&) {
-        return fail_errno("cannot open the log", file.string());
+        return fail_errno("cannot write the log", file.string());
     }
-    return {};
+}
+
+void print(std::string_view text) {
+    std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+/// Output of foreign programs may hold sequences that reprogram a terminal.
+std::string printable(std::string_view line) {
+    std::string text(line);
+    for (char& c : text)
+        if ((static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n') || c == 0x7f) c = '?';
+    return text;
+}
+
+constexpr std::string_view erase_line = "\r\x1b[K";
+
+void print_line(const State& log, std::string_view line) {
+    if (!log.progress.empty()) print(erase_line);
+    print(printable(line));
+    print("\n");
+    // The line of progress stays at the bottom.
+    print(log.progress);
+    std::fflush(stderr);
+}
+
+void write_line(Level from_level, std::string_view line) {
+    auto& log = state();
+    const std::lock_guard lock(log.mutex);
+    if (log.file) log.file->info("{}", line);
+    if (log.level >= from_level) print_line(log, line);
 }
 
 } // namespace
 
-Status open(const std::filesystem::path& file, Level level) {
-    auto& log = the_log();
+Status open(const fs::path& file, Level level) {
+    auto sink = open_sink(file);
+    if (!sink) return fail(std::move(sink.error()));
+    auto& log = state();
+    const std::lock_guard lock(log.mutex);
+    log.file = std::make_unique<spdlog::logger>("", std::move(*sink));
+    log.file->flush_on(spdlog::level::info);
+    // A full disk shows itself where the build writes; the log must not bury that under its own complaints.
+    log.file->set_error_handler([](const std::string&) {});
+    log.path = file;
     log.level = level;
-    log.file = file;
-    log.logger.flush_on(spdlog::level::info);
-    return add_file(file);
+    return {};
 }
 
-Status also(const std::filesystem::path& file) {
-    return add_file(file);
+Status also(const fs::path& file) {
+    auto& log = state();
+    const std::lock_guard lock(log.mutex);
+    if (log.file) {
+        auto text = read_file(log.path);
+        if (!text) return fail(std::move(text.error()));
+        if (auto done = write_file(file, *text); !done) return done;
+    }
+    auto sink = open_sink(file);
+    if (!sink) return fail(std::move(sink.error()));
+    if (log.file) log.file->sinks().push_back(std::move(*sink));
+    return {};
 }
 
-std::filesystem::path current() {
-    return the_log().file;
+fs::path current() {
+    auto& log = state();
+    const std::lock_guard lock(log.mutex);
+    return log.path;
 }
 
 void detail(std::string_view line) {
-    the_log().logger.info("{}", line);
-    if (the_log().level == Level::verbose) to_terminal("", line);
+    write_line(Level::verbose, line);
 }
 
 void info(std::string_view line) {
-    the_log().logger.info("{}", line);
-    if (the_log().level != Level::quiet) to_terminal("", line);
+    write_line(Level::normal, line);
 }
 
 void warn(std::string_view line) {
-    the_log().logger.warn("warning: {}", line);
-    to_terminal("warning: ", line);
+    write_line(Level::quiet, "warning: " + std::string(line));
 }
 
-Level level() {
-    return the_log().level;
+unsigned progress_columns() {
+    auto& log = state();
+    const std::lock_guard lock(log.mutex);
+    winsize size{};
+    if (log.level == Level::quiet || isatty(STDERR_FILENO) == 0) return 0;
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
+    return size.ws_col;
+}
+
+void progress(std::string_view line) {
+    auto& log = state();
+    const std::lock_guard lock(log.mutex);
+    if (log.progress.empty() && line.empty()) return;
+    log.progress = printable(line);
+    print(erase_line);
+    print(log.progress);
+    std::fflush(stderr);
 }
 
 } // namespace containerize::log

@@ -11,9 +11,9 @@ namespace containerize::log {
 enum class Level { quiet, normal, verbose };
 
 /// Starts the log: a file (appended to, flushed line by line) and what the terminal shows. Called once by the
-/// CLI.
+/// CLI. Before that, `info` and `warn` go to stderr and `detail` nowhere.
 Status open(const std::filesystem::path& file, Level level);
-/// From now on everything goes to `file` as well (`--log`).
+/// A copy of everything so far goes to `file`, and all that follows (`--log`).
 Status also(const std::filesystem::path& file);
 /// The file given to open(); empty before.
 std::filesystem::path current();

@@ -1,247 +1,238 @@
 #include "util/process.h"
 
+#include "util/child.h"
 #include "util/fd.h"
 #include "util/interrupt.h"
 #include "util/log.h"
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstring>
+#include <utility>
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 namespace containerize {
 
 namespace {
 
-constexpr std::size_t output_kept = 1U << 20U;
-constexpr auto patience_after_interrupt = std::chrono::seconds(5);
+constexpr std::size_t output_limit = std::size_t{1} << 20U;
+constexpr std::size_t line_limit = std::size_t{64} << 10U;
 
-/// Gathers what a program says, and hands on whole lines.
+using OnData = std::function<void(std::string_view)>;
+
+/// Cuts what comes through a pipe into lines, for the log and the caller, and keeps the end of it.
 class LineReader {
 public:
-    explicit LineReader(std::function<void(std::string_view)> on_line) : on_line_(std::move(on_line)) {}
+    explicit LineReader(const OnData& on_line) : on_line_(on_line) {}
 
-    void take(std::string_view data) {
-        for (const char c : data) {
-            // pip and uv draw progress with carriage returns: each state is a line to us.
-            if (c == '\n' || c == '\r')
-                flush();
-            else
-                line_.push_back(c);
+    void add(std::string_view data) {
+        kept_ += data;
+        // Cut only now and then: each cut moves a whole megabyte.
+        if (kept_.size() > 2 * output_limit) kept_.erase(0, kept_.size() - output_limit);
+        // pip and uv draw progress with carriage returns: each state is a line.
+        constexpr std::string_view ends = "\r\n";
+        for (auto end = data.find_first_of(ends); end != std::string_view::npos;
+             end = data.find_first_of(ends)) {
+            line_ += data.substr(0, end);
+            flush();
+            data.remove_prefix(end + 1);
         }
+        line_ += data;
+        // A program that writes no newlines must not fill the memory.
+        if (line_.size() > line_limit) flush();
     }
-    void flush() {
-        if (line_.empty()) return;
-        on_line_(line_);
-        line_.clear();
+
+    /// What was kept; the last line may have had no newline.
+    std::string finish() {
+        flush();
+        if (kept_.size() > output_limit) kept_.erase(0, kept_.size() - output_limit);
+        return std::move(kept_);
     }
 
 private:
-    std::function<void(std::string_view)> on_line_;
-    std::string line_;
+    void flush() {
+        if (line_.empty()) return;
+        log::detail(line_);
+        if (on_line_) on_line_(line_);
+        line_.clear();
+    }
+
+    const OnData& on_line_;
+    std::string line_, kept_;
 };
 
+/// Our end of a pipe of the child, and where its data goes.
+struct Stream {
+    Fd fd;
+    OnData sink;
+};
+
+/// Reads what is there, at most a pipe's worth: a child that never pauses must not keep interrupts out.
+/// False at the end of the stream.
+bool drain(const Stream& stream) {
+    std::array<char, 1U << 16U> buffer{};
+    for (int reads = 0; reads < 16; ++reads) {
+        const ssize_t got = read(stream.fd.get(), buffer.data(), buffer.size());
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) return got < 0 && errno == EAGAIN;
+        stream.sink({buffer.data(), static_cast<std::size_t>(got)});
+    }
+    return true;
+}
+
+/// Waits until one of the streams, or an interrupt, has something to say.
+void wait_for(const std::vector<Stream>& streams, std::chrono::nanoseconds longest) {
+    std::vector<pollfd> polled;
+    // After an interrupt its pipe stays readable: polling it again would make the caller spin.
+    if (!interrupted()) polled.push_back({interrupt_fd(), POLLIN, 0});
+    for (const auto& stream : streams)
+        if (stream.fd) polled.push_back({stream.fd.get(), POLLIN, 0});
+    const timespec timeout{0, longest.count()};
+    ppoll(polled.data(), polled.size(), &timeout, nullptr);
+}
+
+/// Follows the child until it has ended; its exit code.
+Result<int> follow(Child& child, std::vector<Stream>& streams) {
+    using namespace std::chrono_literals;
+    using Clock = std::chrono::steady_clock;
+    std::optional<Clock::time_point> kill_at;
+    for (auto pause = 1ms;;) {
+        if (interrupted() && !kill_at) {
+            child.signal_group(SIGTERM);
+            kill_at = Clock::now() + 5s;
+        } else if (kill_at && Clock::now() > *kill_at) {
+            child.signal_group(SIGKILL);
+        }
+        bool open = false;
+        for (auto& stream : streams) {
+            if (stream.fd && !drain(stream)) stream.fd.reset();
+            open = open || stream.fd;
+        }
+        // The streams alone do not tell the end: the child may close them and go on, and what it left in the
+        // background may hold them open after it.
+        if (const auto code = child.ended()) {
+            child.signal_group(SIGKILL);
+            for (const auto& stream : streams)
+                if (stream.fd) drain(stream);
+            if (interrupted()) return fail_interrupted();
+            return *code;
+        }
+        // Most programs end right after their streams: then look again soon, and ever less often.
+        wait_for(streams, open ? 100ms : pause);
+        if (!open) pause = std::min(pause * 2, 50ms);
+    }
+}
+
+/// The user name and password in an address must not stand in a log that others may read.
+std::string without_password(std::string_view argument) {
+    const auto scheme = argument.find("://");
+    if (scheme == std::string_view::npos) return std::string(argument);
+    const auto host = scheme + 3;
+    const auto end = std::min(argument.find_first_of("/?#", host), argument.size());
+    const auto at = argument.substr(host, end - host).rfind('@');
+    if (at == std::string_view::npos) return std::string(argument);
+    return std::string(argument.substr(0, host)) + "****" + std::string(argument.substr(host + at));
+}
+
+void log_command(const Command& command) {
+    std::string line = "$";
+    for (const auto& argument : command.argv) {
+        const auto shown = without_password(argument);
+        const bool plain =
+            !shown.empty() && shown.find_first_of(" \t\n'\"\\$`*?;&|<>()") == std::string::npos;
+        line += plain ? " " + shown : " '" + shown + "'";
+    }
+    log::detail(line);
+}
+
+Result<std::string> program_of(const Command& command, const Environment& environment) {
+    const auto& name = command.argv.front();
+    if (name.find('/') != std::string::npos) return name;
+    const auto path = environment.find("PATH");
+    const auto found = find_program(name, path == environment.end() ? "/usr/bin:/bin" : path->second);
+    if (found) return found->string();
+    return fail({.what = "cannot start `" + name + "`",
+                 .why = "there is no such program on PATH",
+                 .where = {},
+                 .hint = {}});
+}
+
 struct Pipe {
-    Fd read_end, write_end;
+    Fd reader, writer;
 };
 
 Result<Pipe> make_pipe() {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) return fail_errno("cannot make a pipe");
-    return Pipe{.read_end = Fd(ends[0]), .write_end = Fd(ends[1])};
+    // Only our end: programs do not expect a stdout that says EAGAIN.
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    return Pipe{Fd(ends[0]), Fd(ends[1])};
 }
 
-/// A started child; whoever lets go of it without waiting kills its whole group.
-class Child {
-public:
-    explicit Child(pid_t pid) : pid_(pid) {}
-    Child(const Child&) = delete;
-    Child& operator=(const Child&) = delete;
-    ~Child() {
-        if (pid_ > 0) {
-            kill(-pid_, SIGKILL);
-            wait();
-        }
+/// `on_errors` empty: both outputs go through one pipe, in the order in which they were written.
+Result<int> execute(const Command& command, const OnData& on_output, const OnData& on_errors) {
+    if (interrupted()) return fail_interrupted();
+    const Environment environment = command.environment ? *command.environment : current_environment();
+    auto program = program_of(command, environment);
+    if (!program) return fail(std::move(program.error()));
+    log_command(command);
+
+    std::vector<Stream> streams;
+    auto output = make_pipe();
+    if (!output) return fail(std::move(output.error()));
+    streams.push_back({std::move(output->reader), on_output});
+    Fd error_writer;
+    if (on_errors) {
+        auto errors = make_pipe();
+        if (!errors) return fail(std::move(errors.error()));
+        streams.push_back({std::move(errors->reader), on_errors});
+        error_writer = std::move(errors->writer);
     }
-    void signal(int number) const { kill(-pid_, number); }
-    int wait() {
-        int status = 0;
-        while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-        }
-        pid_ = -1;
-        return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-    }
-
-private:
-    pid_t pid_;
-};
-
-[[noreturn]] void become(const Command& command, const std::string& program, int out, int err, int failure,
-                         pid_t parent) {
-    setpgid(0, 0);
-    // If the builder is killed, its children must not go on writing into a staging directory that is being
-    // removed.
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(127);
-    const auto give_up = [failure](int error_number) {
-        [[maybe_unused]] const auto written = write(failure, &error_number, sizeof error_number);
-        _exit(127);
-    };
-    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGCHLD})
-        std::signal(number, SIG_DFL);
-    const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
-        dup2(err, STDERR_FILENO) < 0)
-        give_up(errno);
-    if (command.in_child)
-        if (const int error_number = command.in_child()) give_up(error_number);
-    if (!command.working_directory.empty() && chdir(command.working_directory.c_str()) != 0) give_up(errno);
-
-    std::vector<char*> arguments;
-    for (const auto& argument : command.argv)
-        arguments.push_back(const_cast<char*>(argument.c_str()));
-    arguments.push_back(nullptr);
-    std::vector<std::string> variables;
-    std::vector<char*> environment;
-    if (command.environment) {
-        for (const auto& [name, value] : *command.environment)
-            variables.push_back(name + "=" + value);
-        for (auto& variable : variables)
-            environment.push_back(variable.data());
-        environment.push_back(nullptr);
-    }
-    execve(program.c_str(), arguments.data(), command.environment ? environment.data() : environ);
-    give_up(errno);
-    _exit(127);
-}
-
-// Reads both streams to their end. An interrupt asks the child to end, and after a while makes it.
-Status pump(Child& child, const Fd& out, const Fd& err, const std::function<void(std::string_view)>& on_out,
-            const std::function<void(std::string_view)>& on_err) {
-    std::array<pollfd, 3> events{pollfd{.fd = out.get(), .events = POLLIN, .revents = 0},
-                                 pollfd{.fd = err.get(), .events = POLLIN, .revents = 0},
-                                 pollfd{.fd = interrupt_fd(), .events = POLLIN, .revents = 0}};
-    std::array<char, 1U << 16U> buffer;
-    std::chrono::steady_clock::time_point deadline;
-    bool asked = false;
-    while (events[0].fd >= 0 || events[1].fd >= 0) {
-        if (asked && std::chrono::steady_clock::now() > deadline) child.signal(SIGKILL);
-        if (poll(events.data(), events.size(), asked ? 100 : -1) < 0) {
-            if (errno == EINTR) continue;
-            return fail_errno("cannot wait for a program");
-        }
-        if ((events[2].revents & POLLIN) != 0) {
-            child.signal(SIGTERM);
-            asked = true;
-            deadline = std::chrono::steady_clock::now() + patience_after_interrupt;
-            events[2].fd = -1;
-        }
-        for (const std::size_t i : {0U, 1U}) {
-            if (events[i].fd < 0 || events[i].revents == 0) continue;
-            const auto got = read(events[i].fd, buffer.data(), buffer.size());
-            if (got > 0)
-                (i == 0 ? on_out : on_err)({buffer.data(), static_cast<std::size_t>(got)});
-            else if (got == 0 || errno != EINTR)
-                events[i].fd = -1;
-        }
-    }
-    if (asked) return fail_interrupted();
-    return {};
-}
-
-Result<int> execute(const Command& command, const std::function<void(std::string_view)>& on_out,
-                    const std::function<void(std::string_view)>& on_err) {
-    const auto cannot_start = [&](int error_number) {
-        return fail_errno("cannot run " + command.argv.front(), {}, error_number);
-    };
-    std::string program = command.argv.front();
-    if (program.find('/') == std::string::npos) {
-        const Environment current = command.environment ? *command.environment : current_environment();
-        const auto path = current.find("PATH");
-        const auto found = find_program(program, path == current.end() ? "/usr/bin:/bin" : path->second);
-        if (!found) return cannot_start(ENOENT);
-        program = found->string();
-    }
-    std::string shown;
-    for (const auto& argument : command.argv)
-        shown += " " + argument;
-    log::detail("$" + shown);
-
-    auto out = make_pipe();
-    auto err = make_pipe();
-    auto failure = make_pipe();
-    if (!out || !err || !failure) return fail_errno("cannot make a pipe");
-    const pid_t parent = getpid();
-    const pid_t pid = fork();
-    if (pid < 0) return cannot_start(errno);
-    if (pid == 0)
-        become(command, program, out->write_end.get(), err->write_end.get(), failure->write_end.get(),
-               parent);
-    setpgid(pid, pid); // here too: whichever comes first
-    Child child(pid);
-    out->write_end.reset();
-    err->write_end.reset();
-    failure->write_end.reset();
-    // The pipe closes when exec succeeds, and carries an errno when it does not.
-    int error_number = 0;
-    ssize_t told = 0;
-    do
-        told = read(failure->read_end.get(), &error_number, sizeof error_number);
-    while (told < 0 && errno == EINTR);
-    if (told == static_cast<ssize_t>(sizeof error_number)) return cannot_start(error_number);
-
-    if (auto done = pump(child, out->read_end, err->read_end, on_out, on_err); !done)
-        return fail(std::move(done.error()));
-    return child.wait();
+    auto child = Child::start(command, *program, environment, output->writer.get(),
+                              error_writer ? error_writer.get() : output->writer.get());
+    if (!child) return fail(std::move(child.error()));
+    // Without this the streams would never end.
+    output->writer.reset();
+    error_writer.reset();
+    return follow(*child, streams);
 }
 
 } // namespace
 
 Environment current_environment() {
-    Environment variables;
-    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-        const std::string_view text = *entry;
-        if (const auto equals = text.find('='); equals != std::string_view::npos && equals > 0)
-            variables.emplace(text.substr(0, equals), text.substr(equals + 1));
-    }
-    return variables;
+    static const Environment at_start = [] {
+        Environment environment;
+        for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+            const std::string_view text = *entry;
+            const auto equals = text.find('=');
+            if (equals == std::string_view::npos || equals == 0) continue;
+            environment.emplace(text.substr(0, equals), text.substr(equals + 1));
+        }
+        return environment;
+    }();
+    return at_start;
 }
 
 Result<Outcome> run(const Command& command) {
-    Outcome outcome;
-    LineReader lines([&](std::string_view line) {
-        log::detail("  " + std::string(line));
-        if (command.on_line) command.on_line(line);
-    });
-    const auto take = [&](std::string_view data) {
-        outcome.output.append(data);
-        if (outcome.output.size() > 2 * output_kept)
-            outcome.output.erase(0, outcome.output.size() - output_kept);
-        lines.take(data);
-    };
-    auto code = execute(command, take, take);
-    lines.flush();
+    LineReader lines(command.on_line);
+    auto code = execute(command, [&](std::string_view data) { lines.add(data); }, {});
+    auto output = lines.finish();
     if (!code) return fail(std::move(code.error()));
-    outcome.exit_code = *code;
-    return outcome;
+    return Outcome{.exit_code = *code, .output = std::move(output), .errors = {}};
 }
 
 Result<Outcome> capture(const Command& command) {
+    LineReader errors(command.on_line);
     Outcome outcome;
-    LineReader lines([](std::string_view line) { log::detail("  " + std::string(line)); });
     auto code = execute(
-        command, [&](std::string_view data) { outcome.output.append(data); },
-        [&](std::string_view data) { lines.take(data); });
-    lines.flush();
+        command, [&](std::string_view data) { outcome.output += data; },
+        [&](std::string_view data) { errors.add(data); });
+    outcome.errors = errors.finish();
     if (!code) return fail(std::move(code.error()));
     outcome.exit_code = *code;
     return outcome;
@@ -250,19 +241,17 @@ Result<Outcome> capture(const Command& command) {
 std::optional<std::filesystem::path>
 find_program(std::string_view name, std::string_view path,
              const std::function<bool(const std::filesystem::path&)>& accept) {
-    for (bool more = true; more;) {
-        const auto colon = path.find(':');
-        const std::filesystem::path directory(path.substr(0, colon));
-        more = colon != std::string_view::npos;
-        if (more) path.remove_prefix(colon + 1);
-        // An empty element means the working directory: nothing that a build should run lies there by
-        // accident.
+    while (!path.empty()) {
+        const auto end = std::min(path.find(':'), path.size());
+        const std::filesystem::path directory = path.substr(0, end);
+        path.remove_prefix(std::min(end + 1, path.size()));
+        // An empty or relative element means the working directory, where nothing should run by accident.
         if (!directory.is_absolute()) continue;
-        auto candidate = directory / name;
+        const auto candidate = directory / name;
         struct stat info {};
-        if (stat(candidate.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
-            access(candidate.c_str(), X_OK) == 0 && (!accept || accept(candidate)))
-            return candidate;
+        if (stat(candidate.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
+        if (access(candidate.c_str(), X_OK) != 0) continue;
+        if (!accept || accept(candidate)) return candidate;
     }
     return std::nullopt;
 }
@@ -270,14 +259,14 @@ find_program(std::string_view name, std::string_view path,
 std::string tail(std::string_view text, std::size_t lines) {
     while (text.ends_with('\n'))
         text.remove_suffix(1);
-    std::size_t start = text.size();
+    if (text.empty() || lines == 0) return {};
+    auto start = text.size();
     for (std::size_t count = 0; start > 0; --start)
         if (text[start - 1] == '\n' && ++count == lines) break;
-    std::string indented;
-    while (start < text.size()) {
-        const auto end = std::min(text.find('\n', start), text.size());
-        indented.append(indented.empty() ? "  " : "\n  ").append(text.substr(start, end - start));
-        start = end + 1;
+    std::string indented = "  ";
+    for (const char c : text.substr(start)) {
+        indented += c;
+        if (c == '\n') indented += "  ";
     }
     return indented;
 }

@@ -28,17 +28,20 @@ struct Command {
 
 struct Outcome {
     int exit_code = 0;  ///< as the shell has it: 128 + N for death by signal N
-    std::string output; ///< stdout and stderr together, at least the last 1 MiB; of capture(): stdout, whole
+    std::string output; ///< stdout and stderr together, at most the last 1 MiB; of capture(): stdout, whole
+    std::string errors; ///< of capture() alone: stderr, at most the last 1 MiB
     [[nodiscard]] bool ok() const { return exit_code == 0; }
 };
 
 /// Runs to the end, with stdin from /dev/null. Output goes to the build log (util/log.h) line by line.
 /// An error means that the program could not be started; a program that fails is an Outcome.
 /// The child is killed, with its process group, when this process dies or an interrupt arrives
-/// (util/interrupt.h): SIGTERM, after five seconds SIGKILL, and the error says "interrupted".
+/// (util/interrupt.h): SIGTERM, after five seconds SIGKILL, and the error says "interrupted". What it leaves
+/// in the background of its process group is killed when it ends.
 Result<Outcome> run(const Command& command);
 
-/// As run(), but stdout alone, whole, for programs that are asked a question; stderr goes to the log.
+/// As run(), but stdout alone, whole, for programs that are asked a question; stderr goes to the log
+/// and to `on_line`.
 Result<Outcome> capture(const Command& command);
 
 /// The first executable of this name on PATH-like `path`; nothing if there is none. `accept` may refuse

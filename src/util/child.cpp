@@ -1,0 +1,174 @@
+#include "util/child.h"
+
+#include "util/fd.h"
+
+#include <csignal>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace containerize {
+
+namespace {
+
+/// What failed between fork and exec, and why.
+struct Failure {
+    enum Step { streams, in_child, working_directory, exec } step;
+    int error_number;
+};
+
+/// All that the child needs, made before fork: a lock that another thread held then, such as malloc's, is
+/// never released in the child.
+struct Plan {
+    const Command& command;
+    const char* program;
+    const char* const* argv;
+    const char* const* environment;
+    int output, errors, report;
+    pid_t parent;
+};
+
+[[noreturn]] void give_up(const Plan& plan, Failure::Step step, int error_number) {
+    const Failure failure{step, error_number};
+    [[maybe_unused]] const auto written = write(plan.report, &failure, sizeof failure);
+    _exit(127);
+}
+
+[[noreturn]] void become_program(const Plan& plan) {
+    setpgid(0, 0);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    // Handlers vanish at exec by themselves, what is ignored stays so: a program must die of a closed pipe.
+    signal(SIGPIPE, SIG_DFL);
+    const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (null < 0 || dup2(null, 0) < 0 || dup2(plan.output, 1) < 0 || dup2(plan.errors, 2) < 0)
+        give_up(plan, Failure::streams, errno);
+    if (plan.command.in_child)
+        if (const int error_number = plan.command.in_child(); error_number != 0)
+            give_up(plan, Failure::in_child, error_number);
+    if (!plan.command.working_directory.empty() && chdir(plan.command.working_directory.c_str()) != 0)
+        give_up(plan, Failure::working_directory, errno);
+    // After in_child: a change of credentials, as in joining a user namespace, may clear it.
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    // The parent may have died before that call: then nobody sends the signal.
+    if (getppid() != plan.parent) _exit(127);
+    // POSIX has execve take pointers to non-const for historical reasons only; it changes nothing.
+    execve(plan.program, const_cast<char* const*>(plan.argv), const_cast<char* const*>(plan.environment));
+    give_up(plan, Failure::exec, errno);
+}
+
+/// Belongs to the child's group and kills it when our process dies: PR_SET_PDEATHSIG reaches the child
+/// alone, not the compilers that pip started.
+[[noreturn]] void guard_group(pid_t group, pid_t parent) {
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, nullptr);
+    setpgid(0, group);
+    // Pipes that it held open would never end for their readers.
+    closefrom(0);
+    prctl(PR_SET_PDEATHSIG, SIGUSR1);
+    sigset_t awaited;
+    sigemptyset(&awaited);
+    sigaddset(&awaited, SIGUSR1);
+    // A program may send its own group any signal: what counts is whose child this is.
+    while (getppid() == parent)
+        sigwaitinfo(&awaited, nullptr);
+    kill(-group, SIGKILL);
+    _exit(0);
+}
+
+std::unexpected<Error> describe(const Failure& failure, const Command& command, const std::string& program) {
+    switch (failure.step) {
+    case Failure::working_directory:
+        return fail_errno("cannot start `" + program + "` there", command.working_directory.string(),
+                          failure.error_number);
+    case Failure::in_child:
+        return fail_errno("cannot enter the build's namespace to start `" + program + "`", {},
+                          failure.error_number);
+    case Failure::streams:
+    case Failure::exec:
+        break;
+    }
+    return fail_errno("cannot start `" + program + "`", {}, failure.error_number);
+}
+
+} // namespace
+
+Result<Child> Child::start(const Command& command, const std::string& program, const Environment& environment,
+                           int output, int errors) {
+    std::vector<const char*> argv;
+    for (const auto& argument : command.argv)
+        argv.push_back(argument.c_str());
+    argv.push_back(nullptr);
+    std::vector<std::string> assignments;
+    for (const auto& [name, value] : environment)
+        assignments.push_back(name + "=" + value);
+    std::vector<const char*> variables;
+    for (const auto& assignment : assignments)
+        variables.push_back(assignment.c_str());
+    variables.push_back(nullptr);
+
+    // Closed by exec: then the parent reads its end. Otherwise it reads a Failure.
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) return fail_errno("cannot make a pipe");
+    const Fd report(ends[0]);
+    Fd report_writer(ends[1]);
+    const Plan plan{command, program.c_str(), argv.data(),         variables.data(),
+                    output,  errors,          report_writer.get(), getpid()};
+    const pid_t pid = fork();
+    if (pid < 0) return fail_errno("cannot start `" + program + "`");
+    if (pid == 0) become_program(plan);
+    Child child(pid);
+    // Parent and child both: whoever comes first, the group exists before it is used.
+    setpgid(pid, pid);
+    child.guard_ = fork();
+    if (child.guard_ < 0) return fail_errno("cannot start `" + program + "`");
+    if (child.guard_ == 0) guard_group(pid, plan.parent);
+    setpgid(child.guard_, pid);
+    report_writer.reset();
+
+    Failure failure{};
+    ssize_t got = 0;
+    while ((got = read(report.get(), &failure, sizeof failure)) < 0 && errno == EINTR) {
+    }
+    if (got == sizeof failure) return describe(failure, command, program);
+    return child;
+}
+
+Child::Child(Child&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)), guard_(std::exchange(other.guard_, -1)),
+      exit_code_(other.exit_code_) {}
+
+Child::~Child() {
+    if (pid_ <= 0) return;
+    const auto wait_for = [](pid_t pid) {
+        while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+        }
+    };
+    // The guard keeps the group's number from being given to others, also after the child was waited for.
+    signal_group(SIGKILL);
+    if (!exit_code_) wait_for(pid_);
+    if (guard_ > 0) {
+        kill(guard_, SIGKILL);
+        wait_for(guard_);
+    }
+}
+
+void Child::signal_group(int number) const {
+    kill(-pid_, number);
+}
+
+std::optional<int> Child::ended() {
+    if (exit_code_) return exit_code_;
+    int status = 0;
+    if (waitpid(pid_, &status, WNOHANG) != pid_) return std::nullopt;
+    exit_code_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    return exit_code_;
+}
+
+} // namespace containerize

@@ -1,0 +1,38 @@
+// A directory for one test, removed with its content at the end.
+#pragma once
+
+#include "util/filesystem.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+
+namespace containerize::test {
+
+class TemporaryDirectory {
+public:
+    TemporaryDirectory() {
+        std::string name = (fs::temp_directory_path() / "containerize-test-XXXXXX").string();
+        if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp");
+        path_ = fs::canonical(name);
+    }
+    TemporaryDirectory(const TemporaryDirectory&) = delete;
+    TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+    ~TemporaryDirectory() { [[maybe_unused]] const auto removed = remove_tree(path_); }
+
+    [[nodiscard]] const fs::path& path() const { return path_; }
+
+    /// Writes a file, and its directories where they are missing; returns its path.
+    fs::path write(const fs::path& name, std::string_view content) const {
+        const auto file = path_ / name;
+        fs::create_directories(file.parent_path());
+        std::ofstream(file, std::ios::binary) << content;
+        return file;
+    }
+
+private:
+    fs::path path_;
+};
+
+} // namespace containerize::test

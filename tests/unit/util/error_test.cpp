@@ -1,0 +1,33 @@
+#include "../temporary.h"
+#include "util/digest.h"
+#include "util/error.h"
+
+#include <gtest/gtest.h>
+
+namespace containerize {
+
+TEST(Error, IsPrintedInTheAgreedOrder) {
+    EXPECT_EQ(to_string(Error{.what = "cannot X", .why = {}, .where = {}, .hint = {}}), "cannot X");
+    EXPECT_EQ(to_string(Error{.what = "cannot X", .why = "no Y", .where = "file:3", .hint = "Do Z."}),
+              "file:3: cannot X: no Y\nDo Z.");
+}
+
+TEST(Error, ErrnoAndInput) {
+    const Status errno_failure = fail_errno("cannot read", "/a", ENOENT);
+    EXPECT_EQ(to_string(errno_failure.error()), "/a: cannot read: No such file or directory");
+    EXPECT_EQ(errno_failure.error().fault, Fault::failure);
+    const Status input = fail_input("bad value", "too small", "--jobs", "Give at least 1.");
+    EXPECT_EQ(to_string(input.error()), "--jobs: bad value: too small\nGive at least 1.");
+    EXPECT_EQ(input.error().fault, Fault::input);
+}
+
+TEST(Digest, OfTextAndFile) {
+    constexpr auto abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    EXPECT_EQ(sha256("abc"), abc);
+    const test::TemporaryDirectory directory;
+    EXPECT_EQ(sha256_of_file(directory.write("f", "abc")).value(), abc);
+    EXPECT_EQ(to_string(sha256_of_file("/no/such").error()),
+              "/no/such: cannot read the file: No such file or directory");
+}
+
+} // namespace containerize

@@ -1,0 +1,110 @@
+#include "../temporary.h"
+#include "util/log.h"
+#include "util/process.h"
+#include "util/progress.h"
+
+#include <regex>
+
+#include <gtest/gtest.h>
+
+namespace containerize {
+
+namespace {
+
+/// The log's lines without their times.
+std::vector<std::string> lines(const fs::path& file) {
+    std::vector<std::string> all;
+    std::ifstream stream(file);
+    for (std::string line; std::getline(stream, line);)
+        all.push_back(std::regex_replace(
+            line, std::regex(R"(^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d  )"), "> "));
+    return all;
+}
+
+} // namespace
+
+TEST(Log, FileAndTerminal) {
+    const test::TemporaryDirectory directory;
+    const auto file = directory.path() / "log";
+    ASSERT_TRUE(log::open(file, log::Level::normal));
+    EXPECT_EQ(log::current(), file);
+    testing::internal::CaptureStderr();
+    log::detail("d {}");
+    log::info("i \x1b[2J");
+    log::warn("w");
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "i ?[2J\nwarning: w\n");
+
+    ASSERT_TRUE(log::also(directory.path() / "copy"));
+    log::detail("later");
+    const std::vector<std::string> expected = {"> d {}", "> i \x1b[2J", "> warning: w", "> later"};
+    EXPECT_EQ(lines(file), expected);
+    EXPECT_EQ(lines(directory.path() / "copy"), expected);
+}
+
+TEST(Log, Levels) {
+    const test::TemporaryDirectory directory;
+    const auto said = [&](log::Level level) {
+        EXPECT_TRUE(log::open(directory.path() / "log", level));
+        testing::internal::CaptureStderr();
+        log::detail("d");
+        log::info("i");
+        log::warn("w");
+        return testing::internal::GetCapturedStderr();
+    };
+    EXPECT_EQ(said(log::Level::quiet), "warning: w\n");
+    EXPECT_EQ(said(log::Level::normal), "i\nwarning: w\n");
+    EXPECT_EQ(said(log::Level::verbose), "d\ni\nwarning: w\n");
+}
+
+TEST(Log, FileThatCannotBeWritten) {
+    EXPECT_EQ(to_string(log::open("/proc/no/log", log::Level::normal).error()),
+              "/proc/no/log: cannot write the log: No such file or directory");
+}
+
+TEST(Log, CommandsWithoutPasswords) {
+    const test::TemporaryDirectory directory;
+    const auto file = directory.path() / "log";
+    ASSERT_TRUE(log::open(file, log::Level::quiet));
+    const Command command = {.argv = {"echo", "--index-url=https://me:secret@host/simple", "a b", ""},
+                             .environment = {},
+                             .working_directory = {},
+                             .in_child = {},
+                             .on_line = {}};
+    ASSERT_TRUE(run(command));
+    EXPECT_EQ(lines(file).front(), "> $ echo '--index-url=https://****@host/simple' 'a b' ''");
+}
+
+TEST(Stage, PlainLines) {
+    const test::TemporaryDirectory directory;
+    ASSERT_TRUE(log::open(directory.path() / "log", log::Level::normal));
+    testing::internal::CaptureStderr();
+    {
+        Stage stage("Packing");
+        stage.advance(1, 2);
+        stage.detail("numpy");
+        stage.finish("1,204 files");
+    }
+    { const Stage stage("Checking"); }
+    const auto said = testing::internal::GetCapturedStderr();
+    EXPECT_TRUE(
+        std::regex_match(said, std::regex("Packing \\.\\.\\.\nPacking: 1,204 files in \\d\\.\\d s\n"
+                                          "Checking \\.\\.\\.\nChecking: failed after \\d\\.\\d s\n")))
+        << said;
+}
+
+TEST(Human, Numbers) {
+    EXPECT_EQ(human_bytes(999), "999 B");
+    EXPECT_EQ(human_bytes(1000), "1.0 kB");
+    EXPECT_EQ(human_bytes(999'949), "999.9 kB");
+    EXPECT_EQ(human_bytes(999'999), "1.0 MB");
+    EXPECT_EQ(human_bytes(217'300'000), "217.3 MB");
+    EXPECT_EQ(human_count(7), "7");
+    EXPECT_EQ(human_count(1204), "1,204");
+    EXPECT_EQ(human_count(1'234'567), "1,234,567");
+    EXPECT_EQ(human_seconds(0.44), "0.4 s");
+    EXPECT_EQ(human_seconds(59.96), "1 min 00 s");
+    EXPECT_EQ(human_seconds(185), "3 min 05 s");
+    EXPECT_EQ(human_seconds(3725), "1 h 02 min");
+}
+
+} // namespace containerize

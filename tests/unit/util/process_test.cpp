@@ -1,0 +1,243 @@
+#include "../temporary.h"
+#include "util/interrupt.h"
+#include "util/process.h"
+
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+namespace containerize {
+
+namespace {
+
+using test::TemporaryDirectory;
+using namespace std::chrono_literals;
+
+Command shell(std::string script) {
+    return {.argv = {"sh", "-c", std::move(script)},
+            .environment = {},
+            .working_directory = {},
+            .in_child = {},
+            .on_line = {}};
+}
+
+bool is_alive(pid_t pid) {
+    return kill(pid, 0) == 0;
+}
+
+bool ends_soon(pid_t pid) {
+    for (int i = 0; i < 300 && is_alive(pid); ++i)
+        std::this_thread::sleep_for(10ms);
+    return !is_alive(pid);
+}
+
+template<class Condition>
+void wait_until(Condition condition) {
+    for (int i = 0; i < 500 && !condition(); ++i)
+        std::this_thread::sleep_for(10ms);
+}
+
+} // namespace
+
+TEST(Run, OutputOfBothStreamsInOrder) {
+    std::vector<std::string> lines;
+    auto command = shell("echo one; echo two >&2; printf 'three\\r\\nfour'");
+    command.on_line = [&](std::string_view line) { lines.emplace_back(line); };
+    const auto outcome = run(command);
+    ASSERT_TRUE(outcome) << to_string(outcome.error());
+    EXPECT_TRUE(outcome->ok());
+    EXPECT_EQ(outcome->output, "one\ntwo\nthree\r\nfour");
+    EXPECT_EQ(lines, (std::vector<std::string>{"one", "two", "three", "four"}));
+}
+
+TEST(Run, ExitCodes) {
+    EXPECT_EQ(run(shell("exit 7"))->exit_code, 7);
+    EXPECT_EQ(run(shell("kill -TERM $$"))->exit_code, 143);
+}
+
+TEST(Run, StdinIsEmpty) {
+    EXPECT_EQ(run(shell("cat; echo end"))->output, "end\n");
+}
+
+TEST(Run, KeepsTheLastMebibyte) {
+    const auto outcome = run(shell("head -c 5000000 /dev/zero | tr '\\0' x; echo; echo end"));
+    EXPECT_EQ(outcome->output.size(), 1U << 20U);
+    EXPECT_TRUE(outcome->output.ends_with("x\nend\n"));
+}
+
+TEST(Run, EnvironmentAndWorkingDirectory) {
+    const TemporaryDirectory directory;
+    auto command = shell("echo $ONLY ${HOME-none}; pwd");
+    command.environment = Environment{{"ONLY", "this one"}, {"PATH", "/usr/bin:/bin"}};
+    command.working_directory = directory.path();
+    EXPECT_EQ(run(command)->output, "this one none\n" + directory.path().string() + "\n");
+}
+
+TEST(Run, ArgumentsArriveAsTheyAre) {
+    Command command = shell({});
+    command.argv = {"printf", "[%s]", "", "a b", "new\nline", "'\"$x`", "\xff"};
+    EXPECT_EQ(run(command)->output, "[][a b][new\nline]['\"$x`][\xff]");
+}
+
+TEST(Run, WhatCannotBeStarted) {
+    Command command = shell({});
+    command.argv = {"no-such-program"};
+    EXPECT_EQ(to_string(run(command).error()),
+              "cannot start `no-such-program`: there is no such program on PATH");
+    command.argv = {"/no/such"};
+    EXPECT_EQ(to_string(run(command).error()), "cannot start `/no/such`: No such file or directory");
+    command = shell("true");
+    command.working_directory = "/no/such";
+    EXPECT_TRUE(to_string(run(command).error()).starts_with("/no/such: cannot start `"))
+        << to_string(run(command).error());
+    command = shell("true");
+    command.in_child = [] { return EPERM; };
+    EXPECT_TRUE(to_string(run(command).error()).ends_with("Operation not permitted"));
+}
+
+TEST(Run, InChildRunsBeforeTheProgram) {
+    auto command = shell("umask");
+    command.in_child = [] {
+        umask(0027);
+        return 0;
+    };
+    EXPECT_EQ(run(command)->output, "0027\n");
+}
+
+TEST(Run, EndsThoughTheBackgroundHoldsItsOutput) {
+    const auto start = std::chrono::steady_clock::now();
+    const auto outcome = run(shell("sleep 60 & echo $!"));
+    EXPECT_LT(std::chrono::steady_clock::now() - start, 10s);
+    ASSERT_TRUE(outcome);
+    EXPECT_TRUE(ends_soon(std::stoi(outcome->output)));
+}
+
+TEST(Run, GoesOnAfterTheChildClosedItsOutput) {
+    const TemporaryDirectory directory;
+    auto command = shell("exec >/dev/null 2>&1; sleep 0.3; touch done");
+    command.working_directory = directory.path();
+    EXPECT_TRUE(run(command)->ok());
+    EXPECT_TRUE(fs::exists(directory.path() / "done"));
+}
+
+TEST(Run, IsQuickForSmallPrograms) {
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < 20; ++i)
+        ASSERT_TRUE(run(shell("exit 0"))->ok());
+    EXPECT_LT(std::chrono::steady_clock::now() - start, 2s);
+}
+
+TEST(Capture, StdoutAlone) {
+    std::vector<std::string> lines;
+    auto command = shell("echo out; echo err >&2; head -c 3000000 /dev/zero");
+    command.on_line = [&](std::string_view line) { lines.emplace_back(line); };
+    const auto outcome = capture(command);
+    ASSERT_TRUE(outcome);
+    EXPECT_EQ(outcome->output.size(), 3'000'004U);
+    EXPECT_EQ(outcome->errors, "err\n");
+    EXPECT_EQ(lines, std::vector<std::string>{"err"});
+}
+
+// The group's end with its parent: the parent here is a process of its own that is killed.
+TEST(Run, ChildrenDieWithTheirParent) {
+    const TemporaryDirectory directory;
+    const pid_t parent = fork();
+    if (parent == 0) {
+        auto command = shell("sleep 60 & echo $! > background; echo $$ > leader; wait");
+        command.working_directory = directory.path();
+        [[maybe_unused]] const auto outcome = run(command);
+        _exit(0);
+    }
+    const auto read_pid = [&](const char* name) {
+        const auto text = read_file(directory.path() / name);
+        return text && text->ends_with('\n') ? std::stoi(*text) : 0;
+    };
+    wait_until([&] { return read_pid("leader") != 0; });
+    const pid_t leader = read_pid("leader");
+    const pid_t background = read_pid("background");
+    ASSERT_GT(leader, 0);
+    kill(parent, SIGKILL);
+    waitpid(parent, nullptr, 0);
+    EXPECT_TRUE(ends_soon(leader));
+    EXPECT_TRUE(ends_soon(background));
+}
+
+namespace {
+
+/// In a process of its own, since an interrupt stays: runs `script`, interrupts it, returns 0 if run() said
+/// so, and the seconds that it took.
+std::pair<int, std::chrono::duration<double>> interrupt(const std::string& script,
+                                                        const fs::path& directory) {
+    const pid_t builder = fork();
+    if (builder == 0) {
+        catch_interrupts();
+        auto command = shell(script);
+        command.working_directory = directory;
+        const auto outcome = run(command);
+        const bool right = !outcome && to_string(outcome.error()) == "interrupted" && interrupted() &&
+                           interrupt_signal() == SIGINT && !run(shell("touch later"));
+        _exit(right ? 0 : 1);
+    }
+    wait_until([&] { return fs::exists(directory / "started"); });
+    const auto start = std::chrono::steady_clock::now();
+    kill(builder, SIGINT);
+    int status = 0;
+    waitpid(builder, &status, 0);
+    return {status, std::chrono::steady_clock::now() - start};
+}
+
+} // namespace
+
+TEST(Interrupt, EndsTheGroupPolitely) {
+    const TemporaryDirectory directory;
+    const auto [status, took] =
+        interrupt("trap 'touch asked; exit 1' TERM; touch started; sleep 60 & wait", directory.path());
+    EXPECT_EQ(status, 0);
+    EXPECT_LT(took, 3s);
+    EXPECT_TRUE(fs::exists(directory.path() / "asked"));
+}
+
+TEST(Interrupt, KillsWhatDoesNotListen) {
+    const TemporaryDirectory directory;
+    const auto [status, took] =
+        interrupt("trap '' TERM; touch started; while :; do sleep 1; done", directory.path());
+    EXPECT_EQ(status, 0);
+    EXPECT_GT(took, 4s);
+    EXPECT_LT(took, 10s);
+}
+
+TEST(Interrupt, IsSeenThroughEndlessOutput) {
+    const TemporaryDirectory directory;
+    const auto [status, took] = interrupt("touch started; exec yes", directory.path());
+    EXPECT_EQ(status, 0);
+    EXPECT_LT(took, 3s);
+}
+
+TEST(FindProgram, FirstExecutableOnThePath) {
+    const TemporaryDirectory directory;
+    const auto first = directory.write("one/prog", "");
+    const auto second = directory.write("two/prog", "");
+    const auto third = directory.write("three/prog", "");
+    chmod(second.c_str(), 0755);
+    chmod(third.c_str(), 0755);
+    fs::create_directories(directory.path() / "zero/prog");
+    const auto root = directory.path().string();
+    const auto path = ":.:" + root + "/zero:" + root + "/one:" + root + "/two:" + root + "/three";
+    EXPECT_EQ(find_program("prog", path), second);
+    EXPECT_EQ(find_program("prog", path, [&](const fs::path& p) { return p != second; }), third);
+    EXPECT_EQ(find_program("absent", path), std::nullopt);
+    EXPECT_EQ(find_program("sh", ""), std::nullopt);
+}
+
+TEST(Tail, LastLinesIndented) {
+    EXPECT_EQ(tail("a\nb\nc\n", 2), "  b\n  c");
+    EXPECT_EQ(tail("a\nb", 5), "  a\n  b");
+    EXPECT_EQ(tail("\n", 5), "");
+    EXPECT_EQ(tail("a", 0), "");
+    EXPECT_EQ(tail("\n\na", 2), "  \n  a");
+}
+
+} // namespace containerize
