@@ -50,8 +50,8 @@ constexpr int attempts = 20;
 struct Call {
     std::string program; ///< our own path: PREFIX/bin/NAME
     std::string prefix;
-    std::string name;   ///< last part of `program`
     std::string target; ///< the path to execute inside
+    std::string name;   ///< last part of `target`
     bool through_prefix =
         true; ///< called by a path of the installation, not by a link from elsewhere (a venv's)
 };
@@ -92,7 +92,6 @@ Call understand_call(int argc, char** argv) {
     Call call;
     call.program = own_path();
     call.prefix = find_prefix(call.program);
-    call.name = call.program.substr(call.program.rfind('/') + 1);
     struct stat self {};
     if (stat("/proc/self/exe", &self) != 0)
         die("cannot examine " + call.program + ": " + std::strerror(errno));
@@ -105,6 +104,7 @@ Call understand_call(int argc, char** argv) {
         call.target = argv[0];
     else
         call.target = call.program;
+    call.name = call.target.substr(call.target.rfind('/') + 1);
     // A link from elsewhere, such as a venv's bin/python: its directory is not below the prefix.
     std::array<char, PATH_MAX> real;
     const std::string directory = directory_of(call.target);

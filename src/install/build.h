@@ -1,0 +1,51 @@
+// Building an installation: from a requirements file to a directory that can be put on PATH.
+#pragma once
+
+#include "image/writer.h"
+#include "pip/installer.h"
+#include "util/error.h"
+#include "util/log.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace containerize::install {
+
+struct BuildOptions {
+    std::string prefix;
+    std::filesystem::path spec;
+    std::string python; ///< a path, a version, or empty
+    pip::Installer installer = pip::Installer::automatic;
+    bool bundle_python = false;
+    std::optional<std::filesystem::path> pre_install, post_install, environ_script;
+    std::vector<std::string> wrapper_paths;
+    unsigned jobs = 0; ///< 0: by what this process may use
+    image::Compression compression;
+    std::uint32_t block_size = 128U << 10U;
+    std::filesystem::path staging_parent; ///< empty: a node-local directory
+    bool force = false;
+    log::Level log_level = log::Level::normal;
+    std::optional<std::filesystem::path> log_copy; ///< the log goes there as well
+    std::filesystem::path libexec;                 ///< where our own launcher and session programs are
+    std::string command_line;                      ///< as typed, for the record
+    mode_t umask_bits = 022;
+};
+
+struct BuildSummary {
+    std::filesystem::path prefix;
+    std::uint64_t files = 0;
+    std::uint64_t image_bytes = 0;
+    std::size_t commands = 0;
+    double seconds = 0;
+};
+
+/// All or nothing: on failure nothing is left but the log, which the message names. Reports through
+/// util/log.h.
+Result<BuildSummary> build(const BuildOptions& options);
+
+} // namespace containerize::install

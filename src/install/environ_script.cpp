@@ -1,0 +1,97 @@
+#include "install/environ_script.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace containerize::install {
+
+namespace {
+
+using runtime::EnvironmentChange;
+
+constexpr std::array<std::string_view, 5> changed_by_shells = {"_", "SHLVL", "PWD", "OLDPWD", "BASH_ENV"};
+
+Environment parse(std::string_view listing) {
+    Environment variables;
+    while (!listing.empty()) {
+        const auto end = listing.find('\0');
+        const auto entry = listing.substr(0, end);
+        listing.remove_prefix(end == std::string_view::npos ? listing.size() : end + 1);
+        const auto equals = entry.find('=');
+        // A shell function's name ("BASH_FUNC_x%%") is no variable.
+        if (equals == std::string_view::npos || entry.starts_with("BASH_FUNC_")) continue;
+        variables.emplace(entry.substr(0, equals), entry.substr(equals + 1));
+    }
+    return variables;
+}
+
+std::string with_placeholder(std::string value, const std::string& prefix) {
+    static constexpr std::string_view placeholder = "${prefix}";
+    for (std::size_t at = 0; (at = value.find(prefix, at)) != std::string::npos; at += placeholder.size()) {
+        const char next = at + prefix.size() < value.size() ? value[at + prefix.size()] : '\0';
+        // "/data/env2" does not begin with "/data/env".
+        if (next == '\0' || next == '/' || next == ':' || next == ';')
+            value.replace(at, prefix.size(), placeholder);
+    }
+    return value;
+}
+
+EnvironmentChange change_of(const std::string& name, const std::string* before, const std::string& after) {
+    if (before != nullptr && !before->empty() && after.size() > before->size() + 1) {
+        if (after.ends_with(":" + *before))
+            return {EnvironmentChange::Kind::prepend, name,
+                    after.substr(0, after.size() - before->size() - 1)};
+        if (after.starts_with(*before + ":"))
+            return {EnvironmentChange::Kind::append, name, after.substr(before->size() + 1)};
+    }
+    return {EnvironmentChange::Kind::set, name, after};
+}
+
+} // namespace
+
+std::vector<EnvironmentChange> difference(const Environment& before, const Environment& after,
+                                          const std::filesystem::path& prefix) {
+    std::vector<EnvironmentChange> changes;
+    const auto of_shell = [](const std::string& name) {
+        return std::ranges::find(changed_by_shells, std::string_view(name)) != changed_by_shells.end();
+    };
+    for (const auto& [name, value] : after) {
+        const auto old = before.find(name);
+        if (of_shell(name) || (old != before.end() && old->second == value)) continue;
+        auto change = change_of(name, old == before.end() ? nullptr : &old->second, value);
+        change.value = with_placeholder(std::move(change.value), prefix.string());
+        changes.push_back(std::move(change));
+    }
+    for (const auto& [name, value] : before)
+        if (!after.contains(name) && !of_shell(name))
+            changes.push_back({EnvironmentChange::Kind::unset, name, {}});
+    return changes;
+}
+
+Result<std::vector<EnvironmentChange>> record_script(const std::filesystem::path& script,
+                                                     const std::filesystem::path& prefix,
+                                                     const Environment& environment,
+                                                     const std::function<int()>& in_child) {
+    // What the script prints must not get between the variables.
+    const auto listing = [&](const std::string& source) {
+        return capture(
+            {.argv = {"bash", "--noprofile", "--norc", "-c", source + "exec env -0", "bash", script.string()},
+             .environment = environment,
+             .working_directory = prefix,
+             .in_child = in_child,
+             .on_line = {}});
+    };
+    auto before = listing("");
+    if (!before) return fail(std::move(before.error()));
+    auto after = listing(". \"$1\" >&2 || exit; ");
+    if (!after) return fail(std::move(after.error()));
+    if (!before->ok() || !after->ok())
+        return fail({.what = "the script for --environ failed",
+                     .why = "exit code " + std::to_string(after->exit_code),
+                     .where = script.string(),
+                     .hint = {}});
+    return difference(parse(before->output), parse(after->output), prefix);
+}
+
+} // namespace containerize::install

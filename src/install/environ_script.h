@@ -1,0 +1,27 @@
+// --environ: a script whose effect on the environment is recorded once, so that no launch has to run it.
+#pragma once
+
+#include "runtime/environment.h"
+#include "util/error.h"
+#include "util/process.h"
+
+#include <filesystem>
+#include <functional>
+#include <vector>
+
+namespace containerize::install {
+
+/// What changed from `before` to `after`. Where a value was only extended, the change prepends or appends, so
+/// that it works on whatever the value is at launch. What every shell changes by itself is left out. `prefix`
+/// in values becomes
+/// "${prefix}".
+std::vector<runtime::EnvironmentChange> difference(const Environment& before, const Environment& after,
+                                                   const std::filesystem::path& prefix);
+
+/// Sources `script` in bash, started with `environment`, and returns what it changed.
+Result<std::vector<runtime::EnvironmentChange>> record_script(const std::filesystem::path& script,
+                                                              const std::filesystem::path& prefix,
+                                                              const Environment& environment,
+                                                              const std::function<int()>& in_child);
+
+} // namespace containerize::install

@@ -1,0 +1,36 @@
+// Cleaning up whatever happens: a process of its own that removes what a build has not declared finished.
+#pragma once
+
+#include "util/error.h"
+#include "util/fd.h"
+
+#include <filesystem>
+
+#include <sys/types.h>
+
+namespace containerize::install {
+
+/// Waits on a pipe from the builder. When that closes, because the builder is done, failed, or was killed, it
+/// removes what it was told to, last first. So there is one way of cleaning up, and kill -9 takes it too.
+class Janitor {
+public:
+    static Result<Janitor> start();
+    Janitor(Janitor&& other) noexcept;
+    Janitor& operator=(Janitor&&) = delete;
+    ~Janitor(); ///< closes the pipe and waits until all is removed
+
+    void remove_tree_later(const std::filesystem::path& path);
+    /// Only if it is empty.
+    void remove_directory_later(const std::filesystem::path& path);
+    /// Keeps everything registered so far, apart from `staging`.
+    void keep_all_but(const std::filesystem::path& staging);
+
+private:
+    Janitor(Fd pipe, pid_t pid) : pipe_(std::move(pipe)), pid_(pid) {}
+    void tell(char verb, const std::filesystem::path& path);
+
+    Fd pipe_;
+    pid_t pid_ = -1;
+};
+
+} // namespace containerize::install

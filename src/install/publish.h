@@ -1,0 +1,29 @@
+// Making a finished installation appear at its prefix, all at once.
+#pragma once
+
+#include "install/janitor.h"
+#include "install/prefix.h"
+#include "runtime/manifest.h"
+#include "util/error.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+
+namespace containerize::install {
+
+/// A directory on the prefix's filesystem in which the installation is put together: beside the prefix where
+/// that did not exist, inside it where it did.
+Result<std::filesystem::path> make_assembly(const Claim& claim, Janitor& janitor);
+
+/// Copies the image into the assembly; fills in the manifest's entry for it. `progress` gets bytes.
+Status add_image(const std::filesystem::path& image, const std::filesystem::path& assembly,
+                 runtime::Manifest& manifest, const std::function<void(std::uint64_t)>& progress);
+
+/// The last step: the assembly becomes the installation. A prefix that was made for this build is replaced by
+/// one rename. One that existed stays the same directory, because sessions that run have their image mounted
+/// over it and a removed mount point takes the mount away; there, the rename of the manifest is the moment at
+/// which old becomes new, and what it does not name any more is removed afterwards.
+Status publish(const Claim& claim, const std::filesystem::path& assembly, runtime::Manifest& manifest);
+
+} // namespace containerize::install

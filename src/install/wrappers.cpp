@@ -1,0 +1,101 @@
+#include "install/wrappers.h"
+
+#include "util/filesystem.h"
+
+#include <algorithm>
+#include <array>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace containerize::install {
+
+namespace {
+
+constexpr std::array<std::string_view, 2> debug_commands = {"_debug_exec", "_debug_shell"};
+
+enum class EntryKind { command, text, other };
+
+// Where a path that is true inside lies in the staging directory; elsewhere inside and outside are the same.
+fs::path outside(const fs::path& path, const WrapperRequest& request) {
+    const auto relative = path.lexically_relative(request.prefix);
+    const bool within = !relative.empty() && *relative.begin() != "..";
+    return within ? request.root / relative : path;
+}
+
+EntryKind kind_of(const fs::path& entry, const WrapperRequest& request) {
+    std::error_code failed;
+    fs::path file = entry;
+    // Links are followed as they would be inside: their targets may name the prefix, which is not there yet.
+    for (int depth = 0; depth < 40 && fs::is_symlink(fs::symlink_status(file, failed)); ++depth) {
+        const fs::path target = fs::read_symlink(file, failed);
+        file = outside(target.is_absolute() ? target : (file.parent_path() / target).lexically_normal(),
+                       request);
+    }
+    struct stat info {};
+    if (stat(file.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return EntryKind::other;
+    if ((info.st_mode & 0111U) != 0) return EntryKind::command;
+    return file == entry ? EntryKind::text : EntryKind::other;
+}
+
+} // namespace
+
+Result<std::vector<std::string>> check_wrapper_paths(const std::vector<std::string>& given,
+                                                     const fs::path& prefix, const fs::path& root) {
+    std::vector<std::string> paths = {"bin"};
+    for (const auto& one : given) {
+        fs::path relative = fs::path(one).lexically_normal();
+        if (relative.is_absolute()) relative = relative.lexically_relative(prefix);
+        if (!relative.has_filename()) relative = relative.parent_path();
+        if (relative.empty() || relative == "." || *relative.begin() == "..")
+            return fail_input("a wrapper path must lie below the prefix", {}, one,
+                              "Give it relative to the prefix, such as opt/tool/bin.");
+        std::error_code failed;
+        if (!fs::is_directory(root / relative, failed))
+            return fail_input("the environment has no such directory for wrappers", {}, relative.string(),
+                              {});
+        if (std::ranges::find(paths, relative.string()) == paths.end()) paths.push_back(relative.string());
+    }
+    return paths;
+}
+
+Result<std::size_t> make_wrappers(const WrapperRequest& request) {
+    std::error_code failed;
+    const fs::path first = request.output / "bin" / debug_commands.front();
+    fs::create_directories(first.parent_path(), failed);
+    fs::copy_file(request.launcher, first, failed);
+    if (failed) return fail_errno("cannot copy the launcher", first.string(), failed.value());
+    if (chmod(first.c_str(), 0777 & ~request.umask_bits) != 0)
+        return fail_errno("cannot copy the launcher", first.string());
+
+    const auto add = [&](const fs::path& wrapper) -> Status {
+        if (link(first.c_str(), wrapper.c_str()) == 0) return {};
+        if (errno == EEXIST) return {};
+        // Some filesystems have no hard links, or few a file; then the name comes from how it is called.
+        if (symlink(fs::relative(first, wrapper.parent_path()).c_str(), wrapper.c_str()) == 0) return {};
+        return fail_errno("cannot make a wrapper", wrapper.string());
+    };
+    if (auto added = add(request.output / "bin" / debug_commands.back()); !added)
+        return fail(std::move(added.error()));
+
+    std::size_t commands = 0;
+    for (const auto& path : request.paths) {
+        const fs::path directory = request.output / path;
+        fs::create_directories(directory, failed);
+        for (const auto& entry : fs::directory_iterator(request.root / path, failed)) {
+            const auto wrapper = directory / entry.path().filename();
+            const auto kind = kind_of(entry.path(), request);
+            if (kind == EntryKind::command) {
+                if (auto added = add(wrapper); !added) return fail(std::move(added.error()));
+                ++commands;
+            } else if (kind == EntryKind::text) {
+                fs::copy_file(entry.path(), wrapper, failed);
+            }
+            if (failed) return fail_errno("cannot copy a file", wrapper.string(), failed.value());
+        }
+        if (failed) return fail_errno("cannot list the environment's commands", path, failed.value());
+    }
+    return commands;
+}
+
+} // namespace containerize::install

@@ -1,0 +1,34 @@
+// The directories of an installation that users put on PATH: one launcher for each command of the
+// environment.
+#pragma once
+
+#include "util/error.h"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace containerize::install {
+
+/// "bin" and the --wrapper-paths, relative to the prefix, each once. A path is refused that does not lie
+/// below the prefix or is no directory of the environment at `root`.
+Result<std::vector<std::string>> check_wrapper_paths(const std::vector<std::string>& given,
+                                                     const std::filesystem::path& prefix,
+                                                     const std::filesystem::path& root);
+
+struct WrapperRequest {
+    std::filesystem::path root;     ///< the environment as it was built
+    std::filesystem::path prefix;   ///< where it stands inside
+    std::vector<std::string> paths; ///< from check_wrapper_paths
+    std::filesystem::path launcher; ///< the program that all of them are
+    std::filesystem::path output;   ///< the installation that is being put together
+    mode_t umask_bits = 022;
+};
+
+/// Makes them in `output`: one copy of the launcher and hard links to it (links where hard links are
+/// impossible). Files that are no programs (bin/activate) are copied. Returns how many commands there are.
+Result<std::size_t> make_wrappers(const WrapperRequest& request);
+
+} // namespace containerize::install
