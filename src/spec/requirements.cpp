@@ -1,236 +1,259 @@
 #include "spec/requirements.h"
 
+#include "spec/requirement_options.h"
+#include "spec/text.h"
+#include "util/digest.h"
 #include "util/filesystem.h"
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdlib>
-#include <regex>
-#include <string_view>
 
 namespace containerize::spec {
 
 namespace {
 
-namespace fs = std::filesystem;
-
-// All that pip takes in a requirements file (pip 26's documentation, and what older versions took).
-constexpr std::array<std::string_view, 24> options = {"-i",
-                                                      "--index-url",
-                                                      "--pypi-url",
-                                                      "--extra-index-url",
-                                                      "--no-index",
-                                                      "-f",
-                                                      "--find-links",
-                                                      "--no-binary",
-                                                      "--only-binary",
-                                                      "--prefer-binary",
-                                                      "--pre",
-                                                      "--trusted-host",
-                                                      "--use-feature",
-                                                      "--require-hashes",
-                                                      "-r",
-                                                      "--requirement",
-                                                      "-c",
-                                                      "--constraint",
-                                                      "-e",
-                                                      "--editable",
-                                                      "--process-dependency-links",
-                                                      "--always-unzip",
-                                                      "-Z",
-                                                      "--no-use-wheel"};
-
 std::string where(const RequirementLine& line) {
     return line.file.string() + ":" + std::to_string(line.number);
 }
 
-std::string_view trimmed(std::string_view text) {
-    static constexpr std::string_view blanks = " \t\r\f\v";
-    const auto start = text.find_first_not_of(blanks);
-    if (start == std::string_view::npos) return {};
-    return text.substr(start, text.find_last_not_of(blanks) - start + 1);
+bool is_blank(char c) {
+    return std::isspace(static_cast<unsigned char>(c)) != 0;
 }
 
-// A '#' begins a comment at the line's start or after a blank: in a URL it is a fragment.
+/// A '#' begins a comment at the line's start or after a blank: elsewhere it may be a URL's fragment.
 std::string_view without_comment(std::string_view line) {
     for (std::size_t at = 0; at < line.size(); ++at)
-        if (line[at] == '#' && (at == 0 || line[at - 1] == ' ' || line[at - 1] == '\t'))
-            return line.substr(0, at);
+        if (line[at] == '#' && (at == 0 || is_blank(line[at - 1]))) return line.substr(0, at);
     return line;
 }
 
-bool is_utf8(std::string_view text, std::size_t& bad_line) {
-    bad_line = 1;
-    for (std::size_t i = 0; i < text.size();) {
-        const auto byte = static_cast<unsigned char>(text[i]);
-        const std::size_t length = byte < 0x80          ? 1
-                                   : (byte >> 5U) == 6  ? 2
-                                   : (byte >> 4U) == 14 ? 3
-                                   : (byte >> 3U) == 30 ? 4
-                                                        : 0;
-        if (length == 0 || i + length > text.size()) return false;
-        for (std::size_t k = 1; k < length; ++k)
-            if ((static_cast<unsigned char>(text[i + k]) >> 6U) != 2) return false;
-        if (byte == '\n') ++bad_line;
-        i += length;
-    }
-    return true;
-}
-
-// pip replaces ${NAME} of upper case letters, digits and underscores where the variable is set.
-std::string expand_variables(const std::string& text) {
-    static const std::regex variable(R"(\$\{([A-Z0-9_]+)\})");
+/// pip replaces ${NAME} of upper case letters, digits and underscores where the variable is set and not
+/// empty.
+std::string expand_variables(std::string_view text) {
     std::string expanded;
-    auto rest = text.cbegin();
-    for (std::sregex_iterator match(text.begin(), text.end(), variable), end; match != end; ++match) {
-        const char* value = std::getenv((*match)[1].str().c_str());
-        expanded.append(rest, match->prefix().second);
-        expanded.append(value == nullptr ? match->str() : std::string(value));
-        rest = (*match)[0].second;
+    for (std::size_t at = 0; at < text.size();) {
+        const auto end = text.substr(at).starts_with("${")
+                             ? text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_", at + 2)
+                             : std::string_view::npos;
+        if (end != std::string_view::npos && text[end] == '}' && end > at + 2) {
+            const char* value = std::getenv(std::string(text.substr(at + 2, end - at - 2)).c_str());
+            if (value != nullptr && *value != '\0') {
+                expanded += value;
+                at = end + 1;
+                continue;
+            }
+        }
+        expanded += text[at++];
     }
-    return expanded.append(rest, text.cend());
+    return expanded;
 }
 
+/// Joined and trimmed lines with the number of their first.
+std::vector<RequirementLine> logical_lines(std::string_view text, const fs::path& file) {
+    std::vector<RequirementLine> result;
+    std::string joined;
+    std::size_t number = 0;
+    std::size_t first = 0;
+    const auto finish = [&] {
+        const auto content = trimmed(without_comment(joined));
+        if (!content.empty()) result.push_back({file, first, expand_variables(content)});
+        joined.clear();
+        first = 0;
+    };
+    for (auto line : split_lines(text)) {
+        ++number;
+        if (first == 0) first = number;
+        // As pip has it: a comment goes to the end of its line, backslash or not, and ends a continuation.
+        const bool comment = trimmed(line).starts_with('#');
+        const bool continues = line.ends_with('\\') && !comment;
+        if (continues) line.remove_suffix(1);
+        if (comment) joined += ' ';
+        joined += line;
+        if (!continues) finish();
+    }
+    finish();
+    return result;
+}
+
+/// "https://...", "git+ssh://...", "file:...".
 bool is_url(std::string_view text) {
-    const auto colon = text.find("://");
-    return colon != std::string_view::npos && colon > 0 && text.find('/') > colon;
+    const auto colon = text.find(':');
+    if (colon == std::string_view::npos || colon == 0) return false;
+    const auto scheme = text.substr(0, colon);
+    const bool letters = std::ranges::all_of(
+        scheme, [](unsigned char c) { return std::isalnum(c) != 0 || c == '+' || c == '-' || c == '.'; });
+    return letters && (text.substr(colon).starts_with("://") || scheme == "file");
 }
 
-/// "-r file", "-rfile", "--requirement=file" and "--requirement file" -> {"-r", "file"}.
-std::pair<std::string, std::string> split_option(std::string_view text) {
-    if (text.starts_with("--")) {
-        const auto end = text.find_first_of("= \t");
-        const auto value = end == std::string_view::npos ? std::string_view() : trimmed(text.substr(end + 1));
-        return {std::string(text.substr(0, end)), std::string(value)};
+bool is_archive(std::string_view name) {
+    constexpr std::array endings = {".whl",     ".zip", ".tar.gz", ".tgz", ".tar",
+                                    ".tar.bz2", ".tbz", ".tar.xz", ".txz"};
+    return std::ranges::any_of(endings, [name](std::string_view ending) { return name.ends_with(ending); });
+}
+
+bool looks_like_path(std::string_view text) {
+    return text.starts_with('.') || text.find('/') != std::string_view::npos;
+}
+
+/// What stands at the beginning of a line up to its first option, as pip splits it.
+std::string_view before_options(std::string_view text) {
+    for (std::size_t at = 0; at < text.size(); ++at)
+        if (text[at] == '-' && (at == 0 || text[at - 1] == ' ')) return text.substr(0, at);
+    return text;
+}
+
+/// The length of "name" and "[extras]" at the beginning of a requirement; 0 if it begins with no name.
+std::size_t name_length(std::string_view text) {
+    const auto inner = [](unsigned char c) {
+        return std::isalnum(c) != 0 || c == '.' || c == '_' || c == '-';
+    };
+    auto end = static_cast<std::size_t>(std::ranges::find_if_not(text, inner) - text.begin());
+    const auto alphanumeric = [&](std::size_t at) {
+        return std::isalnum(static_cast<unsigned char>(text[at])) != 0;
+    };
+    if (end == 0 || !alphanumeric(0) || !alphanumeric(end - 1)) return 0;
+    while (end < text.size() && is_blank(text[end]))
+        ++end;
+    if (end < text.size() && text[end] == '[') {
+        const auto close = text.find(']', end);
+        return close == std::string_view::npos ? 0 : close + 1;
     }
-    return {std::string(text.substr(0, 2)),
-            std::string(trimmed(text.substr(std::min<std::size_t>(2, text.size()))))};
+    return end;
+}
+
+/// Whether what follows a name can: nothing, a marker, a URL or versions.
+bool may_follow_name(std::string_view rest) {
+    if (rest.empty()) return true;
+    constexpr std::array starts = {";", "@", "(", "<", ">", "==", "!=", "~="};
+    return std::ranges::any_of(starts, [rest](std::string_view start) { return rest.starts_with(start); });
 }
 
 class Reader {
 public:
+    explicit Reader(const fs::path& top) : directory_(top.parent_path()) {}
+
     Status read(const fs::path& file, const std::string& included_from) {
         std::error_code ignored;
         const fs::path real = fs::weakly_canonical(file, ignored);
-        if (std::ranges::find(open_, real) != open_.end()) {
+        if (const auto begin = std::ranges::find(open_, real); begin != open_.end()) {
             std::string chain;
-            for (const auto& one : open_)
-                chain += one.string() + " -> ";
+            for (auto one = begin; one != open_.end(); ++one)
+                chain += one->string() + " -> ";
             return fail_input("the requirements include themselves", chain + real.string(), included_from,
-                              "Remove one of the -r or -c lines.");
+                              "Remove one of these -r or -c lines.");
         }
-        if (std::ranges::find(result.files, file) != result.files.end()) return {};
+        if (std::ranges::find(known_, real) != known_.end()) return {};
         auto content = read_file(file);
         if (!content) {
-            content.error().fault = Fault::input;
+            auto& error = content.error();
+            error.fault = Fault::input;
             if (!included_from.empty()) {
-                content.error().what = "cannot read '" + file.string() + "', which is included here";
-                content.error().where = included_from;
+                error.what = "cannot read '" + file.string() + "', which is included here";
+                error.where = included_from;
+                error.hint = "Included files are looked for beside the file that names them.";
             }
-            return fail(std::move(content.error()));
+            return fail(std::move(error));
         }
+        auto text = decode(*content, file);
+        if (!text) return fail(std::move(text.error()));
         result.files.push_back(file);
+        known_.push_back(real);
+        // With its length, so that content moved from one file to the next is a change.
+        digest.update(content->data(), content->size());
+        const auto length = std::to_string(content->size()) + "\n";
+        digest.update(length.data(), length.size());
+
         open_.push_back(real);
-        Status done = read_lines(file, *content);
+        for (const auto& line : logical_lines(*text, file)) {
+            result.lines.push_back(line);
+            if (auto done = check(line); !done) return done;
+        }
         open_.pop_back();
-        return done;
+        return {};
     }
 
     Requirements result;
+    Sha256 digest;
 
 private:
-    Status read_lines(const fs::path& file, std::string_view content) {
-        if (content.starts_with("\xef\xbb\xbf")) content.remove_prefix(3);
-        std::size_t bad_line = 0;
-        if (!is_utf8(content, bad_line))
-            return fail_input("this is not UTF-8 text", {}, file.string() + ":" + std::to_string(bad_line),
-                              "Save the file as UTF-8.");
-        std::string joined;
-        std::size_t first = 0;
-        for (std::size_t number = 1; !content.empty(); ++number) {
-            const auto end = content.find('\n');
-            auto line = content.substr(0, end);
-            content.remove_prefix(end == std::string_view::npos ? content.size() : end + 1);
-            if (line.ends_with('\r')) line.remove_suffix(1);
-            if (joined.empty()) first = number;
-            // A comment line ends a continuation, as pip has it.
-            const bool comment = trimmed(line).starts_with('#');
-            if (line.ends_with('\\') && !comment) {
-                joined.append(line.substr(0, line.size() - 1));
-                continue;
-            }
-            joined.append(comment ? std::string_view() : line);
-            const auto text = trimmed(without_comment(joined));
-            if (!text.empty())
-                if (auto done =
-                        take({.file = file, .number = first, .text = expand_variables(std::string(text))});
-                    !done)
-                    return done;
-            joined.clear();
-        }
-        if (const auto text = trimmed(without_comment(joined)); !text.empty())
-            return take({.file = file, .number = first, .text = expand_variables(std::string(text))});
-        return {};
+    Status check(const RequirementLine& line) {
+        const auto requirement = trimmed(before_options(line.text));
+        const auto words = split_words(std::string_view(line.text).substr(before_options(line.text).size()));
+        if (!words)
+            return fail_input("a quote is not closed in '" + line.text + "'", {}, where(line),
+                              "Options follow the rules of a shell: write a quote as \\'.");
+        for (std::size_t at = 0; at < words->size(); ++at)
+            // pip takes no notice of -r and -e after a requirement.
+            if (auto done = check_option(line, *words, at, requirement.empty()); !done) return done;
+        return requirement.empty() ? Status() : check_requirement(line, requirement);
     }
 
-    Status take(const RequirementLine& line) {
-        result.lines.push_back(line);
-        return line.text.starts_with('-') ? take_option(line) : check_requirement(line);
-    }
-
-    Status take_option(const RequirementLine& line) {
-        const auto [name, value] = split_option(line.text);
-        if (std::ranges::find(options, name) == options.end())
-            return fail_input("pip knows no option '" + name + "' in a requirements file", {}, where(line),
-                              "Remove it, or set it by pip's configuration or environment.");
-        const bool include =
-            name == "-r" || name == "--requirement" || name == "-c" || name == "--constraint";
-        const bool editable = name == "-e" || name == "--editable";
-        if ((include || editable) && value.empty())
-            return fail_input("'" + name + "' needs a value", {}, where(line), {});
-        if (include && !is_url(value)) return read(line.file.parent_path() / value, where(line));
-        if (editable) {
+    /// Moves `at` to the option's value where that is a word of its own.
+    Status check_option(const RequirementLine& line, const std::vector<std::string>& words, std::size_t& at,
+                        bool alone) {
+        const std::string word = words[at];
+        if (!word.starts_with('-'))
+            return fail_input("'" + word + "' does not belong to an option", {}, where(line),
+                              "Write each requirement on a line of its own.");
+        const auto* option = find_option(word);
+        if (option == nullptr)
+            return fail_input("pip knows no option '" + word.substr(0, word.find('=')) +
+                                  "' in a requirements file",
+                              {}, where(line), "Remove it, or set it in pip's configuration.");
+        if (!option->takes_value) return {};
+        std::string value(attached_value(word));
+        if (value.empty() && at + 1 < words.size()) value = words[++at];
+        if (value.empty())
+            return fail_input("'" + word + "' needs a value", {}, where(line), "Write it after the option.");
+        if (!alone) return {};
+        if (option->kind == OptionKind::include && !is_url(value))
+            return read(line.file.parent_path() / value, where(line));
+        if (option->kind == OptionKind::editable) {
             result.editable.push_back(value);
-            return check_local(line, value);
+            return is_url(value) ? Status() : check_local(line, value);
         }
         return {};
     }
 
-    // A local path must be there; what else a requirement may be is pip's to say, but this catches what
-    // cannot be one.
-    Status check_requirement(const RequirementLine& line) {
-        const auto& text = line.text;
-        const auto end = text.find_first_of(" \t;");
-        const auto first = text.substr(0, end);
-        if (is_url(text) || first.find("://") != std::string::npos) return {};
-        if (first.starts_with('.') || first.find('/') != std::string::npos || first.ends_with(".whl"))
-            return check_local(line, first);
-        static const std::regex shape(
-            R"(([A-Za-z0-9]|[A-Za-z0-9][A-Za-z0-9._-]*[A-Za-z0-9])\s*(\[[^\]]*\])?\s*(@.*|\(.*|[<>=!~].*|;.*|--.*)?)");
-        if (std::regex_match(text, shape)) return {};
-        return fail_input("not a requirement: '" + text + "'", {}, where(line),
-                          "Write a package's name and, if needed, versions: `numpy>=1.26,<3`.");
+    /// What else a requirement may be is pip's to say; this catches what cannot be one.
+    Status check_requirement(const RequirementLine& line, std::string_view requirement) {
+        if (is_url(requirement)) return {};
+        const auto named = trimmed(requirement.substr(0, requirement.find(';')));
+        const auto length = name_length(named);
+        // "name @ dir/file.whl" has a path too, but it is a URL's place.
+        if (length > 0 && may_follow_name(trimmed(named.substr(length))) && !is_archive(named)) return {};
+        if (looks_like_path(named) || is_archive(named)) return check_local(line, std::string(named));
+        const bool conda = length > 0 && trimmed(named.substr(length)).starts_with('=');
+        return fail_input("not a requirement: '" + line.text + "'", {}, where(line),
+                          conda ? "pip compares versions with `==`; a single `=` is conda's."
+                                : "Write a package's name and, if needed, versions: `numpy>=1.26,<3`.");
     }
 
     Status check_local(const RequirementLine& line, const std::string& value) {
-        if (is_url(value)) return {};
-        auto path = value.substr(0, value.find('#'));
-        // "dir[extra]" names extras of the project in dir.
-        if (path.ends_with(']')) path = path.substr(0, path.rfind('['));
-        std::error_code failed;
-        if (fs::exists(line.file.parent_path() / path, failed)) return {};
+        std::error_code ignored;
+        const auto exists = [&](const std::string& path) { return fs::exists(directory_ / path, ignored); };
+        // "dir[extra]" names extras of the project in dir, "dir#egg=name" its name.
+        const auto path = value.substr(0, std::min(value.find('#'), value.rfind('[')));
+        if (exists(value) || exists(path)) return {};
+        const auto directory = directory_.empty() ? fs::path(".") : directory_;
         return fail_input("there is no file or directory '" + path + "'", {}, where(line),
-                          "Local paths are taken relative to the directory of the requirements file.");
+                          "Local paths are taken from the directory of the requirements file, " +
+                              directory.string() + ".");
     }
 
-    std::vector<fs::path> open_;
+    fs::path directory_;          ///< where the installer runs: local paths are relative to it
+    std::vector<fs::path> known_; ///< what was read, by its real path
+    std::vector<fs::path> open_;  ///< the chain of includes that is being read
 };
 
 } // namespace
 
 Result<Requirements> read_requirements(const fs::path& file) {
-    Reader reader;
+    Reader reader(file);
     if (auto done = reader.read(file, {}); !done) return fail(std::move(done.error()));
+    reader.result.sha256 = reader.digest.finish();
     return std::move(reader.result);
 }
 

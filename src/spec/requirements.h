@@ -10,7 +10,7 @@
 
 namespace containerize::spec {
 
-/// One requirement or option, with line continuations joined and comments removed.
+/// One requirement or option, with line continuations joined, comments removed and variables replaced.
 struct RequirementLine {
     std::filesystem::path file;
     std::size_t number = 0; ///< of its first line, from 1
@@ -18,15 +18,16 @@ struct RequirementLine {
 };
 
 struct Requirements {
-    std::vector<RequirementLine> lines; ///< of all files, in the order in which pip reads them
-    std::vector<std::filesystem::path>
-        files;                         ///< the file itself and all local ones that it includes by -r and -c
-    std::vector<std::string> editable; ///< what -e names: it stays where it is on disk
+    std::vector<RequirementLine> lines;       ///< of all files, in the order in which pip reads them
+    std::vector<std::filesystem::path> files; ///< the file itself, and the local ones that -r and -c include
+    std::vector<std::string> editable;        ///< what -e names: it stays where it is on disk
+    std::string sha256;                       ///< of the content of all `files`, in their order
 };
 
 /// Reads `file` and what it includes. Mistakes that pip would report late or obscurely are input errors with
-/// file:line: a missing include, a cycle of includes, an unknown option, an impossible requirement, text that
-/// is not UTF-8.
+/// file:line: a missing include or local path, a cycle of includes, an unknown option, an impossible
+/// requirement, text that is not UTF-8.
+/// Included files are looked for beside the file that names them, local projects and archives beside `file`.
 Result<Requirements> read_requirements(const std::filesystem::path& file);
 
 } // namespace containerize::spec

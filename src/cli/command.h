@@ -1,0 +1,23 @@
+// What a command of the command line is: options that register themselves, and a function that runs it.
+#pragma once
+
+#include "util/error.h"
+
+#include <functional>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+namespace containerize::cli {
+
+/// Returns the process's exit code.
+using Action = std::function<Result<int>()>;
+
+/// Each command adds its options to `app` and leaves in `chosen` what to do if the user asks for it.
+void add_new(CLI::App& app, Action& chosen, const std::string& command_line);
+void add_run(CLI::App& app, Action& chosen);
+void add_shell(CLI::App& app, Action& chosen);
+void add_inspect(CLI::App& app, Action& chosen);
+void add_doctor(CLI::App& app, Action& chosen);
+
+} // namespace containerize::cli

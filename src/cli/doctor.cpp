@@ -1,0 +1,52 @@
+#include "cli/command.h"
+#include "install/diagnosis.h"
+
+#include <algorithm>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+namespace containerize::cli {
+
+namespace {
+
+using install::Finding;
+
+constexpr const char* verdict_names[] = {"ok", "note", "missing"};
+
+Result<int> run_doctor(bool as_json) {
+    const auto findings = install::diagnose();
+    const bool usable = std::ranges::none_of(
+        findings, [](const Finding& finding) { return finding.verdict == Finding::Verdict::missing; });
+    if (as_json) {
+        nlohmann::json list = nlohmann::json::array();
+        for (const auto& finding : findings)
+            list.push_back({{"name", finding.name},
+                            {"verdict", verdict_names[static_cast<std::size_t>(finding.verdict)]},
+                            {"found", finding.found},
+                            {"advice", finding.advice}});
+        fmt::print("{}\n", nlohmann::json{{"usable", usable}, {"findings", list}}.dump(2));
+        return usable ? 0 : 1;
+    }
+    for (const auto& finding : findings) {
+        fmt::print("{:8} {:22} {}\n", verdict_names[static_cast<std::size_t>(finding.verdict)], finding.name,
+                   finding.found);
+        if (!finding.advice.empty()) fmt::print("{:31} {}\n", "", finding.advice);
+    }
+    fmt::print("\n{}\n", usable ? "Installations can be built and run on this machine."
+                                : "Something that is needed is missing on this machine.");
+    return usable ? 0 : 1;
+}
+
+} // namespace
+
+void add_doctor(CLI::App& app, Action& chosen) {
+    auto* command = app.add_subcommand("doctor", "Show what this machine allows, and what is missing");
+    const auto as_json = std::make_shared<bool>(false);
+    command->add_flag("--json", *as_json, "For programs");
+    command->callback([&chosen, as_json] { chosen = [as_json] { return run_doctor(*as_json); }; });
+}
+
+} // namespace containerize::cli

@@ -1,0 +1,109 @@
+#include "cli/command.h"
+#include "runtime/manifest.h"
+#include "runtime/session_state.h"
+#include "util/filesystem.h"
+#include "util/progress.h"
+
+#include <memory>
+
+#include <fmt/format.h>
+
+namespace containerize::cli {
+
+namespace {
+
+using nlohmann::json;
+
+struct InspectArguments {
+    std::string directory;
+    bool as_json = false;
+};
+
+std::size_t count_commands(const fs::path& prefix, const runtime::Manifest& manifest) {
+    std::size_t count = 0;
+    std::error_code failed;
+    for (const auto& path : manifest.wrapper_paths)
+        for (const auto& entry : fs::directory_iterator(prefix / path, failed)) {
+            const auto permissions = entry.status(failed).permissions();
+            const bool executable = (permissions & fs::perms::owner_exec) != fs::perms::none;
+            if (executable && !entry.path().filename().string().starts_with("_debug_")) ++count;
+        }
+    return count;
+}
+
+/// The process that holds the installation mounted for this user on this node; 0 if none does.
+pid_t live_session(const fs::path& prefix) {
+    const auto state = runtime::open_state_directory();
+    if (!state) return 0;
+    const auto session = runtime::find_session(*state);
+    if (!session || !runtime::read_plan(*session, prefix.string())) return 0;
+    return session->supervisor;
+}
+
+Result<json> describe(const fs::path& prefix) {
+    if (!runtime::is_installation(prefix))
+        return fail_input("there is no installation", {}, prefix.string(),
+                          "Give a directory that `containerize new --prefix` made.");
+    auto manifest = runtime::read_manifest(prefix);
+    if (!manifest) return fail(std::move(manifest.error()));
+    return json{{"path", prefix.string()},
+                {"built_for", manifest->prefix.string()},
+                {"moved", manifest->prefix != prefix},
+                {"created", manifest->created},
+                {"tool_version", manifest->tool_version},
+                {"base", manifest->base},
+                {"image",
+                 {{"file", manifest->image.file},
+                  {"bytes", manifest->image.size},
+                  {"sha256", manifest->image.sha256}}},
+                {"wrapper_paths", manifest->wrapper_paths},
+                {"commands", count_commands(prefix, *manifest)},
+                {"session_pid", live_session(prefix)},
+                {"build", manifest->build}};
+}
+
+void print(const json& about) {
+    const auto& image = about.at("image");
+    const auto& build = about.at("build");
+    fmt::print("Installation  {}\n", about.at("path").get<std::string>());
+    if (about.at("moved").get<bool>())
+        fmt::print("Moved         built for {}, which is made to exist inside\n",
+                   about.at("built_for").get<std::string>());
+    fmt::print("Created       {} by containerize {}\n", about.at("created").get<std::string>(),
+               about.at("tool_version").get<std::string>());
+    fmt::print("Base          {}\n", about.at("base").get<std::string>());
+    if (build.contains("python"))
+        fmt::print("Python        {} from {}{}\n", build["python"].value("version", ""),
+                   build["python"].value("executable", ""),
+                   build["python"].value("bundled", false) ? ", bundled" : "");
+    fmt::print("Image         {}, {}, {} files, sha256 {}\n", image.at("file").get<std::string>(),
+               human_bytes(image.at("bytes").get<std::uint64_t>()), human_count(build.value("files", 0ULL)),
+               image.at("sha256").get<std::string>());
+    fmt::print("Commands      {}\n", about.at("commands").get<std::size_t>());
+    const auto pid = about.at("session_pid").get<pid_t>();
+    fmt::print("Session       {}\n", pid == 0 ? "none on this node" : "process " + std::to_string(pid));
+}
+
+Result<int> run_inspect(const InspectArguments& arguments) {
+    auto prefix = resolve(arguments.directory);
+    if (!prefix) return fail(std::move(prefix.error()));
+    auto about = describe(*prefix);
+    if (!about) return fail(std::move(about.error()));
+    if (arguments.as_json)
+        fmt::print("{}\n", about->dump(2, ' ', false, json::error_handler_t::replace));
+    else
+        print(*about);
+    return 0;
+}
+
+} // namespace
+
+void add_inspect(CLI::App& app, Action& chosen) {
+    auto* command = app.add_subcommand("inspect", "Show what an installation is");
+    const auto arguments = std::make_shared<InspectArguments>();
+    command->add_option("DIR", arguments->directory, "The installation")->required();
+    command->add_flag("--json", arguments->as_json, "For programs");
+    command->callback([&chosen, arguments] { chosen = [arguments] { return run_inspect(*arguments); }; });
+}
+
+} // namespace containerize::cli

@@ -1,0 +1,61 @@
+#include "cli/command.h"
+#include "util/interrupt.h"
+
+#include <cstdio>
+#include <string>
+
+namespace {
+
+using namespace containerize;
+
+constexpr const char* footer = R"(A first installation:
+  containerize new --prefix ~/envs/demo requirements.txt
+  export PATH=~/envs/demo/bin:$PATH
+  python -c 'import numpy; print(numpy.__version__)'
+
+`containerize COMMAND --help` explains each command.)";
+
+int report(const Error& error) {
+    std::fprintf(stderr, "containerize: %s\n", to_string(error).c_str());
+    if (interrupted()) return 128 + interrupt_signal();
+    return error.fault == Fault::input ? 2 : 1;
+}
+
+std::string typed(int argc, char** argv) {
+    std::string line = "containerize";
+    for (int i = 1; i < argc; ++i)
+        line.append(" ").append(argv[i]);
+    return line;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    CLI::App app(
+        "Turns a Python environment into one image file, with wrappers that run its programs as if it were a "
+        "directory.",
+        "containerize");
+    app.set_version_flag("--version", "containerize " CONTAINERIZE_VERSION);
+    app.footer(footer);
+    app.require_subcommand(0, 1);
+    app.get_formatter()->column_width(34);
+    cli::Action chosen;
+    cli::add_new(app, chosen, typed(argc, argv));
+    cli::add_run(app, chosen);
+    cli::add_shell(app, chosen);
+    cli::add_inspect(app, chosen);
+    cli::add_doctor(app, chosen);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& problem) {
+        if (problem.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(problem);
+        std::fprintf(stderr, "containerize: %s\nTry `containerize --help`.\n", problem.what());
+        return 2;
+    }
+    if (!chosen) {
+        std::fputs(app.help().c_str(), stdout);
+        return 0;
+    }
+    const auto done = chosen();
+    return done ? *done : report(done.error());
+}

@@ -1,0 +1,185 @@
+#include "install/diagnosis.h"
+
+#include "pip/interpreter.h"
+#include "runtime/fuse_connection.h"
+#include "runtime/namespace.h"
+#include "runtime/session_state.h"
+#include "util/filesystem.h"
+#include "util/process.h"
+#include "util/progress.h"
+#include "util/resources.h"
+
+#include <array>
+#include <cstdio>
+#include <functional>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace containerize::install {
+
+namespace {
+
+using Verdict = Finding::Verdict;
+
+// Runs `trial` in a child, because it changes the process for good. Returns what the child says: nothing on
+// success.
+std::string in_child(const std::function<Status()>& trial) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) return "cannot make a pipe";
+    const Fd reader(ends[0]);
+    Fd writer(ends[1]);
+    const pid_t pid = fork();
+    if (pid < 0) return "cannot start a process";
+    if (pid == 0) {
+        const auto done = trial();
+        if (!done) {
+            const auto text = to_string(done.error());
+            [[maybe_unused]] const auto written = write(writer.get(), text.data(), text.size());
+        }
+        _exit(0);
+    }
+    writer.reset();
+    std::string said;
+    std::array<char, 4096> buffer;
+    for (ssize_t got = 0; (got = read(reader.get(), buffer.data(), buffer.size())) > 0;)
+        said.append(buffer.data(), static_cast<std::size_t>(got));
+    waitpid(pid, nullptr, 0);
+    return said;
+}
+
+Finding kernel() {
+    utsname name{};
+    uname(&name);
+    int major = 0, minor = 0;
+    std::sscanf(name.release, "%d.%d", &major, &minor);
+    const auto at_least = [&](int wanted_major, int wanted_minor) {
+        return major > wanted_major || (major == wanted_major && minor >= wanted_minor);
+    };
+    std::string lacking;
+    const auto note = [&](bool has, const char* what) {
+        if (!has) lacking += std::string(lacking.empty() ? "" : "; ") + what;
+    };
+    note(at_least(6, 9), "a killed server cannot be replaced (6.9)");
+    note(at_least(5, 8), "sessions are entered in two steps (5.8)");
+    note(at_least(5, 1), "directories are opened by request (5.1)");
+    Finding finding{.name = "kernel",
+                    .verdict = Verdict::ok,
+                    .found = std::string("Linux ") + name.release,
+                    .advice = {}};
+    if (!at_least(4, 18)) {
+        finding.verdict = Verdict::missing;
+        finding.advice = "FUSE in user namespaces needs Linux 4.18.";
+    } else if (!lacking.empty()) {
+        finding.verdict = Verdict::note;
+        finding.advice = "Before newer versions: " + lacking + ".";
+    }
+    return finding;
+}
+
+Finding from_trial(std::string name, const std::string& said, std::string success) {
+    if (said.empty())
+        return {.name = std::move(name), .verdict = Verdict::ok, .found = std::move(success), .advice = {}};
+    const auto end = said.find('\n');
+    return {.name = std::move(name),
+            .verdict = Verdict::missing,
+            .found = said.substr(0, end),
+            .advice =
+                end == std::string::npos ? "" : said.substr(end + 1, said.find('\n', end + 1) - end - 1)};
+}
+
+Finding user_namespaces() {
+    return from_trial("user namespaces", in_child([] { return runtime::enter_new_namespaces(); }),
+                      "can be made");
+}
+
+Finding fuse() {
+    const auto said = in_child([]() -> Status {
+        if (auto entered = runtime::enter_new_namespaces(); !entered) return entered;
+        auto connection = runtime::mount_fuse("/tmp", geteuid(), getegid(), 1);
+        if (!connection) return fail(std::move(connection.error()));
+        return {};
+    });
+    return from_trial("FUSE", said, "an image can be mounted");
+}
+
+Finding session_state() {
+    const auto state = runtime::open_state_directory();
+    return from_trial("session state", state ? "" : to_string(state.error()), state ? state->path : "");
+}
+
+Finding staging() {
+    auto made = Staging::create({});
+    if (!made) return from_trial("staging directory", to_string(made.error()), {});
+    const auto place = made->path().parent_path();
+    const auto type = filesystem_type(place);
+    const auto room = available_bytes(place);
+    Finding finding{.name = "staging directory",
+                    .verdict = Verdict::ok,
+                    .found =
+                        fmt::format("{} ({}, {} free)", place.string(), type, human_bytes(room ? *room : 0)),
+                    .advice = {}};
+    if (is_network_filesystem(type)) {
+        finding.verdict = Verdict::note;
+        finding.advice =
+            "It is on a network: builds are slow there. Name a node-local directory with --tmpdir.";
+    }
+    return finding;
+}
+
+Finding resources() {
+    const auto available = available_resources();
+    return {.name = "CPUs and memory",
+            .verdict = Verdict::ok,
+            .found = fmt::format("{} CPUs, {}; a build uses {} workers", available.cpus,
+                                 human_bytes(available.memory), default_jobs(available)),
+            .advice = {}};
+}
+
+Finding python() {
+    auto interpreter = pip::choose_interpreter({}, current_environment());
+    if (!interpreter)
+        return {.name = "python",
+                .verdict = Verdict::note,
+                .found = to_string(interpreter.error()).substr(0, to_string(interpreter.error()).find('\n')),
+                .advice = interpreter.error().hint};
+    Finding finding{.name = "python",
+                    .verdict = Verdict::ok,
+                    .found = interpreter->version + " at " + interpreter->executable.string(),
+                    .advice = {}};
+    if (!interpreter->has_venv || (!interpreter->has_ensurepip && !interpreter->has_pip)) {
+        finding.verdict = Verdict::note;
+        finding.advice = "It lacks venv or pip (Debian: python3-venv): builds need another one, by --python.";
+    }
+    return finding;
+}
+
+Finding program(const char* name, const char* use) {
+    const auto environment = current_environment();
+    const auto path = environment.find("PATH");
+    const auto found = find_program(name, path == environment.end() ? "/usr/bin:/bin" : path->second);
+    return {.name = name,
+            .verdict = found ? Verdict::ok : Verdict::note,
+            .found = found ? found->string() : "not on PATH",
+            .advice = found ? "" : use};
+}
+
+} // namespace
+
+std::vector<Finding> diagnose() {
+    return {kernel(),
+            user_namespaces(),
+            fuse(),
+            session_state(),
+            staging(),
+            resources(),
+            python(),
+            program("uv", "Not needed: pip installs where it is missing."),
+            program("git", "Needed only for requirements that name a git repository."),
+            program("bash", "Needed for --pre-install, --post-install and --environ.")};
+}
+
+} // namespace containerize::install
