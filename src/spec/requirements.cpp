@@ -4,6 +4,7 @@
 #include "spec/text.h"
 #include "util/digest.h"
 #include "util/filesystem.h"
+#include "util/log.h"
 
 #include <algorithm>
 #include <array>
@@ -194,9 +195,10 @@ private:
     Status check_option(const RequirementLine& line, const std::vector<std::string>& words, std::size_t& at,
                         bool alone) {
         const std::string word = words[at];
-        if (!word.starts_with('-'))
-            return fail_input("'" + word + "' does not belong to an option", {}, where(line),
-                              "Write each requirement on a line of its own.");
+        if (!word.starts_with('-')) {
+            log::warn(where(line) + ": pip takes no notice of '" + word + "' after an option");
+            return {};
+        }
         const auto* option = find_option(word);
         if (option == nullptr)
             return fail_input("pip knows no option '" + word.substr(0, word.find('=')) +
@@ -212,7 +214,8 @@ private:
             return read(line.file.parent_path() / value, where(line));
         if (option->kind == OptionKind::editable) {
             result.editable.push_back(value);
-            return is_url(value) ? Status() : check_local(line, value);
+            return value.find("://") != std::string::npos || is_url(value) ? Status()
+                                                                           : check_local(line, value);
         }
         return {};
     }
@@ -222,10 +225,12 @@ private:
         if (is_url(requirement)) return {};
         const auto named = trimmed(requirement.substr(0, requirement.find(';')));
         const auto length = name_length(named);
-        // "name @ dir/file.whl" has a path too, but it is a URL's place.
-        if (length > 0 && may_follow_name(trimmed(named.substr(length))) && !is_archive(named)) return {};
+        const auto rest = trimmed(named.substr(length));
+        const bool by_name = length > 0 && may_follow_name(rest);
+        // "name @ dir/file.whl" ends like an archive too, but begins with a name.
+        if (by_name && (rest.starts_with('@') || !is_archive(named))) return {};
         if (looks_like_path(named) || is_archive(named)) return check_local(line, std::string(named));
-        const bool conda = length > 0 && trimmed(named.substr(length)).starts_with('=');
+        const bool conda = length > 0 && rest.starts_with('=');
         return fail_input("not a requirement: '" + line.text + "'", {}, where(line),
                           conda ? "pip compares versions with `==`; a single `=` is conda's."
                                 : "Write a package's name and, if needed, versions: `numpy>=1.26,<3`.");

@@ -1,10 +1,11 @@
 #include "spec/spec.h"
 
+#include "spec/text.h"
 #include "util/filesystem.h"
 
 #include <algorithm>
 #include <cctype>
-#include <regex>
+#include <cerrno>
 #include <vector>
 
 #include <sys/stat.h>
@@ -13,94 +14,139 @@ namespace containerize::spec {
 
 namespace {
 
-std::string_view trimmed(std::string_view text) {
-    while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front())) != 0)
-        text.remove_prefix(1);
-    while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0)
-        text.remove_suffix(1);
-    return text;
-}
-
-/// Lines that say something: without blanks around them, without comments and empty ones.
-std::vector<std::string_view> telling_lines(std::string_view content) {
-    std::vector<std::string_view> lines;
-    while (!content.empty()) {
-        const auto end = content.find('\n');
-        const auto line = trimmed(content.substr(0, end));
-        if (!line.empty() && !line.starts_with('#')) lines.push_back(line);
-        if (end == std::string_view::npos) break;
-        content.remove_prefix(end + 1);
+/// The lines that say something: no comments, no empty ones. Blanks at their start are kept, since they tell
+/// a key of a YAML file from one within another.
+class Lines {
+public:
+    explicit Lines(std::string_view text) {
+        for (const auto line : split_lines(text))
+            if (const auto content = trimmed(line); !content.empty() && !content.starts_with('#'))
+                lines_.push_back(line.substr(0, line.find_last_not_of(" \t\f\v") + 1));
     }
-    return lines;
-}
 
-bool any_starts_with(const std::vector<std::string_view>& lines, std::string_view start) {
-    return std::ranges::any_of(lines, [start](std::string_view line) { return line.starts_with(start); });
-}
+    [[nodiscard]] bool empty() const { return lines_.empty(); }
+    [[nodiscard]] std::string_view first() const { return trimmed(lines_.front()); }
+
+    template<class Predicate>
+    [[nodiscard]] bool any(Predicate predicate) const {
+        return std::ranges::any_of(lines_, predicate);
+    }
+    template<class Predicate>
+    [[nodiscard]] bool all(Predicate predicate) const {
+        return std::ranges::all_of(lines_, predicate);
+    }
+    [[nodiscard]] bool has(std::string_view start) const {
+        return any([start](std::string_view line) { return line.starts_with(start); });
+    }
+    /// A key of TOML outside or inside a table: `key = value`.
+    [[nodiscard]] bool assigns(std::string_view key) const {
+        return any([key](std::string_view line) {
+            line = trimmed(line);
+            return line.starts_with(key) && trimmed(line.substr(key.size())).starts_with('=');
+        });
+    }
+
+private:
+    std::vector<std::string_view> lines_;
+};
 
 bool is_binary(std::string_view content) {
     return content.substr(0, 8192).find('\0') != std::string_view::npos ||
-           content.starts_with("PK\x03\x04") || content.starts_with("\x1f\x8b");
+           content.starts_with("PK\x03\x04") || content.starts_with("\x1f\x8b") ||
+           content.starts_with("BZh9");
 }
 
-SpecKind recognise_toml(const std::vector<std::string_view>& lines) {
-    if (any_starts_with(lines, "lock-version")) return SpecKind::pylock;
-    if (any_starts_with(lines, "[[source]]") || any_starts_with(lines, "[packages]"))
-        return SpecKind::pipfile;
-    if (any_starts_with(lines, "[workspace]") || any_starts_with(lines, "[dependencies]"))
-        return SpecKind::pixi_toml;
-    if (any_starts_with(lines, "[project]") || any_starts_with(lines, "[build-system]") ||
-        any_starts_with(lines, "[tool."))
+std::string lower(std::string_view text) {
+    std::string result(text);
+    std::ranges::transform(result, result.begin(), [](unsigned char c) { return std::tolower(c); });
+    return result;
+}
+
+/// "[table]" or "[[table]]" on a line of its own.
+bool is_table(std::string_view line) {
+    return line.starts_with('[') && line.ends_with(']') && line.find_first_of("=,") == std::string_view::npos;
+}
+
+SpecKind recognise_toml(const Lines& lines) {
+    if (lines.has("[[package]]")) return lines.has("[metadata]") ? SpecKind::poetry_lock : SpecKind::uv_lock;
+    if (lines.has("[[packages]]") || lines.assigns("lock-version")) return SpecKind::pylock;
+    if (lines.has("[[source]]") || lines.has("[packages]")) return SpecKind::pipfile;
+    if (lines.assigns("channels") && !lines.has("[tool.")) return SpecKind::pixi_toml;
+    if (lines.has("[project]") || lines.has("[build-system]") || lines.has("[tool."))
         return SpecKind::pyproject;
-    if (any_starts_with(lines, "[[package]]"))
-        return any_starts_with(lines, "[metadata]") ? SpecKind::poetry_lock : SpecKind::uv_lock;
+    // setup.cfg
+    if (lines.has("[options]") || lines.assigns("install_requires")) return SpecKind::setup_script;
     return SpecKind::unknown;
 }
 
-SpecKind recognise_yaml(const std::vector<std::string_view>& lines) {
-    const bool packages = any_starts_with(lines, "packages:") || any_starts_with(lines, "package:");
-    if (any_starts_with(lines, "environments:") && packages) return SpecKind::pixi_lock;
-    if (any_starts_with(lines, "metadata:") && packages) return SpecKind::conda_lock;
-    if (any_starts_with(lines, "requirements:") && any_starts_with(lines, "package:"))
+SpecKind recognise_yaml(const Lines& lines) {
+    const bool packages = lines.has("packages:") || lines.has("package:");
+    if (lines.has("environments:") && packages) return SpecKind::pixi_lock;
+    if (lines.has("metadata:") && packages) return SpecKind::conda_lock;
+    if (lines.has("package:") && (lines.has("requirements:") || lines.has("build:") || lines.has("source:")))
         return SpecKind::conda_recipe;
-    return any_starts_with(lines, "dependencies:") || any_starts_with(lines, "channels:")
-               ? SpecKind::environment_yaml
-               : SpecKind::unknown;
+    if (lines.has("dependencies:") || lines.has("channels:")) return SpecKind::environment_yaml;
+    return SpecKind::unknown;
+}
+
+bool is_python_script(const Lines& lines) {
+    return lines.any([](std::string_view line) {
+        return line.starts_with("import ") || line.starts_with("def ") ||
+               (line.starts_with("from ") && line.find(" import ") != std::string_view::npos);
+    });
+}
+
+bool is_container_recipe(const Lines& lines) {
+    const auto first = lower(lines.first());
+    if (first.starts_with("bootstrap:")) return true;
+    return (first.starts_with("from ") || first.starts_with("arg ")) &&
+           lines.any([](std::string_view line) { return lower(line).starts_with("from "); });
+}
+
+/// name=version=build, which no requirement can be.
+bool is_exported(std::string_view line) {
+    const auto first = line.find('=');
+    const auto second = line.find('=', first == std::string_view::npos ? first : first + 1);
+    return second != std::string_view::npos && first > 0 && second > first + 1 && second + 1 < line.size() &&
+           line.find_first_of(" <>!~;,[", 0) == std::string_view::npos &&
+           line.find('=', second + 1) == std::string_view::npos;
+}
+
+bool is_conda_package_url(std::string_view line) {
+    const auto end = line.find('#');
+    const auto url = line.substr(0, end);
+    return url.find("://") != std::string_view::npos &&
+           (url.ends_with(".conda") || url.ends_with(".tar.bz2")) &&
+           (url.ends_with(".conda") || url.find("/linux-") != std::string_view::npos ||
+            url.find("/noarch/") != std::string_view::npos);
 }
 
 } // namespace
 
 SpecKind recognise(std::string_view content, std::string_view name) {
-    if (is_binary(content)) return SpecKind::archive;
-    if (content.starts_with("\xef\xbb\xbf")) content.remove_prefix(3);
-    const auto lines = telling_lines(content);
+    const bool utf16 = content.starts_with("\xFF\xFE") || content.starts_with("\xFE\xFF");
+    if (!utf16 && is_binary(content)) return SpecKind::archive;
+    const auto decoded = decode(content, fs::path(name));
+    // What is no Unicode text is looked at as it is: the reader of its kind refuses it by its line.
+    const std::string text = decoded ? *decoded : std::string(content);
+    const Lines lines(text);
     if (lines.empty()) return SpecKind::empty;
 
-    std::string first(lines.front());
-    std::ranges::transform(first, first.begin(), [](unsigned char c) { return std::tolower(c); });
-    if (first.starts_with("<!doctype html") || first.starts_with("<html")) return SpecKind::html;
-    if (any_starts_with(lines, "@EXPLICIT")) return SpecKind::conda_explicit;
-    if (first.starts_with("bootstrap:") || first.starts_with("from ")) return SpecKind::container_recipe;
-    if (any_starts_with(lines, "from setuptools") || any_starts_with(lines, "import setuptools") ||
-        any_starts_with(lines, "from distutils"))
-        return SpecKind::setup_script;
-
-    static const std::regex toml_table(R"(\[\[?[A-Za-z0-9_."'-]+\]\]?)");
-    const bool toml = std::ranges::any_of(lines, [](std::string_view line) {
-        return line.starts_with("lock-version") || std::regex_match(line.begin(), line.end(), toml_table);
-    });
-    if (toml)
+    if (lines.first().starts_with('<')) return SpecKind::html;
+    if (lines.has("@EXPLICIT") || lines.all(is_conda_package_url)) return SpecKind::conda_explicit;
+    if (lines.all(is_exported)) return SpecKind::conda_list_export;
+    if (lines.first().starts_with('{') && text.find("\"pipfile-spec\"") != std::string::npos)
+        return SpecKind::pipfile;
+    if (is_python_script(lines))
+        return text.find("setup(") != std::string::npos ? SpecKind::setup_script : SpecKind::unknown;
+    if (is_container_recipe(lines)) return SpecKind::container_recipe;
+    if (lines.any(is_table))
         if (const auto kind = recognise_toml(lines); kind != SpecKind::unknown) return kind;
     if (const auto kind = recognise_yaml(lines); kind != SpecKind::unknown) return kind;
-
-    // `conda list --export`: each line name=version=build, which no requirement can be.
-    static const std::regex exported(R"([A-Za-z0-9_.-]+=[^=<>!~\s]+=[^=\s]+)");
-    if (std::ranges::all_of(lines, [](std::string_view line) {
-            return std::regex_match(line.begin(), line.end(), exported);
-        }))
-        return SpecKind::conda_list_export;
     if (name.ends_with(".yml") || name.ends_with(".yaml")) return SpecKind::environment_yaml;
-    return SpecKind::requirements;
+    const bool data = lines.first().starts_with('{') || lines.first().starts_with('[');
+    return data || name.ends_with(".toml") || name.ends_with(".json") ? SpecKind::unknown
+                                                                      : SpecKind::requirements;
 }
 
 std::string describe(SpecKind kind) {
@@ -136,16 +182,43 @@ std::string describe(SpecKind kind) {
     case SpecKind::container_recipe:
         return "a container recipe";
     case SpecKind::archive:
-        return "a binary file";
+        return "an archive or other binary file";
     case SpecKind::html:
         return "a web page";
     case SpecKind::empty:
-        return "empty";
+        return "an empty file";
     case SpecKind::unknown:
         break;
     }
-    return "of no known kind";
+    return "a file of no known kind";
 }
+
+namespace {
+
+/// How to come from that kind to a requirements file.
+std::string advice(SpecKind kind) {
+    switch (kind) {
+    case SpecKind::uv_lock:
+        return "`uv export --format requirements-txt` makes a requirements file of it.";
+    case SpecKind::poetry_lock:
+        return "`poetry export` makes a requirements file of it.";
+    case SpecKind::pipfile:
+        return "`pipenv requirements` makes a requirements file of it.";
+    case SpecKind::pyproject:
+    case SpecKind::setup_script:
+        return "To install a project, write its directory into a requirements file: `./PROJECT`.";
+    case SpecKind::archive:
+        return "To install a package file, write its path into a requirements file.";
+    case SpecKind::html:
+        return "If it was downloaded: take the address of the file itself, not of the page that shows it.";
+    case SpecKind::empty:
+        return "Write one package a line into it, such as `numpy`.";
+    default:
+        return "Give a pip requirements file.";
+    }
+}
+
+} // namespace
 
 Result<SpecKind> recognise_supported(const std::filesystem::path& file) {
     struct stat info {};
@@ -156,6 +229,7 @@ Result<SpecKind> recognise_supported(const std::filesystem::path& file) {
     }
     if (S_ISDIR(info.st_mode))
         return fail_input("this is a directory", {}, file.string(), "Give a requirements.txt.");
+    // Only the limit of a text file is asked for: a base image given by mistake is not read whole.
     auto content = read_file(file);
     if (!content) {
         content.error().fault = Fault::input;
@@ -164,10 +238,10 @@ Result<SpecKind> recognise_supported(const std::filesystem::path& file) {
     const auto kind = recognise(*content, file.filename().string());
     if (kind == SpecKind::requirements) return kind;
     if (kind == SpecKind::empty)
-        return fail_input("there is no requirement in it", {}, file.string(),
-                          "Put one package a line into it, such as `numpy`.");
-    return fail_input("this is " + describe(kind) + ", which this version cannot build", {}, file.string(),
-                      "Give a pip requirements file.");
+        return fail_input("there is no requirement in it", {}, file.string(), advice(kind));
+    return fail_input("this is " + describe(kind) +
+                          ", which this version cannot build yet (only pip requirements files)",
+                      {}, file.string(), advice(kind));
 }
 
 } // namespace containerize::spec

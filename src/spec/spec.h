@@ -38,7 +38,7 @@ SpecKind recognise(std::string_view content, std::string_view name);
 std::string describe(SpecKind kind);
 
 /// Reads the file and sees that it is of a kind that this version can build. The message names the kind that
-/// it is.
+/// it is, and how to make a requirements file of it where there is a way.
 Result<SpecKind> recognise_supported(const std::filesystem::path& file);
 
 } // namespace containerize::spec
