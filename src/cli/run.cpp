@@ -26,8 +26,10 @@ Result<int> become(const std::string& directory, const char* wrapper,
                           "Give a directory that `containerize new --prefix` made.");
     std::string program = (*prefix / "bin" / wrapper).string();
     std::vector<char*> list = {program.data()};
-    for (const auto& argument : arguments)
-        list.push_back(const_cast<char*>(argument.c_str()));
+    // CLI11 leaves the "--" that ends our own options in front of the command.
+    const std::size_t first = !arguments.empty() && arguments.front() == "--" ? 1 : 0;
+    for (std::size_t i = first; i < arguments.size(); ++i)
+        list.push_back(const_cast<char*>(arguments[i].c_str()));
     list.push_back(nullptr);
     execv(program.c_str(), list.data());
     return fail_errno("cannot run", program);
