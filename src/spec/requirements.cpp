@@ -211,7 +211,7 @@ private:
             return fail_input("'" + word + "' needs a value", {}, where(line), "Write it after the option.");
         if (!alone) return {};
         if (option->kind == OptionKind::include && !is_url(value))
-            return read(line.file.parent_path() / value, where(line));
+            return read((line.file.parent_path() / value).lexically_normal(), where(line));
         if (option->kind == OptionKind::editable) {
             result.editable.push_back(value);
             return value.find("://") != std::string::npos || is_url(value) ? Status()

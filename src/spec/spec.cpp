@@ -218,6 +218,12 @@ std::string advice(SpecKind kind) {
     }
 }
 
+std::unexpected<Error> unsupported(const fs::path& file, SpecKind kind) {
+    return fail_input("this is " + describe(kind) +
+                          ", which this version cannot build yet (only pip requirements files)",
+                      {}, file.string(), advice(kind));
+}
+
 } // namespace
 
 Result<SpecKind> recognise_supported(const std::filesystem::path& file) {
@@ -229,7 +235,12 @@ Result<SpecKind> recognise_supported(const std::filesystem::path& file) {
     }
     if (S_ISDIR(info.st_mode))
         return fail_input("this is a directory", {}, file.string(), "Give a requirements.txt.");
-    // Only the limit of a text file is asked for: a base image given by mistake is not read whole.
+    // The file is read more than once, which a pipe does not allow.
+    if (!S_ISREG(info.st_mode))
+        return fail_input("this is not a regular file", {}, file.string(), advice(SpecKind::unknown));
+    // A disk image, say: no text that people write is so long.
+    constexpr off_t longest_text = off_t{64} << 20U;
+    if (info.st_size > longest_text) return unsupported(file, SpecKind::archive);
     auto content = read_file(file);
     if (!content) {
         content.error().fault = Fault::input;
@@ -239,9 +250,7 @@ Result<SpecKind> recognise_supported(const std::filesystem::path& file) {
     if (kind == SpecKind::requirements) return kind;
     if (kind == SpecKind::empty)
         return fail_input("there is no requirement in it", {}, file.string(), advice(kind));
-    return fail_input("this is " + describe(kind) +
-                          ", which this version cannot build yet (only pip requirements files)",
-                      {}, file.string(), advice(kind));
+    return unsupported(file, kind);
 }
 
 } // namespace containerize::spec

@@ -1,0 +1,244 @@
+#include "../temporary.h"
+#include "spec/requirements.h"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace containerize::spec {
+
+namespace {
+
+using namespace std::string_literals;
+using test::TemporaryDirectory;
+
+std::vector<std::string> texts(const Requirements& requirements) {
+    std::vector<std::string> all;
+    for (const auto& line : requirements.lines)
+        all.push_back(std::to_string(line.number) + ": " + line.text);
+    return all;
+}
+
+/// The message with the directory's name taken out, "" if there is none.
+std::string message(const TemporaryDirectory& directory, const std::string& file = "r.txt") {
+    const auto read = read_requirements(directory.path() / file);
+    if (read) return {};
+    EXPECT_EQ(read.error().fault, Fault::input);
+    auto text = to_string(read.error());
+    const auto name = directory.path().string() + "/";
+    for (auto at = text.find(name); at != std::string::npos; at = text.find(name))
+        text.erase(at, name.size());
+    return text;
+}
+
+} // namespace
+
+TEST(Requirements, LinesAsPipReadsThem) {
+    setenv("CONTAINERIZE_TEST_TOKEN", "t0ken", 1);
+    setenv("CONTAINERIZE_TEST_EMPTY", "", 1);
+    const struct {
+        std::string content;
+        std::vector<std::string> lines;
+    } cases[] = {
+        {"numpy\n\n  scipy  # comment\n# all comment\nlast", {"1: numpy", "3: scipy", "5: last"}},
+        {"a\r\nb\rc\n", {"1: a", "2: b", "3: c"}},
+        {"\xEF\xBB\xBFnumpy\n", {"1: numpy"}},
+        {"\xFF\xFEx\0\n\0y\0"s, {"1: x", "2: y"}},
+        {"\xFE\xFF\0x\0\n"s, {"1: x"}},
+        {"# -*- coding: latin-1 -*-\nx # caf\xE9\n", {"2: x"}},
+        {"numpy==1 \\\n  --hash=sha256:aa \\\n  --hash=sha256:bb\nz\n",
+         {"1: numpy==1   --hash=sha256:aa   --hash=sha256:bb", "4: z"}},
+        {"a \\\n# ends it \\\nb\n", {"1: a", "3: b"}},
+        {"# a comment is not continued \\\nb\n", {"2: b"}},
+        {"a \\", {"1: a"}},
+        {"git+https://h/x#egg=x\n", {"1: git+https://h/x#egg=x"}},
+        {"--index-url "
+         "https://${CONTAINERIZE_TEST_TOKEN}@h/${CONTAINERIZE_TEST_NONE}/${CONTAINERIZE_TEST_EMPTY}\n",
+         {"1: --index-url https://t0ken@h/${CONTAINERIZE_TEST_NONE}/${CONTAINERIZE_TEST_EMPTY}"}},
+        {"x @ https://h/${lower}/$CONTAINERIZE_TEST_TOKEN/${\n",
+         {"1: x @ https://h/${lower}/$CONTAINERIZE_TEST_TOKEN/${"}},
+    };
+    for (const auto& one : cases) {
+        const TemporaryDirectory directory;
+        const auto read = read_requirements(directory.write("r.txt", one.content));
+        ASSERT_TRUE(read) << one.content << to_string(read.error());
+        EXPECT_EQ(texts(*read), one.lines) << one.content;
+    }
+}
+
+TEST(Requirements, WhatPipAccepts) {
+    const char* const lines[] = {
+        "numpy",
+        "Numpy.core_x-1",
+        "numpy==1.0",
+        "numpy === 1.0",
+        "numpy ~=1.0, !=1.5 ; python_version < '3.13' and sys_platform == \"linux\"",
+        "numpy (>=1.0)",
+        "numpy[a, b]>=1",
+        "numpy [a]",
+        "numpy;python_version<'3'",
+        "pkg @ https://host/pkg.zip#sha256=aa ; python_version > '3'",
+        "pkg@git+ssh://git@host/repo.git@v1#subdirectory=x",
+        "pkg @ file:///opt/pkg.whl",
+        "pkg @ dir/pkg.whl",
+        "https://host/pkg-1-py3-none-any.whl",
+        "git+https://host/x.git@main#egg=x",
+        "file:///opt/x.tar.gz",
+        "./local",
+        "./local[extra]",
+        "./with blank",
+        "local/ ; python_version > '3'",
+        "pkg-1.0-py3-none-any.whl",
+        "./pkg-1.0-py3-none-any.whl --hash=sha256:aa",
+        "numpy --hash sha256:aa --config-settings=a=b -C x=y --global-option=\"--with quotes\"",
+        "numpy -r not-read.txt",
+        "-i https://host/simple --extra-index-url=https://other/simple",
+        "--index-url 'https://host/simple'",
+        "-ihttps://host/simple",
+        "--extra-index https://host/simple",
+        "--no-index --find-links ./local --pre --prefer-binary",
+        "-f ./nowhere",
+        "--no-binary :all: --only-binary=numpy,scipy",
+        "--require-hashes",
+        "--trusted-host host:8080",
+        "--use-feature=fast-deps",
+        "-e ./local",
+        "-e ./local[dev,test]",
+        "-e \"./with blank\"",
+        "-e git+https://host/x.git#egg=x",
+        "-e local#egg=x",
+        "--editable=local",
+        "--editable local",
+        "-r https://host/requirements.txt",
+        "--constraint=https://host/c.txt",
+        "-r 'included file.txt'",
+        "-rincluded\\ file.txt",
+        "--req \"included file.txt\"",
+        "-c included\\ file.txt",
+    };
+    const TemporaryDirectory directory;
+    fs::create_directories(directory.path() / "local");
+    fs::create_directories(directory.path() / "with blank");
+    directory.write("pkg-1.0-py3-none-any.whl", "");
+    directory.write("included file.txt", "six\n");
+    for (const auto* line : lines) {
+        directory.write("r.txt", line);
+        EXPECT_EQ(message(directory), "") << line;
+    }
+}
+
+TEST(Requirements, Mistakes) {
+    const std::string not_one = "Write a package's name and, if needed, versions: `numpy>=1.26,<3`.";
+    const std::string conda = "pip compares versions with `==`; a single `=` is conda's.";
+    const struct {
+        std::string content, message;
+    } cases[] = {
+        {"ok\nnumpy 1.0\n", "r.txt:2: not a requirement: 'numpy 1.0'\n" + not_one},
+        {"numpy=1.0\n", "r.txt:1: not a requirement: 'numpy=1.0'\n" + conda},
+        {"=1.0\n", "r.txt:1: not a requirement: '=1.0'\n" + not_one},
+        {"numpy[a\n", "r.txt:1: not a requirement: 'numpy[a'\n" + not_one},
+        {"numpy-\n", "r.txt:1: not a requirement: 'numpy-'\n" + not_one},
+        {"pip install numpy\n", "r.txt:1: not a requirement: 'pip install numpy'\n" + not_one},
+        {"a \\\nb\n", "r.txt:1: not a requirement: 'a b'\n" + not_one},
+        {"--frozen\n", "r.txt:1: pip knows no option '--frozen' in a requirements file\n"
+                       "Remove it, or set it in pip's configuration."},
+        {"-x y\n", "r.txt:1: pip knows no option '-x' in a requirements file\nRemove it, or set it in pip's "
+                   "configuration."},
+        {"numpy --target=/x\n", "r.txt:1: pip knows no option '--target' in a requirements file\n"
+                                "Remove it, or set it in pip's configuration."},
+        {"-r\n", "r.txt:1: '-r' needs a value\nWrite it after the option."},
+        {"--index-url 'https://h\n", "r.txt:1: a quote is not closed in '--index-url 'https://h'\n"
+                                     "Options follow the rules of a shell: write a quote as \\'."},
+        {"\n-r missing.txt\n", "r.txt:2: cannot read 'missing.txt', which is included here: No such file or "
+                               "directory\nIncluded files are looked for beside the file that names them."},
+        {"-c missing.txt\n", "r.txt:1: cannot read 'missing.txt', which is included here: No such file or "
+                             "directory\nIncluded files are looked for beside the file that names them."},
+        {"numpy\ncaf\xE9\n", "r.txt:2: this is not UTF-8 text\nSave the file as UTF-8."},
+    };
+    for (const auto& one : cases) {
+        const TemporaryDirectory directory;
+        directory.write("r.txt", one.content);
+        EXPECT_EQ(message(directory), one.message) << one.content;
+    }
+}
+
+TEST(Requirements, LocalPathsThatAreMissing) {
+    for (const auto* line :
+         {"./gone", "-e ./gone", "gone/", "./gone[extra]", "gone.whl", "--editable=gone[x]"}) {
+        const TemporaryDirectory directory;
+        directory.write("r.txt", "\n"s + line + "\n");
+        const auto text = message(directory);
+        EXPECT_TRUE(text.starts_with("r.txt:2: there is no file or directory '")) << line << "\n" << text;
+        EXPECT_EQ(text.find('['), std::string::npos) << text;
+        EXPECT_TRUE(text.ends_with("\nLocal paths are taken from the directory of the requirements file, " +
+                                   directory.path().string() + "."))
+            << text;
+    }
+}
+
+TEST(Requirements, IncludesAreRelativeToTheirFileAndLocalPathsToTheFirst) {
+    const TemporaryDirectory directory;
+    directory.write("r.txt", "one\n-r sub/a.txt\nfour\n");
+    directory.write("sub/a.txt", "two\n-c b.txt\n-e ./project\n");
+    directory.write("sub/b.txt", "three<4\n");
+    fs::create_directories(directory.path() / "project");
+    const auto read = read_requirements(directory.path() / "r.txt");
+    ASSERT_TRUE(read) << to_string(read.error());
+    EXPECT_EQ(texts(*read), (std::vector<std::string>{"1: one", "2: -r sub/a.txt", "1: two", "2: -c b.txt",
+                                                      "1: three<4", "3: -e ./project", "3: four"}));
+    EXPECT_EQ(read->files, (std::vector<fs::path>{directory.path() / "r.txt", directory.path() / "sub/a.txt",
+                                                  directory.path() / "sub/b.txt"}));
+    EXPECT_EQ(read->lines[4].file, directory.path() / "sub/b.txt");
+    EXPECT_EQ(read->editable, std::vector<std::string>{"./project"});
+}
+
+TEST(Requirements, MistakesInIncludedFilesNameThem) {
+    const TemporaryDirectory directory;
+    directory.write("r.txt", "-r sub/a.txt\n");
+    directory.write("sub/a.txt", "ok\n-r gone.txt\n");
+    EXPECT_EQ(message(directory),
+              "sub/a.txt:2: cannot read 'sub/gone.txt', which is included here: No such file or "
+              "directory\nIncluded files are looked for beside the file that names them.");
+}
+
+TEST(Requirements, CyclesAreShown) {
+    const TemporaryDirectory directory;
+    directory.write("r.txt", "-r a.txt\n");
+    directory.write("a.txt", "x\n-c ./b.txt\n");
+    directory.write("b.txt", "-r a.txt\n");
+    EXPECT_EQ(message(directory), "b.txt:1: the requirements include themselves: a.txt -> b.txt -> a.txt\n"
+                                  "Remove one of these -r or -c lines.");
+    directory.write("a.txt", "-r a.txt\n");
+    EXPECT_EQ(
+        message(directory),
+        "a.txt:1: the requirements include themselves: a.txt -> a.txt\nRemove one of these -r or -c lines.");
+}
+
+TEST(Requirements, AFileMayBeIncludedTwice) {
+    const TemporaryDirectory directory;
+    directory.write("r.txt", "-r a.txt\n-r b.txt\n");
+    directory.write("a.txt", "-c c.txt\n");
+    directory.write("b.txt", "-c c.txt\n");
+    directory.write("c.txt", "six<2\n");
+    EXPECT_EQ(read_requirements(directory.path() / "r.txt")->files.size(), 4U);
+}
+
+TEST(Requirements, DigestCoversIncludedFiles) {
+    const TemporaryDirectory directory;
+    directory.write("r.txt", "-r a.txt\n");
+    const auto digest = [&](const char* content) {
+        directory.write("a.txt", content);
+        return read_requirements(directory.path() / "r.txt")->sha256;
+    };
+    EXPECT_EQ(digest("numpy==1\n").size(), 64U);
+    EXPECT_EQ(digest("numpy==1\n"), digest("numpy==1\n"));
+    EXPECT_NE(digest("numpy==1\n"), digest("numpy==2\n"));
+}
+
+TEST(Requirements, LongLinesAreNoTrouble) {
+    const TemporaryDirectory directory;
+    directory.write("r.txt", std::string(4U << 20U, 'a') + "\n" + std::string(1U << 20U, '[') + "\n");
+    EXPECT_TRUE(message(directory).starts_with("r.txt:2: not a requirement: "));
+}
+
+} // namespace containerize::spec

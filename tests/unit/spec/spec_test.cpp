@@ -1,0 +1,147 @@
+#include "../temporary.h"
+#include "spec/spec.h"
+
+#include <array>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+namespace containerize::spec {
+
+namespace {
+
+using namespace std::string_literals;
+
+struct Case {
+    SpecKind kind;
+    std::string name;
+    std::string content;
+};
+
+const Case cases[] = {
+    {SpecKind::requirements, "requirements.txt", "# deps\nnumpy==2.0\nrequests\n"},
+    {SpecKind::requirements, "requirements.txt", "\xEF\xBB\xBFnumpy\r\n"},
+    {SpecKind::requirements, "requirements.txt", "\xFF\xFEn\0u\0m\0p\0y\0\r\0\n\0"s},
+    {SpecKind::requirements, "deps", "--index-url https://host/simple\n-e .\n"},
+    {SpecKind::requirements, "latin", "caf\xE9\n"},
+    {SpecKind::requirements, "x.txt", "https://host/numpy-1.0-py3-none-any.whl\n"},
+    {SpecKind::requirements, "x.txt", "https://host/sdist-1.0.tar.bz2\n"},
+    {SpecKind::environment_yaml, "environment.yml",
+     "name: x\nchannels:\n  - conda-forge\ndependencies:\n  - python\n"},
+    {SpecKind::environment_yaml, "any.txt", "dependencies:\n- numpy\n"},
+    {SpecKind::environment_yaml, "vars.yml", "variables:\n  A: b\n"},
+    {SpecKind::conda_explicit, "x.txt",
+     "# platform: linux-64\n@EXPLICIT\nhttps://c/linux-64/p-1-0.conda#ab\n"},
+    {SpecKind::conda_explicit, "x.txt", "https://conda.anaconda.org/conda-forge/noarch/p-1-0.tar.bz2\n"},
+    {SpecKind::conda_list_export, "requirements.txt",
+     "# platform: linux-64\nnumpy=1.26.4=py311h_0\nxz=5.2=0\n"},
+    {SpecKind::conda_lock, "conda-lock.yml", "version: 1\nmetadata:\n  channels: []\npackage:\n- name: x\n"},
+    {SpecKind::pixi_lock, "pixi.lock", "version: 6\nenvironments:\n  default: {}\npackages:\n- conda: x\n"},
+    {SpecKind::pixi_toml, "pixi.toml",
+     "[project]\nname = \"x\"\nchannels = [\"conda-forge\"]\n[dependencies]\n"},
+    {SpecKind::pylock, "pylock.toml", "lock-version = \"1.0\"\n[[packages]]\nname = \"x\"\n"},
+    {SpecKind::pyproject, "pyproject.toml",
+     "[build-system]\nrequires = [\"hatchling\"]\n[project]\nname = \"x\"\n"},
+    {SpecKind::pyproject, "pyproject.toml", "[tool.pixi.workspace]\nchannels = [\"conda-forge\"]\n"},
+    {SpecKind::uv_lock, "uv.lock", "version = 1\n[[package]]\nname = \"x\"\n[package.metadata]\n"},
+    {SpecKind::poetry_lock, "poetry.lock",
+     "[[package]]\nname = \"x\"\n\n[metadata]\nlock-version = \"2.0\"\n"},
+    {SpecKind::pipfile, "Pipfile", "[[source]]\nurl = \"u\"\n[packages]\nx = \"*\"\n"},
+    {SpecKind::pipfile, "Pipfile.lock", "{\n  \"_meta\": {\"hash\": {}, \"pipfile-spec\": 6}\n}\n"},
+    {SpecKind::setup_script, "setup.py", "from setuptools import setup\nsetup(name='x')\n"},
+    {SpecKind::setup_script, "setup.cfg", "[metadata]\nname = x\n[options]\ninstall_requires =\n  numpy\n"},
+    {SpecKind::conda_recipe, "meta.yaml", "{% set v = 1 %}\npackage:\n  name: x\nrequirements:\n  run: []\n"},
+    {SpecKind::container_recipe, "Dockerfile", "# syntax=x\nARG V=1\nFROM python:$V\nRUN pip install x\n"},
+    {SpecKind::container_recipe, "x.def", "Bootstrap: docker\nFrom: ubuntu\n%post\n"},
+    {SpecKind::archive, "x.whl", "PK\x03\x04rest"},
+    {SpecKind::archive, "x.sif", "#!/usr/bin/env run-singularity\n\0\0SIF"s},
+    {SpecKind::html, "requirements.txt", "\n<!DOCTYPE html>\n<html>\n"},
+    {SpecKind::empty, "requirements.txt", "\n  # nothing\n"},
+    {SpecKind::empty, "requirements.txt", ""},
+    {SpecKind::unknown, "train.py", "import torch\nprint(torch.__version__)\n"},
+    {SpecKind::unknown, "x", "{\"a\": 1}\n"},
+};
+
+} // namespace
+
+TEST(Recognise, EachKindByItsContent) {
+    for (const auto& one : cases)
+        EXPECT_EQ(describe(recognise(one.content, one.name)), describe(one.kind)) << one.name << "\n"
+                                                                                  << one.content;
+}
+
+TEST(Recognise, LongLinesAreNoTrouble) {
+    const std::string letters(4U << 20U, 'a');
+    EXPECT_EQ(recognise("[" + letters, "x"), SpecKind::unknown);
+    EXPECT_EQ(recognise(letters, "x"), SpecKind::requirements);
+}
+
+TEST(RecogniseSupported, Messages) {
+    const test::TemporaryDirectory directory;
+    const auto message = [](const fs::path& file) {
+        const auto kind = recognise_supported(file);
+        if (kind) return std::string("accepted");
+        EXPECT_EQ(kind.error().fault, Fault::input);
+        return to_string(kind.error());
+    };
+    const auto refused = [&](const fs::path& file, const std::string& kind, const std::string& advice) {
+        EXPECT_EQ(message(file), file.string() + ": this is " + kind +
+                                     ", which this version cannot build yet (only pip requirements files)\n" +
+                                     advice);
+    };
+    EXPECT_EQ(message(directory.write("requirements.txt", "numpy\n")), "accepted");
+    const auto any = "Give a pip requirements file.";
+    refused(directory.write("e.yml", "dependencies:\n- x\n"), "a conda environment file", any);
+    refused(directory.write("uv.lock", "[[package]]\n"), "a uv lock file",
+            "`uv export --format requirements-txt` makes a requirements file of it.");
+    refused(directory.write("poetry.lock", "[[package]]\n[metadata]\n"), "a poetry lock file",
+            "`poetry export` makes a requirements file of it.");
+    refused(directory.write("Pipfile", "[packages]\n"), "a Pipfile",
+            "`pipenv requirements` makes a requirements file of it.");
+    refused(directory.write("pyproject.toml", "[project]\n"), "a pyproject file",
+            "To install a project, write its directory into a requirements file: `./PROJECT`.");
+    refused(directory.write("x.whl", "PK\x03\x04"), "an archive or other binary file",
+            "To install a package file, write its path into a requirements file.");
+    refused(directory.write("page", "<html>"), "a web page",
+            "If it was downloaded: take the address of the file itself, not of the page that shows it.");
+    refused(directory.write("train.py", "import os\n"), "a file of no known kind", any);
+
+    const auto empty = directory.write("empty.txt", "# none\n");
+    EXPECT_EQ(message(empty),
+              empty.string() +
+                  ": there is no requirement in it\nWrite one package a line into it, such as `numpy`.");
+    EXPECT_EQ(message(directory.path()),
+              directory.path().string() + ": this is a directory\nGive a requirements.txt.");
+    EXPECT_EQ(message("/no/such.txt"),
+              "/no/such.txt: cannot read the requirements: No such file or directory");
+    const auto pipe = directory.path() / "pipe";
+    ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+    EXPECT_EQ(message(pipe), pipe.string() + ": this is not a regular file\nGive a pip requirements file.");
+    const auto large = directory.write("large.img", "");
+    fs::resize_file(large, 1U << 30U);
+    refused(large, "an archive or other binary file",
+            "To install a package file, write its path into a requirements file.");
+}
+
+// Files that people wrote, which are not part of the source: CONTAINERIZE_FIXTURES names their directory.
+TEST(RealData, CondaFilesAreRecognised) {
+    const char* set = std::getenv("CONTAINERIZE_FIXTURES");
+    const fs::path fixtures = set != nullptr ? set : "";
+    if (fixtures.empty()) GTEST_SKIP() << "CONTAINERIZE_FIXTURES is not set: no real files were looked at";
+    const auto kind_of = [](const fs::path& file) {
+        return recognise(read_file(file).value(), file.filename().string());
+    };
+    std::size_t count = 0;
+    for (const auto& entry : fs::directory_iterator(fixtures / "conda/env-yml")) {
+        // As if its name told nothing.
+        EXPECT_EQ(describe(recognise(read_file(entry.path()).value(), "x.yml")), "a conda environment file")
+            << entry.path();
+        ++count;
+    }
+    EXPECT_GT(count, 0U);
+    EXPECT_EQ(kind_of(fixtures / "conda/lockfiles/conda-lock-v1-numpy.yml"), SpecKind::conda_lock);
+    EXPECT_EQ(kind_of(fixtures / "conda/lockfiles/pixi-v4-python.lock"), SpecKind::pixi_lock);
+}
+
+} // namespace containerize::spec
