@@ -15,7 +15,8 @@ struct Option {
     OptionKind kind = OptionKind::other;
 };
 
-/// The option that a word such as "--requirement=file", "-rfile" or "--req" means; null if pip knows none.
+/// The option that a word such as "--requirement=file", "-rfile" or "--requirem" means; null if pip knows
+/// none.
 const Option* find_option(std::string_view word);
 
 /// What follows the option within its own word: "file" of "-rfile" and "--requirement=file"; else empty.

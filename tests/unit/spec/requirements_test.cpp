@@ -113,7 +113,7 @@ TEST(Requirements, WhatPipAccepts) {
         "--constraint=https://host/c.txt",
         "-r 'included file.txt'",
         "-rincluded\\ file.txt",
-        "--req \"included file.txt\"",
+        "--requirem \"included file.txt\"",
         "-c included\\ file.txt",
     };
     const TemporaryDirectory directory;
