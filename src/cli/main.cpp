@@ -2,6 +2,7 @@
 #include "util/interrupt.h"
 
 #include <cstdio>
+#include <exception>
 #include <string>
 
 namespace {
@@ -28,9 +29,7 @@ std::string typed(int argc, char** argv) {
     return line;
 }
 
-} // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
     CLI::App app(
         "Turns a Python environment into one image file, with wrappers that run its programs as if it were a "
         "directory.",
@@ -58,4 +57,15 @@ int main(int argc, char** argv) {
     }
     const auto done = chosen();
     return done ? *done : report(done.error());
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    try {
+        return run(argc, argv);
+    } catch (const std::exception& bug) {
+        std::fprintf(stderr, "containerize: this is a bug in containerize: %s\n", bug.what());
+        return 1;
+    }
 }

@@ -33,12 +33,12 @@ Result<std::uint32_t> parse_block_size(std::string_view text) {
     std::string_view digits = text;
     std::uint64_t unit = 1;
     if (text.ends_with('K') || text.ends_with('k')) unit = 1024;
-    if (text.ends_with('M') || text.ends_with('m')) unit = 1024 * 1024;
+    if (text.ends_with('M') || text.ends_with('m')) unit = std::uint64_t{1024} * 1024;
     if (unit != 1) digits.remove_suffix(1);
     std::uint64_t number = 0;
     const bool parsed = parse_number(digits, number) && number <= (1U << 20U);
     const std::uint64_t bytes = number * unit;
-    if (!parsed || bytes < 4096 || bytes > (1U << 20U) || (bytes & (bytes - 1)) != 0)
+    if (!parsed || bytes < 4096 || bytes > (std::uint64_t{1} << 20U) || (bytes & (bytes - 1)) != 0)
         return fail_input("not a block size: '" + std::string(text) + "'", {}, {},
                           "Give a power of two from 4K to 1M, such as 128K.");
     return static_cast<std::uint32_t>(bytes);

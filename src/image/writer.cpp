@@ -53,7 +53,7 @@ sqfs_inode_generic_t* make_symlink_inode(const std::string& target) {
     inode->base.type = SQFS_INODE_SLINK;
     inode->data.slink.nlink = 1;
     inode->data.slink.target_size = static_cast<sqfs_u32>(target.size());
-    std::memcpy(inode->extra, target.data(), target.size());
+    std::memcpy(inode->extra, target.c_str(), target.size() + 1);
     return inode;
 }
 

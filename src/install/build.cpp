@@ -109,7 +109,7 @@ public:
 
 private:
     Status read_spec() {
-        auto requirements = spec::read_requirements(options_.spec);
+        auto requirements = spec::read_requirements(options_.spec, working_directory_);
         if (!requirements) return fail(std::move(requirements.error()));
         requirements_ = std::move(*requirements);
         for (const auto& editable : requirements_.editable)
@@ -241,6 +241,7 @@ private:
         auto installed = pip::install(*choice,
                                       {.python = python(),
                                        .requirements = options_.spec,
+                                       .working_directory = working_directory_,
                                        .environment = environment_,
                                        .in_child = join_},
                                       [&stage](std::string_view line) { stage.detail(line); });
@@ -397,6 +398,7 @@ private:
     Janitor& janitor_;
     Claim& claim_;
     const Staging& staging_;
+    fs::path working_directory_ = fs::current_path();
     fs::path root_; ///< of the environment, before it is packed
     Environment environment_;
     Resources resources_;

@@ -140,7 +140,7 @@ Result<fs::path> make_assembly(const Claim& claim, Janitor& janitor) {
     const fs::path parent = claim.existed ? claim.prefix : claim.prefix.parent_path();
     const std::string name =
         ".containerize-" + claim.prefix.filename().string() + "-" + std::to_string(getpid());
-    const fs::path assembly = parent / name;
+    fs::path assembly = parent / name;
     janitor.remove_tree_later(assembly);
     // 0777 less the umask, and the parent's group where that is inherited: the assembly becomes the prefix.
     if (mkdir(assembly.c_str(), 0777) != 0) return fail_errno("cannot make a directory", assembly.string());

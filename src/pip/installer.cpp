@@ -159,7 +159,7 @@ Status install(const Choice& choice, const InstallRequest& request, const Detail
                         "-r",
                         request.requirements.string()};
     }
-    command.working_directory = request.requirements.parent_path();
+    command.working_directory = request.working_directory;
     command.in_child = request.in_child;
     command.on_line = detail;
     auto outcome = run(command);

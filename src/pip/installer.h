@@ -34,8 +34,8 @@ using Detail = std::function<void(std::string_view)>;
 
 struct InstallRequest {
     std::filesystem::path python; ///< of the environment
-    std::filesystem::path
-        requirements; ///< its directory is the working directory: local paths are relative to it
+    std::filesystem::path requirements;
+    std::filesystem::path working_directory; ///< local paths in the file are relative to it, as pip has it
     Environment environment;
     std::function<int()> in_child; ///< joins the build's namespace
 };

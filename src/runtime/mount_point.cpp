@@ -114,7 +114,7 @@ Result<std::vector<fs::path>> make_mount_point(const fs::path& path) {
     fs::path existing = path.parent_path();
     while (!directory_exists(existing))
         existing = existing.parent_path();
-    const auto missing = missing_below(existing, path);
+    auto missing = missing_below(existing, path);
 
     if (access(existing.c_str(), W_OK) == 0) {
         for (const auto& directory : missing)

@@ -285,7 +285,8 @@ private:
 
     static std::vector<std::string> names_in(const Fd& directory) {
         std::vector<std::string> names;
-        DIR* listing = fdopendir(openat(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        const int copy = openat(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        DIR* listing = copy < 0 ? nullptr : fdopendir(copy);
         if (listing == nullptr) return names;
         while (const dirent* entry = readdir(listing))
             names.emplace_back(static_cast<const char*>(entry->d_name));

@@ -133,7 +133,7 @@ bool may_follow_name(std::string_view rest) {
 
 class Reader {
 public:
-    explicit Reader(const fs::path& top) : directory_(top.parent_path()) {}
+    explicit Reader(fs::path directory) : directory_(std::move(directory)) {}
 
     Status read(const fs::path& file, const std::string& included_from) {
         std::error_code ignored;
@@ -194,7 +194,7 @@ private:
     /// Moves `at` to the option's value where that is a word of its own.
     Status check_option(const RequirementLine& line, const std::vector<std::string>& words, std::size_t& at,
                         bool alone) {
-        const std::string word = words[at];
+        const std::string& word = words[at];
         if (!word.starts_with('-')) {
             log::warn(where(line) + ": pip takes no notice of '" + word + "' after an option");
             return {};
@@ -242,10 +242,9 @@ private:
         // "dir[extra]" names extras of the project in dir, "dir#egg=name" its name.
         const auto path = value.substr(0, std::min(value.find('#'), value.rfind('[')));
         if (exists(value) || exists(path)) return {};
-        const auto directory = directory_.empty() ? fs::path(".") : directory_;
-        return fail_input("there is no file or directory '" + path + "'", {}, where(line),
-                          "Local paths are taken from the directory of the requirements file, " +
-                              directory.string() + ".");
+        return fail_input(
+            "there is no file or directory '" + path + "'", {}, where(line),
+            "Local paths are taken from the working directory, as pip does: " + directory_.string() + ".");
     }
 
     fs::path directory_;          ///< where the installer runs: local paths are relative to it
@@ -255,8 +254,8 @@ private:
 
 } // namespace
 
-Result<Requirements> read_requirements(const fs::path& file) {
-    Reader reader(file);
+Result<Requirements> read_requirements(const fs::path& file, const fs::path& working_directory) {
+    Reader reader(working_directory);
     if (auto done = reader.read(file, {}); !done) return fail(std::move(done.error()));
     reader.result.sha256 = reader.digest.finish();
     return std::move(reader.result);

@@ -27,7 +27,9 @@ struct Requirements {
 /// Reads `file` and what it includes. Mistakes that pip would report late or obscurely are input errors with
 /// file:line: a missing include or local path, a cycle of includes, an unknown option, an impossible
 /// requirement, text that is not UTF-8.
-/// Included files are looked for beside the file that names them, local projects and archives beside `file`.
-Result<Requirements> read_requirements(const std::filesystem::path& file);
+/// Included files are looked for beside the file that names them, local projects and
+/// archives in `working_directory`, as pip does.
+Result<Requirements> read_requirements(const std::filesystem::path& file,
+                                       const std::filesystem::path& working_directory);
 
 } // namespace containerize::spec

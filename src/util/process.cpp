@@ -247,7 +247,7 @@ find_program(std::string_view name, std::string_view path,
         path.remove_prefix(std::min(end + 1, path.size()));
         // An empty or relative element means the working directory, where nothing should run by accident.
         if (!directory.is_absolute()) continue;
-        const auto candidate = directory / name;
+        auto candidate = directory / name;
         struct stat info {};
         if (stat(candidate.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
         if (access(candidate.c_str(), X_OK) != 0) continue;

@@ -21,7 +21,7 @@ std::vector<std::string> texts(const Requirements& requirements) {
 
 /// The message with the directory's name taken out, "" if there is none.
 std::string message(const TemporaryDirectory& directory, const std::string& file = "r.txt") {
-    const auto read = read_requirements(directory.path() / file);
+    const auto read = read_requirements(directory.path() / file, directory.path());
     if (read) return {};
     EXPECT_EQ(read.error().fault, Fault::input);
     auto text = to_string(read.error());
@@ -60,7 +60,7 @@ TEST(Requirements, LinesAsPipReadsThem) {
     };
     for (const auto& one : cases) {
         const TemporaryDirectory directory;
-        const auto read = read_requirements(directory.write("r.txt", one.content));
+        const auto read = read_requirements(directory.write("r.txt", one.content), directory.path());
         ASSERT_TRUE(read) << one.content << to_string(read.error());
         EXPECT_EQ(texts(*read), one.lines) << one.content;
     }
@@ -170,19 +170,19 @@ TEST(Requirements, LocalPathsThatAreMissing) {
         const auto text = message(directory);
         EXPECT_TRUE(text.starts_with("r.txt:2: there is no file or directory '")) << line << "\n" << text;
         EXPECT_EQ(text.find('['), std::string::npos) << text;
-        EXPECT_TRUE(text.ends_with("\nLocal paths are taken from the directory of the requirements file, " +
+        EXPECT_TRUE(text.ends_with("\nLocal paths are taken from the working directory, as pip does: " +
                                    directory.path().string() + "."))
             << text;
     }
 }
 
-TEST(Requirements, IncludesAreRelativeToTheirFileAndLocalPathsToTheFirst) {
+TEST(Requirements, IncludesAreRelativeToTheirFileAndLocalPathsToTheWorkingDirectory) {
     const TemporaryDirectory directory;
     directory.write("r.txt", "one\n-r sub/a.txt\nfour\n");
     directory.write("sub/a.txt", "two\n-c b.txt\n-e ./project\n");
     directory.write("sub/b.txt", "three<4\n");
     fs::create_directories(directory.path() / "project");
-    const auto read = read_requirements(directory.path() / "r.txt");
+    const auto read = read_requirements(directory.path() / "r.txt", directory.path());
     ASSERT_TRUE(read) << to_string(read.error());
     EXPECT_EQ(texts(*read), (std::vector<std::string>{"1: one", "2: -r sub/a.txt", "1: two", "2: -c b.txt",
                                                       "1: three<4", "3: -e ./project", "3: four"}));
@@ -220,7 +220,7 @@ TEST(Requirements, AFileMayBeIncludedTwice) {
     directory.write("a.txt", "-c c.txt\n");
     directory.write("b.txt", "-c c.txt\n");
     directory.write("c.txt", "six<2\n");
-    EXPECT_EQ(read_requirements(directory.path() / "r.txt")->files.size(), 4U);
+    EXPECT_EQ(read_requirements(directory.path() / "r.txt", directory.path())->files.size(), 4U);
 }
 
 TEST(Requirements, DigestCoversIncludedFiles) {
@@ -228,7 +228,7 @@ TEST(Requirements, DigestCoversIncludedFiles) {
     directory.write("r.txt", "-r a.txt\n");
     const auto digest = [&](const char* content) {
         directory.write("a.txt", content);
-        return read_requirements(directory.path() / "r.txt")->sha256;
+        return read_requirements(directory.path() / "r.txt", directory.path())->sha256;
     };
     EXPECT_EQ(digest("numpy==1\n").size(), 64U);
     EXPECT_EQ(digest("numpy==1\n"), digest("numpy==1\n"));

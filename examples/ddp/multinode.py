@@ -1,0 +1,30 @@
+"""Several nodes, inside a Slurm job with one task a node:
+
+    srun torchrun --nnodes=$SLURM_JOB_NUM_NODES --nproc_per_node=gpu --rdzv_id=$SLURM_JOB_ID \\
+        --rdzv_backend=c10d --rdzv_endpoint=$HEAD_NODE:29400 multinode.py 50 10
+
+HEAD_NODE is the first of `scontrol show hostnames $SLURM_JOB_NODELIST`. The snapshot must lie where all nodes see it:
+a job that is requeued goes on from it.
+"""
+
+import os
+import socket
+
+import torch.distributed as dist
+from common import Trainer, make_loader, make_model, place_from_torchrun
+from options import parse
+
+
+def main():
+    options = parse(__doc__)
+    place = place_from_torchrun()
+    dist.init_process_group(place.backend)
+    print(f"[GPU{place.rank}] of {os.environ['WORLD_SIZE']} on {socket.gethostname()}", flush=True)
+    loader = make_loader(options.batch_size, distributed=True)
+    Trainer(make_model(), loader, place, options.save_every, options.snapshot).train(options.total_epochs)
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

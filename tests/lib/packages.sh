@@ -1,0 +1,29 @@
+# The Debian packages that the project needs, and how to have them. Sourced by scripts.
+
+build_packages=(
+    ca-certificates cmake g++ git ninja-build pkg-config
+    libcli11-dev libfmt-dev liblz4-dev liblzma-dev libspdlog-dev libsquashfs-dev libssl-dev libyaml-cpp-dev libzstd-dev
+    nlohmann-json3-dev zlib1g-dev
+)
+# What a user's machine has as well, when an environment is built on it.
+run_packages=(python3 python3-venv)
+test_packages=(
+    attr bubblewrap clang-format clang-tidy-19 fuse3 gcc libgtest-dev python3-pytest squashfs-tools squashfuse strace
+    util-linux
+)
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+# Installs what is missing; says nothing where nothing is.
+have_packages() {
+    local missing=() name
+    for name in "$@"; do
+        dpkg-query -W -f='${db:Status-Status}' "$name" 2>/dev/null | grep -q '^installed$' || missing+=("$name")
+    done
+    [ ${#missing[@]} = 0 ] && return
+    echo "Installing ${missing[*]}"
+    as_root apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive as_root apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# All tests, on a bare Debian 12: installs what they need, builds, checks style, runs everything.
+# Usage: tests/run.sh [OPTIONS OF ctest]      for example: tests/run.sh -L unit, tests/run.sh -R moved
+set -euo pipefail
+source_dir=$(cd "$(dirname "$0")/.." && pwd)
+cd "$source_dir"
+source tests/lib/packages.sh
+
+have_packages "${build_packages[@]}" "${run_packages[@]}" "${test_packages[@]}"
+
+step() { printf '\n== %s\n' "$*"; }
+
+build() {
+    local preset=$1
+    step "Building ($preset)"
+    cmake --preset "$preset" "${@:2}" >/dev/null
+    cmake --build "build/$preset"
+}
+
+cpp_files() { git ls-files '*.cpp' '*.h'; }
+
+step "Format"
+cpp_files | xargs clang-format --dry-run --Werror
+
+build release
+step "clang-tidy"
+tests/lib/tidy.sh build/release
+build asan
+
+# End-to-end tests run as a user without any rights, since that is who uses the program.
+if [ "$(id -u)" = 0 ]; then
+    id containerize-test >/dev/null 2>&1 || useradd --create-home --shell /bin/bash containerize-test
+    [ -e /dev/fuse ] && chmod 666 /dev/fuse
+    mkdir -p /var/cache/containerize-tests
+    chown containerize-test: /var/cache/containerize-tests
+fi
+
+step "Unit tests under AddressSanitizer and UndefinedBehaviorSanitizer"
+ctest --test-dir build/asan --output-on-failure -j "$(nproc)" -L unit
+step "All tests"
+if [ $# = 0 ]; then set -- -LE long; fi
+ctest --test-dir build/release --output-on-failure "$@"
