@@ -81,11 +81,13 @@ Result<install::BuildOptions> options_from(const NewArguments& arguments, const 
                           "Give --tmpdir an existing directory.");
     const fs::path program = fs::read_symlink("/proc/self/exe", failed);
     options.libexec = program.parent_path().parent_path() / "libexec/containerize";
-    for (const char* part : {"launcher", "session"})
-        if (!fs::exists(options.libexec / part, failed))
+    options.share = program.parent_path().parent_path() / "share/containerize";
+    for (const auto& part :
+         {options.libexec / "launcher", options.libexec / "session", options.share / "python"})
+        if (!fs::exists(part, failed))
             return fail({.what = "this containerize is not installed completely",
                          .why = "a part is missing",
-                         .where = (options.libexec / part).string(),
+                         .where = part.string(),
                          .hint = "Install it again with `cmake --install`."});
     options.umask_bits = umask(0);
     umask(options.umask_bits);

@@ -97,8 +97,9 @@ public:
         using Step = Status (Build::*)();
         for (const Step step :
              {&Build::read_spec, &Build::open_namespace, &Build::make_environment, &Build::run_pre_install,
-              &Build::install_requirements, &Build::run_post_install, &Build::compile,
-              &Build::record_environment, &Build::list_packages, &Build::pack, &Build::assemble}) {
+              &Build::install_requirements, &Build::add_venv_support, &Build::run_post_install,
+              &Build::compile, &Build::record_environment, &Build::list_packages, &Build::pack,
+              &Build::assemble}) {
             if (interrupted()) return fail_interrupted();
             if (auto done = (this->*step)(); !done) return fail(std::move(done.error()));
         }
@@ -197,6 +198,7 @@ private:
         environment_["CONTAINERIZE_PREFIX"] = claim_.prefix.string();
         const std::string path = environment_.contains("PATH") ? environment_["PATH"] : "/usr/bin:/bin";
         environment_["PATH"] = (claim_.prefix / "bin").string() + ":" + path;
+        python_name_ = fmt::format("python{}.{}", interpreter->major, interpreter->minor);
         manifest_.build["python"] = {{"version", interpreter->version},
                                      {"executable", original.string()},
                                      {"bundled", options_.bundle_python}};
@@ -248,6 +250,15 @@ private:
         if (!installed) return installed;
         manifest_.build["installer"] = by_uv ? "uv" : "pip";
         stage.finish(std::string("with ") + (by_uv ? "uv" : "pip"));
+        return {};
+    }
+
+    // Venvs made with this environment's python are on top of it: templates/python says how.
+    Status add_venv_support() {
+        std::error_code failed;
+        const auto library = root_ / "lib" / python_name_ / "site-packages";
+        fs::copy(options_.share / "python", library, fs::copy_options::overwrite_existing, failed);
+        if (failed) return fail_errno("cannot add support for venvs", library.string(), failed.value());
         return {};
     }
 
@@ -407,6 +418,7 @@ private:
     std::optional<std::uint32_t> epoch_;
     std::optional<runtime::NamespaceHolder> holder_;
     std::function<int()> join_;
+    std::string python_name_; ///< "python3.11"
     std::string packages_;
     Manifest manifest_;
     BuildSummary summary_;

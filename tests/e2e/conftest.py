@@ -1,0 +1,186 @@
+"""What all end-to-end tests share: the installed program, an unprivileged user, and environments that are only read."""
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("CONTAINERIZE_BUILD", SOURCE / "build/release"))
+CACHE = Path("/var/cache/containerize-tests")
+TEST_USER = "containerize-test"
+# Settings of the machine that pip needs to reach its index; everything else is kept from the tests.
+PASSED_ON = ("PIP_", "SSL_", "REQUESTS_", "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY")
+
+
+class User:
+    """Runs commands as somebody without rights: the test user if we are root, else ourselves."""
+
+    def __init__(self):
+        if os.getuid() == 0:
+            self.entry = pwd.getpwnam(TEST_USER)
+            self.switch = {"user": self.entry.pw_uid, "group": self.entry.pw_gid, "extra_groups": []}
+        else:
+            self.entry = pwd.getpwuid(os.getuid())
+            self.switch = {}
+        self.uid = self.entry.pw_uid
+        self.environment = {
+            "HOME": self.entry.pw_dir,
+            "USER": self.entry.pw_name,
+            "PATH": "/usr/bin:/bin",
+            "LANG": "C.UTF-8",
+            **{name: value for name, value in os.environ.items() if name.startswith(PASSED_ON)},
+        }
+        if CACHE.is_dir():
+            self.environment["PIP_CACHE_DIR"] = str(CACHE / "pip")
+
+    def options(self, env=None, **more):
+        environment = {**self.environment, **(env or {})}
+        environment = {name: value for name, value in environment.items() if value is not None}
+        return {"env": environment, "cwd": "/", "stdin": subprocess.DEVNULL, **self.switch, **more}
+
+    def run(self, *argv, check=True, timeout=300, env=None, **more):
+        """Runs to the end; fails the test, with what the program said, if it fails and `check` is set."""
+        more.setdefault("stdout", subprocess.PIPE)
+        more.setdefault("stderr", subprocess.PIPE)
+        text = more.pop("text", True)
+        done = subprocess.run(argv, timeout=timeout, text=text, **self.options(env, **more))
+        if check:
+            assert done.returncode == 0, f"{argv} gave {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    def start(self, *argv, env=None, **more):
+        more.setdefault("stdout", subprocess.PIPE)
+        more.setdefault("stderr", subprocess.PIPE)
+        return subprocess.Popen(argv, text=True, **self.options(env, **more))
+
+    def directory(self, parent=None) -> Path:
+        path = Path(tempfile.mkdtemp(prefix="containerize-e2e-", dir=parent))
+        os.chown(path, self.entry.pw_uid, self.entry.pw_gid)
+        path.chmod(0o755)
+        return path
+
+    def write(self, path: Path, text: str, mode: int = 0o644) -> Path:
+        path.write_text(text)
+        path.chmod(mode)
+        os.chown(path, self.entry.pw_uid, self.entry.pw_gid)
+        return path
+
+
+class Sessions:
+    """The session processes of the test user on this machine."""
+
+    def __init__(self, user: User):
+        self.user = user
+
+    @property
+    def state(self) -> Path:
+        return Path(f"/tmp/containerize-{self.user.uid}")
+
+    def processes(self) -> dict[int, int]:
+        """pid -> parent's pid, of all session processes."""
+        found = {}
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            try:
+                command = (entry / "cmdline").read_bytes().split(b"\0")[0]
+                status = (entry / "stat").read_text().rpartition(")")[2].split()
+                owner = entry.stat().st_uid
+            except OSError:
+                continue
+            if owner == self.user.uid and command.endswith(b"/containerize-session") and status[0] != "Z":
+                found[int(entry.name)] = int(status[1])
+        return found
+
+    def supervisors(self) -> list[int]:
+        processes = self.processes()
+        return [pid for pid, parent in processes.items() if parent not in processes]
+
+    def servers(self) -> list[int]:
+        processes = self.processes()
+        return [pid for pid, parent in processes.items() if parent in processes]
+
+    def kill_all(self):
+        for _ in range(100):
+            found = self.processes()
+            if not found:
+                break
+            for pid in found:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            time.sleep(0.02)
+        assert not self.processes()
+
+
+def eventually(condition, seconds=30):
+    """Waits for something that happens by itself, and fails the test if it does not."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.05)
+
+
+@pytest.fixture(scope="session")
+def user():
+    return User()
+
+
+@pytest.fixture(scope="session")
+def sessions(user):
+    return Sessions(user)
+
+
+@pytest.fixture(scope="session")
+def place(user):
+    """A directory that the user owns, for one run of a test file."""
+    path = user.directory()
+    yield path
+    Sessions(user).kill_all()
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture()
+def work(user, place):
+    """A fresh directory of the user's, for one test."""
+    return user.directory(place)
+
+
+@pytest.fixture(scope="session")
+def tool(place):
+    """The program as it is installed, readable by the user."""
+    tree = place / "tool"
+    subprocess.run(["cmake", "--install", str(BUILD), "--prefix", str(tree)], check=True, stdout=subprocess.DEVNULL)
+    return tree / "bin/containerize"
+
+
+@pytest.fixture(scope="session")
+def make(user, tool):
+    """make(PREFIX, REQUIREMENTS TEXT, OPTION, ...) builds an installation."""
+
+    def build(prefix: Path, requirements: str, *options: str, **more) -> Path:
+        spec = user.write(prefix.parent / f"{prefix.name}-requirements.txt", requirements)
+        user.run(str(tool), "new", "--prefix", str(prefix), *options, str(spec), timeout=1200, **more)
+        return prefix
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def env(make, place):
+    """An installation with numpy, requests and Pygments. Tests only read it."""
+    return make(place / "env", "numpy\nrequests\nPygments\n")
+
+
+@pytest.fixture(scope="session")
+def small(make, place):
+    """An installation with one small package. Tests only read it."""
+    return make(place / "small", "six==1.16.0\n")
