@@ -62,8 +62,7 @@ public:
         state_.path = arguments_.state_path;
         state_.fd.reset(open(state_.path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
         if (!state_.fd) return fail_errno("cannot open the directory for session state", state_.path);
-        remove_directory(
-            name_); // what a killed session left: nobody holds it, or we would not have been started
+        remove_remains();
         if (mkdirat(state_.fd.get(), name_.c_str(), 0700) != 0)
             return fail_errno("cannot make the session's directory", state_.path + "/" + name_);
         directory_.reset(
@@ -260,7 +259,7 @@ private:
 
     // Only names that sessions make: the directory is ours, but nothing in it is worth more trust than
     // needed.
-    void remove_directory(const std::string& name) {
+    void remove_directory(const std::string& name) const {
         const Fd directory(
             openat(state_.fd.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
         if (!directory) return;
@@ -271,16 +270,31 @@ private:
         unlinkat(state_.fd.get(), name.c_str(), AT_REMOVEDIR);
     }
 
-    // What a killed session of this name left: nobody holds it, or we would not have been started. Its
-    // processes must not take us for theirs.
-    void remove_remains() {
-        remove_directory(name_);
-        for (const auto& entry : names_in(state_.fd)) {
-            std::array<char, 256> target;
-            const auto size = readlinkat(state_.fd.get(), entry.c_str(), target.data(), target.size());
-            if (size > 0 && std::string_view(target.data(), static_cast<std::size_t>(size)) == name_)
-                unlinkat(state_.fd.get(), entry.c_str(), 0);
-        }
+    // What killed sessions left. Nobody starts or ends one meanwhile: start.lock is held. Their processes, if
+    // any are left, must not take us for theirs.
+    void remove_remains() const {
+        const auto names = names_in(state_.fd);
+        for (const auto& name : names)
+            if (!name.starts_with(inside_link_start) && !is_alive(name)) remove_directory(name);
+        for (const auto& name : names)
+            if (name.starts_with(inside_link_start) && !leads_to_another_session(name))
+                unlinkat(state_.fd.get(), name.c_str(), 0);
+    }
+
+    // A link to our name is one of a killed session's: namespace numbers are used again, names of sessions
+    // too.
+    [[nodiscard]] bool leads_to_another_session(const std::string& link) const {
+        std::array<char, 256> target;
+        const auto size = readlinkat(state_.fd.get(), link.c_str(), target.data(), target.size());
+        if (size <= 0) return false;
+        const std::string name(target.data(), static_cast<std::size_t>(size));
+        return name != name_ && faccessat(state_.fd.get(), name.c_str(), F_OK, 0) == 0;
+    }
+
+    [[nodiscard]] bool is_alive(const std::string& name) const {
+        const Fd lock(
+            openat(state_.fd.get(), (name + "/" + lock_name).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+        return lock && lock_holder(lock.get()) > 0;
     }
 
     static std::vector<std::string> names_in(const Fd& directory) {

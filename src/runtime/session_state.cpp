@@ -19,6 +19,9 @@ namespace containerize::runtime {
 
 namespace {
 
+/// How many names for the state directory are tried.
+constexpr int names_tried = 8;
+
 bool ours_alone(const struct stat& info) {
     return S_ISDIR(info.st_mode) && info.st_uid == geteuid() && (info.st_mode & 0077U) == 0;
 }
@@ -57,20 +60,26 @@ Result<StateDirectory> open_state_directory() {
         struct stat info {};
         if (lstat(runtime, &info) == 0 && ours_alone(info)) path = std::string(runtime) + "/containerize";
     }
-    const auto open_it = [&] { return open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC); };
-    Fd fd(open_it());
-    if (!fd && errno == ENOENT) {
-        if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
-            return fail_errno("cannot make the directory for session state", path);
-        fd.reset(open_it());
+    // Somebody else may have taken the name: another user, or the real root where a namespace calls us root.
+    for (int i = 0; i < names_tried; ++i) {
+        const std::string candidate = i == 0 ? path : path + "-" + std::to_string(i);
+        const auto open_it = [&] {
+            return open(candidate.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        };
+        Fd fd(open_it());
+        if (!fd && errno == ENOENT) {
+            if (mkdir(candidate.c_str(), 0700) != 0 && errno != EEXIST)
+                return fail_errno("cannot make the directory for session state", candidate);
+            fd.reset(open_it());
+        }
+        struct stat info {};
+        if (fd && fstat(fd.get(), &info) == 0 && ours_alone(info))
+            return StateDirectory{.fd = std::move(fd), .path = candidate};
     }
-    struct stat info {};
-    if (!fd || fstat(fd.get(), &info) != 0 || !ours_alone(info))
-        return fail({.what = "cannot use the directory for session state",
-                     .why = "it is not a directory that only you can read and write",
-                     .where = path,
-                     .hint = "Remove it, or ask an administrator to: another user may have made it."});
-    return StateDirectory{.fd = std::move(fd), .path = std::move(path)};
+    return fail({.what = "cannot use the directory for session state",
+                 .why = "neither it nor its substitutes are directories that only you can read and write",
+                 .where = path,
+                 .hint = "Ask an administrator to remove them: another user may have made them."});
 }
 
 std::string session_key() {
@@ -91,7 +100,7 @@ std::string session_key() {
 }
 
 std::string inside_link_name() {
-    return "in-" + std::to_string(inode_of("/proc/self/ns/mnt"));
+    return inside_link_start + std::to_string(inode_of("/proc/self/ns/mnt"));
 }
 
 bool lock_byte(int fd, off_t byte, short type) {

@@ -32,7 +32,8 @@ struct StateDirectory {
     std::string path;
 };
 
-/// Makes it where it is missing. Refused where it is not ours alone: a directory in /tmp may be anyone's.
+/// Makes it where it is missing. One that is not ours alone is passed over: a directory in /tmp may be
+/// anyone's.
 Result<StateDirectory> open_state_directory();
 
 /// Which session serves this process: its user, mount and pid namespaces, its root, and its job step.
@@ -73,6 +74,7 @@ bool lock_byte(int fd, off_t byte, short type);
 /// Who holds byte 0; 0 if nobody does.
 pid_t lock_holder(int fd);
 
+inline constexpr const char* inside_link_start = "in-";
 inline constexpr const char* lock_name = "lock";
 inline constexpr const char* control_name = "control";
 inline constexpr const char* session_log_name = "log";

@@ -1,0 +1,225 @@
+"""One session a user and node: started by whoever comes first, replaced when it is killed, gone when it is idle."""
+
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+
+from conftest import eventually
+
+HASH_TREE = """
+import hashlib, os, sys
+digest = hashlib.sha256()
+for directory, directories, files in os.walk(sys.argv[1]):
+    directories.sort()
+    for name in sorted(files):
+        path = os.path.join(directory, name)
+        digest.update(os.path.relpath(path, sys.argv[1]).encode())
+        if not os.path.islink(path):
+            digest.update(open(path, "rb").read())
+print(digest.hexdigest())
+"""
+
+
+@pytest.fixture(autouse=True)
+def no_session_before(sessions):
+    sessions.kill_all()
+
+
+def test_64_cold_starts_at_once(user, env, sessions):
+    ready = threading.Barrier(64)
+    results = []
+
+    def start():
+        ready.wait()
+        results.append(user.run(f"{env}/bin/python", "-c", "import json; print('up')", check=False))
+
+    threads = [threading.Thread(target=start) for _ in range(64)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [(done.returncode, done.stdout, done.stderr) for done in results] == [(0, "up\n", "")] * 64
+    assert len(sessions.supervisors()) == 1
+    assert len(sessions.servers()) == 1
+    log = next(sessions.state.glob("v1-*/log")).read_text()
+    assert log.count("started with") == 1
+
+
+def resend_is_possible():
+    major, minor = os.uname().release.split(".")[:2]
+    return (int(major), int(minor.split("-")[0])) >= (6, 9)
+
+
+@pytest.mark.skipif(not resend_is_possible(), reason="a killed server can be replaced from Linux 6.9 on")
+def test_server_killed_twenty_times_during_parallel_reads(user, env, sessions):
+    python = f"{env}/bin/python"
+    expected = user.run(python, "-c", HASH_TREE, f"{env}/lib").stdout
+    sessions.kill_all()
+    user.run(python, "-c", "pass")
+    readers = [user.start(python, "-c", HASH_TREE, f"{env}/lib") for _ in range(4)]
+    kills = 0
+    while kills < 20:
+        servers = sessions.servers()
+        if servers:
+            os.kill(servers[0], signal.SIGKILL)
+            kills += 1
+        time.sleep(0.05)
+    for reader in readers:
+        out, err = reader.communicate(timeout=120)
+        assert (out, err, reader.returncode) == (expected, "", 0)
+    log = next(sessions.state.glob("v1-*/log")).read_text()
+    assert log.count("died of signal 9") == 20
+    assert user.run(python, "-c", "import numpy; print(1)").stdout == "1\n"
+
+
+def test_tree_is_what_was_packed(user, env, work):
+    subprocess.run(["unsquashfs", "-q", "-n", "-d", str(work / "tree"), str(env / "env.sqfs")], check=True)
+    unpacked = user.run("/usr/bin/python3", "-c", HASH_TREE, str(work / "tree/lib")).stdout
+    assert user.run(f"{env}/bin/python", "-c", HASH_TREE, f"{env}/lib").stdout == unpacked
+
+
+@pytest.mark.parametrize("whom", ["supervisors", "servers", "processes"])
+def test_killed_while_idle(user, env, sessions, whom):
+    user.run(f"{env}/bin/python", "-c", "pass")
+    for pid in list(getattr(sessions, whom)()):
+        os.kill(pid, signal.SIGKILL)
+    assert user.run(f"{env}/bin/python", "-c", "import numpy; print(2)").stdout == "2\n"
+
+
+def test_supervisor_killed_under_a_running_process(user, env, sessions):
+    process = user.start(f"{env}/bin/python", "-c", "input(); import numpy; print(numpy.ones(3).sum())", stdin=subprocess.PIPE)
+    eventually(lambda: sessions.servers())
+    time.sleep(0.3)
+    orphan = sessions.servers()[0]
+    os.kill(sessions.supervisors()[0], signal.SIGKILL)
+    assert user.run(f"{env}/bin/python", "-c", "print(3)").stdout == "3\n"
+    out, err = process.communicate("\n", timeout=60)
+    assert (out, err) == ("3.0\n", "")
+    # Its server goes when nothing uses it any more.
+    eventually(lambda: orphan not in sessions.processes())
+
+
+def test_ends_by_itself_when_idle(user, env, sessions):
+    user.run(f"{env}/bin/python", "-c", "pass", env={"CONTAINERIZE_SESSION_IDLE": "1"})
+    assert sessions.supervisors()
+    eventually(lambda: not sessions.processes())
+    assert [path.name for path in sessions.state.iterdir()] == ["start.lock"]
+    assert str(env) not in open("/proc/self/mounts").read()
+
+
+def test_does_not_end_under_a_running_process(user, env, sessions):
+    code = "import time; time.sleep(4); import numpy; print('still here')"
+    done = user.run(f"{env}/bin/python", "-c", code, env={"CONTAINERIZE_SESSION_IDLE": "1"})
+    assert done.stdout == "still here\n"
+
+
+def test_does_not_end_under_a_process_in_a_nested_namespace(user, env, sessions):
+    inner = f"sleep 4; exec {env}/bin/python -c 'import numpy; print(4)'"
+    done = user.run(f"{env}/bin/_debug_exec", "unshare", "-Urm", "sh", "-c", inner, env={"CONTAINERIZE_SESSION_IDLE": "0"})
+    assert done.stdout == "4\n"
+    eventually(lambda: not sessions.processes())
+
+
+def test_foreign_user_namespace_gets_a_session_of_its_own(user, env, sessions):
+    user.run(f"{env}/bin/python", "-c", "pass")
+    code = "import numpy, sys; print(sys.executable)"
+    idle = {"CONTAINERIZE_SESSION_IDLE": "0"}
+    for enter in (["unshare", "-Ur"], ["bwrap", "--dev-bind", "/", "/"], ["bwrap", "--unshare-user", "--dev-bind", "/", "/"]):
+        assert user.run(*enter, f"{env}/bin/python", "-c", code, env=idle).stdout == f"{env}/bin/python\n"
+    eventually(lambda: len(sessions.supervisors()) == 1)
+
+
+def test_state_directory_of_somebody_else_is_refused(user, env, work):
+    foreign = work / "runtime"
+    foreign.mkdir(mode=0o777)
+    foreign.chmod(0o777)
+    # Not private: passed over for the directory in /tmp.
+    assert user.run(f"{env}/bin/python", "-c", "print(5)", env={"XDG_RUNTIME_DIR": str(foreign)}).stdout == "5\n"
+    assert list(foreign.iterdir()) == []
+
+
+def test_state_directory_in_xdg_runtime_dir(user, env, work, sessions):
+    runtime = work / "xdg"
+    runtime.mkdir(mode=0o700)
+    os.chown(runtime, user.uid, user.uid)
+    assert user.run(f"{env}/bin/python", "-c", "print(6)", env={"XDG_RUNTIME_DIR": str(runtime)}).stdout == "6\n"
+    assert (runtime / "containerize").stat().st_mode & 0o777 == 0o700
+
+
+def test_planted_state_directory_is_not_used(user, env, sessions):
+    if os.getuid() != 0:
+        pytest.skip("only root can make a directory for somebody else")
+    state = sessions.state
+    aside = state.with_name("aside-" + state.name)
+    state.rename(aside)
+    try:
+        state.mkdir(mode=0o777)
+        state.chmod(0o777)
+        assert user.run(f"{env}/bin/python", "-c", "print(7)").stdout == "7\n"
+        assert list(state.iterdir()) == []
+        assert state.with_name(state.name + "-1").stat().st_uid == user.uid
+    finally:
+        sessions.kill_all()
+        shutil.rmtree(state.with_name(state.name + "-1"), ignore_errors=True)
+        state.rmdir()
+        aside.rename(state)
+
+
+def test_moved_installation(user, make, place, tool, sessions):
+    original = make(place / "to move", "six==1.16.0\nPygments\n")
+    moved = place / "moved here"
+    original.rename(moved)
+    show = "import sys, os, six; print(sys.executable, os.path.exists(sys.argv[1]))"
+    assert user.run(f"{moved}/bin/python", "-c", show, str(original)).stdout == f"{moved}/bin/python True\n"
+    # Its script begins with the path that it was made for.
+    assert "Pygments version" in user.run(f"{moved}/bin/pygmentize", "-V").stdout
+    told = user.run(str(tool), "inspect", str(moved)).stdout
+    assert f"built for {original}" in told
+    sessions.kill_all()
+    original.rmdir() if original.exists() else None
+
+
+def test_corrupt_image_is_refused(user, make, place, sessions):
+    broken = make(place / "broken", "six==1.16.0\n")
+    image = broken / "env.sqfs"
+    data = bytearray(image.read_bytes())
+    image.write_bytes(data[: len(data) // 2])
+    done = user.run(f"{broken}/bin/python", "-c", "pass", check=False)
+    assert done.returncode == 1 and "the image is not the one that was built" in done.stderr
+    data[:4] = b"nope"
+    image.write_bytes(data)
+    done = user.run(f"{broken}/bin/python", "-c", "pass", check=False)
+    assert "it does not begin as a squashfs image does" in done.stderr
+    assert "Build the installation again with `containerize new --force`." in done.stderr
+
+
+def test_warm_import_asks_the_server_for_nothing_but_terminals(user, env, sessions, work):
+    """All that is left warm is the ioctl with which Python asks of each file whether it is a terminal."""
+    if os.getuid() != 0:
+        pytest.skip("tracing a server needs root")
+    python = [f"{env}/bin/python", "-c", "import numpy, requests"]
+    user.run(*python)
+    user.run(*python)
+    trace = work / "trace"
+    server = sessions.servers()[0]
+    strace = subprocess.Popen(
+        ["strace", "-f", "-xx", "-s", "64", "-e", "trace=read,pread64", "-o", str(trace), "-p", str(server)],
+        stderr=subprocess.PIPE,
+    )
+    assert b"attached" in strace.stderr.readline()
+    user.run(*python)
+    strace.send_signal(signal.SIGINT)
+    strace.communicate(timeout=30)
+    opcodes = []
+    for line in trace.read_text().splitlines():
+        assert "pread64" not in line, "the image was read"
+        if '"' in line:
+            data = bytes.fromhex(line.split('"')[1].replace("\\x", ""))
+            opcodes.append(int.from_bytes(data[4:8], "little"))
+    ioctl = 39
+    assert opcodes and set(opcodes) == {ioctl}
