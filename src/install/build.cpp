@@ -1,17 +1,17 @@
 #include "install/build.h"
 
 #include "install/environ_script.h"
+#include "install/inputs.h"
 #include "install/janitor.h"
 #include "install/prefix.h"
 #include "install/publish.h"
+#include "install/records.h"
+#include "install/scripts.h"
 #include "install/wrappers.h"
 #include "pip/bundle.h"
-#include "pip/interpreter.h"
+#include "pip/venv.h"
 #include "runtime/manifest.h"
 #include "runtime/namespace.h"
-#include "spec/requirements.h"
-#include "spec/spec.h"
-#include "util/digest.h"
 #include "util/filesystem.h"
 #include "util/interrupt.h"
 #include "util/log.h"
@@ -21,9 +21,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
-#include <ctime>
-#include <map>
+#include <functional>
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -36,50 +34,20 @@ namespace {
 using runtime::EnvironmentChange;
 using runtime::Manifest;
 
-std::string utc_now(const char* format) {
-    const std::time_t now = std::time(nullptr);
-    std::tm parts{};
-    gmtime_r(&now, &parts);
-    char text[64];
-    return {text, std::strftime(text, sizeof text, format, &parts)};
-}
-
-Result<std::optional<std::uint32_t>> source_date_epoch() {
-    const char* text = std::getenv("SOURCE_DATE_EPOCH");
-    if (text == nullptr || *text == '\0') return std::nullopt;
-    char* end = nullptr;
-    const unsigned long long value = std::strtoull(text, &end, 10);
-    if (*end != '\0' || value > 0xFFFFFFFFULL)
-        return fail_input("SOURCE_DATE_EPOCH is not a number of seconds", {}, text, {});
-    return static_cast<std::uint32_t>(value);
-}
-
-/// The user's environment, less what would lead a Python astray, plus what a build wants of pip.
-Environment build_environment(const fs::path& temporary) {
-    Environment environment = current_environment();
-    for (const char* name : {"PYTHONHOME", "PYTHONPATH", "PYTHONSTARTUP", "VIRTUAL_ENV", "CONDA_PREFIX",
-                             "__PYVENV_LAUNCHER__", "CONTAINERIZE_PREFIX"})
-        environment.erase(name);
-    environment["PYTHONNOUSERSITE"] = "1";
-    environment["PYTHONHASHSEED"] = "0"; // byte-code is the same each time
-    environment["PIP_DISABLE_PIP_VERSION_CHECK"] = "1";
+/// The environment of all programs of a build. What they leave in their directory for temporary files goes
+/// with the staging directory.
+Environment build_environment(Environment environment, const fs::path& temporary) {
     environment["TMPDIR"] = temporary.string();
     return environment;
 }
 
-Status check_file(const std::optional<fs::path>& file, const char* option) {
-    struct stat info {};
-    if (!file ||
-        (stat(file->c_str(), &info) == 0 && S_ISREG(info.st_mode) && access(file->c_str(), R_OK) == 0))
-        return {};
-    return fail_input(std::string("cannot read the script for ") + option, {}, file->string(), {});
-}
-
 class Build {
 public:
-    Build(const BuildOptions& options, Janitor& janitor, Claim& claim, const Staging& staging)
-        : options_(options), janitor_(janitor), claim_(claim), staging_(staging),
-          root_(staging.path() / "root"), environment_(build_environment(staging.path() / "tmp")) {
+    Build(const BuildOptions& options, const Inputs& inputs, Janitor& janitor, Claim& claim,
+          const Staging& staging)
+        : options_(options), inputs_(inputs), janitor_(janitor), claim_(claim), staging_(staging),
+          root_(staging.path() / "root"),
+          environment_(build_environment(inputs.environment, staging.path() / "tmp")) {
         manifest_.tool_version = CONTAINERIZE_VERSION;
         manifest_.prefix = claim.prefix;
         manifest_.build = nlohmann::json::object();
@@ -93,13 +61,15 @@ public:
         log::detail(fmt::format("containerize {}: {}", CONTAINERIZE_VERSION, options_.command_line));
         log::detail(fmt::format("{} of {} CPUs, {} of memory, staging in {}", jobs_, resources_.cpus,
                                 human_bytes(resources_.memory), staging_.path().string()));
+        for (const auto& editable : inputs_.requirements.editable)
+            log::info("Note: '" + editable +
+                      "' is installed as editable: it stays where it is, outside the image.");
         // Each step leaves the next what it needs; the first that fails ends the build.
         using Step = Status (Build::*)();
-        for (const Step step :
-             {&Build::read_spec, &Build::open_namespace, &Build::make_environment, &Build::run_pre_install,
-              &Build::install_requirements, &Build::add_venv_support, &Build::run_post_install,
-              &Build::compile, &Build::record_environment, &Build::list_packages, &Build::pack,
-              &Build::assemble}) {
+        for (const Step step : {&Build::open_namespace, &Build::make_environment, &Build::run_pre_install,
+                                &Build::install_requirements, &Build::add_venv_support,
+                                &Build::run_post_install, &Build::compile, &Build::record_environment,
+                                &Build::list_packages, &Build::pack, &Build::assemble}) {
             if (interrupted()) return fail_interrupted();
             if (auto done = (this->*step)(); !done) return fail(std::move(done.error()));
         }
@@ -109,23 +79,6 @@ public:
     }
 
 private:
-    Status read_spec() {
-        auto requirements = spec::read_requirements(options_.spec, working_directory_);
-        if (!requirements) return fail(std::move(requirements.error()));
-        requirements_ = std::move(*requirements);
-        for (const auto& editable : requirements_.editable)
-            log::info("Note: '" + editable +
-                      "' is installed as editable: it stays where it is, outside the image.");
-        for (const auto& [file, option] : {std::pair{options_.pre_install, "--pre-install"},
-                                           std::pair{options_.post_install, "--post-install"},
-                                           std::pair{options_.environ_script, "--environ"}})
-            if (auto good = check_file(file, option); !good) return good;
-        auto epoch = source_date_epoch();
-        if (!epoch) return fail(std::move(epoch.error()));
-        epoch_ = *epoch;
-        return {};
-    }
-
     Status open_namespace() {
         std::error_code failed;
         fs::create_directories(root_, failed);
@@ -148,62 +101,35 @@ private:
     }
     [[nodiscard]] fs::path python() const { return claim_.prefix / "bin/python"; }
 
-    Status expect_success(const Command& command, const std::string& what) const {
-        auto outcome = containerize::run(command);
-        if (!outcome) return fail(std::move(outcome.error()));
-        if (outcome->ok()) return {};
-        return fail(
-            {.what = what,
-             .why = "exit code " + std::to_string(outcome->exit_code) + "\n" + tail(outcome->output, 12),
-             .where = {},
-             .hint = {}});
-    }
-
     Status make_environment() {
-        Stage stage("Making the environment");
-        auto interpreter = pip::choose_interpreter(options_.python, environment_);
-        if (!interpreter) return fail(std::move(interpreter.error()));
-        if (!interpreter->has_venv)
-            return fail_input("this Python has no venv module", {}, interpreter->executable.string(),
-                              "Install it (Debian: python3-venv), or give --python another interpreter.");
-        const fs::path original = interpreter->executable;
+        Stage stage("Creating the environment");
+        pip::Interpreter interpreter = inputs_.interpreter;
+        const std::string original = interpreter.executable.string();
         if (options_.bundle_python) {
-            stage.detail("copying " + original.string());
-            interpreter = pip::bundle_python(
-                *interpreter,
+            stage.detail("copying " + original);
+            auto copy = pip::bundle_python(
+                interpreter,
                 {.root = root_, .prefix = claim_.prefix, .environment = environment_, .in_child = join_});
-            if (!interpreter) return fail(std::move(interpreter.error()));
+            if (!copy) return fail(std::move(copy.error()));
+            interpreter = std::move(*copy);
         }
-        const bool own_pip = interpreter->has_ensurepip;
-        if (!own_pip && !interpreter->has_pip)
-            return fail_input("this Python can make no environment with pip",
-                              "it has neither ensurepip nor pip", interpreter->executable.string(),
-                              "Install them (Debian: python3-venv), or give --python another interpreter.");
-        std::vector<std::string> argv = {interpreter->executable.string(), "-m", "venv"};
-        if (!own_pip) argv.emplace_back("--without-pip");
-        argv.push_back(claim_.prefix.string());
-        if (auto done = expect_success(inside(argv), "the environment could not be made"); !done) return done;
-        if (!own_pip) {
-            argv = {interpreter->executable.string(),
-                    "-m",
-                    "pip",
-                    "--python",
-                    python().string(),
-                    "install",
-                    "--no-compile",
-                    "pip"};
-            if (auto done = expect_success(inside(argv), "pip could not be installed"); !done) return done;
-        }
+        if (auto made = pip::make_venv({.interpreter = interpreter,
+                                        .uv = inputs_.uv,
+                                        .prefix = claim_.prefix,
+                                        .environment = environment_,
+                                        .in_child = join_});
+            !made)
+            return made;
         environment_["VIRTUAL_ENV"] = claim_.prefix.string();
         environment_["CONTAINERIZE_PREFIX"] = claim_.prefix.string();
         const std::string path = environment_.contains("PATH") ? environment_["PATH"] : "/usr/bin:/bin";
         environment_["PATH"] = (claim_.prefix / "bin").string() + ":" + path;
-        python_name_ = fmt::format("python{}.{}", interpreter->major, interpreter->minor);
-        manifest_.build["python"] = {{"version", interpreter->version},
-                                     {"executable", original.string()},
-                                     {"bundled", options_.bundle_python}};
-        stage.finish("Python " + interpreter->version + (options_.bundle_python ? ", bundled," : "") +
-                     " from " + original.string());
+        // "python3.11"; of a build without the global lock "python3.13t".
+        python_name_ = inputs_.interpreter.standard_library.filename().string();
+        manifest_.build["python"] = {
+            {"version", interpreter.version}, {"executable", original}, {"bundled", options_.bundle_python}};
+        stage.finish("Python " + interpreter.version + (options_.bundle_python ? ", bundled," : "") +
+                     " from " + original);
         return {};
     }
 
@@ -232,23 +158,22 @@ private:
         Stage stage("Installing packages");
         auto configuration = capture(inside({python().string(), "-m", "pip", "config", "list"}));
         if (!configuration) return fail(std::move(configuration.error()));
-        const auto path = current_environment();
-        const auto entry = path.find("PATH");
-        auto choice = pip::choose_installer(
-            options_.installer, find_program("uv", entry == path.end() ? "/usr/bin:/bin" : entry->second),
-            configuration->output);
+        auto choice = pip::choose_installer(options_.installer, inputs_.uv, configuration->output,
+                                            inputs_.requirements, inputs_.environment);
         if (!choice) return fail(std::move(choice.error()));
+        if (!choice->warning.empty()) log::warn(choice->warning);
         log::detail("installing with " + choice->reason);
         const bool by_uv = choice->installer == pip::Installer::uv;
         auto installed = pip::install(*choice,
                                       {.python = python(),
-                                       .requirements = options_.spec,
-                                       .working_directory = working_directory_,
+                                       .requirements = inputs_.spec,
+                                       .working_directory = inputs_.working_directory,
                                        .environment = environment_,
                                        .in_child = join_},
                                       [&stage](std::string_view line) { stage.detail(line); });
         if (!installed) return installed;
         manifest_.build["installer"] = by_uv ? "uv" : "pip";
+        if (auto repaired = repair_scripts(root_ / "bin", claim_.prefix); !repaired) return repaired;
         stage.finish(std::string("with ") + (by_uv ? "uv" : "pip"));
         return {};
     }
@@ -291,7 +216,12 @@ private:
                                 {EnvironmentChange::Kind::unset, "PYTHONHOME", {}},
                                 {EnvironmentChange::Kind::prepend, "PATH", "${prefix}/bin"}};
         if (!options_.environ_script) return {};
-        auto changes = record_script(*options_.environ_script, claim_.prefix, environment_, join_);
+        // A script may build on TMPDIR: the build's own will be gone.
+        Environment environment = environment_;
+        environment.erase("TMPDIR");
+        if (const auto users = inputs_.environment.find("TMPDIR"); users != inputs_.environment.end())
+            environment.insert(*users);
+        auto changes = record_script(*options_.environ_script, claim_.prefix, environment, join_);
         if (!changes) return fail(std::move(changes.error()));
         manifest_.environment = std::move(*changes);
         return {};
@@ -317,7 +247,7 @@ private:
             .block_size = options_.block_size,
             .jobs = jobs_,
             .memory = std::clamp<std::uint64_t>(resources_.memory / 8, 64U << 20U, 512U << 20U),
-            .source_date_epoch = epoch_};
+            .source_date_epoch = inputs_.source_date_epoch};
         auto written = image::write_tree(root_, image(), options, options_.umask_bits,
                                          [&](std::uint64_t done) { stage.advance(done, total); });
         if (!written) return fail(std::move(written.error()));
@@ -335,14 +265,12 @@ private:
 
     Status assemble() {
         Stage stage("Publishing");
-        auto paths = check_wrapper_paths(options_.wrapper_paths, claim_.prefix, root_);
-        if (!paths) return fail(std::move(paths.error()));
-        manifest_.wrapper_paths = *paths;
+        manifest_.wrapper_paths = inputs_.wrapper_paths;
         auto assembly = make_assembly(claim_, janitor_);
         if (!assembly) return fail(std::move(assembly.error()));
         auto commands = make_wrappers({.root = root_,
                                        .prefix = claim_.prefix,
-                                       .paths = *paths,
+                                       .paths = inputs_.wrapper_paths,
                                        .launcher = options_.libexec / "launcher",
                                        .output = *assembly,
                                        .umask_bits = options_.umask_bits});
@@ -356,10 +284,12 @@ private:
             return added;
         manifest_.created = utc_now("%Y-%m-%dT%H:%M:%SZ");
         manifest_.build["command"] = options_.command_line;
-        manifest_.build["spec"] = options_.spec.string();
-        if (auto added = add_share(*assembly); !added) return added;
+        manifest_.build["spec"] = inputs_.spec.string();
+        auto kept = keep_records(*assembly / "share", inputs_.files, packages_, log::current());
+        if (!kept) return fail(std::move(kept.error()));
+        manifest_.build["inputs"] = std::move(*kept);
         if (interrupted()) return fail_interrupted();
-        if (auto done = publish(claim_, *assembly, manifest_); !done) return done;
+        if (auto done = publish(claim_, *assembly, manifest_, janitor_); !done) return done;
         janitor_.keep_all_but(staging_.path());
         stage.finish(fmt::format("{} commands", human_count(*commands)));
         return {};
@@ -379,80 +309,48 @@ private:
         return {};
     }
 
-    // Inputs as given, what was installed, and the log so far.
-    Status add_share(const fs::path& assembly) {
-        const fs::path share = assembly / "share";
-        const fs::path inputs = share / "inputs";
-        std::error_code failed;
-        fs::create_directories(inputs, failed);
-        std::map<std::string, int> used;
-        nlohmann::json listed = nlohmann::json::array();
-        const auto keep = [&](const fs::path& file) {
-            // Includes of the same name from several directories are told apart by a number.
-            std::string name = file.filename().string();
-            if (const int before = used[name]++; before > 0) name = std::to_string(before) + "-" + name;
-            fs::copy_file(file, inputs / name, failed);
-            auto digest = sha256_of_file(file);
-            listed.push_back({{"file", file.string()}, {"kept_as", name}, {"sha256", digest ? *digest : ""}});
-        };
-        for (const auto& file : requirements_.files)
-            keep(file);
-        for (const auto& script : {options_.pre_install, options_.post_install, options_.environ_script})
-            if (script) keep(*script);
-        manifest_.build["inputs"] = std::move(listed);
-        fs::copy_file(log::current(), share / "build.log", failed);
-        if (failed) return fail_errno("cannot keep the inputs and the log", share.string(), failed.value());
-        return write_file(share / "packages.txt", packages_);
-    }
-
     const BuildOptions& options_;
+    const Inputs& inputs_;
     Janitor& janitor_;
     Claim& claim_;
     const Staging& staging_;
-    fs::path working_directory_ = fs::current_path();
     fs::path root_; ///< of the environment, before it is packed
     Environment environment_;
     Resources resources_;
     unsigned jobs_ = 1;
-    spec::Requirements requirements_;
-    std::optional<std::uint32_t> epoch_;
     std::optional<runtime::NamespaceHolder> holder_;
     std::function<int()> join_;
-    std::string python_name_; ///< "python3.11"
+    std::string python_name_; ///< of its directory in lib
     std::string packages_;
     Manifest manifest_;
     BuildSummary summary_;
 };
 
-// What is left of a failed build: its log, beside the staging directory.
-std::string save_log(const fs::path& staging) {
-    const fs::path log = staging.parent_path() / fmt::format("containerize-failed-{}-{}-{}.log", geteuid(),
-                                                             utc_now("%Y%m%dT%H%M%SZ"), getpid());
-    auto copied = copy_file_synced(staging / "build.log", log);
-    return copied ? log.string() : std::string();
+// Adds to the message where the log is: what it says may be the only trace of the reason.
+void name_log(Error& error, const BuildOptions& options, const fs::path& staging) {
+    log::detail("failed: " + to_string(error));
+    const fs::path log =
+        options.log_copy ? *options.log_copy : save_log(log::current(), staging.parent_path());
+    if (log.empty()) return;
+    if (!error.hint.empty()) error.hint += "\n";
+    error.hint += "The whole log: " + log.string();
 }
 
 } // namespace
 
 Result<BuildSummary> build(const BuildOptions& options) {
-    auto prefix = check_prefix(options.prefix, options.force);
-    if (!prefix) return fail(std::move(prefix.error()));
-    BuildOptions resolved = options;
-    auto file = resolve(options.spec);
-    if (!file) return fail(std::move(file.error()));
-    resolved.spec = *file;
-    if (auto kind = spec::recognise_supported(options.spec); !kind) return fail(std::move(kind.error()));
+    auto inputs = check_inputs(options);
+    if (!inputs) return fail(std::move(inputs.error()));
 
     sweep_staging(options.staging_parent);
-    // The order matters: the namespace must go before the janitor is waited for, because its process holds
-    // the pipe too.
+    // The janitor outlives what is declared after it: the namespace's process holds its pipe, too.
     auto janitor = Janitor::start();
     if (!janitor) return fail(std::move(janitor.error()));
-    auto claim = claim_prefix(*prefix);
+    auto claim = claim_prefix(inputs->prefix, *janitor);
     if (!claim) return fail(std::move(claim.error()));
-    for (const auto& made : claim->made_parents)
-        janitor->remove_directory_later(made);
-    if (!claim->existed) janitor->remove_directory_later(claim->prefix);
+    // Until the claim, another build may have put something there.
+    if (auto still = check_prefix(options.prefix, options.force); !still)
+        return fail(std::move(still.error()));
     auto staging = Staging::create(options.staging_parent);
     if (!staging) return fail(std::move(staging.error()));
     janitor->remove_tree_later(staging->path());
@@ -464,12 +362,9 @@ Result<BuildSummary> build(const BuildOptions& options) {
             return fail(std::move(opened.error()));
         }
 
-    auto built = Build(resolved, *janitor, *claim, *staging).run();
-    if (!built && built.error().fault == Fault::failure && !interrupted() && !options.log_copy) {
-        log::detail("failed: " + to_string(built.error()));
-        if (const auto log = save_log(staging->path()); !log.empty())
-            built.error().hint += (built.error().hint.empty() ? "" : "\n") + ("The whole log: " + log);
-    }
+    auto built = Build(options, *inputs, *janitor, *claim, *staging).run();
+    if (!built && built.error().fault == Fault::failure && !interrupted())
+        name_log(built.error(), options, staging->path());
     return built;
 }
 

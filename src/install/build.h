@@ -32,7 +32,7 @@ struct BuildOptions {
     log::Level log_level = log::Level::normal;
     std::optional<std::filesystem::path> log_copy; ///< the log goes there as well
     std::filesystem::path libexec;                 ///< where our own launcher and session programs are
-    std::filesystem::path share; ///< where our templates are
+    std::filesystem::path share;                   ///< where our templates are
     std::string command_line;                      ///< as typed, for the record
     mode_t umask_bits = 022;
 };

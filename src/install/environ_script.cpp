@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <string_view>
 
 namespace containerize::install {
@@ -26,13 +27,20 @@ Environment parse(std::string_view listing) {
     return variables;
 }
 
+// Whether a path may end, or another begin, here: "/data/env2" and "/old/data/env" do not name "/data/env".
+bool is_part_of_name(char c) {
+    return c == '/' || c == '.' || c == '_' || c == '-' || (c & 0x80) != 0 ||
+           std::isalnum(static_cast<unsigned char>(c)) != 0;
+}
+
 std::string with_placeholder(std::string value, const std::string& prefix) {
     static constexpr std::string_view placeholder = "${prefix}";
-    for (std::size_t at = 0; (at = value.find(prefix, at)) != std::string::npos; at += placeholder.size()) {
-        const char next = at + prefix.size() < value.size() ? value[at + prefix.size()] : '\0';
-        // "/data/env2" does not begin with "/data/env".
-        if (next == '\0' || next == '/' || next == ':' || next == ';')
-            value.replace(at, prefix.size(), placeholder);
+    for (std::size_t at = 0; (at = value.find(prefix, at)) != std::string::npos;) {
+        const auto end = at + prefix.size();
+        const bool begins = at == 0 || !is_part_of_name(value[at - 1]);
+        const bool ends = end == value.size() || value[end] == '/' || !is_part_of_name(value[end]);
+        if (begins && ends) value.replace(at, prefix.size(), placeholder);
+        at += begins && ends ? placeholder.size() : prefix.size();
     }
     return value;
 }
@@ -86,11 +94,17 @@ Result<std::vector<EnvironmentChange>> record_script(const std::filesystem::path
     if (!before) return fail(std::move(before.error()));
     auto after = listing(". \"$1\" >&2 || exit; ");
     if (!after) return fail(std::move(after.error()));
-    if (!before->ok() || !after->ok())
+    if (!after->ok())
         return fail({.what = "the script for --environ failed",
-                     .why = "exit code " + std::to_string(after->exit_code),
+                     .why = "exit code " + std::to_string(after->exit_code) +
+                            (after->errors.empty() ? "" : "\n" + tail(after->errors, 12)),
                      .where = script.string(),
-                     .hint = {}});
+                     .hint = "The last command of the script must succeed, too."});
+    if (after->output.empty())
+        return fail({.what = "the script for --environ cannot be recorded",
+                     .why = "it ends the shell that reads it",
+                     .where = script.string(),
+                     .hint = "Use `return` in it where it has `exit`."});
     return difference(parse(before->output), parse(after->output), prefix);
 }
 

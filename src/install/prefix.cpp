@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdlib>
+#include <vector>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -27,9 +28,19 @@ std::string foreign_entry(const fs::path& directory) {
     return {};
 }
 
+// JSON, which the manifest is, holds nothing else: dump() throws at what is not.
+bool is_utf8(const std::string& text) {
+    try {
+        return !nlohmann::json(text).dump().empty();
+    } catch (const nlohmann::json::exception&) {
+        return false;
+    }
+}
+
 bool is_special(const fs::path& prefix) {
-    static constexpr std::array<std::string_view, 12> places = {
-        "/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/proc", "/root", "/sys", "/tmp", "/usr"};
+    static constexpr auto places = std::to_array<std::string_view>(
+        {"/",     "/bin",  "/boot", "/dev",  "/etc", "/home", "/lib", "/lib64", "/media",     "/mnt", "/opt",
+         "/proc", "/root", "/run",  "/sbin", "/srv", "/sys",  "/tmp", "/usr",   "/usr/local", "/var"});
     for (const auto place : places)
         if (prefix == place) return true;
     const char* home = std::getenv("HOME");
@@ -41,15 +52,19 @@ bool is_special(const fs::path& prefix) {
 
 Result<fs::path> check_prefix(const std::string& given, bool force) {
     if (given.empty()) return fail_input("the prefix is empty", {}, {}, "Give --prefix a directory.");
-    if (given.find(':') != std::string::npos || given.find('\n') != std::string::npos)
-        return fail_input("this prefix cannot be used",
-                          "PATH cannot hold a directory with ':' or a line break in its name", given,
-                          "Choose another directory.");
     auto prefix = resolve(given);
-    if (!prefix) return fail(std::move(prefix.error()));
-    const std::string shown = prefix->string();
-    if (shown.find(':') != std::string::npos)
-        return fail_input("this prefix cannot be used", "PATH cannot hold a directory with ':' in its name",
+    if (!prefix) {
+        prefix.error().fault = Fault::input;
+        return fail(std::move(prefix.error()));
+    }
+    std::string shown = prefix->string();
+    // The path behind a link, too.
+    if (shown.find(':') != std::string::npos || shown.find('\n') != std::string::npos)
+        return fail_input("this prefix cannot be used",
+                          "PATH cannot hold a directory with ':' or a line break in its name", shown,
+                          "Choose another directory.");
+    if (!is_utf8(shown))
+        return fail_input("this prefix cannot be used", "its name is not UTF-8, as the manifest must be",
                           shown, "Choose another directory.");
     if (is_special(*prefix))
         return fail_input("this directory is not one for an installation", {}, shown,
@@ -78,48 +93,68 @@ Result<fs::path> check_prefix(const std::string& given, bool force) {
     return *prefix;
 }
 
-Result<Claim> claim_prefix(const fs::path& prefix) {
-    Claim claim{.prefix = prefix, .existed = true, .made_parents = {}, .lock = {}};
+Status check_outside(const fs::path& file, const fs::path& prefix) {
+    const auto relative = file.lexically_relative(prefix);
+    if (relative.empty() || *relative.begin() == "..") return {};
+    return fail_input("this file lies in the prefix itself", "the build hides what is there", file.string(),
+                      "Copy it to another place first.");
+}
+
+namespace {
+
+std::unexpected<Error> cannot_claim(std::string what, const fs::path& directory) {
+    auto error = fail_errno(std::move(what), directory.string());
+    error.error().fault = Fault::input;
+    error.error().hint = "Choose a prefix where you may write.";
+    return error;
+}
+
+std::unexpected<Error> claimed_by_another(const fs::path& prefix) {
+    return fail({.what = "another build is under way there",
+                 .why = {},
+                 .where = prefix.string(),
+                 .hint = "Wait for it to end, or choose another prefix."});
+}
+
+// Whether it had to be made.
+Result<bool> make_directory(const fs::path& directory, Janitor& janitor) {
+    if (mkdir(directory.c_str(), 0777) == 0) {
+        janitor.remove_directory_later(directory);
+        return true;
+    }
+    if (errno != EEXIST) return cannot_claim("cannot make the directory", directory);
+    return false;
+}
+
+// Another build may have put its installation in the place of the directory that we opened.
+bool is_same(const Fd& fd, const fs::path& path) {
+    struct stat opened {};
+    struct stat named {};
+    return fstat(fd.get(), &opened) == 0 && stat(path.c_str(), &named) == 0 &&
+           opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
+}
+
+} // namespace
+
+Result<Claim> claim_prefix(const fs::path& prefix, Janitor& janitor) {
     std::vector<fs::path> missing;
     std::error_code failed;
     for (auto one = prefix.parent_path(); !fs::exists(one, failed); one = one.parent_path())
         missing.insert(missing.begin(), one);
-    const auto undo = [&] {
-        for (auto made = claim.made_parents.rbegin(); made != claim.made_parents.rend(); ++made)
-            rmdir(made->c_str());
-    };
-    for (const auto& directory : missing) {
-        if (mkdir(directory.c_str(), 0777) == 0) {
-            claim.made_parents.push_back(directory);
-        } else if (errno != EEXIST) {
-            auto error = fail_errno("cannot make the directory", directory.string());
-            undo();
-            error.error().fault = Fault::input;
-            return error;
-        }
-    }
-    if (mkdir(prefix.c_str(), 0777) == 0) {
-        claim.existed = false;
-    } else if (errno != EEXIST) {
-        auto error = fail_errno("cannot make the prefix", prefix.string());
-        undo();
-        error.error().fault = Fault::input;
-        return error;
-    }
-    if (access(prefix.c_str(), W_OK | X_OK) != 0) {
-        auto error = fail_errno("cannot write to the prefix", prefix.string());
-        error.error().fault = Fault::input;
-        return error;
-    }
+    for (const auto& directory : missing)
+        if (auto made = make_directory(directory, janitor); !made) return fail(std::move(made.error()));
+    auto made = make_directory(prefix, janitor);
+    if (!made) return fail(std::move(made.error()));
+    if (access(prefix.c_str(), W_OK | X_OK) != 0) return cannot_claim("cannot write to the prefix", prefix);
+    Claim claim{.prefix = prefix, .existed = !*made, .lock = {}};
     claim.lock.reset(open(prefix.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!claim.lock) return fail_errno("cannot open the prefix", prefix.string());
-    if (flock(claim.lock.get(), LOCK_EX | LOCK_NB) == 0) return claim;
-    if (errno == EWOULDBLOCK)
-        return fail({.what = "another build is under way there",
-                     .why = {},
-                     .where = prefix.string(),
-                     .hint = "Wait for it to end, or choose another prefix."});
-    return claim; // a filesystem without locks: the last rename decides
+    if (!claim.lock) return cannot_claim("cannot open the prefix", prefix);
+    // A filesystem without such locks (NFS wants a file opened for writing) lets both go on: then the last
+    // rename decides.
+    if (flock(claim.lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return claimed_by_another(prefix);
+    if (!is_same(claim.lock, prefix)) return claimed_by_another(prefix);
+    return claim;
 }
 
 } // namespace containerize::install

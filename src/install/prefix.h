@@ -1,12 +1,12 @@
 // Where an installation may be made, and the claim of one build on that place.
 #pragma once
 
+#include "install/janitor.h"
 #include "util/error.h"
 #include "util/fd.h"
 
 #include <filesystem>
 #include <string>
-#include <vector>
 
 namespace containerize::install {
 
@@ -14,15 +14,17 @@ namespace containerize::install {
 /// or (with `force`) an installation already.
 Result<std::filesystem::path> check_prefix(const std::string& given, bool force);
 
+/// Refuses a `file` below `prefix`: the build's own directory stands there while it runs, and hides it.
+Status check_outside(const std::filesystem::path& file, const std::filesystem::path& prefix);
+
 /// One build's right to a prefix: the directory exists, and no other build may touch it while this object
 /// lives.
 struct Claim {
     std::filesystem::path prefix;
     bool existed = false; ///< it was there before, empty or an installation
-    std::vector<std::filesystem::path>
-        made_parents; ///< directories above it that had to be made, parents first
     Fd lock;
 };
-Result<Claim> claim_prefix(const std::filesystem::path& prefix);
+/// Directories that have to be made are given to the janitor.
+Result<Claim> claim_prefix(const std::filesystem::path& prefix, Janitor& janitor);
 
 } // namespace containerize::install

@@ -1,10 +1,13 @@
 #include "install/publish.h"
 
 #include "util/filesystem.h"
+#include "util/log.h"
+#include "util/progress.h"
 
 #include <algorithm>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
@@ -60,22 +63,51 @@ std::set<std::string> names_in(const fs::path& directory) {
     return names;
 }
 
+bool is_below(const fs::path& path, const fs::path& directory) {
+    const auto relative = path.lexically_relative(directory);
+    return !relative.empty() && *relative.begin() != "..";
+}
+
+// Names of `directory`, of files only where `keep` lies further below.
+void remove_wrappers(const fs::path& prefix, const fs::path& directory, const std::set<std::string>& keep) {
+    std::error_code ignored;
+    for (const auto& name : names_in(prefix / directory)) {
+        const auto entry = prefix / directory / name;
+        if (!keep.contains(name) && !fs::is_directory(fs::symlink_status(entry, ignored)))
+            fs::remove(entry, ignored);
+    }
+    // Upwards, as far as nothing else is there.
+    for (auto empty = directory; !empty.empty(); empty = empty.parent_path())
+        if (rmdir((prefix / empty).c_str()) != 0) break;
+}
+
 // After the manifest has changed: whatever the new installation does not have. Failures leave litter, no
 // harm.
-void remove_what_is_gone(const fs::path& prefix, const Manifest& manifest, const Manifest* old,
+void remove_what_is_gone(const fs::path& prefix, const Manifest& manifest, const Result<Manifest>& old,
                          const std::vector<std::set<std::string>>& wrappers) {
-    std::error_code ignored;
     for (const auto& name : names_in(prefix))
-        if ((is_image_name(name) && name != manifest.image.file) || name.starts_with(".containerize-"))
-            [[maybe_unused]]
+        if (is_image_name(name) && name != manifest.image.file) [[maybe_unused]]
             const auto removed = remove_tree(prefix / name);
     for (std::size_t i = 0; i < manifest.wrapper_paths.size(); ++i)
-        for (const auto& name : names_in(prefix / manifest.wrapper_paths[i]))
-            if (!wrappers[i].contains(name)) fs::remove(prefix / manifest.wrapper_paths[i] / name, ignored);
-    if (old == nullptr) return;
-    for (const auto& path : old->wrapper_paths)
-        if (std::ranges::find(manifest.wrapper_paths, path) == manifest.wrapper_paths.end()) [[maybe_unused]]
-            const auto removed = remove_tree(prefix / path);
+        remove_wrappers(prefix, manifest.wrapper_paths[i], wrappers[i]);
+    if (!old) return;
+    for (const auto& path : old->wrapper_paths) {
+        const auto directory = prefix / path;
+        const bool still_used =
+            std::ranges::find(manifest.wrapper_paths, path) != manifest.wrapper_paths.end();
+        // A manifest is a file that anyone may have written: its paths are followed only below the prefix.
+        const auto real = resolve(directory);
+        if (!still_used && fs::path(path).is_relative() && real && *real != prefix && is_below(*real, prefix))
+            remove_wrappers(prefix, path, {});
+    }
+}
+
+/// What builds of this prefix left that were killed with everything around them: nobody else is building it.
+void remove_old_assemblies(const fs::path& directory, const std::string& start) {
+    for (const auto& name : names_in(directory))
+        if (name.starts_with(start) && name.size() > start.size() &&
+            name.find_first_not_of("0123456789", start.size()) == std::string::npos) [[maybe_unused]]
+            const auto removed = remove_tree(directory / name);
 }
 
 Status sync_all(const fs::path& assembly) {
@@ -91,46 +123,58 @@ Status sync_all(const fs::path& assembly) {
     return sync_directory(assembly);
 }
 
-Status publish_by_one_rename(const Claim& claim, const fs::path& assembly, const Manifest& manifest) {
-    if (auto written = write_file(assembly / runtime::manifest_name, to_text(manifest)); !written)
-        return written;
-    if (auto synced = sync_all(assembly); !synced) return synced;
-    if (auto moved = move(assembly, claim.prefix); !moved) return moved;
-    return sync_directory(claim.prefix.parent_path());
+// After the moment from which on the new installation is there: nothing can be a failure any more.
+void note(const Status& done) {
+    if (!done) log::warn(to_string(done.error()));
 }
 
-Status publish_in_place(const Claim& claim, const fs::path& assembly, Manifest& manifest) {
+Status write_manifest(const fs::path& assembly, const Manifest& manifest) {
+    if (auto written = write_file(assembly / runtime::manifest_name, to_text(manifest)); !written)
+        return written;
+    return sync_all(assembly);
+}
+
+Status publish_by_one_rename(const Claim& claim, const fs::path& assembly, const Manifest& manifest) {
+    if (auto written = write_manifest(assembly, manifest); !written) return written;
+    if (auto moved = move(assembly, claim.prefix); !moved) return moved;
+    note(sync_directory(claim.prefix.parent_path()));
+    return {};
+}
+
+Status publish_in_place(const Claim& claim, const fs::path& assembly, Manifest& manifest, Janitor& janitor) {
     const auto& prefix = claim.prefix;
+    const bool replacing = runtime::is_installation(prefix);
     const auto old = runtime::read_manifest(prefix);
-    const std::string image = free_image_name(prefix);
+    const std::string assembled_image = std::exchange(manifest.image.file, free_image_name(prefix));
+    const fs::path image = prefix / manifest.image.file;
     std::vector<std::set<std::string>> wrappers;
     for (const auto& path : manifest.wrapper_paths)
         wrappers.push_back(names_in(assembly / path));
-    const std::string assembled_image = manifest.image.file;
-    manifest.image.file = image;
-    if (auto synced = sync_all(assembly); !synced) return synced;
+    if (!replacing) {
+        // An empty directory is to be empty again if this fails.
+        for (const auto& name : names_in(assembly))
+            janitor.remove_tree_later(prefix / name);
+        janitor.remove_tree_later(prefix / runtime::manifest_name);
+    }
+    if (auto written = write_manifest(assembly, manifest); !written) return written;
 
-    Status done = move(assembly / assembled_image, prefix / image);
+    // The launchers of the old installation and of the new one do the same: they may be mixed for a moment.
+    Status done = move(assembly / assembled_image, image);
     if (done) done = move_files(assembly / "libexec", prefix / "libexec");
     for (const auto& path : manifest.wrapper_paths)
         if (done) done = move_files(assembly / path, prefix / path);
     if (done) done = sync_directory(prefix);
-    if (done) done = write_file(prefix / runtime::manifest_name, to_text(manifest));
+    if (done) done = move(assembly / runtime::manifest_name, prefix / runtime::manifest_name);
     if (!done) {
-        // The old installation, if any, goes on: its launchers and ours are the same. Else nothing may stay.
         std::error_code ignored;
-        fs::remove(prefix / image, ignored);
-        if (!old)
-            for (const auto& name : names_in(prefix))
-                [[maybe_unused]] const auto removed = remove_tree(prefix / name);
+        fs::remove(image, ignored);
         return done;
     }
-    if (auto removed = remove_tree(prefix / "share"); !removed) return removed;
-    if (auto moved = move(assembly / "share", prefix / "share"); !moved) return moved;
-    for (const auto& name : names_in(assembly)) // what is left are single files, such as pyvenv.cfg
-        if (fs::is_regular_file(fs::symlink_status(assembly / name)))
-            if (auto moved = move(assembly / name, prefix / name); !moved) return moved;
-    remove_what_is_gone(prefix, manifest, old ? &*old : nullptr, wrappers);
+    note(sync_directory(prefix));
+    note(remove_tree(prefix / "share/inputs"));
+    note(move_files(assembly, prefix)); // share, and single files such as pyvenv.cfg
+    remove_what_is_gone(prefix, manifest, old, wrappers);
+    note(remove_tree(assembly));
     return {};
 }
 
@@ -138,9 +182,9 @@ Status publish_in_place(const Claim& claim, const fs::path& assembly, Manifest& 
 
 Result<fs::path> make_assembly(const Claim& claim, Janitor& janitor) {
     const fs::path parent = claim.existed ? claim.prefix : claim.prefix.parent_path();
-    const std::string name =
-        ".containerize-" + claim.prefix.filename().string() + "-" + std::to_string(getpid());
-    fs::path assembly = parent / name;
+    const std::string start = ".containerize-" + claim.prefix.filename().string() + "-";
+    remove_old_assemblies(parent, start);
+    fs::path assembly = parent / (start + std::to_string(getpid()));
     janitor.remove_tree_later(assembly);
     // 0777 less the umask, and the parent's group where that is inherited: the assembly becomes the prefix.
     if (mkdir(assembly.c_str(), 0777) != 0) return fail_errno("cannot make a directory", assembly.string());
@@ -155,8 +199,7 @@ Status add_image(const fs::path& image, const fs::path& assembly, Manifest& mani
     auto room = available_bytes(assembly);
     if (room && *room < size)
         return fail({.what = "there is not enough room for the installation",
-                     .why = "the image has " + std::to_string(size) + " bytes, " + std::to_string(*room) +
-                            " are free",
+                     .why = "the image has " + human_bytes(size) + ", " + human_bytes(*room) + " are free",
                      .where = assembly.parent_path().string(),
                      .hint = "Make room, or choose a prefix on another filesystem."});
     auto digest = copy_file_synced(image, assembly / image_name, progress);
@@ -165,8 +208,8 @@ Status add_image(const fs::path& image, const fs::path& assembly, Manifest& mani
     return {};
 }
 
-Status publish(const Claim& claim, const fs::path& assembly, Manifest& manifest) {
-    return claim.existed ? publish_in_place(claim, assembly, manifest)
+Status publish(const Claim& claim, const fs::path& assembly, Manifest& manifest, Janitor& janitor) {
+    return claim.existed ? publish_in_place(claim, assembly, manifest, janitor)
                          : publish_by_one_rename(claim, assembly, manifest);
 }
 

@@ -24,6 +24,7 @@ Status add_image(const std::filesystem::path& image, const std::filesystem::path
 /// one rename. One that existed stays the same directory, because sessions that run have their image mounted
 /// over it and a removed mount point takes the mount away; there, the rename of the manifest is the moment at
 /// which old becomes new, and what it does not name any more is removed afterwards.
-Status publish(const Claim& claim, const std::filesystem::path& assembly, runtime::Manifest& manifest);
+Status publish(const Claim& claim, const std::filesystem::path& assembly, runtime::Manifest& manifest,
+               Janitor& janitor);
 
 } // namespace containerize::install

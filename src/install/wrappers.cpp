@@ -41,19 +41,18 @@ EntryKind kind_of(const fs::path& entry, const WrapperRequest& request) {
 } // namespace
 
 Result<std::vector<std::string>> check_wrapper_paths(const std::vector<std::string>& given,
-                                                     const fs::path& prefix, const fs::path& root) {
+                                                     const fs::path& prefix) {
     std::vector<std::string> paths = {"bin"};
     for (const auto& one : given) {
         fs::path relative = fs::path(one).lexically_normal();
-        if (relative.is_absolute()) relative = relative.lexically_relative(prefix);
+        if (relative.is_absolute()) {
+            const auto resolved = resolve(relative);
+            relative = (resolved ? *resolved : relative).lexically_relative(prefix);
+        }
         if (!relative.has_filename()) relative = relative.parent_path();
         if (relative.empty() || relative == "." || *relative.begin() == "..")
             return fail_input("a wrapper path must lie below the prefix", {}, one,
                               "Give it relative to the prefix, such as opt/tool/bin.");
-        std::error_code failed;
-        if (!fs::is_directory(root / relative, failed))
-            return fail_input("the environment has no such directory for wrappers", {}, relative.string(),
-                              {});
         if (std::ranges::find(paths, relative.string()) == paths.end()) paths.push_back(relative.string());
     }
     return paths;
@@ -80,6 +79,9 @@ Result<std::size_t> make_wrappers(const WrapperRequest& request) {
 
     std::size_t commands = 0;
     for (const auto& path : request.paths) {
+        if (!fs::is_directory(request.root / path, failed))
+            return fail_input("the environment has no such directory for wrappers", {}, path,
+                              "Give --wrapper-paths directories that the packages or your scripts make.");
         const fs::path directory = request.output / path;
         fs::create_directories(directory, failed);
         for (const auto& entry : fs::directory_iterator(request.root / path, failed)) {

@@ -12,11 +12,10 @@
 
 namespace containerize::install {
 
-/// "bin" and the --wrapper-paths, relative to the prefix, each once. A path is refused that does not lie
-/// below the prefix or is no directory of the environment at `root`.
+/// "bin" and the --wrapper-paths, relative to the prefix, each once. A path that does not lie below the
+/// prefix is refused.
 Result<std::vector<std::string>> check_wrapper_paths(const std::vector<std::string>& given,
-                                                     const std::filesystem::path& prefix,
-                                                     const std::filesystem::path& root);
+                                                     const std::filesystem::path& prefix);
 
 struct WrapperRequest {
     std::filesystem::path root;     ///< the environment as it was built
@@ -29,6 +28,7 @@ struct WrapperRequest {
 
 /// Makes them in `output`: one copy of the launcher and hard links to it (links where hard links are
 /// impossible). Files that are no programs (bin/activate) are copied. Returns how many commands there are.
+/// A path that is no directory of the environment is an input error.
 Result<std::size_t> make_wrappers(const WrapperRequest& request);
 
 } // namespace containerize::install

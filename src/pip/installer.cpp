@@ -1,7 +1,11 @@
 #include "pip/installer.h"
 
+#include "spec/requirement_options.h"
+#include "spec/text.h"
+
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -10,11 +14,10 @@ namespace containerize::pip {
 namespace {
 
 /// pip's settings that uv has under another name. An empty name: it changes nothing of what is installed.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 19> translations{{
+constexpr auto translations = std::to_array<std::pair<std::string_view, std::string_view>>({
     {"index-url", "UV_DEFAULT_INDEX"},
     {"extra-index-url", "UV_INDEX"},
     {"find-links", "UV_FIND_LINKS"},
-    {"no-index", "UV_NO_INDEX"},
     {"cert", "SSL_CERT_FILE"},
     {"constraint", "UV_CONSTRAINT"},
     {"timeout", ""},
@@ -30,7 +33,19 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 19> translat
     {"quiet", ""},
     {"verbose", ""},
     {"no-python-version-warning", ""},
-}};
+    {"user", ""}, // a venv has no user's site
+    {"require-virtualenv", ""},
+    {"compile", ""},
+    {"no-compile", ""},
+    {"log", ""},
+    {"exists-action", ""},
+    {"format", ""},
+});
+
+/// Options of requirements files that uv obeys as pip does.
+constexpr auto options_of_uv = std::to_array<std::string_view>(
+    {"--requirement", "--constraint", "--editable", "--index-url", "--extra-index-url", "--no-index",
+     "--find-links", "--no-binary", "--only-binary", "--require-hashes", "--hash"});
 
 struct Setting {
     std::string section; ///< "global", "install", ":env:"
@@ -76,17 +91,57 @@ std::string joined_list(std::string value, std::string_view variable) {
 
 /// Fills in what uv needs; the name of the first setting that it has no word for, or nothing.
 std::string translate(const std::vector<Setting>& settings, Environment& variables) {
-    for (const auto& setting : settings) {
-        const auto* known = std::ranges::find(translations, std::string_view(setting.name),
-                                              &std::pair<std::string_view, std::string_view>::first);
-        // A section for another command (pip download) does not concern an installation.
-        if (setting.section != "global" && setting.section != "install" && setting.section != ":env:")
-            continue;
-        if (known == translations.end()) return setting.name;
-        if (!known->second.empty())
-            variables[std::string(known->second)] = joined_list(setting.value, known->second);
+    // Later ones win, as in pip. A section for another command (pip download) does not concern us.
+    for (const std::string_view section : {"global", "install", ":env:"})
+        for (const auto& setting : settings) {
+            if (setting.section != section) continue;
+            const auto* known = std::ranges::find(translations, std::string_view(setting.name),
+                                                  &std::pair<std::string_view, std::string_view>::first);
+            if (known == translations.end()) return setting.name;
+            if (!known->second.empty())
+                variables[std::string(known->second)] = joined_list(setting.value, known->second);
+        }
+    return {};
+}
+
+/// The first option in the requirements that uv would leave out or read otherwise; empty if there is none.
+std::string option_unknown_to_uv(const spec::Requirements& requirements) {
+    for (const auto& line : requirements.lines) {
+        const auto words = spec::split_words(line.text);
+        if (!words) continue;
+        for (const std::string_view word : *words) {
+            if (!word.starts_with("--") && !(word.starts_with('-') && word == words->front())) continue;
+            const auto* option = spec::find_option(word);
+            if (option == nullptr || std::ranges::find(options_of_uv, option->name) == options_of_uv.end())
+                return std::string(word.substr(0, word.find('=')));
+        }
     }
     return {};
+}
+
+bool has_hashes(const spec::Requirements& requirements) {
+    return std::ranges::any_of(requirements.lines, [](const spec::RequirementLine& line) {
+        return line.text.find(" --hash") != std::string::npos;
+    });
+}
+
+// Where uv by itself would do otherwise than pip.
+void agree_with_pip(const spec::Requirements& requirements, const Environment& environment,
+                    Environment& variables) {
+    // pip takes the best version of all indexes, uv that of the first index that has the package.
+    variables.emplace("UV_INDEX_STRATEGY", "unsafe-best-match");
+    // One hash in the file makes pip demand one for all.
+    if (has_hashes(requirements)) variables.emplace("UV_REQUIRE_HASHES", "true");
+    for (const char* name : {"REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"})
+        if (const auto bundle = environment.find(name);
+            bundle != environment.end() && !bundle->second.empty())
+            variables.emplace("SSL_CERT_FILE", bundle->second);
+    // Its cache is on another filesystem than the staging directory, as a rule: it would warn of each link.
+    variables.emplace("UV_LINK_MODE", "copy");
+}
+
+Choice by_pip(const std::string& reason) {
+    return {.installer = Installer::pip, .uv = {}, .for_uv = {}, .reason = "pip: " + reason, .warning = {}};
 }
 
 /// The lines in which the installer says why it failed; its last lines where it marks none.
@@ -113,23 +168,28 @@ Result<Installer> parse_installer(std::string_view text) {
     return fail_input("not an installer: '" + std::string(text) + "'", {}, {}, "Give auto, pip or uv.");
 }
 
-Result<Choice> choose_installer(Installer wanted, std::optional<std::filesystem::path> uv,
-                                std::string_view pip_configuration) {
-    if (wanted == Installer::pip)
-        return Choice{.installer = Installer::pip, .uv = {}, .for_uv = {}, .reason = "pip, as asked for"};
+Result<Choice> choose_installer(Installer wanted, const std::optional<std::filesystem::path>& uv,
+                                std::string_view pip_configuration, const spec::Requirements& requirements,
+                                const Environment& environment) {
+    if (wanted == Installer::pip) return by_pip("as asked for");
     if (!uv) {
         if (wanted == Installer::uv)
             return fail_input("there is no uv on PATH", {}, {}, "Install uv, or use --installer pip.");
-        return Choice{.installer = Installer::pip, .uv = {}, .for_uv = {}, .reason = "pip (no uv on PATH)"};
+        return by_pip("no uv on PATH");
     }
-    Choice choice{.installer = Installer::uv, .uv = *uv, .for_uv = {}, .reason = {}};
-    const std::string lost = translate(parse_configuration(pip_configuration), choice.for_uv);
-    if (!lost.empty() && wanted == Installer::automatic)
-        return Choice{.installer = Installer::pip,
-                      .uv = {},
-                      .for_uv = {},
-                      .reason = "pip, because uv does not know your pip setting '" + lost + "'"};
-    choice.reason = "uv (" + uv->string() + ")";
+    Choice choice{.installer = Installer::uv, .uv = *uv, .for_uv = {}, .reason = {}, .warning = {}};
+    if (const auto setting = translate(parse_configuration(pip_configuration), choice.for_uv);
+        !setting.empty())
+        choice.warning = "uv does not know your pip setting '" + setting + "'";
+    else if (const auto option = option_unknown_to_uv(requirements); !option.empty())
+        choice.warning = "uv does not know " + option + ", which your requirements have";
+    if (!choice.warning.empty() && wanted == Installer::automatic) return by_pip(choice.warning);
+    agree_with_pip(requirements, environment, choice.for_uv);
+    // What the user set for uv itself wins over what pip is told.
+    for (auto variable = choice.for_uv.begin(); variable != choice.for_uv.end();)
+        variable =
+            environment.contains(variable->first) ? choice.for_uv.erase(variable) : std::next(variable);
+    choice.reason = "uv: " + uv->string();
     return choice;
 }
 
@@ -141,12 +201,8 @@ Status install(const Choice& choice, const InstallRequest& request, const Detail
     if (by_uv) {
         command.argv = {choice.uv.string(),      "pip",           "install", "--python",
                         request.python.string(), "--no-progress", "-r",      request.requirements.string()};
-        // What the user set for uv itself wins over what pip is told.
         for (const auto& [variable, value] : choice.for_uv)
-            command.environment->emplace(variable, value);
-        // Its cache is on another filesystem than the staging directory, as a rule: then it would warn of
-        // each link.
-        command.environment->emplace("UV_LINK_MODE", "copy");
+            command.environment->insert_or_assign(variable, value);
     } else {
         command.argv = {request.python.string(),
                         "-m",

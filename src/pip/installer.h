@@ -1,6 +1,7 @@
 // Installing requirements with pip or uv.
 #pragma once
 
+#include "spec/requirements.h"
 #include "util/error.h"
 #include "util/process.h"
 
@@ -22,12 +23,15 @@ struct Choice {
     std::filesystem::path uv; ///< its program
     Environment for_uv;       ///< pip's configuration in uv's variables
     std::string reason;       ///< for the log
+    std::string warning;      ///< what an installer that was asked for leaves out; may be empty
 };
 
 /// `pip_configuration` is what `pip config list` prints, which includes PIP_ variables: uv reads none of it.
-/// Settings that uv has too are translated; where another one would be lost, automatic means pip.
-Result<Choice> choose_installer(Installer wanted, std::optional<std::filesystem::path> uv,
-                                std::string_view pip_configuration);
+/// Settings that uv has too are translated; where another one, or an option in the requirements, would be
+/// lost, automatic means pip. `environment` is the user's: what it sets for uv itself stays.
+Result<Choice> choose_installer(Installer wanted, const std::optional<std::filesystem::path>& uv,
+                                std::string_view pip_configuration, const spec::Requirements& requirements,
+                                const Environment& environment);
 
 /// Something that pip or uv was told or did, for the line of progress: "Collecting numpy".
 using Detail = std::function<void(std::string_view)>;

@@ -31,8 +31,8 @@ print(has("pip"))
 )py";
 
 bool is_version(const std::string& text) {
-    return !text.empty() && text.find('/') == std::string::npos &&
-           std::isdigit(static_cast<unsigned char>(text[0])) != 0;
+    return !text.empty() && text.find_first_not_of("0123456789.") == std::string::npos &&
+           std::isdigit(static_cast<unsigned char>(text.front())) != 0;
 }
 
 Result<fs::path> find(const std::string& wanted, const Environment& environment) {

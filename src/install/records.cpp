@@ -1,0 +1,63 @@
+#include "install/records.h"
+
+#include "util/digest.h"
+#include "util/filesystem.h"
+
+#include <ctime>
+#include <map>
+#include <optional>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace containerize::install {
+
+namespace {
+
+// As the owner has it: a file that only they may read can hold a password, and stays so.
+Status keep_file(const fs::path& from, const fs::path& to) {
+    std::error_code failed;
+    fs::copy_file(from, to, failed);
+    if (failed) return fail_errno("cannot keep a copy of the file", from.string(), failed.value());
+    return {};
+}
+
+} // namespace
+
+Result<nlohmann::json> keep_records(const fs::path& share, const std::vector<fs::path>& inputs,
+                                    const std::string& packages, const fs::path& log) {
+    std::error_code failed;
+    fs::create_directories(share / "inputs", failed);
+    if (failed) return fail_errno("cannot make a directory", share.string(), failed.value());
+    nlohmann::json listed = nlohmann::json::array();
+    std::map<std::string, int> used;
+    for (const auto& file : inputs) {
+        // Includes of the same name from several directories are told apart by a number.
+        std::string name = file.filename().string();
+        if (const int before = used[name]++; before > 0) name = std::to_string(before) + "-" + name;
+        const auto copied = share / "inputs" / name;
+        if (auto done = keep_file(file, copied); !done) return fail(std::move(done.error()));
+        auto digest = sha256_of_file(copied);
+        if (!digest) return fail(std::move(digest.error()));
+        listed.push_back({{"file", file.string()}, {"kept_as", name}, {"sha256", *digest}});
+    }
+    if (auto done = keep_file(log, share / "build.log"); !done) return fail(std::move(done.error()));
+    if (auto done = write_file(share / "packages.txt", packages); !done) return fail(std::move(done.error()));
+    return listed;
+}
+
+fs::path save_log(const fs::path& log, const fs::path& directory) {
+    fs::path saved = directory / fmt::format("containerize-{}-build-{}-{}.log", geteuid(),
+                                             utc_now("%Y%m%dT%H%M%SZ"), getpid());
+    return copy_file_synced(log, saved) ? saved : fs::path();
+}
+
+std::string utc_now(const char* format) {
+    const std::time_t now = std::time(nullptr);
+    std::tm parts{};
+    gmtime_r(&now, &parts);
+    char text[64];
+    return {text, std::strftime(text, sizeof text, format, &parts)};
+}
+
+} // namespace containerize::install

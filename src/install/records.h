@@ -1,0 +1,27 @@
+// What an installation keeps for people: its inputs, what was installed, and the log.
+#pragma once
+
+#include "util/error.h"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace containerize::install {
+
+/// Fills `share`: inputs/ with copies of `inputs`, packages.txt, build.log. Returns a list for the manifest:
+/// where each input was, its name in inputs/, its sha256.
+Result<nlohmann::json> keep_records(const std::filesystem::path& share,
+                                    const std::vector<std::filesystem::path>& inputs,
+                                    const std::string& packages, const std::filesystem::path& log);
+
+/// Copies the log of a failed build out of its staging directory, which goes; its new path, empty if that
+/// fails, too.
+std::filesystem::path save_log(const std::filesystem::path& log, const std::filesystem::path& directory);
+
+/// UTC, in a format of strftime().
+std::string utc_now(const char* format);
+
+} // namespace containerize::install

@@ -1,0 +1,57 @@
+#include "pip/venv.h"
+
+#include <string>
+#include <vector>
+
+namespace containerize::pip {
+
+namespace {
+
+Status expect_success(const VenvRequest& request, std::vector<std::string> argv, const std::string& what) {
+    auto outcome = run({.argv = std::move(argv),
+                        .environment = request.environment,
+                        .working_directory = request.prefix,
+                        .in_child = request.in_child,
+                        .on_line = {}});
+    if (!outcome) return fail(std::move(outcome.error()));
+    if (outcome->ok()) return {};
+    return fail({.what = what,
+                 .why = "exit code " + std::to_string(outcome->exit_code) + "\n" + tail(outcome->output, 12),
+                 .where = {},
+                 .hint = {}});
+}
+
+} // namespace
+
+Status check_venv(const Interpreter& interpreter, const std::optional<std::filesystem::path>& uv) {
+    if (!interpreter.has_venv)
+        return fail_input("this Python has no venv module", {}, interpreter.executable.string(),
+                          "Install it (Debian: python3-venv), or give --python another interpreter.");
+    if (!interpreter.has_ensurepip && !interpreter.has_pip && !uv)
+        return fail_input("this Python can make no environment with pip",
+                          "it has neither ensurepip nor pip, and there is no uv on PATH",
+                          interpreter.executable.string(),
+                          "Install them (Debian: python3-venv), or give --python another interpreter.");
+    return {};
+}
+
+Status make_venv(const VenvRequest& request) {
+    const auto& interpreter = request.interpreter;
+    const std::string program = interpreter.executable.string();
+    const std::string prefix = request.prefix.string();
+    if (interpreter.has_ensurepip)
+        return expect_success(request, {program, "-m", "venv", prefix}, "the environment could not be made");
+    if (auto made = expect_success(request, {program, "-m", "venv", "--without-pip", prefix},
+                                   "the environment could not be made");
+        !made)
+        return made;
+    const std::string python = (request.prefix / "bin/python").string();
+    if (interpreter.has_pip)
+        return expect_success(request,
+                              {program, "-m", "pip", "--python", python, "install", "--no-compile", "pip"},
+                              "pip could not be installed");
+    return expect_success(request, {request.uv->string(), "pip", "install", "--python", python, "pip"},
+                          "pip could not be installed");
+}
+
+} // namespace containerize::pip
