@@ -1,0 +1,454 @@
+"""Building: every option, every kind of requirement, and what is left when something fails: nothing."""
+
+import hashlib
+import json
+import os
+import re
+import signal
+import stat
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import eventually
+
+
+def new(user, tool, prefix, spec, *options, check=True, **more):
+    return user.run(str(tool), "new", "--prefix", str(prefix), *options, str(spec), check=check, timeout=1200, **more)
+
+
+def leftovers(user) -> list[str]:
+    """Staging directories and hidden assemblies of the test user."""
+    return [path.name for path in Path("/tmp").glob(f"containerize-build-{user.uid}-*") if path.is_dir()]
+
+
+def python(user, prefix, code, **more) -> str:
+    return user.run(f"{prefix}/bin/python", "-c", code, **more).stdout.strip()
+
+
+@pytest.fixture()
+def spec(user, work):
+    return user.write(work / "requirements.txt", "six==1.16.0\n")
+
+
+# --- what is built ---------------------------------------------------------------------------------------------------
+
+
+def test_layout(user, env):
+    assert {path.name for path in env.iterdir()} == {"bin", "containerize.json", "env.sqfs", "libexec", "pyvenv.cfg", "share"}
+    manifest = json.loads((env / "containerize.json").read_text())
+    assert manifest["format"] == 1 and manifest["prefix"] == str(env)
+    assert manifest["image"]["size"] == (env / "env.sqfs").stat().st_size
+    assert manifest["image"]["sha256"] == hashlib.sha256((env / "env.sqfs").read_bytes()).hexdigest()
+    inode = (env / "bin/python").stat().st_ino
+    for command in ("pip", "pygmentize", "_debug_shell", "_debug_exec"):
+        assert (env / "bin" / command).stat().st_ino == inode, command
+    assert "numpy==" in (env / "share/packages.txt").read_text()
+    assert "Successfully installed" in (env / "share/build.log").read_text()
+
+
+def test_image_is_standard(env):
+    listing = subprocess.run(["unsquashfs", "-ll", str(env / "env.sqfs")], capture_output=True, text=True, check=True).stdout
+    assert "squashfs-root/bin/python" in listing and "numpy/__init__.py" in listing
+    about = subprocess.run(["unsquashfs", "-s", str(env / "env.sqfs")], capture_output=True, text=True, check=True).stdout
+    assert "Compression zstd" in about and "Block size 131072" in about and "Duplicates are removed" in about
+
+
+@pytest.mark.parametrize("name", ["with space", "ünïcødé", "it's \"quoted\" $HOME", "-dash"])
+def test_prefix_with_odd_name(user, tool, work, spec, name):
+    prefix = work / name
+    new(user, tool, prefix, spec)
+    assert python(user, prefix, "import six, sys; print(sys.executable)") == f"{prefix}/bin/python"
+    assert "pip " in user.run(f"{prefix}/bin/pip", "--version").stdout
+
+
+def test_relative_prefix_and_missing_parents(user, tool, work, spec):
+    user.run(str(tool), "new", "--prefix", "a/b/env", spec.name, cwd=work)
+    assert python(user, work / "a/b/env", "import six; print(six.__version__)") == "1.16.0"
+
+
+def test_existing_empty_directory_keeps_its_own(user, tool, work, spec):
+    prefix = work / "env"
+    prefix.mkdir()
+    os.chown(prefix, user.uid, user.entry.pw_gid)
+    prefix.chmod(0o2750)
+    inode = prefix.stat().st_ino
+    new(user, tool, prefix, spec)
+    assert prefix.stat().st_ino == inode and stat.S_IMODE(prefix.stat().st_mode) == 0o2750
+    assert [path.name for path in prefix.iterdir() if path.name.startswith(".")] == []
+    assert python(user, prefix, "import six; print(1)") == "1"
+
+
+@pytest.mark.parametrize(("umask", "readable"), [("022", True), ("077", False)])
+def test_umask_decides_who_may_read(user, tool, work, spec, umask, readable):
+    prefix = work / "env"
+    user.run("/bin/sh", "-c", f"umask {umask}; exec {tool} new --prefix {prefix} {spec}")
+    for path in [prefix, *prefix.rglob("*")]:
+        mode = path.lstat().st_mode
+        if path.is_symlink():
+            continue
+        assert bool(mode & stat.S_IROTH) == readable, path
+        assert bool(mode & stat.S_IRGRP) == readable, path
+        assert not mode & (stat.S_IWOTH | stat.S_IWGRP)
+    listing = subprocess.run(["unsquashfs", "-ll", str(prefix / "env.sqfs")], capture_output=True, text=True).stdout
+    modes = {line[:10] for line in listing.splitlines() if line[:1] in "-d"}
+    assert modes and all((mode[7] == "r") == readable for mode in modes)
+
+
+def test_group_of_the_parent_is_inherited(user, tool, work, spec):
+    if os.getuid() != 0:
+        pytest.skip("only root can give a directory to another group")
+    parent = work / "project"
+    parent.mkdir()
+    os.chown(parent, user.uid, 12345)
+    parent.chmod(0o2775)
+    new(user, tool, parent / "env", spec)
+    for path in [parent / "env", *(parent / "env").rglob("*")]:
+        assert path.lstat().st_gid == 12345, path
+
+
+def test_two_builds_give_the_same_image(user, tool, work, spec):
+    images = []
+    for _ in range(2):
+        prefix = work / "same"
+        new(user, tool, prefix, spec, "--installer", "pip", env={"SOURCE_DATE_EPOCH": "1700000000"})
+        images.append((prefix / "env.sqfs").read_bytes())
+        subprocess.run(["rm", "-rf", str(prefix)], check=True)
+    assert images[0] == images[1]
+
+
+@pytest.mark.parametrize("compression", ["zstd:1", "zstd:19", "lz4", "none"])
+def test_compression_and_block_size(user, tool, work, spec, compression):
+    prefix = work / "env"
+    new(user, tool, prefix, spec, "--compression", compression, "--block-size", "64K", "--jobs", "1")
+    assert python(user, prefix, "import six, email.mime.text; print(2)") == "2"
+    about = subprocess.run(["unsquashfs", "-s", str(prefix / "env.sqfs")], capture_output=True, text=True, check=True).stdout
+    assert "Block size 65536" in about
+
+
+def test_python_by_version_and_by_path(user, tool, work, spec):
+    new(user, tool, work / "one", spec, "--python", "3.11")
+    new(user, tool, work / "two", spec, "--python", "/usr/bin/python3.11")
+    for name in ("one", "two"):
+        assert python(user, work / name, "import sys; print(*sys.version_info[:2])") == "3 11"
+
+
+def test_wrapper_on_path_is_not_taken_for_an_interpreter(user, tool, work, spec, env):
+    new(user, tool, work / "env", spec, env={"PATH": f"{env}/bin:/usr/bin:/bin"})
+    assert str(env) not in python(user, work / "env", "import sys; print(sys.base_prefix)")
+
+
+def test_bundled_python(user, tool, work, spec):
+    prefix = work / "env"
+    new(user, tool, prefix, spec, "--bundle-python")
+    code = "import os, json, ssl, ctypes, six, sys; print(json.dumps([sys.base_prefix, os.__file__, os.path.realpath(sys.executable)]))"
+    for path in json.loads(python(user, prefix, code)):
+        assert path.startswith(str(prefix)), path
+    opened = user.run("strace", "-f", "-e", "trace=openat", f"{prefix}/bin/python", "-c", "pass").stderr
+    assert not re.search(r'"/usr/lib/python3', opened), "the host's library was read"
+
+
+def test_hooks_and_environ(user, tool, work, spec):
+    prefix = work / "env"
+    before = user.write(work / "before.sh", "echo before-hook; test -x $env_root/bin/python; ! $env_root/bin/python -c 'import six' 2>/dev/null\n")
+    after = user.write(work / "after.sh", "set -e\npython -c 'import six'\nmkdir -p opt/tool/bin\nprintf '#!/bin/sh\\necho tool $ANSWER\\n' > opt/tool/bin/tool\nchmod +x opt/tool/bin/tool\n")
+    settings = user.write(work / "settings.sh", 'export ANSWER="forty two"\nexport PATH=$PATH:/opt/late\nexport DATA=$VIRTUAL_ENV/data\nunset GONE\necho noise\n')
+    new(
+        user, tool, prefix, spec, "--pre-install", str(before), "--post-install", str(after), "--environ", str(settings),
+        "--wrapper-paths", "opt/tool/bin", env={"GONE": "there"},
+    )  # fmt: skip
+    assert user.run(f"{prefix}/opt/tool/bin/tool").stdout == "tool forty two\n"
+    code = "import os; print(os.environ['DATA'], os.environ['PATH'], 'GONE' in os.environ)"
+    assert python(user, prefix, code, env={"GONE": "again"}) == f"{prefix}/data {prefix}/bin:/usr/bin:/bin:/opt/late False"
+    assert "before-hook" in (prefix / "share/build.log").read_text()
+
+
+def test_quiet_verbose_and_log(user, tool, work, spec):
+    done = new(user, tool, work / "quiet", spec, "-q", "--log", str(work / "log"))
+    assert done.stdout == "" and done.stderr == ""
+    log = (work / "log").read_text()
+    assert "Successfully installed six-1.16.0" in log and "Packing" in log
+    done = new(user, tool, work / "loud", spec, "-v")
+    assert "Successfully installed six-1.16.0" in done.stderr
+    assert "Ready: " in done.stdout and "export PATH=" in done.stdout
+
+
+# --- requirements ----------------------------------------------------------------------------------------------------
+
+
+def test_requirement_forms(user, tool, work):
+    """Markers, extras, includes, constraints, a local project, an archive, an editable one, and options."""
+    project = work / "project"
+    (project / "mine").mkdir(parents=True)
+    user.write(project / "pyproject.toml", '[project]\nname = "mine"\nversion = "1.5"\n[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n')
+    user.write(project / "mine/__init__.py", "value = 5\n")
+    editable = work / "editable"
+    (editable / "theirs").mkdir(parents=True)
+    user.write(editable / "setup.py", "from setuptools import setup\nsetup(name='theirs', version='2', packages=['theirs'])\n")
+    user.write(editable / "theirs/__init__.py", "value = 6\n")
+    for directory in (project, project / "mine", editable, editable / "theirs"):
+        os.chown(directory, user.uid, user.entry.pw_gid)
+    (work / "more").mkdir()
+    user.write(work / "more/extra.txt", "-c limits.txt\nidna\n")
+    user.write(work / "more/limits.txt", "idna==3.7\n")
+    spec = user.write(
+        work / "requirements.txt",
+        "# a comment\n--prefer-binary\nsix==1.16.0 ; python_version >= '3'\nnot-a-package-at-all ; python_version < '3'\n"
+        "requests[socks] \\\n  >=2.30  # with an extra\n-r more/extra.txt\n./project\n-e ./editable\n",
+    )
+    prefix = work / "env"
+    done = user.run(str(tool), "new", "--prefix", str(prefix), spec.name, cwd=work)
+    assert "'./editable' is installed as editable" in done.stderr
+    code = "import six, requests, socks, mine, theirs, idna; print(mine.value, theirs.value, idna.__version__)"
+    assert python(user, prefix, code) == "5 6 3.7"
+    assert {path.name for path in (prefix / "share/inputs").iterdir()} >= {"requirements.txt", "extra.txt", "limits.txt"}
+
+
+def test_hashes(user, tool, work):
+    good = "8abb2f1d86890a2dfb989f9a77cfcfd3e47c2a354b01111771326f8aa26e0254"
+    spec = user.write(work / "good.txt", f"six==1.16.0 --hash=sha256:{good}\n")
+    new(user, tool, work / "env", spec)
+    spec = user.write(work / "bad.txt", f"six==1.16.0 --hash=sha256:{'0' * 64}\n")
+    done = new(user, tool, work / "bad", spec, check=False)
+    assert done.returncode == 1 and "hash" in done.stderr.lower() and not (work / "bad").exists()
+
+
+def test_uv(user, tool, work, spec, place):
+    """uv itself comes from PyPI, in a venv."""
+    user.run("/usr/bin/python3", "-m", "venv", str(place / "uv"))
+    user.run(f"{place}/uv/bin/pip", "install", "-q", "uv")
+    path = {"PATH": f"{place}/uv/bin:/usr/bin:/bin", "PIP_FIND_LINKS": None}
+    new(user, tool, work / "env", spec, "--installer", "uv", env=path)
+    assert python(user, work / "env", "import six; print(six.__version__)") == "1.16.0"
+    assert json.loads((work / "env/containerize.json").read_text())["build"]["installer"] == "uv"
+    done = new(user, tool, work / "none", spec, "--installer", "uv", check=False)
+    assert done.returncode == 2 and "there is no uv on PATH" in done.stderr
+
+
+# --- replacing -------------------------------------------------------------------------------------------------------
+
+
+def test_force_replaces_while_the_old_one_runs(user, tool, work, sessions):
+    prefix = work / "env"
+    old = user.write(work / "old.txt", "six==1.16.0\nPygments\n")
+    fresh = user.write(work / "fresh.txt", "six==1.17.0\n")
+    new(user, tool, prefix, old)
+    script = "import sys; print('up', flush=True); sys.stdin.readline(); import six, pygments; print(six.__version__, flush=True)"
+    process = user.start(f"{prefix}/bin/python", "-c", script, stdin=subprocess.PIPE)
+    assert process.stdout.readline() == "up\n"
+    done = new(user, tool, prefix, fresh, check=False)
+    assert done.returncode == 2 and "there is an installation already" in done.stderr and "--force" in done.stderr
+    new(user, tool, prefix, fresh, "--force")
+    assert python(user, prefix, "import six; print(six.__version__)") == "1.17.0"
+    assert not (prefix / "bin/pygmentize").exists()
+    out, err = process.communicate("\n", timeout=60)
+    assert (out, err) == ("1.16.0\n", ""), "the running process lost its environment"
+    assert len(list(prefix.glob("env*.sqfs"))) == 1
+    assert [path.name for path in prefix.iterdir() if path.name.startswith(".")] == []
+
+
+def test_failed_replacement_leaves_the_old_one(user, tool, work, spec):
+    prefix = work / "env"
+    new(user, tool, prefix, spec)
+    before = {path.name: path.stat().st_mtime_ns for path in prefix.rglob("*")}
+    bad = user.write(work / "bad.txt", "no-such-package-anywhere-1234\n")
+    assert new(user, tool, prefix, bad, "--force", check=False).returncode == 1
+    assert {path.name: path.stat().st_mtime_ns for path in prefix.rglob("*")} == before
+    assert python(user, prefix, "import six; print(six.__version__)") == "1.16.0"
+
+
+# --- failures leave nothing ------------------------------------------------------------------------------------------
+
+
+def test_unknown_package_shows_pips_reason(user, tool, work):
+    spec = user.write(work / "r.txt", "no-such-package-anywhere-1234\n")
+    done = new(user, tool, work / "env", spec, check=False)
+    assert done.returncode == 1
+    assert "pip could not install the requirements" in done.stderr
+    assert "No matching distribution found for no-such-package-anywhere-1234" in done.stderr
+    log = re.search(r"The whole log: (.*)", done.stderr).group(1)
+    assert "no-such-package-anywhere-1234" in Path(log).read_text()
+    assert not (work / "env").exists() and leftovers(user) == []
+
+
+def test_no_network_shows_pips_reason(user, tool, work, spec):
+    unreachable = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_RETRIES": "0", "PIP_FIND_LINKS": None, "PIP_CACHE_DIR": str(work), "PIP_NO_CACHE_DIR": "1", "PIP_CONFIG_FILE": "/dev/null"}
+    done = new(user, tool, work / "env", spec, check=False, env=unreachable)
+    assert done.returncode == 1 and "ERROR: " in done.stderr and not (work / "env").exists()
+
+
+def test_failing_post_install(user, tool, work, spec):
+    hook = user.write(work / "hook.sh", "echo the reason why\nexit 3\n")
+    done = new(user, tool, work / "a/env", spec, "--post-install", str(hook), check=False)
+    assert done.returncode == 1
+    assert "exit code 3" in done.stderr and "the reason why" in done.stderr and str(hook) in done.stderr
+    assert not (work / "a").exists() and leftovers(user) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("moment", [0.2, 1.0, 2.5, 4.0])
+def test_interrupted_build_leaves_nothing(user, tool, work, number, moment):
+    spec = user.write(work / "r.txt", "numpy\nPygments\n")
+    prefix = work / "parent/env"
+    process = user.start(str(tool), "new", "--prefix", str(prefix), str(spec))
+    time.sleep(moment)
+    process.send_signal(number)
+    process.wait(timeout=60)
+    process.communicate()
+    if process.returncode != 0:
+        assert process.returncode == (-number if number == signal.SIGKILL else 128 + number)
+        # kill -9 is cleaned up after by a process of its own, a moment later.
+        eventually(lambda: not (work / "parent").exists() and leftovers(user) == [])
+    new(user, tool, prefix, spec, *(["--force"] if prefix.exists() else []))
+    assert python(user, prefix, "import numpy; print(3)") == "3"
+
+
+@pytest.fixture()
+def tiny_disk(user, work):
+    if os.getuid() != 0:
+        pytest.skip("only root can mount a small filesystem")
+    disk = work / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size=3m,mode=777", "none", str(disk)], check=True)
+    yield disk
+    subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+def test_full_disk_at_the_prefix(user, tool, spec, tiny_disk):
+    done = new(user, tool, tiny_disk / "env", spec, check=False)
+    assert done.returncode == 1
+    assert "not enough room" in done.stderr or "No space left on device" in done.stderr
+    assert list(tiny_disk.iterdir()) == []
+
+
+def test_full_staging_directory(user, tool, work, spec, tiny_disk):
+    done = new(user, tool, work / "env", spec, "--tmpdir", str(tiny_disk), check=False)
+    assert done.returncode == 1 and "No space left on device" in done.stderr
+    assert list(tiny_disk.glob("containerize-build*")) == [] and not (work / "env").exists()
+
+
+def test_second_build_at_one_prefix_is_told(user, tool, work, spec):
+    hook = user.write(work / "hook.sh", "touch $HOOK_RUNS; sleep 5\n")
+    first = user.start(
+        str(tool), "new", "--prefix", f"{work}/env", "--post-install", str(hook), str(spec), env={"HOOK_RUNS": f"{work}/runs"}
+    )
+    eventually((work / "runs").exists)
+    done = new(user, tool, work / "env", spec, check=False)
+    assert done.returncode == 1 and "another build is under way" in done.stderr
+    assert first.wait(60) == 0
+    first.communicate()
+    assert python(user, work / "env", "import six; print(4)") == "4"
+
+
+# --- bad input -------------------------------------------------------------------------------------------------------
+
+YAML = "name: x\nchannels: [conda-forge]\ndependencies:\n  - numpy\n"
+BAD = [
+    # options before SPEC, content of SPEC, part of the message
+    ([], None, "requirements.txt: cannot read the requirements: No such file or directory"),
+    ([], "", "requirements.txt: there is no requirement in it"),
+    ([], "# only a comment\n\n", "there is no requirement in it"),
+    ([], YAML, "requirements.txt: this is a conda environment file, which this version cannot build"),
+    ([], "@EXPLICIT\nhttps://x/y.conda\n", "this is an explicit list of conda packages"),
+    ([], "[project]\nname = 'x'\n", "this is a pyproject file"),
+    ([], "<!DOCTYPE html>\n<html>\n", "this is a web page"),
+    ([], "numpy\n--frobnicate\n", "requirements.txt:2: "),
+    ([], "numpy\n\n-r missing.txt\n", "requirements.txt:3: cannot read 'missing.txt', which is included here"),
+    ([], "numpy\n./nowhere\n", "requirements.txt:2: there is no file or directory './nowhere'"),
+    ([], "numpy=1.26\n", "requirements.txt:1: not a requirement: 'numpy=1.26'"),
+    (["--python", "9.9"], "six\n", "there is no python9.9 on PATH"),
+    (["--python", "/etc/passwd"], "six\n", "not a Python that can be run"),
+    (["--python", "/bin/true"], "six\n", "this is not a working Python 3"),
+    (["--base", "docker://x"], "six\n", "not a base that this version knows: 'docker://x'"),
+    (["--compression", "zstd:99"], "six\n", "not a compression: 'zstd:99'"),
+    (["--block-size", "100K"], "six\n", "not a block size: '100K'"),
+    (["--installer", "conda"], "six\n", "not an installer: 'conda'"),
+    (["--jobs", "0"], "six\n", "--jobs"),
+    (["--jobs", "many"], "six\n", "--jobs"),
+    (["--tmpdir", "/nonexistent"], "six\n", "the staging directory does not exist"),
+    (["--environ", "/nonexistent"], "six\n", "/nonexistent: cannot read the script for --environ"),
+    (["--post-install", "/nonexistent"], "six\n", "/nonexistent: cannot read the script for --post-install"),
+    (["--wrapper-paths", "../../etc"], "six\n", "a wrapper path must lie below the prefix"),
+    (["--wrapper-paths", "no/such"], "six\n", "the environment has no such directory for wrappers"),
+    (["--frobnicate"], "six\n", "--frobnicate"),
+    (["-v", "-q"], "six\n", "excludes"),
+]
+
+
+@pytest.mark.parametrize(("options", "content", "message"), BAD)
+def test_bad_input(user, tool, work, options, content, message):
+    spec = work / "requirements.txt"
+    if content is not None:
+        user.write(spec, content)
+    done = user.run(str(tool), "new", "--prefix", str(work / "env"), *options, spec.name, cwd=work, check=False)
+    assert done.returncode == 2, done.stderr
+    assert message in done.stderr
+    assert done.stderr.startswith("containerize: ") or "\ncontainerize: " in done.stderr
+    assert "terminate called" not in done.stderr and "Traceback" not in done.stderr
+    assert not (work / "env").exists() and leftovers(user) == []
+
+
+BAD_PREFIXES = [
+    ("/", "this directory is not one for an installation"),
+    ("{work}/a:b", "PATH cannot hold a directory with ':'"),
+    ("{work}/full", "the prefix is not empty: it holds 'file'"),
+    ("{work}/file", "the prefix is not a directory"),
+    ("{env}/inside", "this prefix lies inside another installation"),
+    ("/proc/env", "cannot make the prefix"),
+    ("", "the prefix is empty"),
+]
+
+
+@pytest.mark.parametrize(("prefix", "message"), BAD_PREFIXES)
+def test_bad_prefix(user, tool, work, spec, env, prefix, message):
+    (work / "full").mkdir()
+    (work / "full/file").touch()
+    (work / "file").touch()
+    done = new(user, tool, prefix.format(work=work, env=env), spec, check=False)
+    assert done.returncode == 2, done.stderr
+    assert message in done.stderr
+
+
+def test_usage(user, tool):
+    assert "Usage: containerize" in user.run(str(tool), "--help").stdout
+    assert "Examples:" in user.run(str(tool), "new", "--help").stdout
+    assert re.fullmatch(r"containerize \d+\.\d+\.\d+\n", user.run(str(tool), "--version").stdout)
+    for argv in (["frobnicate"], ["new"], ["run"], ["inspect", "/"], ["run", "/usr", "--", "true"]):
+        done = user.run(str(tool), *argv, check=False)
+        assert done.returncode == 2 and done.stderr.startswith("containerize: "), argv
+
+
+def test_inspect_and_doctor(user, tool, env):
+    about = json.loads(user.run(str(tool), "inspect", str(env), "--json").stdout)
+    assert about["path"] == about["built_for"] == str(env) and about["moved"] is False
+    assert about["build"]["python"]["version"].startswith("3.11")
+    assert about["commands"] == len([name for name in os.listdir(env / "bin") if os.access(env / "bin" / name, os.X_OK)]) - 2
+    findings = json.loads(user.run(str(tool), "doctor", "--json").stdout)
+    assert findings["usable"] is True
+    assert {"kernel", "user namespaces", "FUSE", "staging directory"} <= {one["name"] for one in findings["findings"]}
+    assert "Installations can be built and run" in user.run(str(tool), "doctor").stdout
+
+
+def test_doctor_and_launch_name_what_is_missing(user, tool, env, sessions):
+    if os.getuid() != 0:
+        pytest.skip("only root can take /dev/fuse away")
+    sessions.kill_all()
+    os.chmod("/dev/fuse", 0o600)
+    try:
+        done = user.run(str(tool), "doctor", check=False)
+        assert done.returncode == 1 and "chmod 666 /dev/fuse" in done.stdout
+        done = user.run(f"{env}/bin/python", "-c", "pass", check=False)
+        assert done.returncode == 1 and "cannot open /dev/fuse: Permission denied" in done.stderr
+        assert "chmod 666 /dev/fuse" in done.stderr
+    finally:
+        os.chmod("/dev/fuse", 0o666)
+    limit = Path("/proc/sys/user/max_user_namespaces")
+    allowed = limit.read_text()
+    limit.write_text("0")
+    try:
+        done = user.run(f"{env}/bin/python", "-c", "pass", check=False)
+        assert done.returncode == 1 and "user.max_user_namespaces is 0" in done.stderr
+    finally:
+        limit.write_text(allowed)
