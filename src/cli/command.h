@@ -13,6 +13,9 @@ namespace containerize::cli {
 /// Returns the process's exit code.
 using Action = std::function<Result<int>()>;
 
+/// As a user would have to type it.
+std::string shell_quoted(const std::string& word);
+
 /// Each command adds its options to `app` and leaves in `chosen` what to do if the user asks for it.
 void add_new(CLI::App& app, Action& chosen, const std::string& command_line);
 void add_run(CLI::App& app, Action& chosen);

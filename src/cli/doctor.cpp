@@ -16,11 +16,16 @@ using install::Finding;
 
 constexpr const char* verdict_names[] = {"ok", "note", "missing"};
 
-Result<int> run_doctor(bool as_json) {
-    const auto findings = install::diagnose();
+struct DoctorArguments {
+    std::string prefix;
+    bool as_json = false;
+};
+
+Result<int> run_doctor(const DoctorArguments& arguments) {
+    const auto findings = install::diagnose(arguments.prefix);
     const bool usable = std::ranges::none_of(
         findings, [](const Finding& finding) { return finding.verdict == Finding::Verdict::missing; });
-    if (as_json) {
+    if (arguments.as_json) {
         nlohmann::json list = nlohmann::json::array();
         for (const auto& finding : findings)
             list.push_back({{"name", finding.name},
@@ -44,9 +49,11 @@ Result<int> run_doctor(bool as_json) {
 
 void add_doctor(CLI::App& app, Action& chosen) {
     auto* command = app.add_subcommand("doctor", "Show what this machine allows, and what is missing");
-    const auto as_json = std::make_shared<bool>(false);
-    command->add_flag("--json", *as_json, "For programs");
-    command->callback([&chosen, as_json] { chosen = [as_json] { return run_doctor(*as_json); }; });
+    const auto arguments = std::make_shared<DoctorArguments>();
+    command->add_option("--prefix", arguments->prefix, "Also try this place for an installation")
+        ->type_name("DIR");
+    command->add_flag("--json", arguments->as_json, "For programs");
+    command->callback([&chosen, arguments] { chosen = [arguments] { return run_doctor(*arguments); }; });
 }
 
 } // namespace containerize::cli

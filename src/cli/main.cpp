@@ -25,8 +25,21 @@ int report(const Error& error) {
 std::string typed(int argc, char** argv) {
     std::string line = "containerize";
     for (int i = 1; i < argc; ++i)
-        line.append(" ").append(argv[i]);
+        line.append(" ").append(cli::shell_quoted(argv[i]));
     return line;
+}
+
+// One line. What the user mistyped comes before what is missing: it often is the reason.
+std::string explain(const CLI::ParseError& problem, const CLI::App& app) {
+    std::string what = problem.what();
+    for (const auto& argument : app.remaining(true))
+        if (argument != "--") {
+            what = "unknown argument: " + argument;
+            break;
+        }
+    const auto chosen = app.get_subcommands();
+    return what + " (see `containerize " + (chosen.empty() ? "" : chosen.front()->get_name() + " ") +
+           "--help`)";
 }
 
 int run(int argc, char** argv) {
@@ -48,7 +61,7 @@ int run(int argc, char** argv) {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& problem) {
         if (problem.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(problem);
-        std::fprintf(stderr, "containerize: %s\nTry `containerize --help`.\n", problem.what());
+        std::fprintf(stderr, "containerize: %s\n", explain(problem, app).c_str());
         return 2;
     }
     if (!chosen) {

@@ -101,10 +101,10 @@ Result<int> run_new(const NewArguments& arguments, const std::string& command_li
     auto built = install::build(*options);
     if (!built) return fail(std::move(built.error()));
     if (!arguments.quiet)
-        fmt::print(
-            "Ready: {} ({} files, {} image, {} commands) in {}.\nNext:  export PATH=\"{}/bin:$PATH\"\n",
-            built->prefix.string(), human_count(built->files), human_bytes(built->image_bytes),
-            human_count(built->commands), human_seconds(built->seconds), built->prefix.string());
+        fmt::print("Ready: {} ({} files, {} image, {} commands) in {}.\nNext:  export PATH={}:$PATH\n",
+                   built->prefix.string(), human_count(built->files), human_bytes(built->image_bytes),
+                   human_count(built->commands), human_seconds(built->seconds),
+                   shell_quoted((built->prefix / "bin").string()));
     return 0;
 }
 

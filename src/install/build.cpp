@@ -121,7 +121,9 @@ private:
             !made)
             return made;
         environment_["VIRTUAL_ENV"] = claim_.prefix.string();
-        environment_["CONTAINERIZE_PREFIX"] = claim_.prefix.string();
+        // The last two are what scripts written for tykky know.
+        for (const char* name : {"CONTAINERIZE_PREFIX", "env_root", "install_root"})
+            environment_[name] = claim_.prefix.string();
         const std::string path = environment_.contains("PATH") ? environment_["PATH"] : "/usr/bin:/bin";
         environment_["PATH"] = (claim_.prefix / "bin").string() + ":" + path;
         // "python3.11"; of a build without the global lock "python3.13t".
@@ -136,9 +138,7 @@ private:
     Status run_hook(const std::optional<fs::path>& script, const std::string& title) {
         if (!script) return {};
         Stage stage(title);
-        auto command = inside({"/bin/bash", script->string()});
-        command.environment->emplace("env_root", claim_.prefix.string());
-        command.environment->emplace("install_root", claim_.prefix.string());
+        auto command = inside({"bash", script->string()});
         command.on_line = [&stage](std::string_view line) { stage.detail(line); };
         auto outcome = containerize::run(command);
         if (!outcome) return fail(std::move(outcome.error()));
@@ -239,7 +239,8 @@ private:
         Stage stage("Packing the image");
         std::error_code ignored;
         std::uint64_t total = 0;
-        for (const auto& entry : fs::recursive_directory_iterator(root_, ignored))
+        constexpr auto unreadable_too = fs::directory_options::skip_permission_denied;
+        for (const auto& entry : fs::recursive_directory_iterator(root_, unreadable_too, ignored))
             if (entry.is_regular_file(ignored) && !entry.is_symlink(ignored))
                 total += entry.file_size(ignored);
         const image::WriterOptions options{

@@ -59,23 +59,24 @@ Finding kernel() {
     const auto at_least = [&](int wanted_major, int wanted_minor) {
         return major > wanted_major || (major == wanted_major && minor >= wanted_minor);
     };
-    std::string lacking;
-    const auto note = [&](bool has, const char* what) {
-        if (!has) lacking += std::string(lacking.empty() ? "" : "; ") + what;
+    std::string has, lacks;
+    const auto feature = [&](int wanted_major, int wanted_minor, const char* what) {
+        auto& list = at_least(wanted_major, wanted_minor) ? has : lacks;
+        list += fmt::format("{}{} ({}.{})", list.empty() ? "" : ", ", what, wanted_major, wanted_minor);
     };
-    note(at_least(6, 9), "a killed server cannot be replaced (6.9)");
-    note(at_least(5, 8), "sessions are entered in two steps (5.8)");
-    note(at_least(5, 1), "directories are opened by request (5.1)");
+    feature(5, 8, "sessions entered in one step");
+    feature(5, 11, "overlayfs for users");
+    feature(6, 9, "a killed server replaced");
     Finding finding{.name = "kernel",
                     .verdict = Verdict::ok,
-                    .found = std::string("Linux ") + name.release,
+                    .found = fmt::format("Linux {}{}{}", name.release, has.empty() ? "" : ": ", has),
                     .advice = {}};
     if (!at_least(4, 18)) {
         finding.verdict = Verdict::missing;
         finding.advice = "FUSE in user namespaces needs Linux 4.18.";
-    } else if (!lacking.empty()) {
+    } else if (!lacks.empty()) {
         finding.verdict = Verdict::note;
-        finding.advice = "Before newer versions: " + lacking + ".";
+        finding.advice = "Works without, but newer versions give: " + lacks + ".";
     }
     return finding;
 }
@@ -157,6 +158,31 @@ Finding python() {
     return finding;
 }
 
+/// In the nearest directory that exists.
+Finding place(const fs::path& given) {
+    const std::string name = "prefix";
+    auto prefix = resolve(given);
+    if (!prefix) return from_trial(name, to_string(prefix.error()), {});
+    fs::path directory = *prefix;
+    std::error_code failed;
+    while (!fs::is_directory(directory, failed) && directory != directory.root_path())
+        directory = directory.parent_path();
+    std::string trial = (directory / ".containerize-doctor-XXXXXX").string();
+    const Fd file(mkostemp(trial.data(), O_CLOEXEC));
+    if (!file) return from_trial(name, to_string(fail_errno("cannot write", directory.string()).error()), {});
+    const std::string second = trial + "-link";
+    const bool links = link(trial.c_str(), second.c_str()) == 0;
+    unlink(second.c_str());
+    unlink(trial.c_str());
+    const auto room = available_bytes(directory);
+    return {.name = name,
+            .verdict = links ? Verdict::ok : Verdict::note,
+            .found =
+                fmt::format("{} ({}, {} free, hard links: {})", directory.string(),
+                            filesystem_type(directory), human_bytes(room ? *room : 0), links ? "yes" : "no"),
+            .advice = links ? "" : "Commands will be symbolic links to one launcher, which works as well."};
+}
+
 Finding program(const char* name, const char* use) {
     const auto environment = current_environment();
     const auto path = environment.find("PATH");
@@ -169,17 +195,22 @@ Finding program(const char* name, const char* use) {
 
 } // namespace
 
-std::vector<Finding> diagnose() {
-    return {kernel(),
-            user_namespaces(),
-            fuse(),
-            session_state(),
-            staging(),
-            resources(),
-            python(),
-            program("uv", "Not needed: pip installs where it is missing."),
-            program("git", "Needed only for requirements that name a git repository."),
-            program("bash", "Needed for --pre-install, --post-install and --environ.")};
+std::vector<Finding> diagnose(const fs::path& prefix) {
+    std::vector<Finding> findings = {
+        kernel(),
+        user_namespaces(),
+        fuse(),
+        session_state(),
+        staging(),
+        resources(),
+        python(),
+        program("pip", "Not needed: every environment gets its own."),
+        program("uv", "Not needed: pip installs where it is missing."),
+        program("git", "Needed only for requirements that name a git repository."),
+        program("bash", "Needed for --pre-install, --post-install and --environ."),
+        program("apptainer", "Not needed: programs are run by the kernel's own means.")};
+    if (!prefix.empty()) findings.push_back(place(prefix));
+    return findings;
 }
 
 } // namespace containerize::install

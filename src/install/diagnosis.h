@@ -1,6 +1,7 @@
 // What this machine allows: each thing that building or running needs is tried, not guessed.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct Finding {
     std::string advice; ///< what to do; empty where nothing need be done
 };
 
-std::vector<Finding> diagnose();
+/// Where `prefix` is given, also whether an installation can be made there.
+std::vector<Finding> diagnose(const std::filesystem::path& prefix);
 
 } // namespace containerize::install

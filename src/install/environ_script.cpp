@@ -46,6 +46,12 @@ std::string with_placeholder(std::string value, const std::string& prefix) {
 }
 
 EnvironmentChange change_of(const std::string& name, const std::string* before, const std::string& after) {
+    // "X=elements:$X" where X was not set is meant to extend it all the same.
+    if ((before == nullptr || before->empty()) && after.size() > 1) {
+        if (after.ends_with(':'))
+            return {EnvironmentChange::Kind::prepend, name, after.substr(0, after.size() - 1)};
+        if (after.starts_with(':')) return {EnvironmentChange::Kind::append, name, after.substr(1)};
+    }
     if (before != nullptr && !before->empty() && after.size() > before->size() + 1) {
         if (after.ends_with(":" + *before))
             return {EnvironmentChange::Kind::prepend, name,

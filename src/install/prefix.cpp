@@ -97,7 +97,7 @@ Status check_outside(const fs::path& file, const fs::path& prefix) {
     const auto relative = file.lexically_relative(prefix);
     if (relative.empty() || *relative.begin() == "..") return {};
     return fail_input("this file lies in the prefix itself", "the build hides what is there", file.string(),
-                      "Copy it to another place first.");
+                      "Use a file in another place.");
 }
 
 namespace {

@@ -46,9 +46,41 @@ std::unexpected<Error> refused(const Interpreter& original, std::string why) {
                       "Leave --bundle-python out, or give --python an interpreter that can be moved.");
 }
 
+Status copy_directory(const fs::path& from, const fs::path& to, const fs::path& library);
+
 bool is_within(const fs::path& path, const fs::path& directory) {
     const auto relative = path.lexically_relative(directory);
     return !relative.empty() && *relative.begin() != "..";
+}
+
+// Links that lead out of the library (Debian's sitecustomize.py) become files: their targets stay behind.
+Status copy_entry(const fs::directory_entry& entry, const fs::path& to, const fs::path& library) {
+    std::error_code failed;
+    if (entry.is_symlink(failed)) {
+        const auto target = fs::canonical(entry.path(), failed);
+        if (failed) return {}; // it led nowhere before
+        if (is_within(target, library) && fs::read_symlink(entry.path()).is_relative())
+            fs::copy_symlink(entry.path(), to, failed);
+        else
+            fs::copy(target, to, fs::copy_options::recursive, failed);
+    } else if (entry.is_directory(failed)) {
+        return copy_directory(entry.path(), to, library);
+    } else {
+        fs::copy_file(entry.path(), to, failed);
+    }
+    if (failed) return fail_errno("cannot copy the standard library", entry.path().string(), failed.value());
+    return {};
+}
+
+Status copy_directory(const fs::path& from, const fs::path& to, const fs::path& library) {
+    std::error_code failed;
+    fs::create_directories(to, failed);
+    for (const auto& entry : fs::directory_iterator(from, failed))
+        if (entry.path().filename() != "__pycache__")
+            if (auto copied = copy_entry(entry, to / entry.path().filename(), library); !copied)
+                return copied;
+    if (failed) return fail_errno("cannot copy the standard library", from.string(), failed.value());
+    return {};
 }
 
 // The standard library without what is installed into it: that belongs to the host, and tests to nobody.
@@ -60,10 +92,7 @@ Status copy_library(const fs::path& from, const fs::path& to) {
         const auto name = entry.path().filename();
         if (name == "site-packages" || name == "dist-packages" || name == "__pycache__" || name == "test")
             continue;
-        fs::copy(entry.path(), to / name, fs::copy_options::recursive | fs::copy_options::copy_symlinks,
-                 failed);
-        if (failed)
-            return fail_errno("cannot copy the standard library", entry.path().string(), failed.value());
+        if (auto copied = copy_entry(entry, to / name, from); !copied) return copied;
     }
     if (failed) return fail_errno("cannot copy the standard library", from.string(), failed.value());
     return {};
