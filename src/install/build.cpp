@@ -182,7 +182,8 @@ private:
     Status add_venv_support() {
         std::error_code failed;
         const auto library = root_ / "lib" / python_name_ / "site-packages";
-        fs::copy(options_.share / "python", library, fs::copy_options::overwrite_existing, failed);
+        fs::copy(options_.share / "python", library,
+                 fs::copy_options::recursive | fs::copy_options::overwrite_existing, failed);
         if (failed) return fail_errno("cannot add support for venvs", library.string(), failed.value());
         return {};
     }
@@ -267,6 +268,9 @@ private:
     Status assemble() {
         Stage stage("Publishing");
         manifest_.wrapper_paths = inputs_.wrapper_paths;
+        // What else is copied there is small beside the image.
+        constexpr std::uint64_t allowance = 8U << 20U;
+        if (auto room = check_room(claim_, summary_.image_bytes + allowance); !room) return room;
         auto assembly = make_assembly(claim_, janitor_);
         if (!assembly) return fail(std::move(assembly.error()));
         auto commands = make_wrappers({.root = root_,
@@ -300,10 +304,10 @@ private:
         std::error_code failed;
         const fs::path program = assembly / "libexec/containerize-session";
         fs::create_directories(program.parent_path(), failed);
-        fs::copy_file(options_.libexec / "session", program, failed);
-        if (failed) return fail_errno("cannot copy the session program", program.string(), failed.value());
-        if (chmod(program.c_str(), 0777 & ~options_.umask_bits) != 0)
-            return fail_errno("cannot copy the session program", program.string());
+        if (failed)
+            return fail_errno("cannot make a directory", program.parent_path().string(), failed.value());
+        if (auto copied = copy_program(options_.libexec / "session", program, options_.umask_bits); !copied)
+            return copied;
         // Tools that look at an environment from outside (editors) know a venv by this file.
         if (fs::exists(root_ / "pyvenv.cfg", failed))
             fs::copy_file(root_ / "pyvenv.cfg", assembly / "pyvenv.cfg", failed);
