@@ -334,6 +334,11 @@ private:
 // Adds to the message where the log is: what it says may be the only trace of the reason.
 void name_log(Error& error, const BuildOptions& options, const fs::path& staging) {
     log::detail("failed: " + to_string(error));
+    // Programs such as ensurepip keep the reason to themselves.
+    constexpr std::uint64_t nearly_full = 16U << 20U;
+    if (const auto room = available_bytes(staging); room && *room < nearly_full)
+        error.hint += (error.hint.empty() ? "" : "\n") + staging.parent_path().string() +
+                      " is full: make room, or give --tmpdir another directory.";
     const fs::path log =
         options.log_copy ? *options.log_copy : save_log(log::current(), staging.parent_path());
     if (log.empty()) return;

@@ -180,6 +180,15 @@ Status publish_in_place(const Claim& claim, const fs::path& assembly, Manifest& 
 
 } // namespace
 
+Status check_room(const Claim& claim, std::uint64_t bytes) {
+    const auto room = available_bytes(claim.prefix);
+    if (!room || *room >= bytes) return {};
+    return fail({.what = "there is not enough room for the installation",
+                 .why = "it has " + human_bytes(bytes) + ", " + human_bytes(*room) + " are free",
+                 .where = claim.prefix.parent_path().string(),
+                 .hint = "Make room, or choose a prefix on another filesystem."});
+}
+
 Result<fs::path> make_assembly(const Claim& claim, Janitor& janitor) {
     const fs::path parent = claim.existed ? claim.prefix : claim.prefix.parent_path();
     const std::string start = ".containerize-" + claim.prefix.filename().string() + "-";
@@ -196,12 +205,6 @@ Status add_image(const fs::path& image, const fs::path& assembly, Manifest& mani
     struct stat info {};
     if (stat(image.c_str(), &info) != 0) return fail_errno("cannot examine the image", image.string());
     const auto size = static_cast<std::uint64_t>(info.st_size);
-    auto room = available_bytes(assembly);
-    if (room && *room < size)
-        return fail({.what = "there is not enough room for the installation",
-                     .why = "the image has " + human_bytes(size) + ", " + human_bytes(*room) + " are free",
-                     .where = assembly.parent_path().string(),
-                     .hint = "Make room, or choose a prefix on another filesystem."});
     auto digest = copy_file_synced(image, assembly / image_name, progress);
     if (!digest) return fail(std::move(digest.error()));
     manifest.image = {.file = image_name, .size = size, .sha256 = std::move(*digest)};

@@ -58,14 +58,20 @@ Result<std::vector<std::string>> check_wrapper_paths(const std::vector<std::stri
     return paths;
 }
 
+Status copy_program(const fs::path& from, const fs::path& to, mode_t umask_bits) {
+    auto copied = copy_file_synced(from, to);
+    if (!copied) return fail(std::move(copied.error()));
+    if (chmod(to.c_str(), 0777 & ~umask_bits) != 0) return fail_errno("cannot copy a program", to.string());
+    return {};
+}
+
 Result<std::size_t> make_wrappers(const WrapperRequest& request) {
     std::error_code failed;
     const fs::path first = request.output / "bin" / debug_commands.front();
     fs::create_directories(first.parent_path(), failed);
-    fs::copy_file(request.launcher, first, failed);
-    if (failed) return fail_errno("cannot copy the launcher", first.string(), failed.value());
-    if (chmod(first.c_str(), 0777 & ~request.umask_bits) != 0)
-        return fail_errno("cannot copy the launcher", first.string());
+    if (failed) return fail_errno("cannot make a directory", first.parent_path().string(), failed.value());
+    if (auto copied = copy_program(request.launcher, first, request.umask_bits); !copied)
+        return fail(std::move(copied.error()));
 
     const auto add = [&](const fs::path& wrapper) -> Status {
         if (link(first.c_str(), wrapper.c_str()) == 0) return {};

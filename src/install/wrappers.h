@@ -17,6 +17,9 @@ namespace containerize::install {
 Result<std::vector<std::string>> check_wrapper_paths(const std::vector<std::string>& given,
                                                      const std::filesystem::path& prefix);
 
+/// An executable copy, for all whom the umask lets.
+Status copy_program(const std::filesystem::path& from, const std::filesystem::path& to, mode_t umask_bits);
+
 struct WrapperRequest {
     std::filesystem::path root;     ///< the environment as it was built
     std::filesystem::path prefix;   ///< where it stands inside
