@@ -13,7 +13,7 @@ PREFIX = sys.prefix
 LIBRARY = os.path.join("lib", "python%d.%d" % sys.version_info[:2], "site-packages")
 
 _setup_python = venv.EnvBuilder.setup_python
-_create_configuration = venv.EnvBuilder.create_configuration
+_create = venv.EnvBuilder.create
 
 
 def setup_python(self, context):
@@ -26,11 +26,12 @@ def setup_python(self, context):
             os.symlink(os.path.join(PREFIX, "bin", "python"), path)
 
 
-def create_configuration(self, context):
-    _create_configuration(self, context)
-    with open(os.path.join(context.env_dir, LIBRARY, "_containerize_base.pth"), "w", encoding="utf-8") as file:
+def create(self, env_dir):
+    _create(self, env_dir)
+    # Last: with the installation's packages in sight, ensurepip would find pip installed already.
+    with open(os.path.join(env_dir, LIBRARY, "_containerize_base.pth"), "w", encoding="utf-8") as file:
         file.write("import site; site.addsitedir(%r)\n" % os.path.join(PREFIX, LIBRARY))
 
 
 venv.EnvBuilder.setup_python = setup_python
-venv.EnvBuilder.create_configuration = create_configuration
+venv.EnvBuilder.create = create
