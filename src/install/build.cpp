@@ -290,7 +290,8 @@ private:
         manifest_.created = utc_now("%Y-%m-%dT%H:%M:%SZ");
         manifest_.build["command"] = options_.command_line;
         manifest_.build["spec"] = inputs_.spec.string();
-        auto kept = keep_records(*assembly / "share", inputs_.files, packages_, log::current());
+        auto kept =
+            keep_records(*assembly / "share", inputs_.files, packages_, log::current(), options_.umask_bits);
         if (!kept) return fail(std::move(kept.error()));
         manifest_.build["inputs"] = std::move(*kept);
         if (interrupted()) return fail_interrupted();
@@ -310,7 +311,7 @@ private:
             return copied;
         // Tools that look at an environment from outside (editors) know a venv by this file.
         if (fs::exists(root_ / "pyvenv.cfg", failed))
-            fs::copy_file(root_ / "pyvenv.cfg", assembly / "pyvenv.cfg", failed);
+            return copy_file_with_mode(root_ / "pyvenv.cfg", assembly / "pyvenv.cfg", options_.umask_bits);
         return {};
     }
 

@@ -5,27 +5,14 @@
 
 #include <ctime>
 #include <map>
-#include <optional>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 namespace containerize::install {
 
-namespace {
-
-// As the owner has it: a file that only they may read can hold a password, and stays so.
-Status keep_file(const fs::path& from, const fs::path& to) {
-    std::error_code failed;
-    fs::copy_file(from, to, failed);
-    if (failed) return fail_errno("cannot keep a copy of the file", from.string(), failed.value());
-    return {};
-}
-
-} // namespace
-
 Result<nlohmann::json> keep_records(const fs::path& share, const std::vector<fs::path>& inputs,
-                                    const std::string& packages, const fs::path& log) {
+                                    const std::string& packages, const fs::path& log, mode_t umask_bits) {
     std::error_code failed;
     fs::create_directories(share / "inputs", failed);
     if (failed) return fail_errno("cannot make a directory", share.string(), failed.value());
@@ -36,12 +23,15 @@ Result<nlohmann::json> keep_records(const fs::path& share, const std::vector<fs:
         std::string name = file.filename().string();
         if (const int before = used[name]++; before > 0) name = std::to_string(before) + "-" + name;
         const auto copied = share / "inputs" / name;
-        if (auto done = keep_file(file, copied); !done) return fail(std::move(done.error()));
+        // A file that only its owner may read can hold a password, and stays so.
+        if (auto done = copy_file_with_mode(file, copied, umask_bits); !done)
+            return fail(std::move(done.error()));
         auto digest = sha256_of_file(copied);
         if (!digest) return fail(std::move(digest.error()));
         listed.push_back({{"file", file.string()}, {"kept_as", name}, {"sha256", *digest}});
     }
-    if (auto done = keep_file(log, share / "build.log"); !done) return fail(std::move(done.error()));
+    if (auto done = copy_file_with_mode(log, share / "build.log", umask_bits); !done)
+        return fail(std::move(done.error()));
     if (auto done = write_file(share / "packages.txt", packages); !done) return fail(std::move(done.error()));
     return listed;
 }

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <sys/types.h>
+
 #include <nlohmann/json.hpp>
 
 namespace containerize::install {
@@ -15,7 +17,8 @@ namespace containerize::install {
 /// where each input was, its name in inputs/, its sha256.
 Result<nlohmann::json> keep_records(const std::filesystem::path& share,
                                     const std::vector<std::filesystem::path>& inputs,
-                                    const std::string& packages, const std::filesystem::path& log);
+                                    const std::string& packages, const std::filesystem::path& log,
+                                    mode_t umask_bits);
 
 /// Copies the log of a failed build out of its staging directory, which goes; its new path, empty if that
 /// fails, too.

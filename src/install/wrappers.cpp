@@ -97,9 +97,9 @@ Result<std::size_t> make_wrappers(const WrapperRequest& request) {
                 if (auto added = add(wrapper); !added) return fail(std::move(added.error()));
                 ++commands;
             } else if (kind == EntryKind::text) {
-                fs::copy_file(entry.path(), wrapper, failed);
+                if (auto copied = copy_file_with_mode(entry.path(), wrapper, request.umask_bits); !copied)
+                    return fail(std::move(copied.error()));
             }
-            if (failed) return fail_errno("cannot copy a file", wrapper.string(), failed.value());
         }
         if (failed) return fail_errno("cannot list the environment's commands", path, failed.value());
     }

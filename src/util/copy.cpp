@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace containerize {
@@ -71,6 +72,15 @@ Result<std::string> copy_file_synced(const fs::path& from, const fs::path& to,
     if (close(target.release()) != 0 && digest) digest = fail_errno("cannot write the file", to.string());
     if (!digest) unlink(to.c_str());
     return digest;
+}
+
+Status copy_file_with_mode(const fs::path& from, const fs::path& to, mode_t umask_bits) {
+    struct stat info {};
+    if (stat(from.c_str(), &info) != 0) return fail_errno("cannot read the file", from.string());
+    if (auto copied = copy_file_synced(from, to); !copied) return fail(std::move(copied.error()));
+    if (chmod(to.c_str(), info.st_mode & 0777U & ~umask_bits) != 0)
+        return fail_errno("cannot write the file", to.string());
+    return {};
 }
 
 } // namespace containerize

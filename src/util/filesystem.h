@@ -9,6 +9,8 @@
 #include <functional>
 #include <string>
 
+#include <sys/types.h>
+
 namespace containerize {
 
 namespace fs = std::filesystem;
@@ -23,6 +25,9 @@ Status write_file(const fs::path& path, std::string_view content, bool executabl
 /// Returns the sha256 of what was written, in hexadecimal. Fails if `to` exists.
 Result<std::string> copy_file_synced(const fs::path& from, const fs::path& to,
                                      const std::function<void(std::uint64_t)>& progress = {});
+
+/// Copies with the permissions that the file has, less `umask_bits`. Fails if `to` exists.
+Status copy_file_with_mode(const fs::path& from, const fs::path& to, mode_t umask_bits);
 
 /// fsync of a directory, so that a rename in it lasts. File systems that cannot do so are no error.
 Status sync_directory(const fs::path& directory);

@@ -1,0 +1,321 @@
+// What the writer packs the reader shows, and the standard tools too.
+#include "../temporary.h"
+#include "image/reader.h"
+#include "image/writer.h"
+#include "util/filesystem.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <random>
+#include <thread>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+namespace containerize::image {
+namespace {
+
+using test::TemporaryDirectory;
+
+std::string text_of(Reader& reader, Reference reference, std::uint64_t size) {
+    std::string text;
+    // In odd pieces, as page faults ask for them.
+    for (std::uint64_t at = 0; at < size;) {
+        const std::size_t piece = 1 + (at * 7919) % 200000;
+        std::vector<Slice> slices;
+        const auto done = reader.read(reference, at, piece, slices);
+        EXPECT_TRUE(done) << done.error();
+        if (!done || slices.empty()) break;
+        for (const auto& slice : slices) {
+            text.append(reinterpret_cast<const char*>(slice.bytes.data()), slice.bytes.size());
+            at += slice.bytes.size();
+        }
+    }
+    return text;
+}
+
+// Compares a directory of the image with one on disk, all the way down.
+void expect_same(Reader& reader, Reference reference, const fs::path& directory) {
+    const auto listing = reader.directory(reference);
+    ASSERT_TRUE(listing) << directory;
+    std::size_t on_disk = 0;
+    for ([[maybe_unused]] const auto& entry : fs::directory_iterator(directory))
+        ++on_disk;
+    EXPECT_EQ((*listing)->entries.size(), on_disk) << directory;
+    for (const auto& entry : (*listing)->entries) {
+        const fs::path path = directory / (*listing)->name(entry);
+        struct stat info {};
+        ASSERT_EQ(lstat(path.c_str(), &info), 0) << path;
+        EXPECT_EQ(reader.lookup(reference, path.filename().string()), entry.inode);
+        const auto inode = reader.inode(entry.inode);
+        ASSERT_TRUE(inode) << path;
+        EXPECT_EQ(inode->mode & S_IFMT, info.st_mode & S_IFMT) << path;
+        EXPECT_EQ(inode->mtime, static_cast<std::uint32_t>(info.st_mtime)) << path;
+        if (S_ISDIR(info.st_mode)) {
+            expect_same(reader, entry.inode, path);
+        } else if (S_ISLNK(info.st_mode)) {
+            EXPECT_EQ(reader.read_link(entry.inode), fs::read_symlink(path).string());
+        } else {
+            EXPECT_EQ(inode->nlink, info.st_nlink) << path;
+            ASSERT_EQ(inode->size, static_cast<std::uint64_t>(info.st_size)) << path;
+            const auto content = read_file(path, std::uint64_t{1} << 30U);
+            ASSERT_TRUE(content);
+            EXPECT_TRUE(text_of(reader, entry.inode, inode->size) == *content) << path;
+        }
+    }
+}
+
+void write(const fs::path& path, const std::string& content) {
+    fs::create_directories(path.parent_path());
+    std::ofstream(path, std::ios::binary) << content;
+}
+
+std::string random_bytes(std::mt19937& random, std::size_t size, bool compressible) {
+    std::string bytes(size, '\0');
+    for (auto& byte : bytes)
+        byte = static_cast<char>(compressible ? 'a' + random() % 3 : random());
+    return bytes;
+}
+
+// Names, sizes and shapes that have broken one archiver or another.
+void make_tree(const fs::path& root, unsigned seed) {
+    std::mt19937 random(seed);
+    const std::string names[] = {"plain",    "with space",         "-dash", "ünï", "new\nline",
+                                 "\xff\xfe", std::string(255, 'n')};
+    const std::size_t sizes[] = {0, 1, 4095, 4096, 131071, 131072, 131073, 262144, 1000000};
+    for (const auto& name : names)
+        for (const auto size : {sizes[random() % 9], sizes[random() % 9]})
+            write(root / name / ("d" + std::to_string(random() % 4)) /
+                      (name.substr(0, 200) + std::to_string(size)),
+                  random_bytes(random, size, random() % 2 == 0));
+    for (int i = 0; i < 700; ++i)
+        write(root / "many" / std::to_string(i), std::to_string(i));
+    for (int i = 0; i < 50; ++i)
+        write(root / "duplicates" / std::to_string(i), std::string(50000, 'x'));
+    fs::path deep = root;
+    for (int i = 0; i < 60; ++i)
+        deep /= "d";
+    write(deep / "file", "deep");
+    write(root / "zeros", std::string(700000, '\0') + "end");
+    fs::create_directories(root / "empty");
+    fs::create_symlink(std::string(3000, 't'), root / "long link");
+    fs::create_symlink("many/1", root / "link");
+    fs::create_hard_link(root / "zeros", root / "hard");
+    fs::create_hard_link(root / "zeros", root / "empty/hard too");
+    fs::permissions(root / "many/7", fs::perms::owner_read);
+}
+
+Result<std::unique_ptr<Reader>> open_image(const fs::path& path) {
+    return Reader::open(Fd(open(path.c_str(), O_RDONLY | O_CLOEXEC)), path);
+}
+
+WriterOptions with_jobs(unsigned jobs) {
+    WriterOptions options;
+    options.jobs = jobs;
+    return options;
+}
+
+struct Settings {
+    const char* compression;
+    std::uint32_t block_size;
+    unsigned seed;
+};
+class Images : public testing::TestWithParam<Settings> {};
+
+TEST_P(Images, ShowWhatWasPacked) {
+    const auto& settings = GetParam();
+    const TemporaryDirectory directory;
+    const auto root = directory.path() / "tree";
+    const auto image = directory.path() / "image";
+    make_tree(root, settings.seed);
+    WriterOptions options = with_jobs(2);
+    options.compression = *parse_compression(settings.compression);
+    options.block_size = settings.block_size;
+    const auto stats = write_tree(root, image, options, 0);
+    ASSERT_TRUE(stats) << to_string(stats.error());
+    EXPECT_EQ(stats->image_bytes, fs::file_size(image));
+    auto reader = open_image(image);
+    ASSERT_TRUE(reader) << to_string(reader.error());
+    expect_same(**reader, (*reader)->root(), root);
+    // And as the standard tool sees it.
+    const auto unpacked = directory.path() / "unpacked";
+    const auto quoted = [](const fs::path& path) { return "'" + path.string() + "'"; };
+    ASSERT_EQ(std::system(
+                  ("unsquashfs -q -n -d " + quoted(unpacked) + " " + quoted(image) + " >/dev/null").c_str()),
+              0);
+    EXPECT_EQ(std::system(("diff -r --no-dereference " + quoted(root) + " " + quoted(unpacked)).c_str()), 0);
+}
+INSTANTIATE_TEST_SUITE_P(Compressions, Images,
+                         testing::Values(Settings{"zstd:3", 131072, 1}, Settings{"zstd:1", 4096, 2},
+                                         Settings{"lz4", 1048576, 3}, Settings{"none", 131072, 4}));
+
+TEST(Writer, ThreadsChangeNoByte) {
+    const TemporaryDirectory directory;
+    make_tree(directory.path() / "tree", 5);
+    std::string first;
+    for (const unsigned jobs : {1U, 2U, 4U}) {
+        const auto image = directory.path() / ("image" + std::to_string(jobs));
+        ASSERT_TRUE(write_tree(directory.path() / "tree", image, with_jobs(jobs), 022));
+        const auto content = read_file(image, std::uint64_t{1} << 30U);
+        ASSERT_TRUE(content);
+        if (first.empty()) first = *content;
+        EXPECT_TRUE(first == *content) << jobs;
+    }
+}
+
+TEST(Writer, ModesAreFitForSharing) {
+    const TemporaryDirectory directory;
+    const auto root = directory.path() / "tree";
+    write(root / "file", "x");
+    write(root / "program", "x");
+    chmod((root / "file").c_str(), 0600);
+    chmod((root / "program").c_str(), 06777);
+    for (const auto& [umask_bits, file, program] : {std::tuple{mode_t{022}, mode_t{0644}, mode_t{0755}},
+                                                    {mode_t{027}, mode_t{0640}, mode_t{0750}},
+                                                    {mode_t{077}, mode_t{0600}, mode_t{0700}}}) {
+        const auto image = directory.path() / ("image" + std::to_string(umask_bits));
+        ASSERT_TRUE(write_tree(root, image, with_jobs(1), umask_bits));
+        auto reader = open_image(image);
+        ASSERT_TRUE(reader);
+        const auto mode = [&](const char* name) {
+            return (*reader)->inode(*(*reader)->lookup((*reader)->root(), name))->mode & 07777U;
+        };
+        EXPECT_EQ(mode("file"), file);
+        EXPECT_EQ(mode("program"), program);
+    }
+}
+
+TEST(Writer, DuplicatesAreStoredOnce) {
+    const TemporaryDirectory directory;
+    std::mt19937 random(9);
+    const auto content = random_bytes(random, 300000, false);
+    for (int i = 0; i < 40; ++i)
+        write(directory.path() / "tree" / std::to_string(i), content);
+    const auto stats = write_tree(directory.path() / "tree", directory.path() / "image", with_jobs(2), 022);
+    ASSERT_TRUE(stats);
+    EXPECT_LT(stats->image_bytes, 2 * content.size());
+}
+
+TEST(Writer, LaterTimesAreClamped) {
+    const TemporaryDirectory directory;
+    write(directory.path() / "tree/file", "x");
+    WriterOptions options = with_jobs(1);
+    options.source_date_epoch = 1000;
+    ASSERT_TRUE(write_tree(directory.path() / "tree", directory.path() / "image", options, 022));
+    auto reader = open_image(directory.path() / "image");
+    ASSERT_TRUE(reader);
+    EXPECT_EQ((*reader)->inode(*(*reader)->lookup((*reader)->root(), "file"))->mtime, 1000U);
+}
+
+TEST(Writer, RefusesWhatNoImageCanHold) {
+    const TemporaryDirectory directory;
+    auto writer = Writer::create(directory.path() / "image", with_jobs(1));
+    ASSERT_TRUE(writer);
+    ASSERT_TRUE(writer->begin_file("a", {}));
+    ASSERT_TRUE(writer->end_file());
+    for (const char* path : {"../x", "a/b", "x//y", "./x", "a"})
+        EXPECT_FALSE(writer->begin_file(path, {})) << path;
+    EXPECT_FALSE(writer->add_hardlink("b", "missing"));
+    EXPECT_FALSE(writer->add_symlink("l", "", {}));
+}
+
+TEST(Writer, LeavesNoFileWithoutFinish) {
+    const TemporaryDirectory directory;
+    {
+        auto writer = Writer::create(directory.path() / "image", with_jobs(1));
+        ASSERT_TRUE(writer);
+    }
+    EXPECT_FALSE(fs::exists(directory.path() / "image"));
+    const auto failed = Writer::create("/nonexistent/image", with_jobs(1));
+    ASSERT_FALSE(failed);
+    EXPECT_EQ(to_string(failed.error()),
+              "/nonexistent/image: cannot make the image: No such file or directory");
+}
+
+TEST(Options, AreChecked) {
+    for (const char* good : {"zstd", "zstd:1", "zstd:22", "lz4", "none"})
+        EXPECT_TRUE(parse_compression(good)) << good;
+    for (const char* bad : {"", "zstd:0", "zstd:23", "zstd:", "zstd:x", "gzip", "lz4:1"}) {
+        const auto parsed = parse_compression(bad);
+        ASSERT_FALSE(parsed) << bad;
+        EXPECT_EQ(to_string(parsed.error()),
+                  std::string("not a compression: '") + bad +
+                      "'\nGive zstd:LEVEL with a level from 1 to 22, lz4 or none.");
+    }
+    EXPECT_EQ(parse_block_size("128K"), 131072U);
+    EXPECT_EQ(parse_block_size("1M"), 1048576U);
+    EXPECT_EQ(parse_block_size("4096"), 4096U);
+    for (const char* bad : {"", "100K", "2M", "2048", "K", "-4K", "4K4", "99999999999999999999"})
+        EXPECT_FALSE(parse_block_size(bad)) << bad;
+}
+
+TEST(Reader, ServesManyThreads) {
+    const TemporaryDirectory directory;
+    make_tree(directory.path() / "tree", 11);
+    ASSERT_TRUE(write_tree(directory.path() / "tree", directory.path() / "image", with_jobs(2), 0));
+    auto reader = open_image(directory.path() / "image");
+    ASSERT_TRUE(reader);
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 4; ++i)
+        threads.emplace_back([&] { expect_same(**reader, (*reader)->root(), directory.path() / "tree"); });
+}
+
+// Flips bytes all over an image: whatever the reader says, it must say it, without reading or writing astray
+// (the sanitizers watch).
+TEST(Reader, SurvivesDamagedImages) {
+    const TemporaryDirectory directory;
+    const auto root = directory.path() / "tree";
+    for (int i = 0; i < 300; ++i)
+        write(root / ("d" + std::to_string(i % 7)) / std::to_string(i), std::string(3000, 'a'));
+    write(root / "large", std::string(500000, 'b'));
+    fs::create_symlink("large", root / "link");
+    // Uncompressed, so that damage reaches every field instead of failing in the decompressor.
+    WriterOptions options = with_jobs(1);
+    options.compression = {.compressor = Compressor::none, .level = 0};
+    ASSERT_TRUE(write_tree(root, directory.path() / "image", options, 0));
+    const auto good = *read_file(directory.path() / "image", std::uint64_t{1} << 30U);
+    const std::size_t tables = good.size() - std::min<std::size_t>(good.size(), 24000);
+    std::mt19937 random(3);
+    for (int round = 0; round < 400; ++round) {
+        std::string bad = good;
+        for (int k = 0; k < 4; ++k) {
+            const bool in_superblock = random() % 4 == 0;
+            const std::size_t at = in_superblock ? random() % 96 : tables + random() % (bad.size() - tables);
+            bad[at] = static_cast<char>(random());
+        }
+        const auto path = directory.path() / "bad";
+        fs::remove(path);
+        std::ofstream(path, std::ios::binary) << bad;
+        auto reader = open_image(path);
+        if (!reader) continue;
+        std::vector<Reference> pending = {(*reader)->root()};
+        for (std::size_t visited = 0; !pending.empty() && visited < 2000; ++visited) {
+            const Reference reference = pending.back();
+            pending.pop_back();
+            const auto inode = (*reader)->inode(reference);
+            if (!inode) continue;
+            std::vector<Slice> slices;
+            [[maybe_unused]] const auto read = (*reader)->read(reference, inode->size / 2, 200000, slices);
+            [[maybe_unused]] const auto target = (*reader)->read_link(reference);
+            if (const auto listing = (*reader)->directory(reference))
+                for (const auto& entry : (*listing)->entries)
+                    pending.push_back(entry.inode);
+        }
+    }
+}
+
+TEST(Reader, RefusesWhatIsNoImage) {
+    const TemporaryDirectory directory;
+    write(directory.path() / "short", "hsqs");
+    write(directory.path() / "other", std::string(5000, 'x'));
+    EXPECT_NE(
+        to_string(open_image(directory.path() / "short").error()).find("shorter than a squashfs header"),
+        std::string::npos);
+    EXPECT_NE(
+        to_string(open_image(directory.path() / "other").error()).find("does not begin as a squashfs image"),
+        std::string::npos);
+}
+
+} // namespace
+} // namespace containerize::image

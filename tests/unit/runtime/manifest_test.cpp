@@ -1,0 +1,82 @@
+#include "runtime/launch_plan.h"
+#include "runtime/manifest.h"
+
+#include <gtest/gtest.h>
+
+namespace containerize::runtime {
+namespace {
+
+Manifest example() {
+    Manifest manifest;
+    manifest.tool_version = "1.2.3";
+    manifest.prefix = "/data/env \"x\"";
+    manifest.created = "2026-01-02T03:04:05Z";
+    manifest.image = {.file = "env.sqfs", .size = 4096, .sha256 = "abc"};
+    manifest.wrapper_paths = {"bin", "opt/bin"};
+    manifest.activation = {{EnvironmentChange::Kind::prepend, "PATH", "${prefix}/bin"}};
+    manifest.environment = {{EnvironmentChange::Kind::unset, "GONE", {}},
+                            {EnvironmentChange::Kind::set, "TEXT", "line\nbreak"}};
+    manifest.build = {{"files", 3}};
+    return manifest;
+}
+
+TEST(Manifest, IsReadAsItWasWritten) {
+    const auto read = parse_manifest(to_text(example()), "m");
+    ASSERT_TRUE(read) << to_string(read.error());
+    EXPECT_EQ(read->prefix, example().prefix);
+    EXPECT_EQ(read->image.size, 4096U);
+    EXPECT_EQ(read->wrapper_paths, example().wrapper_paths);
+    ASSERT_EQ(read->environment.size(), 2U);
+    EXPECT_EQ(read->environment[0].kind, EnvironmentChange::Kind::unset);
+    EXPECT_EQ(read->environment[1].value, "line\nbreak");
+    EXPECT_EQ(to_text(*read), to_text(example()));
+}
+
+TEST(Manifest, WhatCannotBeOneIsRefused) {
+    const auto changed = [](const std::string& from, const std::string& to) {
+        std::string text = to_text(example());
+        const auto at = text.find(from);
+        EXPECT_NE(at, std::string::npos) << from;
+        return text.replace(at, from.size(), to);
+    };
+    const std::pair<std::string, const char*> cases[] = {
+        {"", "parse error"},
+        {"[]", "type_error"},
+        {"{}", "'format' not found"},
+        {changed("\"format\": 1", "\"format\": 2"), "its format is 2, this version knows 1"},
+        {changed("\"env.sqfs\"", "\"../env.sqfs\""), "its image is not a file of the installation"},
+        {changed("\"env.sqfs\"", "\"\""), "its image is not a file of the installation"},
+        {changed("\"/data/", "\"data/"), "its prefix is not an absolute path"},
+        {changed("\"unset\"", "\"frob\""), "unknown op 'frob'"},
+        {changed("\"GONE\"", "\"A=B\""), "impossible variable 'A=B'"},
+        {changed("\"size\": 4096", "\"size\": \"big\""), "type must be number"},
+    };
+    for (const auto& [text, why] : cases) {
+        const auto read = parse_manifest(text, "/e/containerize.json");
+        ASSERT_FALSE(read) << text;
+        EXPECT_NE(to_string(read.error()).find(why), std::string::npos) << to_string(read.error());
+        EXPECT_TRUE(to_string(read.error()).starts_with("/e/containerize.json: not a manifest"));
+    }
+}
+
+TEST(LaunchPlan, SurvivesItsFile) {
+    const LaunchPlan plan{.identity = "1:2",
+                          .prefix = "/e",
+                          .activation = {{EnvironmentChange::Kind::prepend, "PATH", "/e/bin"}},
+                          .environment = {{EnvironmentChange::Kind::unset, "X", {}},
+                                          {EnvironmentChange::Kind::set, "EMPTY", {}}}};
+    const auto bytes = to_bytes(plan);
+    const auto read = plan_from_bytes(bytes);
+    ASSERT_TRUE(read);
+    EXPECT_EQ(read->identity, "1:2");
+    EXPECT_EQ(read->prefix, "/e");
+    EXPECT_EQ(read->activation.size(), 1U);
+    ASSERT_EQ(read->environment.size(), 2U);
+    EXPECT_EQ(read->environment[1].name, "EMPTY");
+    // A launcher that reads it while it is cut short must take it for none.
+    for (std::size_t size = 0; size < bytes.size(); ++size)
+        EXPECT_FALSE(plan_from_bytes(std::string_view(bytes).substr(0, size))) << size;
+}
+
+} // namespace
+} // namespace containerize::runtime
