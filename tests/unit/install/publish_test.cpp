@@ -1,0 +1,195 @@
+#include "../temporary.h"
+#include "install/publish.h"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+namespace containerize::install {
+
+namespace {
+
+using test::TemporaryDirectory;
+
+/// Builds installations at one prefix, of files whose content says which build they are of.
+class Publish : public testing::Test {
+protected:
+    /// Up to publish(); what is not kept is removed, as at the end of any build.
+    Status build(const std::string& mark, const std::vector<std::string>& commands, bool publishing = true,
+                 const std::vector<std::string>& paths = {"bin"}) {
+        auto janitor = Janitor::start();
+        auto claim = claim_prefix(prefix_, *janitor);
+        if (!claim) return fail(std::move(claim.error()));
+        auto assembly = make_assembly(*claim, *janitor);
+        if (!assembly) return fail(std::move(assembly.error()));
+        runtime::Manifest manifest;
+        manifest.prefix = prefix_;
+        manifest.created = mark;
+        manifest.build = nlohmann::json::object();
+        manifest.wrapper_paths = paths;
+        for (const auto& path : paths)
+            for (const auto& command : commands)
+                put(*assembly / path / command, mark);
+        put(*assembly / "libexec/containerize-session", mark);
+        put(*assembly / "share/inputs" / (mark + ".txt"), mark);
+        put(*assembly / "share/packages.txt", mark);
+        const auto image = directory_.write("image-" + mark, mark);
+        if (auto added = add_image(image, *assembly, manifest, {}); !added) return added;
+        if (!publishing) return {};
+        auto done = publish(*claim, *assembly, manifest, *janitor);
+        if (done) janitor->keep_all_but(directory_.path() / "staging");
+        return done;
+    }
+
+    static void put(const fs::path& file, const std::string& content) {
+        fs::create_directories(file.parent_path());
+        ASSERT_TRUE(write_file(file, content));
+    }
+
+    [[nodiscard]] static std::string names(const fs::path& directory) {
+        std::vector<std::string> all;
+        for (const auto& entry : fs::directory_iterator(directory))
+            all.push_back(entry.path().filename().string());
+        std::ranges::sort(all);
+        std::string text;
+        for (const auto& name : all)
+            text += (text.empty() ? "" : " ") + name;
+        return text;
+    }
+
+    /// The manifest, and the image that it names, are of one build.
+    [[nodiscard]] std::string current() const {
+        const auto manifest = runtime::read_manifest(prefix_);
+        if (!manifest) return to_string(manifest.error());
+        const auto image = read_file(prefix_ / manifest->image.file);
+        return image && *image == manifest->created ? *image : "mixed";
+    }
+
+    [[nodiscard]] ino_t inode() const {
+        struct stat info {};
+        EXPECT_EQ(stat(prefix_.c_str(), &info), 0);
+        return info.st_ino;
+    }
+
+    const TemporaryDirectory& directory() const { return directory_; }
+
+private:
+    TemporaryDirectory directory_;
+
+protected:
+    fs::path prefix_ = directory_.path() / "env";
+};
+
+TEST_F(Publish, NewAppearsWhole) {
+    ASSERT_TRUE(build("one", {"python", "pip"}));
+    EXPECT_EQ(names(prefix_), "bin containerize.json env.sqfs libexec share");
+    EXPECT_EQ(names(prefix_ / "bin"), "pip python");
+    EXPECT_EQ(current(), "one");
+    EXPECT_EQ(names(directory().path()), "env image-one");
+}
+
+TEST_F(Publish, NothingIsLeftOfAnUnfinishedOne) {
+    ASSERT_TRUE(build("one", {"python"}, false));
+    EXPECT_EQ(names(directory().path()), "image-one");
+}
+
+TEST_F(Publish, EmptyDirectoryStaysTheSame) {
+    fs::create_directory(prefix_);
+    const auto before = inode();
+    ASSERT_TRUE(build("one", {"python"}));
+    EXPECT_EQ(inode(), before);
+    EXPECT_EQ(names(prefix_), "bin containerize.json env.sqfs libexec share");
+}
+
+TEST_F(Publish, EmptyDirectoryIsEmptyAgainAfterAFailure) {
+    fs::create_directory(prefix_);
+    ASSERT_TRUE(build("one", {"python"}, false));
+    EXPECT_EQ(names(prefix_), "");
+}
+
+TEST_F(Publish, ReplacingKeepsTheDirectory) {
+    ASSERT_TRUE(build("one", {"python", "old"}));
+    const auto before = inode();
+    ASSERT_TRUE(build("two", {"python", "new"}));
+    // Sessions have their image mounted over this very directory.
+    EXPECT_EQ(inode(), before);
+    EXPECT_EQ(names(prefix_), "bin containerize.json env.1.sqfs libexec share");
+    EXPECT_EQ(names(prefix_ / "bin"), "new python");
+    EXPECT_EQ(names(prefix_ / "share/inputs"), "two.txt");
+    EXPECT_EQ(current(), "two");
+    ASSERT_TRUE(build("three", {"python"}));
+    EXPECT_EQ(names(prefix_), "bin containerize.json env.sqfs libexec share");
+    EXPECT_EQ(current(), "three");
+}
+
+TEST_F(Publish, FailedReplacementLeavesTheOld) {
+    ASSERT_TRUE(build("one", {"python"}));
+    ASSERT_TRUE(build("two", {"python"}, false));
+    EXPECT_EQ(current(), "one");
+    EXPECT_EQ(names(prefix_), "bin containerize.json env.sqfs libexec share");
+    // A directory where a command has to go cannot be renamed over.
+    fs::create_directories(prefix_ / "bin/blocked/x");
+    ASSERT_FALSE(build("two", {"blocked", "python"}));
+    EXPECT_EQ(current(), "one");
+    EXPECT_EQ(names(prefix_), "bin containerize.json env.sqfs libexec share");
+}
+
+TEST_F(Publish, LeftoversOfAKilledBuildGo) {
+    ASSERT_TRUE(build("one", {"python"}));
+    put(prefix_ / ".containerize-env-4242/env.sqfs", "half");
+    put(prefix_ / "env.7.sqfs", "not committed");
+    put(directory().path() / ".containerize-other-1/x", "of another prefix");
+    ASSERT_TRUE(build("two", {"python"}));
+    EXPECT_EQ(names(prefix_), "bin containerize.json env.1.sqfs libexec share");
+    EXPECT_TRUE(fs::exists(directory().path() / ".containerize-other-1/x"));
+}
+
+TEST_F(Publish, HalfMadeSiblingGoes) {
+    put(directory().path() / ".containerize-env-4242/env.sqfs", "half");
+    put(directory().path() / ".containerize-env-b-4242/env.sqfs", "of another prefix, env-b");
+    ASSERT_TRUE(build("one", {"python"}));
+    EXPECT_EQ(names(directory().path()), ".containerize-env-b-4242 env image-one");
+}
+
+TEST_F(Publish, WrapperPathsComeAndGo) {
+    ASSERT_TRUE(build("one", {"a"}, true, {"bin", "share/tool/bin", "opt"}));
+    EXPECT_EQ(names(prefix_ / "share/tool/bin"), "a");
+    ASSERT_TRUE(build("two", {"b"}, true, {"bin", "share/tool/bin", "opt/deep"}));
+    EXPECT_EQ(names(prefix_ / "share/tool/bin"), "b");
+    EXPECT_EQ(names(prefix_ / "opt"), "deep");
+    ASSERT_TRUE(build("three", {"b"}));
+    EXPECT_EQ(names(prefix_), "bin containerize.json env.sqfs libexec share");
+    EXPECT_EQ(names(prefix_ / "share"), "inputs packages.txt");
+}
+
+TEST_F(Publish, ForeignManifestLeadsNowhereElse) {
+    ASSERT_TRUE(build("one", {"python"}));
+    put(directory().path() / "precious/data", "x");
+    auto manifest = *runtime::read_manifest(prefix_);
+    manifest.wrapper_paths = {"../precious", (directory().path() / "precious").string(), "."};
+    ASSERT_TRUE(write_file(prefix_ / runtime::manifest_name, to_text(manifest)));
+    ASSERT_TRUE(build("two", {"python"}));
+    EXPECT_TRUE(fs::exists(directory().path() / "precious/data"));
+    EXPECT_EQ(current(), "two");
+}
+
+TEST_F(Publish, UnreadableManifestCanBeReplaced) {
+    ASSERT_TRUE(build("one", {"python"}));
+    ASSERT_TRUE(write_file(prefix_ / runtime::manifest_name, "{"));
+    ASSERT_TRUE(build("two", {"python"}));
+    EXPECT_EQ(current(), "two");
+}
+
+TEST_F(Publish, RoomIsLookedAt) {
+    auto janitor = Janitor::start();
+    const auto claim = claim_prefix(prefix_, *janitor);
+    EXPECT_TRUE(check_room(*claim, 1));
+    const auto refused = check_room(*claim, std::uint64_t{1} << 62U);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().what, "there is not enough room for the installation");
+}
+
+} // namespace
+
+} // namespace containerize::install

@@ -1,0 +1,114 @@
+#include "../temporary.h"
+#include "install/scripts.h"
+#include "install/wrappers.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+namespace containerize::install {
+
+namespace {
+
+using test::TemporaryDirectory;
+
+mode_t mode_of(const fs::path& file) {
+    struct stat info {};
+    return lstat(file.c_str(), &info) == 0 ? info.st_mode & 07777U : 0;
+}
+
+class Wrappers : public testing::Test {
+protected:
+    [[nodiscard]] fs::path output(const std::string& name) const {
+        return directory_.path() / "output" / name;
+    }
+    void program(const std::string& name) const {
+        chmod(directory_.write("root/" + name, "#!/bin/sh\n").c_str(), 0755);
+    }
+    [[nodiscard]] Result<std::size_t> make(const std::vector<std::string>& paths = {"bin"},
+                                           mode_t umask_bits = 022) const {
+        return make_wrappers({.root = directory_.path() / "root",
+                              .prefix = "/prefix",
+                              .paths = paths,
+                              .launcher = directory_.write("launcher", "launcher"),
+                              .output = directory_.path() / "output",
+                              .umask_bits = umask_bits});
+    }
+    TemporaryDirectory directory_;
+};
+
+TEST_F(Wrappers, OneForEachCommand) {
+    program("bin/python3.11");
+    program("bin/tool");
+    const auto bin = directory_.path() / "root/bin";
+    fs::create_symlink("python3.11", bin / "python");
+    fs::create_symlink("/prefix/bin/tool", bin / "by-prefix");
+    fs::create_symlink("/bin/sh", bin / "of-host");
+    fs::create_symlink("nowhere", bin / "dangling");
+    fs::create_symlink("loop", bin / "loop");
+    directory_.write("root/bin/activate", "text");
+    directory_.write("root/bin/inner/x", "");
+    const auto made = make();
+    ASSERT_TRUE(made) << to_string(made.error());
+    EXPECT_EQ(*made, 5U);
+    struct stat info {};
+    ASSERT_EQ(stat(output("bin/python").c_str(), &info), 0);
+    EXPECT_EQ(info.st_nlink, 7U); // with _debug_exec and _debug_shell
+    for (const char* name : {"python3.11", "by-prefix", "of-host", "tool", "_debug_exec", "_debug_shell"})
+        EXPECT_EQ(mode_of(output("bin") / name), 0755U) << name;
+    EXPECT_EQ(*read_file(output("bin/activate")), "text");
+    for (const char* name : {"dangling", "loop", "inner"})
+        EXPECT_FALSE(fs::exists(fs::symlink_status(output("bin") / name))) << name;
+}
+
+TEST_F(Wrappers, UmaskDecidesWhoMayRun) {
+    program("bin/tool");
+    ASSERT_TRUE(make({"bin"}, 027));
+    EXPECT_EQ(mode_of(output("bin/tool")), 0750U);
+}
+
+TEST_F(Wrappers, FurtherDirectories) {
+    program("bin/tool");
+    program("opt/x/bin/other");
+    ASSERT_TRUE(make({"bin", "opt/x/bin"}));
+    EXPECT_TRUE(fs::exists(output("opt/x/bin/other")));
+}
+
+TEST_F(Wrappers, MissingDirectoryIsTheUsersMistake) {
+    program("bin/tool");
+    const auto missing = make({"bin", "nosuch"});
+    ASSERT_FALSE(missing);
+    EXPECT_EQ(missing.error().fault, Fault::input);
+}
+
+TEST_F(Wrappers, PathsAreRelativeToThePrefix) {
+    EXPECT_EQ(*check_wrapper_paths({"opt/x/", "/prefix/lib/../tools", "bin", "opt/x"}, "/prefix"),
+              (std::vector<std::string>{"bin", "opt/x", "tools"}));
+    for (const char* bad : {"..", "../x", "/elsewhere", ".", "/prefix", "opt/../.."})
+        EXPECT_FALSE(check_wrapper_paths({bad}, "/prefix")) << bad;
+}
+
+constexpr const char* script_of_pip =
+    "#!/bin/sh\n'''exec' \"/a $b/bin/python\" \"$0\" \"$@\"\n' '''\nimport x\n";
+
+TEST(Scripts, PathsThatShExpandsAreAvoided) {
+    const TemporaryDirectory directory;
+    const auto script = directory.write("bin/tool", script_of_pip);
+    const auto other = directory.write("bin/other", "#!/a $b/bin/python\nimport x\n");
+    ASSERT_TRUE(repair_scripts(directory.path() / "bin", "/a $b"));
+    EXPECT_EQ(*read_file(script),
+              "#!/bin/sh\n'''exec' \"$(dirname -- \"$(realpath -- \"$0\")\")\"/python \"$0\" "
+              "\"$@\"\n' '''\nimport x\n");
+    EXPECT_EQ(mode_of(script) & 0111U, 0111U);
+    EXPECT_EQ(*read_file(other), "#!/a $b/bin/python\nimport x\n");
+}
+
+TEST(Scripts, OrdinaryPathsAreLeft) {
+    const TemporaryDirectory directory;
+    const auto script = directory.write("bin/tool", script_of_pip);
+    ASSERT_TRUE(repair_scripts(directory.path() / "bin", "/a b"));
+    EXPECT_EQ(*read_file(script), script_of_pip);
+}
+
+} // namespace
+
+} // namespace containerize::install

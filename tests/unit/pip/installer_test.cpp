@@ -1,0 +1,137 @@
+#include "../temporary.h"
+#include "pip/installer.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+namespace containerize::pip {
+
+namespace {
+
+using test::TemporaryDirectory;
+
+const std::optional<fs::path> uv = "/opt/uv";
+
+spec::Requirements lines(const std::vector<std::string>& texts) {
+    spec::Requirements requirements;
+    for (const auto& text : texts)
+        requirements.lines.push_back({.file = "r.txt", .number = 1, .text = text});
+    return requirements;
+}
+
+Choice choose(const std::string& configuration, const std::vector<std::string>& requirements = {"numpy"},
+              const Environment& environment = {}, Installer wanted = Installer::automatic) {
+    auto choice = choose_installer(wanted, uv, configuration, lines(requirements), environment);
+    EXPECT_TRUE(choice);
+    return choice ? *choice : Choice{};
+}
+
+struct Case {
+    std::string configuration;
+    std::string requirement;
+    Installer expected;
+};
+
+TEST(Installer, UvIsTakenOnlyWhereNothingIsLost) {
+    const Case cases[] = {
+        {"", "numpy", Installer::uv},
+        {"global.index-url='https://host/simple'\n", "numpy", Installer::uv},
+        {"global.timeout='60'\n:env:.disable-pip-version-check='1'\n", "numpy", Installer::uv},
+        {"download.platform='any'\n", "numpy", Installer::uv},
+        {":env:.user='0'\n", "numpy", Installer::uv},
+        {"global.trusted-host='host'\n", "numpy", Installer::pip},
+        {"global.no-index='true'\n", "numpy", Installer::pip},
+        {"install.no-binary=':all:'\n", "numpy", Installer::pip},
+        {":env:.pre='1'\n", "numpy", Installer::pip},
+        {"global.proxy='http://host:1'\n", "numpy", Installer::pip},
+        {"", "--extra-index-url https://host/simple", Installer::uv},
+        {"", "-r more.txt", Installer::uv},
+        {"", "numpy --hash=sha256:ab", Installer::uv},
+        {"", "numpy; python_version > '3.8'", Installer::uv},
+        {"", "--trusted-host host", Installer::pip},
+        {"", "--pre", Installer::pip},
+        {"", "--use-feature=fast-deps", Installer::pip},
+        {"", "numpy --config-settings=a=b", Installer::pip},
+    };
+    for (const auto& [configuration, requirement, expected] : cases)
+        EXPECT_EQ(choose(configuration, {requirement}).installer, expected) << configuration << requirement;
+}
+
+TEST(Installer, IsTheOneAskedFor) {
+    EXPECT_EQ(choose("", {"x"}, {}, Installer::pip).installer, Installer::pip);
+    const auto forced = choose("global.trusted-host='host'\n", {"x"}, {}, Installer::uv);
+    EXPECT_EQ(forced.installer, Installer::uv);
+    EXPECT_EQ(forced.warning, "uv does not know your pip setting 'trusted-host'");
+    EXPECT_EQ(choose("global.pre='1'\n").reason, "pip: uv does not know your pip setting 'pre'");
+    const auto none = choose_installer(Installer::automatic, std::nullopt, "", {}, {});
+    EXPECT_EQ(none->reason, "pip: no uv on PATH");
+    const auto missing = choose_installer(Installer::uv, std::nullopt, "", {}, {});
+    ASSERT_FALSE(missing);
+    EXPECT_EQ(missing.error().what, "there is no uv on PATH");
+}
+
+TEST(Installer, SettingsOfPipAreTranslated) {
+    const auto choice = choose(":env:.index-url='https://env/simple'\n"
+                               "global.cert='/ca.pem'\n"
+                               "global.extra-index-url='https://a/simple\\nhttps://b/simple'\n"
+                               "global.find-links='/one /two'\n"
+                               "global.index-url='https://global/simple'\n"
+                               "install.index-url='https://install/simple'\n");
+    // Variables win over the section of the command, which wins over the global one.
+    EXPECT_EQ(choice.for_uv.at("UV_DEFAULT_INDEX"), "https://env/simple");
+    EXPECT_EQ(choice.for_uv.at("UV_INDEX"), "https://a/simple https://b/simple");
+    EXPECT_EQ(choice.for_uv.at("UV_FIND_LINKS"), "/one,/two");
+    EXPECT_EQ(choice.for_uv.at("SSL_CERT_FILE"), "/ca.pem");
+    EXPECT_EQ(choice.for_uv.at("UV_INDEX_STRATEGY"), "unsafe-best-match");
+}
+
+TEST(Installer, WhatTheUserSetForUvStays) {
+    const auto choice =
+        choose("global.index-url='https://pip/simple'\n", {"x"},
+               {{"UV_DEFAULT_INDEX", "https://uv/simple"}, {"UV_INDEX_STRATEGY", "first-index"}});
+    EXPECT_FALSE(choice.for_uv.contains("UV_DEFAULT_INDEX"));
+    EXPECT_FALSE(choice.for_uv.contains("UV_INDEX_STRATEGY"));
+}
+
+TEST(Installer, OneHashDemandsAll) {
+    EXPECT_EQ(choose("", {"numpy --hash=sha256:ab", "idna"}).for_uv.at("UV_REQUIRE_HASHES"), "true");
+    EXPECT_FALSE(choose("", {"numpy"}).for_uv.contains("UV_REQUIRE_HASHES"));
+}
+
+TEST(Installer, CertificatesOfRequestsAreUsed) {
+    EXPECT_EQ(choose("", {"x"}, {{"REQUESTS_CA_BUNDLE", "/site.pem"}}).for_uv.at("SSL_CERT_FILE"),
+              "/site.pem");
+}
+
+TEST(Installer, FailureHasItsReason) {
+    const TemporaryDirectory directory;
+    const auto python = directory.write(
+        "python", "#!/bin/sh\necho Collecting x\necho 'ERROR: No matching distribution found for x'\n"
+                  "echo '[notice] a new release of pip'\nexit 1\n");
+    chmod(python.c_str(), 0755);
+    std::vector<std::string> details;
+    const auto failed =
+        install({.installer = Installer::pip, .uv = {}, .for_uv = {}, .reason = {}, .warning = {}},
+                {.python = python,
+                 .requirements = directory.path() / "r.txt",
+                 .working_directory = directory.path(),
+                 .environment = {{"PATH", "/usr/bin:/bin"}},
+                 .in_child = {}},
+                [&](std::string_view line) { details.emplace_back(line); });
+    ASSERT_FALSE(failed);
+    EXPECT_EQ(failed.error().what, "pip could not install the requirements");
+    EXPECT_EQ(failed.error().why, "it said\n  ERROR: No matching distribution found for x");
+    EXPECT_EQ(failed.error().fault, Fault::failure);
+    EXPECT_EQ(details.front(), "Collecting x");
+}
+
+TEST(Installer, NamesAreParsed) {
+    EXPECT_EQ(*parse_installer("auto"), Installer::automatic);
+    EXPECT_EQ(*parse_installer("uv"), Installer::uv);
+    EXPECT_EQ(to_string(parse_installer("conda").error()),
+              "not an installer: 'conda'\nGive auto, pip or uv.");
+}
+
+} // namespace
+
+} // namespace containerize::pip

@@ -1,0 +1,126 @@
+#include "../temporary.h"
+#include "pip/interpreter.h"
+#include "pip/venv.h"
+#include "runtime/manifest_name.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+namespace containerize::pip {
+
+namespace {
+
+using test::TemporaryDirectory;
+
+/// A program that answers as Python would, one word a line.
+fs::path fake_python(const TemporaryDirectory& directory, const std::string& name, const std::string& version,
+                     const std::string& has = "1 1 1") {
+    const auto minor = version.substr(2, version.rfind('.') - 2);
+    const auto program =
+        directory.write(name, "#!/bin/sh\nprintf '%s\\n' /real/python /real /real/lib/python " + version +
+                                  " " + version.substr(0, 1) + " " + minor + " " + has + "\n");
+    chmod(program.c_str(), 0755);
+    return program;
+}
+
+Environment with_path(const fs::path& directory) {
+    return {{"PATH", directory.string() + ":/usr/bin:/bin"}};
+}
+
+std::string message(const Result<Interpreter>& result) {
+    return result ? "no error" : to_string(result.error());
+}
+
+TEST(Interpreter, IsAskedWhatItIs) {
+    const TemporaryDirectory directory;
+    const auto program = fake_python(directory, "bin/python3", "3.12.4", "1 0 1");
+    const auto found = choose_interpreter({}, with_path(program.parent_path()));
+    ASSERT_TRUE(found) << message(found);
+    EXPECT_EQ(found->executable, "/real/python");
+    EXPECT_EQ(found->base_prefix, "/real");
+    EXPECT_EQ(found->version, "3.12.4");
+    EXPECT_EQ(found->minor, 12);
+    EXPECT_TRUE(found->has_venv);
+    EXPECT_FALSE(found->has_ensurepip);
+    EXPECT_TRUE(found->has_pip);
+}
+
+TEST(Interpreter, RealOneAnswers) {
+    const auto found = choose_interpreter("/usr/bin/python3", current_environment());
+    if (!found) GTEST_SKIP() << message(found);
+    EXPECT_EQ(found->major, 3);
+    EXPECT_TRUE(found->executable.is_absolute());
+    EXPECT_TRUE(fs::exists(found->standard_library / "os.py"));
+}
+
+TEST(Interpreter, IsFoundByVersion) {
+    const TemporaryDirectory directory;
+    fake_python(directory, "bin/python3", "3.12.4");
+    fake_python(directory, "bin/python3.9", "3.9.1");
+    const auto environment = with_path(directory.path() / "bin");
+    EXPECT_EQ(choose_interpreter("3.9", environment)->version, "3.9.1");
+    EXPECT_EQ(choose_interpreter("3", environment)->version, "3.12.4");
+    EXPECT_NE(message(choose_interpreter("3.77", environment)).find("there is no python3.77 on PATH"),
+              std::string::npos);
+}
+
+TEST(Interpreter, WrappersAreNeverTaken) {
+    const TemporaryDirectory directory;
+    directory.write(fs::path("env") / runtime::manifest_name, "{}");
+    const auto wrapper = fake_python(directory, "env/bin/python3", "3.12.4");
+    fake_python(directory, "bin/python3", "3.10.0");
+    const std::string path =
+        (directory.path() / "env/bin").string() + ":" + (directory.path() / "bin").string();
+    EXPECT_EQ(choose_interpreter({}, {{"PATH", path + ":/usr/bin:/bin"}})->version, "3.10.0");
+    const auto refused = message(choose_interpreter(wrapper.string(), with_path("/")));
+    EXPECT_NE(refused.find("belongs to the installation " + (directory.path() / "env").string()),
+              std::string::npos)
+        << refused;
+}
+
+TEST(Interpreter, UnfitOnesAreRefused) {
+    const TemporaryDirectory directory;
+    const auto old = fake_python(directory, "old", "3.7.17");
+    const auto two = fake_python(directory, "two", "2.7.18");
+    const auto lying = fake_python(directory, "bin/python3.9", "3.11.2");
+    const auto broken = directory.write("broken", "#!/bin/sh\nexit 3\n");
+    chmod(broken.c_str(), 0755);
+    const auto text = directory.write("text", "x");
+    const auto environment = with_path(directory.path() / "bin");
+    const std::pair<std::string, std::string> cases[] = {
+        {old, "this Python is too old: it is 3.7.17"}, {two, "this Python is too old: it is 2.7.18"},
+        {"3.9", "this Python is 3.11.2, not 3.9"},     {broken, "this is not a working Python 3"},
+        {text, "not a Python that can be run"},        {directory.path(), "not a Python that can be run"},
+        {"nosuch", "not a Python that can be run"},
+    };
+    for (const auto& [wanted, expected] : cases) {
+        const auto result = choose_interpreter(wanted, environment);
+        EXPECT_NE(message(result).find(expected), std::string::npos) << wanted << ": " << message(result);
+        ASSERT_FALSE(result);
+        EXPECT_EQ(result.error().fault, Fault::input) << wanted;
+    }
+}
+
+TEST(Venv, NeedsAWayToGetPip) {
+    Interpreter interpreter{.executable = "/usr/bin/python3",
+                            .base_prefix = {},
+                            .standard_library = {},
+                            .version = "3.11.2",
+                            .major = 3,
+                            .minor = 11,
+                            .has_venv = true,
+                            .has_ensurepip = false,
+                            .has_pip = false};
+    const auto refused = check_venv(interpreter, std::nullopt);
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().hint.find("python3-venv"), std::string::npos);
+    EXPECT_TRUE(check_venv(interpreter, "/usr/bin/uv"));
+    interpreter.has_pip = true;
+    EXPECT_TRUE(check_venv(interpreter, std::nullopt));
+    interpreter.has_venv = false;
+    EXPECT_FALSE(check_venv(interpreter, "/usr/bin/uv"));
+}
+
+} // namespace
+
+} // namespace containerize::pip
