@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,6 +22,13 @@ namespace {
 constexpr char remove_tree_verb = 'T';
 constexpr char remove_directory_verb = 'D';
 constexpr char keep_verb = 'K';
+
+// A new build may have claimed the directory meanwhile: builds lock their prefix (prefix.cpp).
+void remove_unclaimed(const char* directory) {
+    const Fd fd(open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (fd && flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return;
+    rmdir(directory);
+}
 
 /// Messages are a verb, a path and a NUL.
 [[noreturn]] void clean_up_after(Fd pipe) {
@@ -53,7 +61,7 @@ constexpr char keep_verb = 'K';
     }
     for (auto task = tasks.rbegin(); task != tasks.rend(); ++task) {
         if (task->front() == remove_directory_verb)
-            rmdir(task->c_str() + 1);
+            remove_unclaimed(task->c_str() + 1);
         else [[maybe_unused]]
             const auto removed = remove_tree(task->substr(1));
     }

@@ -20,7 +20,7 @@ public:
     ~Janitor(); ///< closes the pipe and waits until all is removed
 
     void remove_tree_later(const std::filesystem::path& path);
-    /// Only if it is empty.
+    /// Only if it is empty, and no other build has claimed it.
     void remove_directory_later(const std::filesystem::path& path);
     /// Keeps everything registered so far, apart from `staging`.
     void keep_all_but(const std::filesystem::path& staging);

@@ -3,6 +3,7 @@
 #include "runtime/manifest_name.h"
 
 #include <cstdlib>
+#include <optional>
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -109,6 +110,18 @@ TEST(Claim, LeavesWhatWasThere) {
         EXPECT_TRUE(claim->existed);
     }
     EXPECT_TRUE(fs::is_directory(prefix));
+}
+
+TEST(Claim, OldJanitorLeavesTheNextBuildsDirectory) {
+    const TemporaryDirectory directory;
+    const auto prefix = directory.path() / "env";
+    auto next = Janitor::start();
+    std::optional<Janitor> killed(std::move(*Janitor::start()));
+    ASSERT_TRUE(claim_prefix(prefix, *killed)); // this claim ends here, its janitor comes later
+    const auto claim = claim_prefix(prefix, *next);
+    ASSERT_TRUE(claim);
+    killed.reset();
+    EXPECT_TRUE(fs::exists(prefix));
 }
 
 TEST(Claim, SecondBuildIsTold) {
