@@ -1,5 +1,6 @@
 #include "image/writer.h"
 #include "util/fd.h"
+#include "util/interrupt.h"
 
 #include <algorithm>
 #include <array>
@@ -263,6 +264,7 @@ Result<WriteStats> write_tree(const fs::path& root, const fs::path& image, const
     std::uint64_t bytes = 0;
     for (std::size_t i = 0; added && i < tree.entries.size(); ++i) {
         const Entry& entry = tree.entries[i];
+        if (interrupted()) return fail_interrupted();
         if (entry.type == S_IFDIR) {
             added = writer->add_directory(entry.path, entry.attributes);
         } else if (entry.type == S_IFLNK) {

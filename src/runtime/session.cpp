@@ -1,5 +1,6 @@
 #include "runtime/session.h"
 
+#include "runtime/manifest.h"
 #include "runtime/mounted_image.h"
 #include "runtime/namespace.h"
 #include "runtime/session_state.h"
@@ -180,6 +181,11 @@ private:
             retire();
             return "stale";
         }
+        // On a filesystem that was mounted after we started, and did not reach our namespace.
+        if (!is_installation(prefix)) {
+            retire();
+            return "stale";
+        }
         if (auto done = mount(prefix); !done) {
             note("cannot mount " + prefix + ": " + to_string(done.error()));
             return to_string(done.error());
@@ -191,6 +197,7 @@ private:
     // The session's processes go on with the images that they have; whoever comes next gets a new session.
     void retire() {
         const std::string retired = "old-" + inside_link_;
+        if (name_ == retired) return;
         remove_directory(retired);
         if (renameat(state_.fd.get(), name_.c_str(), state_.fd.get(), retired.c_str()) != 0) return;
         name_ = retired;

@@ -184,6 +184,22 @@ def test_moved_installation(user, make, place, tool, sessions):
     original.rmdir() if original.exists() else None
 
 
+def test_installation_on_a_filesystem_that_was_mounted_later(user, env, make, work, sessions):
+    if os.getuid() != 0:
+        pytest.skip("only root can mount a filesystem")
+    user.run(f"{env}/bin/python", "-c", "pass")
+    disk = work / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=1777", "none", str(disk)], check=True)
+    try:
+        late = make(disk / "env", "six==1.16.0\n")
+        assert user.run(f"{late}/bin/python", "-c", "import six; print(8)").stdout == "8\n"
+        assert user.run(f"{env}/bin/python", "-c", "import numpy; print(9)").stdout == "9\n"
+    finally:
+        sessions.kill_all()
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
 def test_corrupt_image_is_refused(user, make, place, sessions):
     broken = make(place / "broken", "six==1.16.0\n")
     image = broken / "env.sqfs"
