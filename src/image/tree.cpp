@@ -3,8 +3,8 @@
 #include "util/interrupt.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
+#include <climits>
 #include <condition_variable>
 #include <cstring>
 #include <map>
@@ -100,10 +100,11 @@ public:
                             .xattrs = user_xattrs(path)};
         if (S_ISLNK(info.st_mode)) {
             entry.attributes.mode = 0777;
-            std::array<char, 65536> target;
-            const auto size = readlink(path.c_str(), target.data(), target.size());
+            entry.target.resize(PATH_MAX); // on the heap: this function recurses, once for each level
+            const auto size = readlink(path.c_str(), entry.target.data(), entry.target.size());
             if (size <= 0) return fail_errno("cannot read a link to pack it", path);
-            entry.target.assign(target.data(), static_cast<std::size_t>(size));
+            entry.target.resize(static_cast<std::size_t>(size));
+            entry.target.shrink_to_fit();
         } else if (S_ISREG(info.st_mode)) {
             entry.size = static_cast<std::uint64_t>(info.st_size);
             if (info.st_nlink > 1) {
@@ -143,11 +144,6 @@ public:
         for (unsigned i = 0; i < 2; ++i)
             threads_.emplace_back([this](const std::stop_token& stop) { work(stop); });
     }
-    ~ReadAhead() {
-        for (auto& thread : threads_)
-            thread.request_stop();
-        room_.notify_all();
-    }
     ReadAhead(const ReadAhead&) = delete;
     ReadAhead& operator=(const ReadAhead&) = delete;
 
@@ -171,7 +167,7 @@ private:
     static constexpr std::uint64_t window = 32U << 20U;
 
     void work(const std::stop_token& stop) {
-        for (;;) {
+        while (!stop.stop_requested()) {
             std::unique_lock lock(mutex_);
             while (next_ < entries_.size() && !covers(entries_[next_]))
                 ++next_;
@@ -179,8 +175,8 @@ private:
             const std::size_t index = next_++;
             held_ += entries_[index].size;
             // The file that the packer waits for is always read, however full the window is.
-            room_.wait(lock, [&] { return stop.stop_requested() || held_ <= window || is_next(index); });
-            if (stop.stop_requested()) return;
+            // Waiting on the stop token, too: a stop between the look and the wait would otherwise be missed.
+            if (!room_.wait(lock, stop, [&] { return held_ <= window || is_next(index); })) return;
             lock.unlock();
             auto content = read_whole((root_ / entries_[index].path).string(), entries_[index].size);
             lock.lock();
@@ -215,11 +211,12 @@ private:
     const fs::path& root_;
     const std::vector<Entry>& entries_;
     std::mutex mutex_;
-    std::condition_variable room_, ready_;
+    std::condition_variable_any room_;
+    std::condition_variable ready_;
     std::map<std::size_t, Result<std::vector<std::byte>>> done_;
     std::size_t next_ = 0;
     std::uint64_t held_ = 0;
-    std::vector<std::jthread> threads_; ///< last: they use all of the above
+    std::vector<std::jthread> threads_; ///< last, so stopped and joined first: they use all of the above
 };
 
 Status append_large(Writer& writer, const std::string& path, std::uint64_t size, const PackProgress& progress,
@@ -236,6 +233,7 @@ Status append_large(Writer& writer, const std::string& path, std::uint64_t size,
         if (got == 0) break;
         done += static_cast<std::uint64_t>(got);
         if (done > size) return changed(path);
+        if (interrupted()) return fail_interrupted(); // a library of gigabytes takes a minute
         if (auto put = writer.append(std::span(buffer).first(static_cast<std::size_t>(got))); !put)
             return put;
         if (progress) progress(done_before + done);
@@ -248,8 +246,8 @@ Status append_large(Writer& writer, const std::string& path, std::uint64_t size,
 Result<WriteStats> write_tree(const fs::path& root, const fs::path& image, const WriterOptions& options,
                               mode_t umask_bits, const PackProgress& progress) {
     struct stat info {};
-    if (stat(root.c_str(), &info) != 0 || !S_ISDIR(info.st_mode))
-        return fail_errno("cannot pack", root.string(), S_ISDIR(info.st_mode) ? errno : ENOTDIR);
+    if (stat(root.c_str(), &info) != 0) return fail_errno("cannot pack", root.string());
+    if (!S_ISDIR(info.st_mode)) return fail_errno("cannot pack", root.string(), ENOTDIR);
     TreeWalk tree(root, umask_bits);
     if (auto walked = tree.walk({}); !walked) return fail(std::move(walked.error()));
     auto writer = Writer::create(image, options);

@@ -3,8 +3,8 @@
 #include "image/squashfs_objects.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <map>
 #include <utility>
@@ -158,13 +158,11 @@ Status Writer::State::set_up() {
     description.cmp = compressor.get();
     description.wr = blocks.get();
     description.tbl = fragments.get();
-    // With these two, fragments that look the same by their hash are compared before one stands for the
-    // other. Blocks that are stored as they are need no decompressor, but libsquashfs would not compare
-    // without one.
-    if (decompressor) {
-        description.file = file.get();
-        description.uncmp = decompressor.get();
-    }
+    // With these two, fragments that look the same by their 32-bit hash are compared before one stands for
+    // the other. Blocks that are stored as they are need no decompressor, but libsquashfs compares nothing
+    // without one: it gets the storing compressor, which it never asks.
+    description.file = file.get();
+    description.uncmp = decompressor ? decompressor.get() : compressor.get();
     sqfs_block_processor_t* made = nullptr;
     if (const int code = sqfs_block_processor_create_ex(&description, &made)) return failed(code);
     processor.reset(made);
@@ -174,6 +172,8 @@ Status Writer::State::set_up() {
 
 Result<Node*> Writer::State::add(std::string_view entry, mode_t type, const Attributes& attributes) {
     if (in_file) return misuse(entry, "another file is still being written");
+    // No system call could name it, and each level is one of recursion when the tables are written.
+    if (entry.size() >= PATH_MAX) return misuse(entry, "its path is longer than Linux permits");
     auto xattr = store_xattrs(attributes);
     if (!xattr) return fail(std::move(xattr.error()));
     newest = std::max(newest, attributes.mtime);
@@ -407,6 +407,11 @@ int Writer::State::write_tables() {
 
 Result<WriteStats> Writer::finish() {
     auto& state = *state_;
+    if (state.in_file)
+        return fail({.what = "cannot finish the image",
+                     .why = "a file is still being written",
+                     .where = state.path.string(),
+                     .hint = {}});
     if (const int code = sqfs_block_processor_finish(state.processor.get())) return state.failed(code);
     if (const int code = state.write_tables()) return state.failed(code);
     if (fsync(state.file->fd()) != 0) return fail_errno("cannot write the image", state.path.string());
