@@ -105,9 +105,11 @@ void fill(Random& random, const fs::path& directory, unsigned depth, std::uint32
             continue;
         } else {
             std::ofstream(path, std::ios::binary) << random_content(random, block);
-            set_random_xattrs(random, path);
             const mode_t modes[] = {0400, 0600, 0644, 0777, 0700, 0555, 06755};
-            chmod(path.c_str(), modes[random() % std::size(modes)]);
+            const mode_t mode = modes[random() % std::size(modes)];
+            // A user's unsquashfs cannot give attributes to a file that nobody may write.
+            if ((mode & 0200U) != 0) set_random_xattrs(random, path);
+            chmod(path.c_str(), mode);
             files.push_back(path);
         }
         set_random_time(random, path);
