@@ -219,23 +219,27 @@ def test_warm_import_asks_the_server_for_nothing_but_terminals(user, env, sessio
     if os.getuid() != 0:
         pytest.skip("tracing a server needs root")
     python = [f"{env}/bin/python", "-c", "import numpy, requests"]
-    user.run(*python)
-    user.run(*python)
-    trace = work / "trace"
-    server = sessions.servers()[0]
+    ioctl = 39
+    # The kernel may take pages back at any time, and then reads them again: one of three imports must be wholly warm.
+    for _ in range(3):
+        user.run(*python)
+        user.run(*python)
+        opcodes, image_reads = traced(sessions.servers()[0], lambda: user.run(*python), work / "trace")
+        if set(opcodes) == {ioctl} and image_reads == 0:
+            return
+    assert (set(opcodes), image_reads) == ({ioctl}, 0)
+
+
+def traced(server, act, trace):
+    """The opcodes of the requests that a server gets meanwhile, and how often it reads the image."""
     strace = subprocess.Popen(
         ["strace", "-f", "-xx", "-s", "64", "-e", "trace=read,pread64", "-o", str(trace), "-p", str(server)],
         stderr=subprocess.PIPE,
     )
     assert b"attached" in strace.stderr.readline()
-    user.run(*python)
+    act()
     strace.send_signal(signal.SIGINT)
     strace.communicate(timeout=30)
-    opcodes = []
-    for line in trace.read_text().splitlines():
-        assert "pread64" not in line, "the image was read"
-        if '"' in line:
-            data = bytes.fromhex(line.split('"')[1].replace("\\x", ""))
-            opcodes.append(int.from_bytes(data[4:8], "little"))
-    ioctl = 39
-    assert opcodes and set(opcodes) == {ioctl}
+    lines = trace.read_text().splitlines()
+    requests = [bytes.fromhex(line.split('"')[1].replace("\\x", "")) for line in lines if '"' in line and "pread64" not in line]
+    return [int.from_bytes(data[4:8], "little") for data in requests], sum("pread64(" in line for line in lines)
