@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Packing a tree: ours beside mksquashfs (and tar2sqfs where it is installed), at equal settings, interleaved.
-# Usage: tests/bench/pack.sh TREE [RUNS]
+# Ours ends with an fsync, so the others get one too.  Usage: tests/bench/pack.sh TREE [RUNS]
 set -euo pipefail
 tree=$1 runs=${2:-7}
 source_dir=$(cd "$(dirname "$0")/../.." && pwd)
@@ -13,9 +13,11 @@ jobs=$(nproc)
 containerize_() { "$build/tests/bench/pack_tree" "$tree" "$work/containerize" zstd:3 128K "$jobs"; }
 mksquashfs_() {
     mksquashfs "$tree" "$work/mksquashfs" -comp zstd -Xcompression-level 3 -b 128K -processors "$jobs" -quiet -no-progress -noappend
+    sync "$work/mksquashfs"
 }
 tar2sqfs_() {
     tar -C "$tree" -c . | tar2sqfs -q -f -c zstd -X level=3 -b 128K -j "$jobs" "$work/tar2sqfs" 2>/dev/null
+    sync "$work/tar2sqfs"
 }
 seconds() { local start=$EPOCHREALTIME; "$@"; awk -v a="$start" -v b="$EPOCHREALTIME" "BEGIN { print b - a }"; }
 
