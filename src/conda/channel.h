@@ -37,9 +37,9 @@ struct ChannelChoice {
 };
 
 /// The channels of a build: those of the input, then those of the configuration unless the input says
-/// `nodefaults`; conda-forge where nobody named any; last those of `channel::package` specs, which only
-/// such specs need. Anaconda's are left out with a note, or refused where no other is left, unless
-/// `allow_defaults` or the site's configuration permits them.
+/// `nodefaults`; conda-forge where nobody named any; last, as mamba has it, those of `channel::package`
+/// specs. Anaconda's are left out with a note, or refused where no other is left, unless `allow_defaults` or
+/// the site's configuration permits them.
 Result<ChannelChoice> choose_channels(const std::vector<Located>& asked,
                                       const std::vector<Located>& of_packages, const Config& config,
                                       bool allow_defaults);

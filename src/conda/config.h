@@ -27,10 +27,10 @@ struct Config {
     std::map<std::string, std::vector<std::string>> custom_multichannels; ///< one name for several channels
     std::map<std::string, std::vector<std::string>> mirrored_channels;    ///< name -> URLs in their order
     std::vector<std::string> allowed_channels, denied_channels;           ///< empty: all, none
-    /// The machine's own configuration (/etc/conda, /var/lib/conda) names Anaconda's channels: whoever wrote
-    /// it has their terms in mind. What stands in a home directory does not count: conda itself writes it
-    /// there.
-    bool site_allows_defaults = false;
+    /// What the machine's own files (/etc/conda, /var/lib/conda) name under channels and default_channels:
+    /// whoever wrote it has the terms of those channels in mind. Files in a home directory do not count:
+    /// conda itself writes `defaults` there.
+    std::vector<Located> site_channels;
 
     ChannelPriority channel_priority = ChannelPriority::flexible;
     std::vector<Located> pinned_packages;
@@ -47,11 +47,13 @@ struct Config {
     static Config defaults();
 };
 
-/// Reads what is there; later sources win, and their list items come first:
-///   /etc/conda/{.condarc,condarc,condarc.d/,.mambarc}, /var/lib/conda/..., $CONDA_ROOT or
-///   $MAMBA_ROOT_PREFIX, ~/.config/conda/, ~/.conda/, ~/.condarc, ~/.mambarc, $CONDA_PREFIX/.condarc,
-///   $CONDARC, $MAMBARC, CONDA_*.
+/// Reads what is there; later sources win, and their list items come first. Directories are searched for
+/// .condarc, condarc, condarc.d/*.yml and .mambarc:
+///   /etc/conda, /var/lib/conda, the root prefix ($CONDA_ROOT, $MAMBA_ROOT_PREFIX, $CONDA_EXE's),
+///   $XDG_CONFIG_HOME/conda, ~/.config/conda, ~/.conda, then ~/.condarc, ~/.mambarc, $CONDA_PREFIX, $CONDARC,
+///   $MAMBARC, and the variables CONDA_CHANNELS etc.
 /// Mistakes are input errors with file:line; keys that mean nothing to us go to the detailed log.
-Result<Config> read_config(const Environment& environment);
+/// `root` stands for "/" so that tests can bring their own /etc.
+Result<Config> read_config(const Environment& environment, const std::filesystem::path& root = "/");
 
 } // namespace containerize::conda
