@@ -111,6 +111,8 @@ bool code_may_pass(CURLcode code, const Attempt& attempt) {
     case CURLE_HTTP2:
     case CURLE_HTTP2_STREAM:
         return true;
+    case CURLE_UNSUPPORTED_PROTOCOL:
+        return is_no_http(attempt);
     default:
         return false;
     }

@@ -86,7 +86,7 @@ TEST_F(Http, ToFileWithItsDigest) {
 TEST_F(Http, ManyAtOnceInTheirOrder) {
     std::vector<Request> requests;
     for (int i = 0; i < 40; ++i)
-        requests.push_back(request(i % 3 == 2 ? "missing" : i % 3 == 1 ? "small" : "slow/0.05/small"));
+        requests.push_back(request(i % 3 == 2 ? "missing" : i % 3 == 1 ? "small" : "slow/0.3/small"));
     const auto start = std::chrono::steady_clock::now();
     std::size_t finished = 0;
     const auto results =
@@ -99,8 +99,8 @@ TEST_F(Http, ManyAtOnceInTheirOrder) {
         EXPECT_EQ(results[i].has_value(), i % 3 != 2);
     EXPECT_EQ(finished, requests.size());
     EXPECT_EQ(server.seen().size(), requests.size());
-    // 14 of 50 ms, eight at once.
-    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(600));
+    // 14 of 300 ms, eight at once.
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(3));
 }
 
 TEST_F(Http, NotModified) {
