@@ -414,7 +414,7 @@ Result<CacheUse> clean(const fs::path& directory, std::int64_t oldest) {
 } // namespace
 
 Result<fs::path> cache_directory(const Environment& environment) {
-    if (const fs::path given = variable(environment, "CONTAINERIZE_CACHE"); !given.empty()) {
+    if (fs::path given = variable(environment, "CONTAINERIZE_CACHE"); !given.empty()) {
         if (!given.is_absolute())
             return fail_input("the cache directory is no absolute path", "it is '" + given.string() + "'",
                               "CONTAINERIZE_CACHE");
@@ -431,12 +431,12 @@ Result<fs::path> cache_directory(const Environment& environment) {
     for (const auto& [name, below] :
          {std::pair("XDG_CACHE_HOME", "containerize"), std::pair("HOME", ".cache/containerize")})
         if (const fs::path base = variable(environment, name); base.is_absolute())
-            if (const auto directory = base / below; usable(directory, make_writable(directory)))
+            if (auto directory = base / below; usable(directory, make_writable(directory)))
                 return directory;
     for (const fs::path base :
          {variable(environment, "TMPDIR"), std::string("/var/tmp"), std::string("/tmp")}) {
         if (!base.is_absolute()) continue;
-        const auto directory = base / ("containerize-cache-" + std::to_string(geteuid()));
+        auto directory = base / ("containerize-cache-" + std::to_string(geteuid()));
         if (usable(directory, make_private(directory))) return directory;
     }
     return fail({.what = "there is no place for a cache",

@@ -3,6 +3,8 @@
 #include "util/http.h"
 #include "util/interrupt.h"
 
+#include <algorithm>
+#include <csignal>
 #include <random>
 #include <regex>
 
@@ -146,9 +148,10 @@ TEST_F(Http, ServerWithoutRangesBeginsAnew) {
 TEST_F(Http, WrongRangeIsNotBelieved) {
     auto settings = quick();
     settings.retries = 1;
-    EXPECT_EQ(message(download("wrongrange/data"), settings),
-              "http://127.0.0.1:PORT/wrongrange/data: cannot download: the connection broke: transfer closed with "
-              "900000 bytes remaining to read (tried 2 times)");
+    EXPECT_EQ(
+        message(download("wrongrange/data"), settings),
+        "http://127.0.0.1:PORT/wrongrange/data: cannot download: the connection broke: transfer closed with "
+        "900000 bytes remaining to read (tried 2 times)");
     EXPECT_EQ(server.seen().size(), 3U);
 }
 
@@ -436,6 +439,26 @@ TEST_F(Http, AnErrorOfTheObserverEndsAll) {
         if (!result) ++failed;
     EXPECT_EQ(failed, requests.size());
     EXPECT_LE(server.seen().size(), 9U);
+}
+
+TEST_F(Http, AnInterruptEndsAll) {
+    const pid_t child = fork();
+    if (child == 0) {
+        catch_interrupts();
+        const auto results =
+            http::fetch({request("slow/20/small"), request("stall"), request("status/503")}, Settings());
+        const bool all = std::ranges::all_of(results, [](const auto& result) {
+            return !result && to_string(result.error()) == "interrupted";
+        });
+        _exit(all ? 7 : 8);
+    }
+    usleep(300'000);
+    const auto start = std::chrono::steady_clock::now();
+    kill(child, SIGINT);
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(WEXITSTATUS(status), 7);
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
 }
 
 TEST_F(Http, ProgressTellsOfAll) {

@@ -1,0 +1,97 @@
+#include "../http_server.h"
+#include "conda/package_cache.h"
+#include "conda/repodata.h"
+#include "fixtures.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace containerize::conda {
+
+namespace {
+
+using nlohmann::json;
+using test::HttpServer;
+using test::TemporaryDirectory;
+
+/// Directories below `root` that hold a subdir with a package list.
+std::vector<fs::path> channels_below(const fs::path& root) {
+    std::vector<fs::path> channels;
+    for (const auto& entry : fs::recursive_directory_iterator(root))
+        if (entry.path().filename() == "repodata.json")
+            channels.push_back(entry.path().parent_path().parent_path());
+    std::ranges::sort(channels);
+    channels.erase(std::unique(channels.begin(), channels.end()), channels.end());
+    return channels;
+}
+
+std::vector<PackageRecord> records_of(const Repodata& list) {
+    std::vector<PackageRecord> records;
+    const auto content = json::parse(read_file(list.json).value());
+    for (const char* section : {"packages", "packages.conda"}) {
+        const auto packages = content.value(section, json::object());
+        for (const auto& [file, about] : packages.items()) {
+            PackageRecord record;
+            record.file_name = file;
+            record.channel = list.channel.url;
+            record.url = list.channel.url + "/" + list.subdir + "/" + file;
+            record.sha256 = about.value("sha256", "");
+            record.md5 = about.value("md5", "");
+            record.size = about.value("size", std::uint64_t{0});
+            records.push_back(std::move(record));
+        }
+    }
+    return records;
+}
+
+} // namespace
+
+TEST(RealChannels, FromDiskAndFromAServer) {
+    const auto fixtures = test::fixtures();
+    if (fixtures.empty()) GTEST_SKIP() << "there are no fixtures (CONTAINERIZE_FIXTURES)";
+    const auto root = fixtures / "conda/channels";
+    const TemporaryDirectory directory;
+    const HttpServer server(root);
+    const auto config = Config::defaults();
+    const RepodataOptions options{.cache = directory.path()};
+    std::size_t lists = 0;
+    std::size_t packages = 0;
+    for (const auto& path : channels_below(root)) {
+        const auto local = resolve_channel({path.string(), {}}, config);
+        ASSERT_TRUE(local);
+        const auto relative = fs::relative(path, root).string();
+        const auto served = resolve_channel({server.url(relative), {}}, config);
+        ASSERT_TRUE(served);
+        const auto from_disk =
+            fetch_repodata(*local, {"linux-64", "noarch", "linux-fake", "win-64"}, config, options);
+        const auto from_server =
+            fetch_repodata(*served, {"linux-64", "noarch", "linux-fake", "win-64"}, config, options);
+        ASSERT_TRUE(from_disk) << to_string(from_disk.error());
+        ASSERT_TRUE(from_server) << to_string(from_server.error());
+        for (std::size_t at = 0; at < from_disk->size(); ++at) {
+            const auto& disk = (*from_disk)[at];
+            const auto& fetched = (*from_server)[at];
+            ASSERT_EQ(disk.json.empty(), fetched.json.empty()) << path << disk.subdir;
+            if (disk.json.empty()) continue;
+            ++lists;
+            EXPECT_EQ(json::parse(read_file(disk.json).value()),
+                      json::parse(read_file(fetched.json).value()));
+            for (const auto& list : {disk, fetched}) {
+                auto records = records_of(list);
+                // Some package lists name archives that were not kept.
+                std::erase_if(records, [&](const auto& record) {
+                    return !fs::exists(path / list.subdir / record.file_name);
+                });
+                const auto archives =
+                    fetch_packages(records, {list.channel}, config, {.cache = directory.path(), .ready = {}});
+                ASSERT_TRUE(archives) << to_string(archives.error());
+                packages += archives->size();
+            }
+        }
+    }
+    EXPECT_GE(lists, 20U);
+    EXPECT_GE(packages, 100U);
+}
+
+} // namespace containerize::conda
