@@ -278,7 +278,7 @@ public:
     void add_notes(const std::vector<Located>& asked) {
         for (const auto& channel : left_out_) {
             const auto note = fmt::format("{}: the channel '{}' is left out: {}; --allow-defaults takes it",
-                                          channel.where, channel.text, terms);
+                                          channel.where, without_credentials(channel.text), terms);
             // What stands in a configuration that conda wrote itself is not worth a line in each build.
             if (std::ranges::find(asked, channel.text, &Located::text) != asked.end())
                 chosen.notes.push_back(note);

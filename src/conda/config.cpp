@@ -27,29 +27,6 @@ bool is_name_character(char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
 
-/// $NAME and ${NAME} as Python's expandvars has it: what is not set stays as it is.
-std::string expanded(std::string_view text, const Environment& environment) {
-    std::string result;
-    for (std::size_t at = 0; at < text.size();) {
-        const bool braced = text.substr(at).starts_with("${");
-        const auto start = at + (braced ? 2 : 1);
-        auto end = start;
-        while (end < text.size() && is_name_character(text[end]))
-            ++end;
-        const bool whole =
-            text[at] == '$' && end > start && (!braced || (end < text.size() && text[end] == '}'));
-        const auto found =
-            whole ? environment.find(std::string(text.substr(start, end - start))) : environment.end();
-        if (found == environment.end()) {
-            result += text[at++];
-        } else {
-            result += found->second;
-            at = end + (braced ? 1 : 0);
-        }
-    }
-    return result;
-}
-
 std::string with_home(std::string path, const Environment& environment) {
     const auto home = variable(environment, "HOME");
     if (!home.empty() && (path == "~" || path.starts_with("~/"))) path.replace(0, 1, home);
@@ -228,7 +205,7 @@ public:
         const auto name = variable_name(key);
         std::vector<Located> given;
         for (const auto& part : split(final ? "" : variable(environment_, name), delimiter))
-            given.push_back({expanded(part, environment_), name});
+            given.push_back({expand_variables(part, environment_), name});
         middle.insert(middle.begin(), given.begin(), given.end());
 
         std::vector<Located> result;
@@ -359,7 +336,7 @@ private:
     }
 
     [[nodiscard]] std::string value(const YAML::Node& node) const {
-        return expanded(node.Scalar(), environment_);
+        return expand_variables(node.Scalar(), environment_);
     }
 
     void refuse(const Source& source, const YAML::Node& node, std::string what) {
@@ -452,6 +429,28 @@ void read_network(Reader& reader, Config& config) {
 }
 
 } // namespace
+
+std::string expand_variables(std::string_view text, const Environment& environment) {
+    std::string result;
+    for (std::size_t at = 0; at < text.size();) {
+        const bool braced = text.substr(at).starts_with("${");
+        const auto start = at + (braced ? 2 : 1);
+        auto end = start;
+        while (end < text.size() && is_name_character(text[end]))
+            ++end;
+        const bool whole =
+            text[at] == '$' && end > start && (!braced || (end < text.size() && text[end] == '}'));
+        const auto found =
+            whole ? environment.find(std::string(text.substr(start, end - start))) : environment.end();
+        if (found == environment.end()) {
+            result += text[at++];
+        } else {
+            result += found->second;
+            at = end + (braced ? 1 : 0);
+        }
+    }
+    return result;
+}
 
 Config Config::defaults() {
     return {};

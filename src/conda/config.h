@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace containerize::conda {
@@ -46,6 +47,10 @@ struct Config {
     /// As if there were no file and no variable (--no-config).
     static Config defaults();
 };
+
+/// $NAME and ${NAME} in channels and values of .condarc and of environment files become what the variable
+/// says; what is not set stays as it is.
+std::string expand_variables(std::string_view text, const Environment& environment);
 
 /// Reads what is there; later sources win, and their list items come first. Directories are searched for
 /// .condarc, condarc, condarc.d/*.yml and .mambarc:

@@ -25,6 +25,19 @@ std::size_t authority_end(std::string_view url, std::size_t start) {
     return std::min(url.find_first_of("/?#", start), url.size());
 }
 
+/// Where the host begins, after "user:password@".
+std::size_t host_start(std::string_view url, std::size_t start) {
+    const auto authority = url.substr(start, authority_end(url, start) - start);
+    // The last one: an '@' in a password should be encoded, but is not always.
+    if (const auto at = authority.rfind('@'); at != std::string_view::npos) return start + at + 1;
+    // Nor is a slash; then what looks like a port is none.
+    const auto port = authority.starts_with('[') ? std::string_view::npos : authority.find(':');
+    const bool is_port = port == std::string_view::npos ||
+                         authority.find_first_not_of("0123456789", port + 1) == std::string_view::npos;
+    const auto at = is_port ? std::string_view::npos : url.rfind('@');
+    return at == std::string_view::npos ? start : at + 1;
+}
+
 /// "/t/TOKEN" in `path` as conda's servers have it, and what follows it.
 std::string without_token(std::string_view path) {
     const auto is_token = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_'; };
@@ -57,20 +70,19 @@ bool is_url(std::string_view text) {
 std::string without_credentials(std::string_view url) {
     const auto start = authority_start(url);
     if (!start || url.starts_with("file:")) return std::string(url);
-    const auto end = authority_end(url, *start);
-    auto authority = url.substr(*start, end - *start);
-    // The last one: an '@' in a password should be encoded, but is not always.
-    if (const auto at = authority.rfind('@'); at != std::string_view::npos) authority.remove_prefix(at + 1);
-    const auto path = url.substr(end, std::min(url.find_first_of("?#", end), url.size()) - end);
-    return std::string(url.substr(0, *start)) + std::string(authority) + without_token(path);
+    const auto host = host_start(url, *start);
+    const auto host_end = authority_end(url, host);
+    const auto path =
+        url.substr(host_end, std::min(url.find_first_of("?#", host_end), url.size()) - host_end);
+    return std::string(url.substr(0, *start)) + std::string(url.substr(host, host_end - host)) +
+           without_token(path);
 }
 
 std::string url_host(std::string_view url) {
     const auto start = authority_start(url);
     if (!start) return {};
-    auto authority = url.substr(*start, authority_end(url, *start) - *start);
-    if (const auto at = authority.rfind('@'); at != std::string_view::npos) authority.remove_prefix(at + 1);
-    std::string host(authority);
+    const auto first = host_start(url, *start);
+    std::string host(url.substr(first, authority_end(url, first) - first));
     std::ranges::transform(host, host.begin(),
                            [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     return host;
