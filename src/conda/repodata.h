@@ -13,10 +13,10 @@ namespace containerize::conda {
 /// The package list of one subdir of one channel, as a file in the cache that does not change under us.
 struct Repodata {
     Channel channel;
-    std::string subdir;          ///< "linux-64", "noarch"
-    int priority = 0;            ///< the same for all subdirs of a channel; higher wins
-    std::filesystem::path json;  ///< plain JSON; empty if the channel has no such subdir
-    std::string identity;        ///< of the content: the same exactly when the bytes are; names solved-form caches
+    std::string subdir;         ///< "linux-64", "noarch"
+    int priority = 0;           ///< the same for all subdirs of a channel; higher wins
+    std::filesystem::path json; ///< plain JSON; empty if the channel has no such subdir
+    std::string identity; ///< of the content: the same exactly when the bytes are; names solved-form caches
     std::filesystem::path cache; ///< directory in which the solver may keep files named after `identity`
 };
 

@@ -10,8 +10,8 @@
 
 namespace containerize::conda {
 
-/// "1!2.0.1rc2+cuda12": epoch, parts, local part; in conda's order, where "1.0" equals "1.0.0" and "dev" comes
-/// first.
+/// "1!2.0.1rc2+cuda12": epoch, parts, local part; in conda's order, where "1.0" equals "1.0.0" and "dev"
+/// comes first.
 class Version {
 public:
     static Result<Version> parse(std::string_view text);

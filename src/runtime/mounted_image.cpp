@@ -72,6 +72,8 @@ Result<MountedImage> MountedImage::mount(const std::string& prefix) {
     if (!manifest) return fail(std::move(manifest.error()));
     mounted.plan_.prefix = prefix;
     mounted.plan_.activation = expand(std::move(manifest->activation), prefix);
+    for (const auto& script : manifest->activation_scripts)
+        mounted.plan_.scripts.push_back(prefix + "/" + script);
     mounted.plan_.environment = expand(std::move(manifest->environment), prefix);
 
     mounted.image_path_ = prefix + "/" + manifest->image.file;
