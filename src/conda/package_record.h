@@ -1,9 +1,14 @@
 // One package of one channel: what repodata, lock files and conda-meta say of it.
 #pragma once
 
+#include "util/error.h"
+
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 namespace containerize::conda {
 
@@ -24,6 +29,20 @@ struct PackageRecord {
     std::vector<std::string> depends, constrains, track_features;
     std::string features, license, license_family;
     std::string python_site_packages_path; ///< of a python package: where noarch packages go, if it says so
+
+    /// "numpy-1.26.4-py311h64a7726_0", under which conda-meta keeps it.
+    [[nodiscard]] std::string distribution() const { return name + "-" + version + "-" + build; }
 };
+
+/// Whether `text` can be a name, version or build: they become parts of paths and of lines in files.
+bool is_plain(std::string_view text);
+
+/// One entry of "packages" in repodata, a lock file's, or info/index.json. The error says what is wrong with
+/// it; names that could lead out of a directory are refused. `channel`, `url` and `file_name` are the
+/// caller's.
+Result<PackageRecord> parse_record(const nlohmann::json& entry);
+
+/// As conda writes it into conda-meta, without what is not known.
+nlohmann::json to_json(const PackageRecord& record);
 
 } // namespace containerize::conda
