@@ -240,7 +240,7 @@ Result<std::map<std::string, std::string>> PackageArchive::info() const {
             // In a .tar.bz2 the rest may be gigabytes.
             complete =
                 format_ == Format::tar_bz2 && found.contains("index.json") && found.contains("paths.json");
-            if (complete) return fail({});
+            if (complete) return fail(Error{});
             return {};
         }
         const std::string name = entry.path.substr(5);

@@ -9,12 +9,14 @@
 #include "util/interrupt.h"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <thread>
 #include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 namespace containerize::conda {
 
@@ -33,12 +35,14 @@ std::optional<PythonPaths> python_paths(const std::vector<PackageInfo>& infos) {
         const auto second = first == std::string::npos ? first : record.version.find('.', first + 1);
         const auto minor = record.version.substr(0, second);
         // A build without the global lock keeps its library apart.
-        const bool free_threaded = record.build.ends_with("_cp" + minor.substr(0, first) + minor.substr(first + 1) + "t");
+        const bool free_threaded =
+            record.build.ends_with("_cp" + minor.substr(0, first) + minor.substr(first + 1) + "t");
         PythonPaths paths;
         paths.version = record.version;
         paths.name = "python" + minor + (free_threaded ? "t" : "");
-        paths.site_packages = record.python_site_packages_path.empty() ? "lib/" + paths.name + "/site-packages"
-                                                                       : record.python_site_packages_path;
+        paths.site_packages = record.python_site_packages_path.empty()
+                                  ? "lib/" + paths.name + "/site-packages"
+                                  : record.python_site_packages_path;
         paths.tag = "cpython-" + minor.substr(0, first) + minor.substr(first + 1);
         return paths;
     }
@@ -46,7 +50,8 @@ std::optional<PythonPaths> python_paths(const std::vector<PackageInfo>& infos) {
 }
 
 /// Where a path of a package goes.
-std::string target_path(const std::string& path, const PackageInfo& info, const std::optional<PythonPaths>& python) {
+std::string target_path(const std::string& path, const PackageInfo& info,
+                        const std::optional<PythonPaths>& python) {
     if (info.record.noarch != Noarch::python || !python) return path;
     constexpr std::string_view packages = "site-packages/";
     constexpr std::string_view scripts = "python-scripts/";
@@ -70,8 +75,10 @@ bool is_python_source(const std::string& path) {
 std::string entry_point_script(const EntryPoint& point, const std::string& prefix) {
     const auto import = point.function.substr(0, point.function.find('.'));
     return shebang(prefix + "/bin/python") +
-           fmt::format("# -*- coding: utf-8 -*-\nimport re\nimport sys\n\nfrom {} import {}\n\nif __name__ == '__main__':\n"
-                       "    sys.argv[0] = re.sub(r'(-script\\.pyw?|\\.exe)?$', '', sys.argv[0])\n    sys.exit({}())\n",
+           fmt::format("# -*- coding: utf-8 -*-\nimport re\nimport sys\n\nfrom {} import {}\n\nif __name__ "
+                       "== '__main__':\n"
+                       "    sys.argv[0] = re.sub(r'(-script\\.pyw?|\\.exe)?$', '', sys.argv[0])\n    "
+                       "sys.exit({}())\n",
                        point.module, import, point.function);
 }
 
@@ -170,14 +177,17 @@ private:
     Status find_owners() {
         for (std::size_t i = 0; i < infos_.size(); ++i) {
             for (const auto& entry : infos_[i].paths)
-                if (auto done = own(target_path(entry.path, infos_[i], python_), i, entry.type == PathType::directory); !done)
+                if (auto done = own(target_path(entry.path, infos_[i], python_), i,
+                                    entry.type == PathType::directory);
+                    !done)
                     return done;
             if (python_)
                 for (const auto& point : infos_[i].entry_points)
                     if (auto done = own("bin/" + point.command, i, false); !done) return done;
         }
         for (const auto& [path, owner] : owners_)
-            for (auto slash = path.rfind('/'); slash != path.npos && slash > 0; slash = path.rfind('/', slash - 1)) {
+            for (auto slash = path.rfind('/'); slash != path.npos && slash > 0;
+                 slash = path.rfind('/', slash - 1)) {
                 const auto above = owners_.find(path.substr(0, slash));
                 if (above == owners_.end() || above->second.directory) continue;
                 return fail({.what = "two packages cannot be installed together",
@@ -189,7 +199,9 @@ private:
         return {};
     }
 
-    [[nodiscard]] std::string name(std::size_t package) const { return infos_[package].record.distribution(); }
+    [[nodiscard]] std::string name(std::size_t package) const {
+        return infos_[package].record.distribution();
+    }
 
     Status own(const std::string& path, std::size_t package, bool directory) {
         if (path.starts_with("conda-meta/") || path == "conda-meta")
@@ -215,13 +227,15 @@ private:
 
     void find_scripts() {
         for (const auto& [pair, clash] : clashes_)
-            linked_.warnings.push_back(fmt::format("{} and {} both have '{}'{}; the latter's stays.", name(pair.first),
-                                                   name(pair.second), clash.first,
-                                                   clash.second > 1 ? fmt::format(" and {} files more", clash.second - 1) : ""));
+            linked_.warnings.push_back(fmt::format(
+                "{} and {} both have '{}'{}; the latter's stays.", name(pair.first), name(pair.second),
+                clash.first, clash.second > 1 ? fmt::format(" and {} files more", clash.second - 1) : ""));
         for (std::size_t i = 0; i < infos_.size(); ++i)
             for (const bool before : {true, false}) {
-                const auto path = "bin/." + infos_[i].record.name + (before ? "-pre-link.sh" : "-post-link.sh");
-                if (const auto owner = owners_.find(path); owner != owners_.end() && owner->second.package == i)
+                const auto path =
+                    "bin/." + infos_[i].record.name + (before ? "-pre-link.sh" : "-post-link.sh");
+                if (const auto owner = owners_.find(path);
+                    owner != owners_.end() && owner->second.package == i)
                     linked_.scripts.push_back({.package = infos_[i].record, .path = path, .before = before});
             }
     }
@@ -229,16 +243,22 @@ private:
     /// What is done with each path of a package.
     PackagePlan plan_of(std::size_t index) const {
         const auto& info = infos_[index];
-        PackagePlan plan{.archive = packages_[index].archive, .name = info.record.distribution(), .prefix = options_.prefix, .paths = {}};
+        PackagePlan plan{.archive = packages_[index].archive,
+                         .name = info.record.distribution(),
+                         .prefix = options_.prefix,
+                         .paths = {}};
         for (const auto& entry : info.paths) {
             const auto target = target_path(entry.path, info, python_);
-            plan.paths.emplace(entry.path, PlannedPath{.entry = &entry, .target = target, .wanted = owners_.at(target).package == index});
+            plan.paths.emplace(entry.path, PlannedPath{.entry = &entry,
+                                                       .target = target,
+                                                       .wanted = owners_.at(target).package == index});
         }
         return plan;
     }
 
     Status write_payloads() {
-        PackageStreams streams(options_.jobs, options_.memory, infos_.size(), [this](std::size_t i) { return plan_of(i); });
+        PackageStreams streams(options_.jobs, options_.memory, infos_.size(),
+                               [this](std::size_t i) { return plan_of(i); });
         installed_.resize(infos_.size());
         for (std::size_t i = 0; i < infos_.size(); ++i)
             for (;;) {
@@ -252,7 +272,9 @@ private:
     }
 
     Status write(std::size_t index, Piece& piece) {
-        image::Attributes attributes{.mode = image::mode_for_sharing(piece.mode, options_.umask_bits), .mtime = piece.mtime, .xattrs = {}};
+        image::Attributes attributes{.mode = image::mode_for_sharing(piece.mode, options_.umask_bits),
+                                     .mtime = piece.mtime,
+                                     .xattrs = {}};
         switch (piece.kind) {
         case Piece::Kind::directory:
             attributes.mode = image::mode_for_sharing(S_IFDIR | 0755U, options_.umask_bits);
@@ -275,7 +297,6 @@ private:
             linked_.bytes += piece.content.size();
             if (progress_) progress_(linked_.bytes);
             if (!piece.last) return {};
-            if (piece.kind == Piece::Kind::more) installed_[index].back().sha256_in_prefix = piece.sha256;
             return writer_.end_file();
         case Piece::Kind::end:
             break;
@@ -284,7 +305,10 @@ private:
     }
 
     void installed(std::size_t index, const Piece& piece) {
-        InstalledPath path{.path = piece.path, .source = piece.entry, .sha256_in_prefix = piece.sha256, .kind = InstalledPath::Kind::packaged};
+        InstalledPath path{.path = piece.path,
+                           .source = piece.entry,
+                           .sha256_in_prefix = piece.sha256,
+                           .kind = InstalledPath::Kind::packaged};
         installed_[index].push_back(std::move(path));
         const bool noarch = infos_[index].record.noarch == Noarch::python;
         const bool regular = piece.kind == Piece::Kind::file || piece.kind == Piece::Kind::hardlink;
@@ -295,11 +319,15 @@ private:
         if (!noarch && !clamped && !replaced) return;
         linked_.to_compile.push_back(piece.path);
         if (noarch)
-            installed_[index].push_back({.path = byte_code_path(piece.path, python_->tag), .source = nullptr, .sha256_in_prefix = {}, .kind = InstalledPath::Kind::byte_code});
+            installed_[index].push_back({.path = byte_code_path(piece.path, python_->tag),
+                                         .source = nullptr,
+                                         .sha256_in_prefix = {},
+                                         .kind = InstalledPath::Kind::byte_code});
     }
 
     Status add_file(const std::string& path, const std::string& content, mode_t mode) {
-        const image::Attributes attributes{.mode = image::mode_for_sharing(mode, options_.umask_bits), .mtime = options_.time, .xattrs = {}};
+        const image::Attributes attributes{
+            .mode = image::mode_for_sharing(mode, options_.umask_bits), .mtime = options_.time, .xattrs = {}};
         if (auto begun = writer_.begin_file(path, attributes); !begun) return begun;
         if (auto put = writer_.append(std::as_bytes(std::span(content))); !put) return put;
         ++linked_.files;
@@ -312,8 +340,13 @@ private:
             for (const auto& point : infos_[i].entry_points) {
                 const auto path = "bin/" + point.command;
                 if (owners_.at(path).package != i || writer_.contains(path)) continue;
-                if (auto added = add_file(path, entry_point_script(point, options_.prefix), S_IFREG | 0755U); !added) return added;
-                installed_[i].push_back({.path = path, .source = nullptr, .sha256_in_prefix = {}, .kind = InstalledPath::Kind::entry_point});
+                if (auto added = add_file(path, entry_point_script(point, options_.prefix), S_IFREG | 0755U);
+                    !added)
+                    return added;
+                installed_[i].push_back({.path = path,
+                                         .source = nullptr,
+                                         .sha256_in_prefix = {},
+                                         .kind = InstalledPath::Kind::entry_point});
             }
         return {};
     }
@@ -321,7 +354,8 @@ private:
     Status write_records() {
         for (std::size_t i = 0; i < infos_.size(); ++i) {
             const auto text = prefix_record(infos_[i].record, installed_[i], packages_[i].requested);
-            if (auto added = add_file("conda-meta/" + name(i) + ".json", text, S_IFREG | 0644U); !added) return added;
+            if (auto added = add_file("conda-meta/" + name(i) + ".json", text, S_IFREG | 0644U); !added)
+                return added;
         }
         std::vector<std::string> requested;
         std::vector<PackageRecord> records;
@@ -329,8 +363,10 @@ private:
             records.push_back(infos_[i].record);
             if (!packages_[i].requested.empty()) requested.push_back(packages_[i].requested);
         }
-        return add_file("conda-meta/history",
-                        history(records, requested, options_.time, options_.command_line, options_.tool_version), S_IFREG | 0644U);
+        return add_file(
+            "conda-meta/history",
+            history(records, requested, options_.time, options_.command_line, options_.tool_version),
+            S_IFREG | 0644U);
     }
 
     struct Owner {

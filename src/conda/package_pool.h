@@ -22,8 +22,6 @@ struct VirtualPackage {
     std::string name, version, build;
 };
 
-enum class ChannelPriority { strict, flexible, disabled };
-
 class PackagePool {
 public:
     /// Reads every list, in parallel where they have to be parsed, and keeps the solved form beside them. The

@@ -28,7 +28,9 @@ public:
 
     void run() {
         auto archive = PackageArchive::open(plan_.archive, plan_.name);
-        Status done = archive ? archive->payload([this](const ArchiveEntry& entry, const ReadMore& read) { return visit(entry, read); })
+        Status done = archive ? archive->payload([this](const ArchiveEntry& entry, const ReadMore& read) {
+            return visit(entry, read);
+        })
                               : Status(fail(std::move(archive.error())));
         if (done) done = see_that_all_came();
         if (done)
@@ -42,14 +44,15 @@ private:
         return fail({.what = "the package " + plan_.name + " is damaged",
                      .why = "'" + path + "' " + std::move(why),
                      .where = plan_.archive.string(),
-                     .hint = "Remove it with `containerize cache clean`, and try again; if it stays so, tell the channel's maintainers."});
+                     .hint = "Remove it with `containerize cache clean`, and try again; if it stays so, tell "
+                             "the channel's maintainers."});
     }
 
     // Nobody wants more: the consumer has gone.
     Status deliver(Piece piece) {
         if (streams_.put(index_, std::move(piece))) return {};
         abandoned_ = true;
-        return fail({});
+        return fail(Error{});
     }
 
     Status visit(const ArchiveEntry& entry, const ReadMore& read) {
@@ -74,7 +77,8 @@ private:
         case EntryType::hardlink: {
             const auto original = plan_.paths.find(entry.target);
             if (original == plan_.paths.end() || !came_.contains(entry.target) || !original->second.wanted)
-                return wrong(entry.path, "is a hard link to '" + entry.target + "', which is not installed before it");
+                return wrong(entry.path,
+                             "is a hard link to '" + entry.target + "', which is not installed before it");
             piece.kind = Piece::Kind::hardlink;
             piece.mode = S_IFREG | 0644U;
             piece.target = original->second.target;
@@ -88,14 +92,23 @@ private:
         if (planned.entry->type == PathType::softlink)
             return wrong(entry.path, "is listed as a link and is a file");
         if (planned.entry->has_size && planned.entry->size != entry.size)
-            return wrong(entry.path, fmt::format("has {} bytes, and its list says {}", entry.size, planned.entry->size));
-        return planned.entry->placeholder.empty() ? stream(std::move(piece), read) : change(std::move(piece), read);
+            return wrong(entry.path,
+                         fmt::format("has {} bytes, and its list says {}", entry.size, planned.entry->size));
+        return planned.entry->placeholder.empty() ? stream(std::move(piece), read)
+                                                  : change(std::move(piece), read);
+    }
+
+    static Piece more() {
+        Piece piece;
+        piece.kind = Piece::Kind::more;
+        return piece;
     }
 
     Status verify(const Piece& piece, Sha256& digest) const {
         if (piece.entry->sha256.empty()) return {};
-        if (const auto hex = digest.hex(); hex != piece.entry->sha256)
-            return wrong(piece.entry->path, "has the sha256 " + hex + ", and its list says " + piece.entry->sha256);
+        if (const auto hex = digest.finish(); hex != piece.entry->sha256)
+            return wrong(piece.entry->path,
+                         "has the sha256 " + hex + ", and its list says " + piece.entry->sha256);
         return {};
     }
 
@@ -105,14 +118,14 @@ private:
         for (bool begun = false;; begun = true) {
             auto bytes = read();
             if (!bytes) return fail(std::move(bytes.error()));
-            digest.update(*bytes);
+            digest.update(bytes->data(), bytes->size());
             if (bytes->empty()) {
                 if (auto good = verify(first, digest); !good) return good;
-                Piece end = begun ? Piece{.kind = Piece::Kind::more} : std::move(piece);
+                Piece end = begun ? more() : std::move(piece);
                 end.last = true;
                 return deliver(std::move(end));
             }
-            Piece next = begun ? Piece{.kind = Piece::Kind::more} : std::move(piece);
+            Piece next = begun ? more() : std::move(piece);
             next.content.assign(reinterpret_cast<const char*>(bytes->data()), bytes->size());
             if (auto done = deliver(std::move(next)); !done) return done;
         }
@@ -126,9 +139,10 @@ private:
             auto bytes = read();
             if (!bytes) return fail(std::move(bytes.error()));
             if (bytes->empty()) break;
-            digest.update(*bytes);
+            digest.update(bytes->data(), bytes->size());
             content.append(reinterpret_cast<const char*>(bytes->data()), bytes->size());
-            if (content.size() > largest_changed_file) return wrong(entry.path, "is too large to change its prefix");
+            if (content.size() > largest_changed_file)
+                return wrong(entry.path, "is too large to change its prefix");
         }
         if (auto good = verify(piece, digest); !good) return good;
         if (entry.mode == FileMode::text) {
@@ -142,8 +156,8 @@ private:
             piece.content = std::move(*changed);
         }
         Sha256 installed;
-        installed.update(std::as_bytes(std::span(piece.content)));
-        piece.sha256 = installed.hex();
+        installed.update(piece.content.data(), piece.content.size());
+        piece.sha256 = installed.finish();
         piece.last = true;
         return deliver(std::move(piece));
     }
@@ -184,7 +198,8 @@ void PackageStreams::work() {
         std::size_t index = 0;
         {
             std::unique_lock lock(mutex_);
-            changed_.wait(lock, [this] { return stopping_ || next_ >= queues_.size() || next_ <= current_ + ahead_; });
+            changed_.wait(
+                lock, [this] { return stopping_ || next_ >= queues_.size() || next_ <= current_ + ahead_; });
             if (stopping_ || next_ >= queues_.size()) return;
             index = next_++;
         }
@@ -192,8 +207,8 @@ void PackageStreams::work() {
     }
 }
 
-// A package that the consumer is not at yet may hold its share, no more; finished small ones wait for their turn
-// within the bounds of ahead_.
+// A package that the consumer is not at yet may hold its share, no more; finished small ones wait for their
+// turn within the bounds of ahead_.
 bool PackageStreams::put(std::size_t index, Result<Piece> piece) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return stopping_ || queues_[index].bytes < share_; });

@@ -3,6 +3,7 @@
 #include <ctime>
 
 #include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 namespace containerize::conda {
@@ -30,7 +31,8 @@ json path_record(const InstalledPath& installed) {
     if (source.no_link) entry["no_link"] = true;
     if (!source.sha256.empty()) {
         entry["sha256"] = source.sha256;
-        entry["sha256_in_prefix"] = installed.sha256_in_prefix.empty() ? source.sha256 : installed.sha256_in_prefix;
+        entry["sha256_in_prefix"] =
+            installed.sha256_in_prefix.empty() ? source.sha256 : installed.sha256_in_prefix;
     }
     if (source.has_size) entry["size_in_bytes"] = source.size;
     if (!source.placeholder.empty()) {
@@ -75,8 +77,9 @@ std::string history(const std::vector<PackageRecord>& records, const std::vector
     gmtime_r(&when, &parts);
     char date[32];
     const auto size = std::strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S", &parts);
-    std::string text = fmt::format("==> {} <==\n# cmd: {}\n# conda version: 24.1.0\n# tool: containerize {}\n",
-                                   std::string_view(date, size), command_line, tool_version);
+    std::string text =
+        fmt::format("==> {} <==\n# cmd: {}\n# conda version: 24.1.0\n# tool: containerize {}\n",
+                    std::string_view(date, size), command_line, tool_version);
     for (const auto& record : records)
         text += "+" + channel_and_subdir(record) + "::" + record.distribution() + "\n";
     text += "# update specs: " + json(requested).dump(-1, ' ', false, json::error_handler_t::replace) + "\n";

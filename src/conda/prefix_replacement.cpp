@@ -29,8 +29,10 @@ bool is_python(std::string_view interpreter) {
 } // namespace
 
 std::string shebang(std::string_view interpreter, std::string_view arguments) {
-    std::string line = "#!" + std::string(interpreter) + (arguments.empty() ? "" : " " + std::string(arguments));
-    if (line.size() <= longest_shebang && interpreter.find_first_of(" \t") == std::string_view::npos) return line + "\n";
+    std::string line =
+        "#!" + std::string(interpreter) + (arguments.empty() ? "" : " " + std::string(arguments));
+    if (line.size() <= longest_shebang && interpreter.find_first_of(" \t") == std::string_view::npos)
+        return line + "\n";
     const std::string more = arguments.empty() ? "" : " " + std::string(arguments);
     // For sh the second line executes the interpreter. For Python, which reads the file next, it is the
     // beginning of a string that the third line ends.
@@ -67,14 +69,15 @@ std::string replace_in_text(std::string_view content, std::string_view placehold
     return replaced + text.substr(std::min(end + 1, text.size()));
 }
 
-Result<std::string> replace_in_binary(std::string content, std::string_view placeholder, std::string_view prefix,
-                                      const std::string& path) {
+Result<std::string> replace_in_binary(std::string content, std::string_view placeholder,
+                                      std::string_view prefix, const std::string& path) {
     if (content.find(placeholder) == std::string::npos) return content;
     if (prefix.size() > placeholder.size())
         return fail_input("the prefix is too long for this package",
                           "its binary '" + path + "' has room for " + std::to_string(placeholder.size()) +
                               " bytes, and the prefix has " + std::to_string(prefix.size()),
-                          std::string(prefix), "Choose a prefix of at most " + std::to_string(placeholder.size()) + " bytes.");
+                          std::string(prefix),
+                          "Choose a prefix of at most " + std::to_string(placeholder.size()) + " bytes.");
     for (std::size_t at = 0; (at = content.find(placeholder, at)) != std::string::npos;) {
         const auto end = std::min(content.find('\0', at), content.size());
         std::string string = content.substr(at, end - at);

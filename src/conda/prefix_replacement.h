@@ -14,11 +14,11 @@ std::string replace_in_text(std::string_view content, std::string_view placehold
 
 /// In C strings, which keep their length: what the shorter prefix saves is filled up with NULs at the
 /// string's end. An error if `prefix` is longer than `placeholder`; `path` is the file, for the message.
-Result<std::string> replace_in_binary(std::string content, std::string_view placeholder, std::string_view prefix,
-                                      const std::string& path);
+Result<std::string> replace_in_binary(std::string content, std::string_view placeholder,
+                                      std::string_view prefix, const std::string& path);
 
-/// The first line of a script for `interpreter`, or several where one cannot say it, with a newline at the end.
-/// `arguments` follow the interpreter; may be empty.
+/// The first line of a script for `interpreter`, or several where one cannot say it, with a newline at the
+/// end. `arguments` follow the interpreter; may be empty.
 std::string shebang(std::string_view interpreter, std::string_view arguments = {});
 
 } // namespace containerize::conda

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "conda/channel.h"
+#include "conda/config.h"
 #include "util/error.h"
 
 #include <filesystem>
@@ -19,5 +20,19 @@ struct Repodata {
     std::string identity; ///< of the content: the same exactly when the bytes are; names solved-form caches
     std::filesystem::path cache; ///< directory in which the solver may keep files named after `identity`
 };
+
+struct RepodataOptions {
+    std::filesystem::path cache;                     ///< as cache_directory() says
+    bool offline = false;                            ///< what the cache has, however old; never the network
+    std::uint64_t largest = std::uint64_t{8} << 30U; ///< bytes of JSON, after decompression
+};
+
+/// The package lists of all channels and subdirs, channel by channel, as far as they exist: from the cache
+/// where the server (or local_repodata_ttl) says that it still holds, otherwise fetched in parallel. Local
+/// channels are read where they are. A channel that has none of the subdirs is an error.
+/// Priorities descend with the order of `channels`.
+Result<std::vector<Repodata>> fetch_repodata(const std::vector<Channel>& channels,
+                                             const std::vector<std::string>& subdirs, const Config& config,
+                                             const RepodataOptions& options);
 
 } // namespace containerize::conda

@@ -1,6 +1,7 @@
 // Choosing packages: what was asked for, and all that it needs.
 #pragma once
 
+#include "conda/config.h"
 #include "conda/match_spec.h"
 #include "conda/package_pool.h"
 #include "conda/package_record.h"

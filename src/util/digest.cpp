@@ -4,6 +4,7 @@
 
 #include <array>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
@@ -11,27 +12,29 @@
 
 namespace containerize {
 
-struct Sha256::State {
+struct Digest::State {
     EVP_MD_CTX* context = EVP_MD_CTX_new();
-    State() {
-        if (context == nullptr || EVP_DigestInit_ex(context, EVP_sha256(), nullptr) != 1)
-            throw std::bad_alloc();
+    explicit State(const EVP_MD* algorithm) {
+        if (context == nullptr || EVP_DigestInit_ex(context, algorithm, nullptr) != 1) throw std::bad_alloc();
     }
     State(const State&) = delete;
     State& operator=(const State&) = delete;
     ~State() { EVP_MD_CTX_free(context); }
 };
 
-Sha256::Sha256() : state_(std::make_unique<State>()) {}
-Sha256::Sha256(Sha256&&) noexcept = default;
-Sha256& Sha256::operator=(Sha256&&) noexcept = default;
-Sha256::~Sha256() = default;
+Digest::Digest(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Digest::Digest(Digest&&) noexcept = default;
+Digest& Digest::operator=(Digest&&) noexcept = default;
+Digest::~Digest() = default;
 
-void Sha256::update(const void* data, std::size_t size) {
+Sha256::Sha256() : Digest(std::make_unique<State>(EVP_sha256())) {}
+Md5::Md5() : Digest(std::make_unique<State>(EVP_md5())) {}
+
+void Digest::update(const void* data, std::size_t size) {
     EVP_DigestUpdate(state_->context, data, size);
 }
 
-std::string Sha256::finish() {
+std::string Digest::finish() {
     std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
     unsigned size = 0;
     EVP_DigestFinal_ex(state_->context, digest.data(), &size);

@@ -1,4 +1,4 @@
-// SHA-256.
+// SHA-256, and MD5 where a package list gives nothing better.
 #pragma once
 
 #include "util/error.h"
@@ -11,19 +11,31 @@
 
 namespace containerize {
 
-class Sha256 {
+class Digest {
 public:
-    Sha256();
-    Sha256(Sha256&&) noexcept;
-    Sha256& operator=(Sha256&&) noexcept;
-    ~Sha256();
+    Digest(Digest&&) noexcept;
+    Digest& operator=(Digest&&) noexcept;
+    ~Digest();
     void update(const void* data, std::size_t size);
-    /// 64 lower-case hexadecimal digits. The object is spent afterwards.
+    /// Lower-case hexadecimal digits: 64 of SHA-256, 32 of MD5. The object is spent afterwards.
     std::string finish();
 
-private:
+protected:
     struct State;
+    explicit Digest(std::unique_ptr<State> state);
+
+private:
     std::unique_ptr<State> state_;
+};
+
+class Sha256 : public Digest {
+public:
+    Sha256();
+};
+
+class Md5 : public Digest {
+public:
+    Md5();
 };
 
 std::string sha256(std::string_view data);

@@ -38,6 +38,7 @@ struct Stage::State {
     std::mutex mutex; // workers report from their own threads
     Clock::time_point drawn;
     std::uint64_t done = 0, total = 0;
+    double rate = 0;
     std::string what;
     bool finished = false;
 
@@ -58,6 +59,9 @@ struct Stage::State {
             text += fmt::format("  [{}{}] {:3.0f} %  {} of {}", std::string(filled, '#'),
                                 std::string(bar_width - filled, '.'), share * 100, human_bytes(done),
                                 human_bytes(total));
+            if (rate > 0 && total > done)
+                text += fmt::format("  {} left, {}/s", human_bytes(total - done),
+                                    human_bytes(static_cast<std::uint64_t>(rate)));
         } else if (done > 0) {
             text += "  " + human_bytes(done);
         }
@@ -86,10 +90,11 @@ Stage::~Stage() {
     log::info(fmt::format("{}: failed after {}", state_->title, state_->elapsed()));
 }
 
-void Stage::advance(std::uint64_t done, std::uint64_t total) {
+void Stage::advance(std::uint64_t done, std::uint64_t total, double rate) {
     const std::lock_guard lock(state_->mutex);
     state_->done = done;
     state_->total = total;
+    state_->rate = rate;
     state_->draw();
 }
 

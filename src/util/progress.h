@@ -18,7 +18,8 @@ public:
     Stage& operator=(const Stage&) = delete;
 
     /// `total` 0 means unknown: then no bar, only the count. Unit: bytes.
-    void advance(std::uint64_t done, std::uint64_t total);
+    /// `rate`, in bytes a second, is shown with what is left where it is not 0.
+    void advance(std::uint64_t done, std::uint64_t total, double rate = 0);
     /// What is being done now: a file, a package.
     void detail(std::string_view what);
     /// "Installing packages: 1,204 files, 217.3 MB in 12.4 s"; `summary` is what stands between ": " and "

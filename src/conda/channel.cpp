@@ -1,0 +1,379 @@
+#include "conda/channel.h"
+
+#include "util/filesystem.h"
+#include "util/log.h"
+#include "util/url.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <optional>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace containerize::conda {
+
+namespace {
+
+constexpr std::string_view anaconda_server = "https://repo.anaconda.com";
+constexpr std::array anaconda_defaults = {"https://repo.anaconda.com/pkgs/main",
+                                          "https://repo.anaconda.com/pkgs/r"};
+constexpr const char* default_channel = "conda-forge";
+
+constexpr std::string_view terms =
+    "its terms of service (anaconda.com/legal) ask organisations of 200 people or more for a paid licence";
+
+std::string_view without_end_slash(std::string_view text) {
+    while (text.size() > 1 && text.ends_with('/'))
+        text.remove_suffix(1);
+    return text;
+}
+
+std::string_view without_scheme(std::string_view url) {
+    const auto at = url.find("://");
+    return at == std::string_view::npos ? url : url.substr(at + 3);
+}
+
+bool is_subdir(std::string_view text) {
+    if (text == "noarch") return true;
+    constexpr std::array systems = {"linux-", "osx-", "win-", "emscripten-", "wasi-", "freebsd-", "zos-"};
+    return std::ranges::any_of(systems, [text](std::string_view name) { return text.starts_with(name); });
+}
+
+std::string_view without_subdir(std::string_view text) {
+    text = without_end_slash(text);
+    const auto slash = text.rfind('/');
+    if (slash == std::string_view::npos || slash == 0 || !is_subdir(text.substr(slash + 1))) return text;
+    return without_end_slash(text.substr(0, slash));
+}
+
+/// What follows `base` and a slash in `text`; nothing if it is not below.
+std::optional<std::string_view> below(std::string_view text, std::string_view base) {
+    if (!text.starts_with(base) || text.size() <= base.size() + 1 || text[base.size()] != '/')
+        return std::nullopt;
+    return text.substr(base.size() + 1);
+}
+
+bool is_path(std::string_view text) {
+    return text.starts_with('/') || text.starts_with("./") || text.starts_with("../") ||
+           text.starts_with("~/") || text == "." || text == ".." || text == "~";
+}
+
+bool can_fetch(std::string_view url) {
+    return url.starts_with("https://") || url.starts_with("http://") || url.starts_with("file://");
+}
+
+/// With the token that the configuration has for this place, as anaconda.org's servers take it.
+std::string with_token(const std::string& url, const Config& config) {
+    // One that the user wrote there counts more.
+    if (!can_fetch(url) || url.starts_with("file:") || without_credentials(url) != url) return url;
+    const auto place = without_scheme(url);
+    const std::pair<const std::string, std::string>* best = nullptr;
+    for (const auto& entry : config.tokens) {
+        const auto key = without_scheme(entry.first);
+        if ((place == key || below(place, key)) &&
+            (best == nullptr || key.size() > without_scheme(best->first).size()))
+            best = &entry;
+    }
+    if (best == nullptr || best->second.empty()) return url;
+    const auto host_end = std::min(url.find('/', url.find("://") + 3), url.size());
+    return url.substr(0, host_end) + "/t/" + best->second + url.substr(host_end);
+}
+
+/// The name that a canonical URL goes by.
+std::string name_of(const std::string& url, const Config& config) {
+    const auto place = without_scheme(url);
+    const auto alias = without_credentials(config.channel_alias);
+    for (const auto& [name, base] : config.custom_channels) {
+        const auto rest = below(place, without_scheme(without_credentials(without_end_slash(base))));
+        if (rest && (*rest == name || below(*rest, name))) return std::string(*rest);
+    }
+    if (const auto rest = below(place, without_scheme(alias))) return std::string(*rest);
+    if (const auto rest = below(place, without_scheme(anaconda_server))) return std::string(*rest);
+    return url;
+}
+
+Channel at_url(std::string_view text, const Config& config) {
+    Channel channel;
+    std::string url(without_subdir(text.substr(0, text.find_first_of("?#"))));
+    const auto alias = without_credentials(config.channel_alias);
+    // "http://conda.anaconda.org/x" is the same as the encrypted one, which is better.
+    if (below(without_scheme(without_credentials(url)), without_scheme(alias)) &&
+        alias.starts_with("https:") && url.starts_with("http:"))
+        url.insert(4, "s");
+    channel.url = without_credentials(url);
+    channel.name = name_of(channel.url, config);
+    channel.mirrors = {with_token(url, config)};
+    return channel;
+}
+
+Result<Channel> at_path(const Located& asked, const Config& config) {
+    std::string path = asked.text;
+    if (path.starts_with('~')) {
+        const char* home = std::getenv("HOME");
+        if (home == nullptr || *home != '/')
+            return fail_input("the channel '" + path + "' cannot be found", "HOME is not set", asked.where);
+        path.replace(0, 1, home);
+    }
+    const auto absolute = resolve(std::string(without_subdir(path)));
+    if (!absolute) return fail(Error(absolute.error()));
+    return at_url(file_url(absolute->string()), config);
+}
+
+/// The site's mirror of "pkgs/main" where default_channels names one, else Anaconda's own.
+std::optional<std::string> anaconda_channel(std::string_view name, const Config& config) {
+    if (!name.starts_with("pkgs/")) return std::nullopt;
+    for (const auto& channel : config.default_channels)
+        if (is_url(channel.text) && without_credentials(channel.text).ends_with("/" + std::string(name)))
+            return channel.text;
+    return std::string(anaconda_server) + "/" + std::string(name);
+}
+
+std::string url_of_name(std::string_view name, const Config& config) {
+    // "pkgs/main/label/dev" is below "pkgs/main".
+    for (auto part = name; !part.empty();
+         part = part.substr(0, part.rfind('/') == std::string_view::npos ? 0 : part.rfind('/')))
+        if (const auto custom = config.custom_channels.find(std::string(part));
+            custom != config.custom_channels.end())
+            return std::string(without_end_slash(custom->second)) + "/" + std::string(name);
+    if (auto url = anaconda_channel(name, config)) return *url;
+    return config.channel_alias + "/" + std::string(name);
+}
+
+Result<Channel> named(const Located& asked, const Config& config) {
+    const std::string name(without_subdir(asked.text));
+    const auto mirrored = config.mirrored_channels.find(name);
+    const auto url = url_of_name(name, config);
+    if (mirrored == config.mirrored_channels.end()) {
+        if (!can_fetch(url))
+            return fail_input("the channel '" + name + "' cannot be used",
+                              "its address is neither http, https nor file: " + without_credentials(url),
+                              asked.where);
+        return at_url(url, config);
+    }
+    auto channel = at_url(url, config);
+    channel.mirrors.clear();
+    bool has_own = false;
+    for (const auto& mirror : mirrored->second) {
+        if (!can_fetch(mirror)) {
+            log::detail(fmt::format("the mirror {} of {} is not used: neither http, https nor file",
+                                    without_credentials(mirror), name));
+            continue;
+        }
+        const auto one = at_url(mirror, config);
+        has_own = has_own || one.url == channel.url;
+        channel.mirrors.push_back(one.mirrors.front());
+    }
+    if (channel.mirrors.empty())
+        return fail_input("the channel '" + name + "' cannot be used",
+                          "none of its mirrored_channels is at an http, https or file address", asked.where);
+    // Where a site gives a mirror alone, the name need not exist anywhere else.
+    if (!has_own) channel.url = without_credentials(channel.mirrors.front());
+    channel.name = name;
+    return channel;
+}
+
+Result<Channel> resolve_one(const Located& asked, const Config& config) {
+    if (is_url(asked.text)) {
+        if (can_fetch(asked.text)) return at_url(asked.text, config);
+        return fail_input("the channel '" + without_credentials(asked.text) + "' cannot be used",
+                          "its address is neither http, https nor file", asked.where);
+    }
+    if (is_path(asked.text)) return at_path(asked, config);
+    const bool strange = std::ranges::any_of(
+        asked.text, [](unsigned char c) { return c <= ' ' || c == 0x7f || c == ':' || c == '\\'; });
+    if (asked.text.empty() || strange || asked.text.find("..") != std::string::npos)
+        return fail_input("'" + asked.text + "' is no channel", {}, asked.where,
+                          "Give a name (conda-forge), a URL (https://...) or a path (/srv/channel).");
+    return named(asked, config);
+}
+
+/// The members of a name that stands for several; nothing if it does not.
+std::optional<std::vector<Located>> members(const Located& asked, const Config& config) {
+    std::vector<Located> result;
+    if (const auto found = config.custom_multichannels.find(asked.text);
+        found != config.custom_multichannels.end()) {
+        for (const auto& member : found->second)
+            result.push_back({member, asked.where});
+        return result;
+    }
+    if (asked.text != "defaults") return std::nullopt;
+    if (!config.default_channels.empty()) return config.default_channels;
+    for (const char* url : anaconda_defaults)
+        result.push_back({url, asked.where});
+    return result;
+}
+
+bool contains(const std::vector<Channel>& channels, const Channel& channel) {
+    return std::ranges::find(channels, channel) != channels.end();
+}
+
+bool names(const std::vector<std::string>& list, const Channel& channel, const Config& config) {
+    return std::ranges::any_of(list, [&](const auto& text) { return is_channel(text, channel.url, config); });
+}
+
+Status check_policy(const Channel& channel, const Located& asked, const Config& config) {
+    const bool allowed = config.allowed_channels.empty() || names(config.allowed_channels, channel, config);
+    if (allowed && !names(config.denied_channels, channel, config)) return {};
+    return fail_input("the channel " + channel.name + " is not allowed here",
+                      allowed ? "conda's configuration has it in denylist_channels"
+                              : "conda's configuration does not have it in allowlist_channels",
+                      asked.where,
+                      allowed ? "Use another channel."
+                              : fmt::format("Allowed are: {}.", fmt::join(config.allowed_channels, ", ")));
+}
+
+/// A channel with the text that asked for it.
+struct Candidate {
+    Channel channel;
+    Located asked;
+};
+
+Result<std::vector<Candidate>> resolve_all(const std::vector<Located>& asked, const Config& config) {
+    std::vector<Candidate> result;
+    for (const auto& one : asked) {
+        auto channels = resolve_channel(one, config);
+        if (!channels) return fail(std::move(channels.error()));
+        for (auto& channel : *channels) {
+            if (auto permitted = check_policy(channel, one, config); !permitted)
+                return fail(std::move(permitted.error()));
+            result.push_back({std::move(channel), one});
+        }
+    }
+    return result;
+}
+
+std::unexpected<Error> refuse_anaconda(const Located& asked, const std::string& text) {
+    return fail_input(
+        fmt::format("{} is Anaconda's channel", text), std::string(terms), asked.where,
+        "Write conda-forge instead, which has nearly all of its packages. Where Anaconda's terms\n"
+        "permit your use, --allow-defaults takes the channel as it is.");
+}
+
+class Choice {
+public:
+    Choice(const Config& config, bool allow_defaults) : allow_(allow_defaults) {
+        for (const auto& site : config.site_channels)
+            if (auto channels = resolve_channel(site, config))
+                site_.insert(site_.end(), channels->begin(), channels->end());
+    }
+
+    /// Takes a channel, or leaves it out.
+    void offer(const Candidate& candidate) {
+        if (!has_anaconda_terms(candidate.channel) || permitted(candidate.channel)) return take(candidate);
+        if (std::ranges::find(left_out_, candidate.asked.text, &Located::text) == left_out_.end())
+            left_out_.push_back(candidate.asked);
+    }
+
+    void take(const Candidate& candidate) {
+        if (contains(chosen.channels, candidate.channel)) return;
+        chosen.channels.push_back(candidate.channel);
+        if (has_anaconda_terms(candidate.channel)) with_terms_.push_back(candidate.channel.name);
+    }
+
+    [[nodiscard]] bool permitted(const Channel& channel) const { return allow_ || contains(site_, channel); }
+    [[nodiscard]] const std::vector<Located>& left_out() const { return left_out_; }
+
+    void add_notes(const std::vector<Located>& asked) {
+        for (const auto& channel : left_out_) {
+            const auto note = fmt::format("{}: the channel '{}' is left out: {}; --allow-defaults takes it",
+                                          channel.where, channel.text, terms);
+            // What stands in a configuration that conda wrote itself is not worth a line in each build.
+            if (std::ranges::find(asked, channel.text, &Located::text) != asked.end())
+                chosen.notes.push_back(note);
+            else
+                log::detail(note);
+        }
+        if (!with_terms_.empty())
+            chosen.notes.push_back(
+                fmt::format("packages of {} come from Anaconda: {}", fmt::join(with_terms_, ", "), terms));
+    }
+
+    ChannelChoice chosen;
+
+private:
+    bool allow_;
+    std::vector<Channel> site_;
+    std::vector<Located> left_out_;
+    std::vector<std::string> with_terms_;
+};
+
+} // namespace
+
+Result<std::vector<Channel>> resolve_channel(const Located& asked, const Config& config) {
+    std::vector<Channel> result;
+    for (const auto& one : members(asked, config).value_or(std::vector{asked})) {
+        auto channel = resolve_one(one, config);
+        if (!channel) return fail(std::move(channel.error()));
+        if (!contains(result, *channel)) result.push_back(std::move(*channel));
+    }
+    return result;
+}
+
+bool is_channel(std::string_view asked, std::string_view url, const Config& config) {
+    const auto channels = resolve_channel({std::string(asked), {}}, config);
+    return channels && std::ranges::find(*channels, url, &Channel::url) != channels->end();
+}
+
+bool has_anaconda_terms(const Channel& channel) {
+    const auto host = url_host(channel.url);
+    const auto place = without_scheme(channel.url);
+    const auto path = place.substr(std::min(place.find('/'), place.size()));
+    if (host == "repo.anaconda.com" || host == "repo.continuum.io") return path.starts_with("/pkgs/");
+    constexpr std::array mirrored = {"anaconda", "main", "r", "pro", "free", "msys2", "pkgs"};
+    if (host != "conda.anaconda.org" || path.size() < 2) return false;
+    const auto first = path.substr(1, path.find('/', 1) - 1);
+    return std::ranges::find(mirrored, first) != mirrored.end();
+}
+
+Result<ChannelChoice> choose_channels(const std::vector<Located>& asked,
+                                      const std::vector<Located>& of_packages, const Config& config,
+                                      bool allow_defaults) {
+    std::vector<Located> wanted;
+    bool with_configured = true;
+    for (const auto& channel : asked) {
+        if (channel.text == "nodefaults")
+            with_configured = false;
+        else
+            wanted.push_back(channel);
+    }
+    if (with_configured) wanted.insert(wanted.end(), config.channels.begin(), config.channels.end());
+    if (wanted.empty()) wanted.push_back({default_channel, {}});
+
+    auto candidates = resolve_all(wanted, config);
+    if (!candidates) return fail(std::move(candidates.error()));
+    auto for_packages = resolve_all(of_packages, config);
+    if (!for_packages) return fail(std::move(for_packages.error()));
+
+    Choice choice(config, allow_defaults);
+    for (const auto& candidate : *candidates)
+        choice.offer(candidate);
+    if (choice.chosen.channels.empty())
+        return refuse_anaconda(choice.left_out().front(),
+                               fmt::format("'{}', the only channel that is given,",
+                                           without_credentials(choice.left_out().front().text)));
+    for (const auto& candidate : *for_packages) {
+        if (has_anaconda_terms(candidate.channel) && !choice.permitted(candidate.channel))
+            return refuse_anaconda(candidate.asked, fmt::format("'{}', which a package is asked for from,",
+                                                                without_credentials(candidate.asked.text)));
+        choice.take(candidate);
+    }
+    choice.add_notes(asked);
+    return std::move(choice.chosen);
+}
+
+std::vector<std::string> download_urls(const std::string& url, const std::vector<Channel>& channels,
+                                       const Config& config) {
+    for (const auto& channel : channels) {
+        const auto rest = below(url, channel.url);
+        if (!rest) continue;
+        std::vector<std::string> result;
+        for (const auto& mirror : channel.mirrors)
+            result.push_back(mirror + "/" + std::string(*rest));
+        return result;
+    }
+    return {with_token(url, config)};
+}
+
+} // namespace containerize::conda

@@ -1,0 +1,144 @@
+#include "conda/logins.h"
+
+#include "util/filesystem.h"
+#include "util/log.h"
+#include "util/url.h"
+
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+namespace containerize::conda {
+
+namespace {
+
+using nlohmann::json;
+
+/// The file's object; nothing where there is no such file.
+Result<std::optional<json>> read_object(const fs::path& file) {
+    std::error_code ignored;
+    if (!fs::is_regular_file(file, ignored)) return std::nullopt;
+    auto text = read_file(file, 1U << 20U);
+    if (!text) {
+        text.error().fault = Fault::input;
+        return fail(std::move(text.error()));
+    }
+    auto object = json::parse(*text, nullptr, false);
+    // What the parser says of the place would quote the secrets.
+    if (!object.is_object())
+        return fail_input("the file of logins is not valid JSON", {}, file.string(),
+                          "Mend it, or go without conda's configuration by --no-config.");
+    return object;
+}
+
+std::string text(const json& object, const char* key) {
+    const auto found = object.is_object() ? object.find(key) : object.end();
+    return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+std::optional<std::string> from_base64(std::string_view encoded) {
+    constexpr std::string_view alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    std::string result;
+    std::uint32_t bits = 0;
+    unsigned count = 0;
+    while (encoded.ends_with('='))
+        encoded.remove_suffix(1);
+    for (const char c : encoded) {
+        const auto value = alphabet.find(c);
+        if (value == std::string_view::npos) return std::nullopt;
+        bits = (bits << 6U) | static_cast<std::uint32_t>(value);
+        count += 6;
+        if (count < 8) continue;
+        count -= 8;
+        result += static_cast<char>((bits >> count) & 0xFFU);
+    }
+    return result;
+}
+
+std::string without_end_slash(std::string text) {
+    while (text.ends_with('/'))
+        text.pop_back();
+    return text;
+}
+
+Status read_mamba(const fs::path& file, Config& config) {
+    auto object = read_object(file);
+    if (!object) return fail(std::move(object.error()));
+    if (!*object) return {};
+    for (const auto& [place, login] : (**object).items()) {
+        const auto type = text(login, "type");
+        const auto key = without_end_slash(place);
+        if (type == "CondaToken") {
+            config.tokens[key] = text(login, "token");
+        } else if (type == "BearerToken") {
+            config.http.logins.push_back(
+                {.url = key, .user = {}, .password = {}, .bearer = text(login, "token")});
+        } else if (type == "BasicHTTPAuthentication") {
+            auto password = from_base64(text(login, "password"));
+            if (!password)
+                return fail_input("the password for '" + key + "' is not in base64", {}, file.string(),
+                                  "Store it again by `micromamba auth login`.");
+            config.http.logins.push_back(
+                {.url = key, .user = text(login, "user"), .password = std::move(*password), .bearer = {}});
+        } else {
+            log::detail(file.string() + ": a login of unknown type for " + key + " is not used");
+        }
+    }
+    return {};
+}
+
+Status read_rattler(const fs::path& file, Config& config) {
+    auto object = read_object(file);
+    if (!object) return fail(std::move(object.error()));
+    if (!*object) return {};
+    for (const auto& [place, login] : (**object).items()) {
+        const auto key = without_end_slash(place);
+        if (auto token = text(login, "CondaToken"); !token.empty())
+            config.tokens[key] = std::move(token);
+        else if (auto bearer = text(login, "BearerToken"); !bearer.empty())
+            config.http.logins.push_back(
+                {.url = key, .user = {}, .password = {}, .bearer = std::move(bearer)});
+        else if (login.is_object() && login.contains("BasicHTTP"))
+            config.http.logins.push_back({.url = key,
+                                          .user = text(login["BasicHTTP"], "username"),
+                                          .password = text(login["BasicHTTP"], "password"),
+                                          .bearer = {}});
+        else
+            log::detail(file.string() + ": a login of unknown type for " + key + " is not used");
+    }
+    return {};
+}
+
+/// Files named by the quoted URL of the service: "https%3A%2F%2Fapi.anaconda.org.token".
+void read_anaconda(const fs::path& directory, Config& config) {
+    std::error_code problem;
+    for (fs::directory_iterator entry(directory, problem), end; !problem && entry != end;
+         entry.increment(problem)) {
+        if (entry->path().extension() != ".token") continue;
+        auto token = read_file(entry->path(), 4096);
+        if (!token) continue;
+        while (!token->empty() && std::isspace(static_cast<unsigned char>(token->back())) != 0)
+            token->pop_back();
+        auto place = without_end_slash(url_decoded(entry->path().stem().string()));
+        // The token is stored for the service, and used on the server of its channels.
+        if (url_host(place) == "api.anaconda.org") place = "conda.anaconda.org";
+        if (is_url(place)) place = place.substr(place.find("://") + 3);
+        if (!token->empty()) config.tokens.try_emplace(place, std::move(*token));
+    }
+}
+
+} // namespace
+
+Status read_logins(const Environment& environment, bool anaconda, Config& config) {
+    const auto home = environment.find("HOME");
+    if (home == environment.end() || home->second.empty()) return {};
+    const fs::path directory = home->second;
+    if (auto done = read_mamba(directory / ".mamba/auth/authentication.json", config); !done) return done;
+    if (auto done = read_rattler(directory / ".rattler/credentials.json", config); !done) return done;
+    if (!anaconda) return {};
+    read_anaconda(directory / ".local/share/binstar", config);
+    read_anaconda(directory / ".continuum/anaconda-client/tokens", config);
+    return {};
+}
+
+} // namespace containerize::conda

@@ -1,0 +1,28 @@
+// URLs: as much of them as is needed to find servers and to keep secrets.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace containerize {
+
+/// "https://...", "file://...": a scheme of letters and "://".
+bool is_url(std::string_view text);
+
+/// For everything that a person may read or a file may keep: without "user:password@", the "/t/TOKEN" of
+/// conda channels, the query and the fragment of http URLs. What is no URL stays as it is.
+std::string without_credentials(std::string_view url);
+
+/// "https://Host:8443/x" -> "host:8443", in lower case; empty for file:// and what is no URL.
+std::string url_host(std::string_view url);
+
+/// Blanks, controls, quotes and what is not ASCII become %XX; what is encoded already stays.
+std::string url_encoded(std::string_view url);
+/// %XX become bytes.
+std::string url_decoded(std::string_view text);
+
+/// The path that a file:// URL names; empty for others.
+std::string file_url_path(std::string_view url);
+std::string file_url(std::string_view absolute_path);
+
+} // namespace containerize
