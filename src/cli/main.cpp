@@ -57,6 +57,7 @@ int run(int argc, char** argv) {
     cli::add_shell(app, chosen);
     cli::add_inspect(app, chosen);
     cli::add_doctor(app, chosen);
+    cli::add_cache(app, chosen);
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& problem) {

@@ -1,0 +1,90 @@
+#include "cli/command.h"
+#include "conda/package_cache.h"
+#include "util/progress.h"
+
+#include <memory>
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+namespace containerize::cli {
+
+namespace {
+
+using conda::CacheUse;
+using nlohmann::json;
+
+struct CacheArguments {
+    bool as_json = false;
+    bool all = false;
+    unsigned days = 30;
+};
+
+json as_json(const CacheUse& use) {
+    return {{"files", use.files}, {"bytes", use.bytes}};
+}
+
+void print(const char* title, const CacheUse& use) {
+    fmt::print("{:13} {} in {} {}\n", title, human_bytes(use.bytes), human_count(use.files),
+               use.files == 1 ? "file" : "files");
+}
+
+Result<int> run_directory() {
+    auto directory = conda::cache_directory(current_environment());
+    if (!directory) return fail(std::move(directory.error()));
+    fmt::print("{}\n", directory->string());
+    return 0;
+}
+
+Result<int> run_info(const CacheArguments& arguments) {
+    auto directory = conda::cache_directory(current_environment());
+    if (!directory) return fail(std::move(directory.error()));
+    auto info = conda::cache_info(*directory);
+    if (!info) return fail(std::move(info.error()));
+    if (arguments.as_json) {
+        const json about = {{"directory", directory->string()},
+                            {"packages", as_json(info->packages)},
+                            {"repodata", as_json(info->repodata)}};
+        fmt::print("{}\n", about.dump(2, ' ', false, json::error_handler_t::replace));
+        return 0;
+    }
+    fmt::print("{:13} {}\n", "Directory", directory->string());
+    print("Packages", info->packages);
+    print("Package lists", info->repodata);
+    return 0;
+}
+
+Result<int> run_clean(const CacheArguments& arguments) {
+    auto directory = conda::cache_directory(current_environment());
+    if (!directory) return fail(std::move(directory.error()));
+    constexpr auto day = std::chrono::hours(24);
+    auto removed =
+        conda::clean_cache(*directory, arguments.all ? std::chrono::hours(0) : arguments.days * day);
+    if (!removed) return fail(std::move(removed.error()));
+    fmt::print("Removed {} from {}\n", human_bytes(removed->packages.bytes + removed->repodata.bytes),
+               directory->string());
+    return 0;
+}
+
+} // namespace
+
+void add_cache(CLI::App& app, Action& chosen) {
+    auto* command = app.add_subcommand("cache", "Look after downloaded packages and package lists");
+    command->require_subcommand(1);
+    const auto arguments = std::make_shared<CacheArguments>();
+    auto* directory = command->add_subcommand("dir", "Print where the cache is (CONTAINERIZE_CACHE sets it)");
+    directory->callback([&chosen] { chosen = run_directory; });
+    auto* info = command->add_subcommand("info", "Show what it holds");
+    info->add_flag("--json", arguments->as_json, "For programs");
+    info->callback([&chosen, arguments] { chosen = [arguments] { return run_info(*arguments); }; });
+    auto* clean = command->add_subcommand("clean", "Remove what has not been used for a while");
+    clean->add_option("--unused-for", arguments->days, "How long, in days")
+        ->type_name("DAYS")
+        ->capture_default_str()
+        ->check(CLI::Range(1U, 36500U));
+    clean->add_flag("--all", arguments->all, "Everything")->excludes("--unused-for");
+    clean->callback([&chosen, arguments] { chosen = [arguments] { return run_clean(*arguments); }; });
+}
+
+} // namespace containerize::cli

@@ -1,0 +1,474 @@
+#include "conda/package_cache.h"
+
+#include "conda/repodata_state.h"
+#include "util/digest.h"
+#include "util/file_lock.h"
+#include "util/filesystem.h"
+#include "util/interrupt.h"
+#include "util/log.h"
+#include "util/progress.h"
+#include "util/resources.h"
+#include "util/url.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <ctime>
+#include <limits>
+#include <map>
+#include <optional>
+#include <thread>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+namespace containerize::conda {
+
+namespace {
+
+/// Each download in progress holds a descriptor for its lock.
+constexpr std::size_t largest_batch = 256;
+
+std::string variable(const Environment& environment, const char* name) {
+    const auto found = environment.find(name);
+    return found == environment.end() ? "" : found->second;
+}
+
+/// Makes `directory`; empty if it can be written, else why not.
+std::string make_writable(const fs::path& directory) {
+    std::error_code problem;
+    fs::create_directories(directory, problem);
+    if (problem) return problem.message();
+    return access(directory.c_str(), W_OK | X_OK) == 0 ? "" : std::strerror(errno);
+}
+
+/// A directory in a place where everybody writes must be proven to be ours.
+std::string make_private(const fs::path& directory) {
+    if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) return std::strerror(errno);
+    struct stat info {};
+    if (lstat(directory.c_str(), &info) != 0) return std::strerror(errno);
+    if (!S_ISDIR(info.st_mode)) return "it is not a directory";
+    if (info.st_uid != geteuid()) return "it belongs to another user";
+    if ((info.st_mode & 077U) != 0) return "other users can reach it";
+    return access(directory.c_str(), W_OK | X_OK) == 0 ? "" : std::strerror(errno);
+}
+
+/// One archive that is wanted.
+struct Item {
+    std::size_t index = 0;
+    const PackageRecord* record = nullptr;
+    fs::path file;  // its place in our cache
+    fs::path found; // where it has been found and verified
+};
+
+bool has_digest(const PackageRecord& record) {
+    return !record.sha256.empty() || !record.md5.empty();
+}
+
+Status check_record(const PackageRecord& record, bool allow_unverified) {
+    const auto& name = record.file_name;
+    const bool safe = !name.empty() && name.front() != '.' && name.size() < 200 &&
+                      std::ranges::none_of(name, [](unsigned char c) { return c == '/' || c < ' '; });
+    const auto refuse = [&](std::string why, std::string hint) {
+        return fail({.what = "this package cannot be fetched",
+                     .why = std::move(why),
+                     .where = without_credentials(record.url),
+                     .hint = std::move(hint)});
+    };
+    if (!safe) return refuse("its file name is no such", {});
+    const auto is_hex = [](std::string_view text, std::size_t size) {
+        return text.empty() ||
+               (text.size() == size && text.find_first_not_of("0123456789abcdef") == std::string::npos);
+    };
+    if (!is_hex(record.sha256, 64) || !is_hex(record.md5, 32)) return refuse("its checksum is no such", {});
+    if (has_digest(record) || allow_unverified) return {};
+    return refuse("its channel gives no checksum for it",
+                  "Without one nobody can say that it is what it should be.");
+}
+
+/// Named by what it must contain: two channels may have different files of one name.
+std::string cache_name(const PackageRecord& record) {
+    constexpr std::size_t length = 16;
+    const auto id = !record.sha256.empty() ? record.sha256.substr(0, length)
+                    : !record.md5.empty()  ? "md5-" + record.md5.substr(0, length)
+                                           : "url-" + sha256(record.url).substr(0, length);
+    return id + "-" + record.file_name;
+}
+
+std::string host_name() {
+    char name[64] = {};
+    if (gethostname(name, sizeof name - 1) != 0) return "host";
+    std::string text = name;
+    std::ranges::replace(text, '/', '_');
+    return text;
+}
+
+/// The unfinished file. Where locks hold on one node alone (Lustre's localflock), other nodes must not write
+/// to the same.
+fs::path part_of(const fs::path& file) {
+    return file.parent_path() / ("." + file.filename().string() + "." + host_name() + ".part");
+}
+
+template<class Algorithm>
+std::optional<std::string> digest_of(const Fd& file) {
+    Algorithm digest;
+    std::vector<char> buffer(std::size_t{1} << 20U);
+    for (;;) {
+        const ssize_t got = read(file.get(), buffer.data(), buffer.size());
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0 || interrupted()) return std::nullopt;
+        if (got == 0) return digest.finish();
+        digest.update(buffer.data(), static_cast<std::size_t>(got));
+    }
+}
+
+/// Whether this file is the record's archive.
+bool is_archive_of(const fs::path& path, const PackageRecord& record) {
+    const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    struct stat info {};
+    if (!file || fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) return false;
+    if (record.size > 0 && static_cast<std::uint64_t>(info.st_size) != record.size) return false;
+    if (!record.sha256.empty()) return digest_of<Sha256>(file) == record.sha256;
+    return record.md5.empty() || digest_of<Md5>(file) == record.md5;
+}
+
+/// Where it may be already: our cache, the channel itself if it is a directory, conda's caches.
+std::vector<fs::path> candidates(const Item& item, const std::vector<Channel>& channels,
+                                 const Config& config) {
+    const auto& record = *item.record;
+    std::vector<fs::path> paths = {item.file};
+    for (const auto& url : download_urls(record.url, channels, config))
+        if (url.starts_with("file:")) paths.emplace_back(file_url_path(url));
+    // Those are named by the record alone, so without a digest nothing ties them to it.
+    if (!has_digest(record)) return paths;
+    for (const auto& directory : config.pkgs_dirs) {
+        paths.push_back(directory / record.file_name);
+        if (const auto scheme = record.url.find("://"); scheme != std::string::npos)
+            paths.push_back(directory / record.url.substr(0, scheme) / record.url.substr(scheme + 3));
+    }
+    return paths;
+}
+
+class PackageFetcher {
+public:
+    PackageFetcher(const std::vector<Channel>& channels, const Config& config, const PackageOptions& options)
+        : channels_(channels), config_(config), options_(options), directory_(options.cache / "packages") {}
+
+    Result<std::vector<fs::path>> run(const std::vector<PackageRecord>& records) {
+        if (auto why = make_writable(directory_); !why.empty())
+            return fail({.what = "cannot use the package cache",
+                         .why = std::move(why),
+                         .where = directory_.string(),
+                         .hint = "CONTAINERIZE_CACHE names another place."});
+        if (auto done = collect(records); !done) return fail(std::move(done.error()));
+        if (auto done = look_for_all(); !done) return fail(std::move(done.error()));
+        if (auto done = fetch_missing(); !done) return fail(std::move(done.error()));
+        std::vector<fs::path> paths;
+        for (const auto& record : records)
+            paths.push_back(found_.at(cache_name(record)));
+        return paths;
+    }
+
+private:
+    Status collect(const std::vector<PackageRecord>& records) {
+        std::size_t unverified = 0;
+        for (std::size_t index = 0; index < records.size(); ++index) {
+            const auto& record = records[index];
+            if (auto checked = check_record(record, options_.allow_unverified); !checked) return checked;
+            if (!has_digest(record)) ++unverified;
+            const auto name = cache_name(record);
+            if (found_.try_emplace(name).second)
+                items_.push_back({.index = index, .record = &record, .file = directory_ / name, .found = {}});
+        }
+        if (unverified > 0)
+            log::info(fmt::format("note: {} of {} packages have no checksum, so that they cannot be verified",
+                                  unverified, records.size()));
+        return {};
+    }
+
+    Status look_for_all() {
+        std::uint64_t bytes = 0;
+        std::error_code ignored;
+        for (const auto& item : items_)
+            if (fs::exists(item.file, ignored)) bytes += item.record->size;
+        // A second of work is not worth a line.
+        std::optional<Stage> stage;
+        if (bytes > 500'000'000) stage.emplace("Verifying cached packages");
+        std::atomic<std::size_t> next{0};
+        std::atomic<std::uint64_t> done{0};
+        const auto work = [&] {
+            for (auto at = next++; at < items_.size() && !interrupted(); at = next++) {
+                look_for(items_[at]);
+                done += items_[at].record->size;
+                if (stage) stage->advance(std::min(done.load(), bytes), bytes);
+            }
+        };
+        {
+            std::vector<std::jthread> workers;
+            const auto count = std::min<std::size_t>(default_jobs(available_resources()), items_.size());
+            for (std::size_t started = 1; started < count; ++started)
+                workers.emplace_back(work);
+            work();
+        }
+        if (interrupted()) return fail_interrupted();
+        if (stage) stage->finish();
+        for (auto& item : items_)
+            if (!item.found.empty())
+                if (auto told = ready(item); !told) return told;
+        return {};
+    }
+
+    void look_for(Item& item) const {
+        for (const auto& path : candidates(item, channels_, config_))
+            if (is_archive_of(path, *item.record)) {
+                item.found = path;
+                return;
+            }
+    }
+
+    Status ready(const Item& item) {
+        if (item.found == item.file) mark_used(item.file);
+        found_[item.file.filename().string()] = item.found;
+        return options_.ready ? options_.ready(item.index, item.found) : Status();
+    }
+
+    Status fetch_missing() {
+        std::vector<Item*> missing;
+        for (auto& item : items_)
+            if (item.found.empty()) missing.push_back(&item);
+        if (missing.empty()) return {};
+        if (options_.offline || config_.offline) return refuse_offline(missing);
+        // The large ones first: none of them shall be alone at the end.
+        std::ranges::stable_sort(missing, std::greater(),
+                                 [](const Item* item) { return item->record->size; });
+        for (const Item* item : missing)
+            total_ += item->record->size;
+        const auto count = missing.size();
+        Stage stage("Fetching packages");
+        while (!missing.empty()) {
+            auto done = fetch_batch(missing, stage);
+            if (!done) return done;
+        }
+        stage.finish(fmt::format("{} packages, {}", human_count(count), human_bytes(fetched_)));
+        return {};
+    }
+
+    static std::unexpected<Error> refuse_offline(const std::vector<Item*>& missing) {
+        return fail(
+            {.what = missing.size() == 1 ? "the cache does not have this package"
+                                         : fmt::format("the cache does not have this package, nor {} others",
+                                                       missing.size() - 1),
+             .why = "the network is not to be used (--offline)",
+             .where = without_credentials(missing.front()->record->url),
+             .hint = "Run once without --offline where the channels can be reached, with the same cache."});
+    }
+
+    struct Part {
+        Item* item;
+        fs::path path;
+        FileLock lock;
+    };
+
+    /// Takes from `missing` what no other process is fetching, or waits for one that does.
+    Status fetch_batch(std::vector<Item*>& missing, Stage& stage) {
+        std::vector<Part> parts;
+        std::vector<Item*> busy;
+        std::size_t taken = 0;
+        for (; taken < missing.size() && parts.size() < largest_batch; ++taken) {
+            Item* item = missing[taken];
+            auto lock = try_lock(part_of(item->file));
+            if (!lock) return fail(std::move(lock.error()));
+            if (lock->state == LockState::busy) {
+                busy.push_back(item);
+                continue;
+            }
+            if (auto done = claim(*item, std::move(*lock), parts); !done) return done;
+        }
+        missing.erase(missing.begin(), missing.begin() + static_cast<std::ptrdiff_t>(taken));
+        missing.insert(missing.end(), busy.begin(), busy.end());
+        if (!parts.empty()) return download(parts, stage);
+        if (missing.empty() || busy.empty()) return {};
+        stage.detail("waiting for another build that fetches " + busy.front()->record->file_name);
+        const auto lock = wait_for_lock(part_of(busy.front()->file));
+        stage.detail({});
+        return lock ? Status() : fail(Error(lock.error()));
+    }
+
+    Status claim(Item& item, FileLock lock, std::vector<Part>& parts) {
+        auto path = part_of(item.file);
+        if (is_archive_of(item.file, *item.record)) {
+            // Another process has finished it meanwhile.
+            unlink(path.c_str());
+            item.found = item.file;
+            total_ -= item.record->size;
+            return ready(item);
+        }
+        if (lock.state == LockState::unsupported) {
+            // Nobody can be kept out of that one.
+            unlink(path.c_str());
+            path += "." + std::to_string(getpid());
+        }
+        parts.push_back({&item, std::move(path), std::move(lock)});
+        return {};
+    }
+
+    Status download(std::vector<Part>& parts, Stage& stage) {
+        std::vector<http::Request> requests;
+        for (const auto& part : parts) {
+            const auto& record = *part.item->record;
+            http::Request request;
+            request.urls = download_urls(record.url, channels_, config_);
+            request.file = part.path;
+            request.size = record.size;
+            request.sha256 = record.sha256;
+            request.md5 = record.sha256.empty() ? record.md5 : "";
+            requests.push_back(std::move(request));
+        }
+        const auto before = fetched_;
+        const http::Observer observer{
+            .progress =
+                [&](const http::Progress& now) {
+                    stage.advance(before + now.done, std::max(total_, before + now.total), now.rate);
+                },
+            .finished = [&](std::size_t index, const Result<http::Response>& result) -> Status {
+                if (!result) return fail(Error(result.error()));
+                return finish(parts[index], *result, stage);
+            }};
+        for (auto& result : http::fetch(requests, config_.http, observer))
+            if (!result) return fail(std::move(result.error()));
+        return {};
+    }
+
+    Status finish(Part& part, const http::Response& response, Stage& stage) {
+        auto& item = *part.item;
+        if (rename(part.path.c_str(), item.file.c_str()) != 0)
+            return fail_errno("cannot put the package into the cache", item.file.string());
+        part.lock.file.reset();
+        fetched_ += response.size;
+        stage.detail(item.record->file_name);
+        item.found = item.file;
+        return ready(item);
+    }
+
+    const std::vector<Channel>& channels_;
+    const Config& config_;
+    const PackageOptions& options_;
+    fs::path directory_;
+    std::vector<Item> items_;
+    std::map<std::string, fs::path> found_; // by name in the cache
+    std::uint64_t total_ = 0, fetched_ = 0;
+};
+
+// --- looking after the cache
+
+/// Calls `visit` for each file of a directory of the cache.
+template<class Visit>
+Status each_file(const fs::path& directory, const Visit& visit) {
+    std::error_code problem;
+    if (!fs::exists(directory, problem)) return {};
+    for (fs::directory_iterator entry(directory, problem), end; !problem && entry != end;
+         entry.increment(problem)) {
+        struct stat info {};
+        if (lstat(entry->path().c_str(), &info) == 0 && S_ISREG(info.st_mode))
+            visit(entry->path(), static_cast<std::uint64_t>(info.st_size));
+    }
+    if (problem) return fail_errno("cannot read the cache", directory.string(), problem.value());
+    return {};
+}
+
+Result<CacheUse> use_of(const fs::path& directory) {
+    CacheUse use;
+    auto done = each_file(directory, [&](const fs::path&, std::uint64_t size) {
+        ++use.files;
+        use.bytes += size;
+    });
+    if (!done) return fail(std::move(done.error()));
+    return use;
+}
+
+Result<CacheUse> clean(const fs::path& directory, std::int64_t oldest) {
+    CacheUse removed;
+    Status outcome;
+    auto done = each_file(directory, [&](const fs::path& file, std::uint64_t size) {
+        if (last_use(file) >= oldest) return;
+        const auto name = file.filename().string();
+        FileLock lock;
+        if (name.ends_with(".part") || name.ends_with(".lock")) {
+            auto tried = try_lock(file);
+            if (!tried || tried->state == LockState::busy) return;
+            lock = std::move(*tried);
+        }
+        if (unlink(file.c_str()) != 0) {
+            if (outcome && errno != ENOENT) outcome = fail_errno("cannot remove the file", file.string());
+            return;
+        }
+        ++removed.files;
+        removed.bytes += size;
+    });
+    if (!done) return fail(std::move(done.error()));
+    if (!outcome) return fail(std::move(outcome.error()));
+    return removed;
+}
+
+} // namespace
+
+Result<fs::path> cache_directory(const Environment& environment) {
+    if (const fs::path given = variable(environment, "CONTAINERIZE_CACHE"); !given.empty()) {
+        if (!given.is_absolute())
+            return fail_input("the cache directory is no absolute path", "it is '" + given.string() + "'",
+                              "CONTAINERIZE_CACHE");
+        if (auto why = make_writable(given); !why.empty())
+            return fail_input("the cache directory cannot be used", std::move(why), given.string(),
+                              "It is what CONTAINERIZE_CACHE says.");
+        return given;
+    }
+    std::string reasons;
+    const auto usable = [&](const fs::path& directory, const std::string& why) {
+        if (!why.empty()) reasons += (reasons.empty() ? "" : "; ") + directory.string() + ": " + why;
+        return why.empty();
+    };
+    for (const auto& [name, below] :
+         {std::pair("XDG_CACHE_HOME", "containerize"), std::pair("HOME", ".cache/containerize")})
+        if (const fs::path base = variable(environment, name); base.is_absolute())
+            if (const auto directory = base / below; usable(directory, make_writable(directory)))
+                return directory;
+    for (const fs::path base :
+         {variable(environment, "TMPDIR"), std::string("/var/tmp"), std::string("/tmp")}) {
+        if (!base.is_absolute()) continue;
+        const auto directory = base / ("containerize-cache-" + std::to_string(geteuid()));
+        if (usable(directory, make_private(directory))) return directory;
+    }
+    return fail({.what = "there is no place for a cache",
+                 .why = std::move(reasons),
+                 .where = {},
+                 .hint = "Name a directory in CONTAINERIZE_CACHE."});
+}
+
+Result<std::vector<fs::path>> fetch_packages(const std::vector<PackageRecord>& records,
+                                             const std::vector<Channel>& channels, const Config& config,
+                                             const PackageOptions& options) {
+    return PackageFetcher(channels, config, options).run(records);
+}
+
+Result<CacheInfo> cache_info(const fs::path& cache) {
+    auto packages = use_of(cache / "packages");
+    if (!packages) return fail(std::move(packages.error()));
+    auto repodata = use_of(cache / "repodata");
+    if (!repodata) return fail(std::move(repodata.error()));
+    return CacheInfo{.packages = *packages, .repodata = *repodata};
+}
+
+Result<CacheInfo> clean_cache(const fs::path& cache, std::chrono::hours unused) {
+    const std::int64_t oldest =
+        unused.count() == 0
+            ? std::numeric_limits<std::int64_t>::max()
+            : std::time(nullptr) - std::chrono::duration_cast<std::chrono::seconds>(unused).count();
+    auto packages = clean(cache / "packages", oldest);
+    if (!packages) return fail(std::move(packages.error()));
+    auto repodata = clean(cache / "repodata", oldest);
+    if (!repodata) return fail(std::move(repodata.error()));
+    return CacheInfo{.packages = *packages, .repodata = *repodata};
+}
+
+} // namespace containerize::conda

@@ -1,0 +1,414 @@
+#include "conda/repodata.h"
+
+#include "conda/repodata_state.h"
+#include "util/digest.h"
+#include "util/file_lock.h"
+#include "util/filesystem.h"
+#include "util/interrupt.h"
+#include "util/log.h"
+#include "util/progress.h"
+#include "util/url.h"
+
+#include <algorithm>
+#include <ctime>
+#include <future>
+#include <memory>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/stat.h>
+
+namespace containerize::conda {
+
+namespace {
+
+constexpr std::int64_t day = 86400;
+
+/// A file under a name of its own, removed unless it has been moved away.
+class Temporary {
+public:
+    explicit Temporary(const fs::path& directory) {
+        std::string name = (directory / ".tmp-XXXXXX").string();
+        if (const Fd file(mkstemp(name.data())); file) path_ = name;
+    }
+    Temporary(Temporary&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+    Temporary& operator=(Temporary&& other) noexcept {
+        std::swap(path_, other.path_);
+        return *this;
+    }
+    Temporary(const Temporary&) = delete;
+    Temporary& operator=(const Temporary&) = delete;
+    ~Temporary() {
+        std::error_code ignored;
+        if (!path_.empty()) fs::remove(path_, ignored);
+    }
+    [[nodiscard]] const fs::path& path() const { return path_; }
+
+private:
+    fs::path path_;
+};
+
+/// What a killed build left.
+void remove_abandoned(const fs::path& directory) {
+    std::error_code problem;
+    for (fs::directory_iterator entry(directory, problem), end; !problem && entry != end;
+         entry.increment(problem)) {
+        std::error_code ignored;
+        if (entry->path().filename().string().starts_with(".tmp-") &&
+            last_use(entry->path()) + day < std::time(nullptr))
+            fs::remove(entry->path(), ignored);
+    }
+}
+
+/// One subdir of one channel, on its way to a Repodata.
+struct Task {
+    Task(const Channel& the_channel, std::string the_subdir, const fs::path& directory)
+        : channel(the_channel), subdir(std::move(the_subdir)), url(channel.url + "/" + subdir),
+          slot(directory, url) {}
+
+    const Channel& channel;
+    std::string subdir, url;
+    RepodataSlot slot;
+    std::optional<RepodataState> state; // of the cache, with its content, or of a subdir that does not exist
+    fs::path json;
+    bool settled = false; // whether json and state are what will be used
+    FileLock lock;
+
+    [[nodiscard]] bool is_local() const { return channel.mirrors.front().starts_with("file:"); }
+
+    void load() {
+        state = slot.read();
+        // What cannot be used must not be asked for conditionally. Which forms are lacking remains known.
+        if (state && !state->identity.empty() && state->source.empty() && !slot.has_content(*state))
+            forget_content();
+    }
+    void forget_content() {
+        state->identity.clear();
+        state->etag.clear();
+        state->last_modified.clear();
+        state->checked = 0;
+        state->form.clear();
+    }
+    void settle() {
+        settled = true;
+        if (state->identity.empty()) return;
+        if (json.empty()) json = slot.json(*state);
+        mark_used(json);
+    }
+    [[nodiscard]] bool known_absent() const { return state && state->identity.empty() && state->checked > 0; }
+};
+
+RepodataState fresh_state(const std::string& url) {
+    RepodataState state;
+    state.url = url;
+    return state;
+}
+
+/// Whether the cache's copy need not be asked about.
+bool is_usable(const Task& task, const Config& config) {
+    return task.state && !task.state->identity.empty() &&
+           is_fresh(*task.state, std::max(config.local_repodata_ttl, 0), std::time(nullptr));
+}
+
+// --- channels on disk
+
+/// Changes whenever the file does.
+Result<std::string> signature(const fs::path& file) {
+    struct stat info {};
+    if (stat(file.c_str(), &info) != 0) return fail_errno("cannot read the package list", file.string());
+    // A second change within the same tick of the clock would not show.
+    if (info.st_mtim.tv_sec + 2 > std::time(nullptr)) return std::string();
+    return fmt::format("{}:{}:{}.{:09}:{}", file.string(), info.st_size, info.st_mtim.tv_sec,
+                       info.st_mtim.tv_nsec, info.st_ino);
+}
+
+/// The plain file first: it needs no copy.
+const RepodataForm* local_form(const fs::path& directory) {
+    std::error_code ignored;
+    for (auto form = repodata_forms.rbegin(); form != repodata_forms.rend(); ++form)
+        if (fs::is_regular_file(directory / form->file, ignored)) return &*form;
+    return nullptr;
+}
+
+Status read_local(Task& task, const fs::path& cache, const RepodataOptions& options) {
+    const fs::path directory = file_url_path(task.channel.mirrors.front()) + "/" + task.subdir;
+    const auto* form = local_form(directory);
+    if (form == nullptr) {
+        task.state = fresh_state(task.url);
+        task.settle();
+        return {};
+    }
+    const auto file = directory / form->file;
+    auto source = signature(file);
+    if (!source) return fail(std::move(source.error()));
+    const bool plain = form->packing == Packing::none;
+    const bool known = task.state && !source->empty() && task.state->source == *source &&
+                       (plain || task.slot.has_content(*task.state));
+    if (!known) {
+        auto identity = sha256_of_file(file);
+        if (!identity) return fail(std::move(identity.error()));
+        auto state = fresh_state(task.url);
+        state.form = form->file;
+        state.identity = *identity;
+        state.source = *source;
+        if (!plain) {
+            const Temporary unpacked(cache);
+            auto done = unpack_repodata(file, form->packing, unpacked.path(), options.largest, file.string());
+            if (done) done = task.slot.adopt(unpacked.path(), state);
+            if (!done) return done;
+        }
+        task.state = std::move(state);
+        if (auto written = task.slot.write(*task.state); !written) return written;
+        task.slot.remove_outdated(*task.state);
+    }
+    if (plain) task.json = file;
+    task.settle();
+    return {};
+}
+
+// --- channels on servers
+
+/// One file that is to be fetched for a task.
+struct Download {
+    Task* task;
+    const RepodataForm* form;
+    Temporary file;
+};
+
+class Fetcher {
+public:
+    Fetcher(std::vector<std::unique_ptr<Task>>& tasks, const Config& config, const RepodataOptions& options,
+            const fs::path& cache)
+        : config_(config), options_(options), cache_(cache) {
+        for (const auto& task : tasks)
+            if (!task->settled) pending_.push_back(task.get());
+    }
+
+    Status run() {
+        if (auto locked = lock(); !locked) return locked;
+        if (pending_.empty()) return {};
+        Stage stage("Fetching package lists");
+        for (const auto& form : repodata_forms)
+            if (auto done = fetch_form(form, stage); !done) return done;
+        for (Task* task : pending_)
+            if (!task->settled) absent(*task);
+        stage.finish(fmt::format("{} of {} new, {}", new_, pending_.size(), human_bytes(bytes_)));
+        return {};
+    }
+
+private:
+    /// Of several builds that start at once only one shall download; the others find the result. All take
+    /// the locks in the same order.
+    Status lock() {
+        std::vector<Task*> sorted = pending_;
+        std::ranges::sort(sorted, {}, [](const Task* task) { return task->slot.lock(); });
+        for (Task* task : sorted) {
+            auto lock = wait_for_lock(task->slot.lock());
+            if (!lock) return fail(std::move(lock.error()));
+            task->lock = std::move(*lock);
+            task->load();
+            if (is_usable(*task, config_)) task->settle();
+        }
+        std::erase_if(pending_, [](const Task* task) { return task->settled; });
+        return {};
+    }
+
+    [[nodiscard]] bool is_lacking(const Task& task, const RepodataForm& form) const {
+        if (!task.state || form.packing == Packing::none) return false;
+        const auto found = task.state->lacking.find(std::string(form.file));
+        return found != task.state->lacking.end() && std::time(nullptr) - found->second < day;
+    }
+
+    Status fetch_form(const RepodataForm& form, Stage& stage) {
+        std::vector<Download> downloads;
+        std::vector<http::Request> requests;
+        for (Task* task : pending_) {
+            if (task->settled || is_lacking(*task, form)) continue;
+            Download download{task, &form, Temporary(cache_)};
+            if (download.file.path().empty())
+                return fail_errno("cannot write into the cache", cache_.string());
+            requests.push_back(request(download));
+            downloads.push_back(std::move(download));
+        }
+        if (requests.empty()) return {};
+        const http::Observer observer{
+            .progress = [&](const http::Progress& now) { stage.advance(now.done, now.total, now.rate); },
+            .finished = {}};
+        const auto results = http::fetch(requests, config_.http, observer);
+        std::vector<std::future<Status>> unpacking;
+        for (std::size_t at = 0; at < downloads.size(); ++at)
+            if (auto done = take(downloads[at], results[at], unpacking); !done) return done;
+        stage.detail("unpacking");
+        Status outcome;
+        for (auto& one : unpacking)
+            if (auto done = one.get(); !done && outcome) outcome = std::move(done);
+        return outcome;
+    }
+
+    [[nodiscard]] http::Request request(const Download& download) const {
+        const auto& task = *download.task;
+        http::Request request;
+        for (const auto& mirror : task.channel.mirrors)
+            request.urls.push_back(mirror + "/" + task.subdir + "/" + std::string(download.form->file));
+        request.file = download.file.path();
+        request.limit = options_.largest;
+        request.compress = download.form->packing == Packing::none;
+        // A missing small form may also be a forbidden one: what counts is the last.
+        request.answers =
+            request.compress ? std::vector<long>{404, 410} : std::vector<long>{401, 403, 404, 410};
+        if (task.state && task.state->form == download.form->file) {
+            request.etag = task.state->etag;
+            request.last_modified = task.state->last_modified;
+        }
+        return request;
+    }
+
+    Status take(Download& download, const Result<http::Response>& result,
+                std::vector<std::future<Status>>& unpacking) {
+        auto& task = *download.task;
+        if (!result) {
+            auto error = result.error();
+            if (task.state && !task.state->identity.empty() && !interrupted())
+                error.hint += "\nThe cache has an older copy of this package list: --offline uses it.";
+            return fail(std::move(error));
+        }
+        if (!task.state) task.state = fresh_state(task.url);
+        if (result->status == 304) {
+            remember_answer(task, *result);
+            task.settle();
+            return task.slot.write(*task.state);
+        }
+        if (result->status != 200) {
+            task.state->lacking[std::string(download.form->file)] = std::time(nullptr);
+            return {};
+        }
+        ++new_;
+        bytes_ += result->size;
+        task.state->lacking.erase(std::string(download.form->file));
+        task.state->form = download.form->file;
+        task.state->identity = result->sha256;
+        task.state->etag.clear();
+        task.state->last_modified.clear();
+        remember_answer(task, *result);
+        unpacking.push_back(std::async(std::launch::async, [this, &download] { return unpack(download); }));
+        return {};
+    }
+
+    static void remember_answer(Task& task, const http::Response& response) {
+        const auto header = [&](const char* name) {
+            const auto found = response.headers.find(name);
+            return found == response.headers.end() ? "" : found->second;
+        };
+        auto& state = *task.state;
+        if (const auto etag = header("etag"); !etag.empty()) state.etag = etag;
+        if (const auto time = header("last-modified"); !time.empty()) state.last_modified = time;
+        state.max_age = max_age(header("cache-control"));
+        state.checked = std::time(nullptr);
+    }
+
+    Status unpack(const Download& download) const {
+        auto& task = *download.task;
+        const Temporary unpacked(cache_);
+        const auto name = task.url + "/" + std::string(download.form->file);
+        auto done = unpack_repodata(download.file.path(), download.form->packing, unpacked.path(),
+                                    options_.largest, name);
+        if (done) done = task.slot.adopt(unpacked.path(), *task.state);
+        if (done) done = task.slot.write(*task.state);
+        if (!done) return done;
+        task.slot.remove_outdated(*task.state);
+        task.settle();
+        return {};
+    }
+
+    /// The server has it in no form.
+    static void absent(Task& task) {
+        if (!task.state) task.state = fresh_state(task.url);
+        task.forget_content();
+        task.state->checked = std::time(nullptr);
+        task.settle();
+        // For --offline alone; nothing is lost without.
+        if (auto written = task.slot.write(*task.state); !written) log::detail(to_string(written.error()));
+    }
+
+    const Config& config_;
+    const RepodataOptions& options_;
+    const fs::path& cache_;
+    std::vector<Task*> pending_;
+    std::size_t new_ = 0;
+    std::uint64_t bytes_ = 0;
+};
+
+Status use_cache_alone(Task& task) {
+    if (task.known_absent() || (task.state && !task.state->identity.empty())) {
+        task.settle();
+        return {};
+    }
+    return fail(
+        {.what = "the cache does not have this package list",
+         .why = "the network is not to be used (--offline)",
+         .where = task.url,
+         .hint = "Run once without --offline where the channel can be reached, with the same cache."});
+}
+
+Status check_channels(const std::vector<Channel>& channels, const std::vector<std::string>& subdirs,
+                      const std::vector<std::unique_ptr<Task>>& tasks) {
+    for (const auto& channel : channels) {
+        const bool exists = std::ranges::any_of(
+            tasks, [&](const auto& task) { return &task->channel == &channel && !task->json.empty(); });
+        if (exists) continue;
+        return fail_input(
+            "this is no channel", fmt::format("there is no repodata.json for {}", fmt::join(subdirs, " or ")),
+            channel.url,
+            channel.url.starts_with("file:")
+                ? "Give the directory that holds linux-64 and noarch; `conda index` makes their "
+                  "package lists."
+                : "Check the channel's name. A private one needs a token or a login.");
+    }
+    return {};
+}
+
+} // namespace
+
+Result<std::vector<Repodata>> fetch_repodata(const std::vector<Channel>& channels,
+                                             const std::vector<std::string>& subdirs, const Config& config,
+                                             const RepodataOptions& options) {
+    const auto cache = options.cache / "repodata";
+    std::error_code problem;
+    fs::create_directories(cache, problem);
+    if (problem) return fail_errno("cannot make the cache directory", cache.string(), problem.value());
+    remove_abandoned(cache);
+
+    std::vector<std::unique_ptr<Task>> tasks;
+    for (const auto& channel : channels)
+        for (const auto& subdir : subdirs)
+            tasks.push_back(std::make_unique<Task>(channel, subdir, cache));
+    const bool offline = options.offline || config.offline;
+    for (const auto& task : tasks) {
+        task->load();
+        Status done;
+        if (task->is_local())
+            done = read_local(*task, cache, options);
+        else if (offline)
+            done = use_cache_alone(*task);
+        else if (is_usable(*task, config))
+            task->settle();
+        if (!done) return fail(std::move(done.error()));
+    }
+    if (auto done = Fetcher(tasks, config, options, cache).run(); !done) return fail(std::move(done.error()));
+    if (auto checked = check_channels(channels, subdirs, tasks); !checked)
+        return fail(std::move(checked.error()));
+
+    std::vector<Repodata> result;
+    for (const auto& task : tasks) {
+        const auto place = static_cast<int>(&task->channel - channels.data());
+        result.push_back({.channel = task->channel,
+                          .subdir = task->subdir,
+                          .priority = static_cast<int>(channels.size()) - place,
+                          .json = task->json,
+                          .identity = task->state->identity,
+                          .cache = cache});
+    }
+    return result;
+}
+
+} // namespace containerize::conda

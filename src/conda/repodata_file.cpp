@@ -1,0 +1,187 @@
+#include "conda/repodata_file.h"
+
+#include "util/fd.h"
+#include "util/filesystem.h"
+#include "util/interrupt.h"
+#include "util/progress.h"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include <bzlib.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <zstd.h>
+
+namespace containerize::conda {
+
+namespace {
+
+constexpr std::size_t buffer_size = std::size_t{1} << 20U;
+/// Real package lists shrink to a tenth; made-up ones of a single package repeated, to a thousandth.
+constexpr std::uint64_t largest_ratio = 5000;
+constexpr std::uint64_t ratio_counts_from = 256U << 20U;
+
+/// Where the JSON goes: judged as it comes.
+class Sink {
+public:
+    Sink(Fd file, const fs::path& path, std::uint64_t largest, const std::string& name)
+        : file_(std::move(file)), path_(path), largest_(largest), name_(name) {}
+
+    Status take(std::string_view data, std::uint64_t packed) {
+        if (interrupted()) return fail_interrupted();
+        if (!begun_)
+            if (auto checked = check_start(data); !checked) return checked;
+        total_ += data.size();
+        const bool explodes = total_ > ratio_counts_from && total_ / largest_ratio > packed;
+        if (total_ > largest_ || explodes)
+            return refuse(
+                fmt::format("it unpacks to more than {}", human_bytes(explodes ? total_ : largest_)));
+        while (!data.empty()) {
+            const ssize_t done = write(file_.get(), data.data(), data.size());
+            if (done < 0 && errno == EINTR) continue;
+            if (done < 0) return fail_errno("cannot write the package list", path_.string());
+            data.remove_prefix(static_cast<std::size_t>(done));
+        }
+        return {};
+    }
+
+    Status finish() {
+        if (!begun_) return refuse("it is empty");
+        // After a power cut a file of the right size and no content would be taken for good.
+        if (fsync(file_.get()) != 0 || close(file_.release()) != 0)
+            return fail_errno("cannot write the package list", path_.string());
+        return {};
+    }
+
+    [[nodiscard]] std::unexpected<Error> refuse(std::string why) const {
+        return fail({.what = "this is no package list that can be used",
+                     .why = std::move(why),
+                     .where = name_,
+                     .hint = "The server may be about to change it: try again later."});
+    }
+
+private:
+    Status check_start(std::string_view data) {
+        const auto first = data.find_first_not_of(" \t\r\n");
+        if (first == std::string_view::npos) return {};
+        begun_ = true;
+        if (data[first] == '{') return {};
+        return fail({.what = "this is no package list",
+                     .why = data.substr(first).starts_with('<') ? "it is a web page" : "it is not JSON",
+                     .where = name_,
+                     .hint = "Check the channel's URL, and whether a proxy or a login page answers in the "
+                             "server's place."});
+    }
+
+    Fd file_;
+    const fs::path& path_;
+    std::uint64_t largest_;
+    const std::string& name_;
+    std::uint64_t total_ = 0;
+    bool begun_ = false;
+};
+
+/// Hands the file piece by piece to `take(data, bytes read so far)`.
+template<class Take>
+Status read_pieces(const fs::path& path, const Take& take) {
+    const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file) return fail_errno("cannot read the file", path.string());
+    std::vector<char> buffer(buffer_size);
+    std::uint64_t total = 0;
+    for (;;) {
+        const ssize_t got = read(file.get(), buffer.data(), buffer.size());
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return fail_errno("cannot read the file", path.string());
+        if (got == 0) return {};
+        total += static_cast<std::uint64_t>(got);
+        if (auto done = take(std::string_view(buffer.data(), static_cast<std::size_t>(got)), total); !done)
+            return done;
+    }
+}
+
+Status copy_plain(const fs::path& from, Sink& sink) {
+    return read_pieces(from,
+                       [&](std::string_view data, std::uint64_t packed) { return sink.take(data, packed); });
+}
+
+Status unpack_zstd(const fs::path& from, Sink& sink) {
+    const std::unique_ptr<ZSTD_DStream, decltype(&ZSTD_freeDStream)> stream(ZSTD_createDStream(),
+                                                                            &ZSTD_freeDStream);
+    std::vector<char> output(buffer_size);
+    std::size_t expects = 1;
+    auto done = read_pieces(from, [&](std::string_view data, std::uint64_t packed) -> Status {
+        ZSTD_inBuffer in{data.data(), data.size(), 0};
+        ZSTD_outBuffer out{output.data(), output.size(), 0};
+        // A full output buffer may mean that more is to come without further input.
+        do {
+            out.pos = 0;
+            expects = ZSTD_decompressStream(stream.get(), &out, &in);
+            if (ZSTD_isError(expects) != 0)
+                return sink.refuse(std::string("it is damaged: ") + ZSTD_getErrorName(expects));
+            if (auto taken = sink.take({output.data(), out.pos}, packed); !taken) return taken;
+        } while (in.pos < in.size || out.pos == out.size);
+        return {};
+    });
+    if (done && expects != 0) return sink.refuse("it is cut short");
+    return done;
+}
+
+class Bzip2 {
+public:
+    Bzip2() { BZ2_bzDecompressInit(&stream, 0, 0); }
+    Bzip2(const Bzip2&) = delete;
+    Bzip2& operator=(const Bzip2&) = delete;
+    ~Bzip2() { BZ2_bzDecompressEnd(&stream); }
+    /// Files may hold several streams, one after the other.
+    void next() {
+        bz_stream fresh{};
+        fresh.next_in = stream.next_in;
+        fresh.avail_in = stream.avail_in;
+        BZ2_bzDecompressEnd(&stream);
+        stream = fresh;
+        BZ2_bzDecompressInit(&stream, 0, 0);
+    }
+    bz_stream stream{};
+};
+
+Status unpack_bzip2(const fs::path& from, Sink& sink) {
+    Bzip2 bzip2;
+    auto& stream = bzip2.stream;
+    std::vector<char> output(buffer_size);
+    int state = BZ_OK;
+    auto done = read_pieces(from, [&](std::string_view data, std::uint64_t packed) -> Status {
+        std::vector<char> input(data.begin(), data.end()); // the library wants it writable
+        stream.next_in = input.data();
+        stream.avail_in = static_cast<unsigned>(input.size());
+        do {
+            if (state == BZ_STREAM_END) bzip2.next();
+            stream.next_out = output.data();
+            stream.avail_out = static_cast<unsigned>(output.size());
+            state = BZ2_bzDecompress(&stream);
+            if (state != BZ_OK && state != BZ_STREAM_END) return sink.refuse("it is damaged");
+            if (auto taken = sink.take({output.data(), output.size() - stream.avail_out}, packed); !taken)
+                return taken;
+        } while (stream.avail_in > 0 || (state == BZ_OK && stream.avail_out == 0));
+        return {};
+    });
+    if (done && state != BZ_STREAM_END) return sink.refuse("it is cut short");
+    return done;
+}
+
+} // namespace
+
+Status unpack_repodata(const fs::path& from, Packing packing, const fs::path& to, std::uint64_t largest,
+                       const std::string& name) {
+    Fd file(open(to.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666));
+    if (!file) return fail_errno("cannot write the package list", to.string());
+    Sink sink(std::move(file), to, largest, name);
+    const auto unpack = packing == Packing::zstd    ? unpack_zstd
+                        : packing == Packing::bzip2 ? unpack_bzip2
+                                                    : copy_plain;
+    auto done = unpack(from, sink);
+    return done ? sink.finish() : done;
+}
+
+} // namespace containerize::conda

@@ -1,0 +1,180 @@
+#include "conda/repodata_state.h"
+
+#include "util/digest.h"
+#include "util/fd.h"
+#include "util/filesystem.h"
+
+#include <algorithm>
+#include <charconv>
+#include <ctime>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <nlohmann/json.hpp>
+
+namespace containerize::conda {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::int64_t hour = 3600;
+constexpr std::int64_t longest_age = 24 * hour;
+constexpr std::size_t short_identity = 16;
+
+std::int64_t nanoseconds(const timespec& time) {
+    return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+std::string lower(std::string text) {
+    std::ranges::transform(text, text.begin(),
+                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return text;
+}
+
+bool is_digest(std::string_view text) {
+    return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+RepodataState from_json(const json& object) {
+    RepodataState state;
+    state.url = object.at("url").get<std::string>();
+    state.form = object.at("form").get<std::string>();
+    state.identity = object.at("identity").get<std::string>();
+    state.size = object.at("size").get<std::uint64_t>();
+    state.changed = object.at("changed").get<std::int64_t>();
+    state.etag = object.at("etag").get<std::string>();
+    state.last_modified = object.at("last_modified").get<std::string>();
+    state.max_age = object.at("max_age").get<std::int64_t>();
+    state.checked = object.at("checked").get<std::int64_t>();
+    state.lacking = object.at("lacking").get<std::map<std::string, std::int64_t>>();
+    state.source = object.at("source").get<std::string>();
+    return state;
+}
+
+json to_json(const RepodataState& state) {
+    return {{"url", state.url},
+            {"form", state.form},
+            {"identity", state.identity},
+            {"size", state.size},
+            {"changed", state.changed},
+            {"etag", state.etag},
+            {"last_modified", state.last_modified},
+            {"max_age", state.max_age},
+            {"checked", state.checked},
+            {"lacking", state.lacking},
+            {"source", state.source}};
+}
+
+bool is_own_file(const fs::path& path) {
+    struct stat info {};
+    return lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == geteuid();
+}
+
+} // namespace
+
+RepodataSlot::RepodataSlot(fs::path directory, std::string url)
+    : directory_(std::move(directory)), url_(std::move(url)), key_(sha256(url_).substr(0, short_identity)) {}
+
+std::optional<RepodataState> RepodataSlot::read() const {
+    const auto file = directory_ / (key_ + ".state.json");
+    if (!is_own_file(file)) return std::nullopt;
+    const auto text = read_file(file, 1U << 20U);
+    if (!text) return std::nullopt;
+    try {
+        auto state = from_json(json::parse(*text));
+        const bool fits = state.url == url_ && (state.identity.empty() || is_digest(state.identity));
+        // Headers are sent back as they are: no line end may hide in them.
+        const bool plain = (state.etag + state.last_modified).find_first_of("\r\n") == std::string::npos;
+        return fits && plain ? std::optional(std::move(state)) : std::nullopt;
+    } catch (const json::exception&) {
+        return std::nullopt;
+    }
+}
+
+Status RepodataSlot::write(const RepodataState& state) const {
+    return write_file(directory_ / (key_ + ".state.json"),
+                      to_json(state).dump(1, ' ', false, json::error_handler_t::replace) + "\n");
+}
+
+fs::path RepodataSlot::json(const RepodataState& state) const {
+    return directory_ / (key_ + "-" + state.identity.substr(0, short_identity) + ".json");
+}
+
+fs::path RepodataSlot::lock() const {
+    return directory_ / (key_ + ".lock");
+}
+
+bool RepodataSlot::has_content(const RepodataState& state) const {
+    struct stat info {};
+    return !state.identity.empty() && lstat(json(state).c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
+           info.st_uid == geteuid() && static_cast<std::uint64_t>(info.st_size) == state.size &&
+           nanoseconds(info.st_mtim) == state.changed;
+}
+
+Status RepodataSlot::adopt(const fs::path& finished, RepodataState& state) const {
+    struct stat info {};
+    if (stat(finished.c_str(), &info) != 0) return fail_errno("cannot read the file", finished.string());
+    state.size = static_cast<std::uint64_t>(info.st_size);
+    state.changed = nanoseconds(info.st_mtim);
+    if (rename(finished.c_str(), json(state).c_str()) != 0)
+        return fail_errno("cannot put the file into the cache", json(state).string());
+    return {};
+}
+
+void RepodataSlot::remove_outdated(const RepodataState& state) const {
+    const auto current = json(state).filename().string();
+    std::error_code problem;
+    std::vector<std::string> outdated;
+    for (fs::directory_iterator entry(directory_, problem), end; !problem && entry != end;
+         entry.increment(problem)) {
+        const auto name = entry->path().filename().string();
+        // Another build may have been told of it and not have opened it yet.
+        const bool is_old = name.starts_with(key_ + "-") && name.ends_with(".json") && name != current &&
+                            last_use(entry->path()) + hour < std::time(nullptr);
+        if (is_old) outdated.push_back(name);
+    }
+    for (const auto& name : outdated) {
+        fs::remove(directory_ / name, problem);
+        const auto identity = name.substr(key_.size() + 1, short_identity);
+        for (fs::directory_iterator entry(directory_, problem), end; !problem && entry != end;
+             entry.increment(problem))
+            if (entry->path().filename().string().starts_with(identity)) {
+                std::error_code ignored;
+                fs::remove(entry->path(), ignored);
+            }
+    }
+}
+
+std::int64_t max_age(const std::string& cache_control) {
+    const auto text = lower(cache_control);
+    if (text.find("no-cache") != std::string::npos || text.find("no-store") != std::string::npos) return 0;
+    auto at = text.find("max-age=");
+    // "s-maxage" is for caches that several users share.
+    if (at == std::string::npos) return 0;
+    at += 8;
+    std::int64_t seconds = 0;
+    std::from_chars(text.data() + at, text.data() + text.size(), seconds);
+    return std::clamp<std::int64_t>(seconds, 0, longest_age);
+}
+
+bool is_fresh(const RepodataState& state, int ttl, std::int64_t now) {
+    const std::int64_t holds = ttl == 1 ? std::clamp<std::int64_t>(state.max_age, 0, longest_age) : ttl;
+    // A clock that went back says nothing.
+    return state.checked <= now && now - state.checked < holds;
+}
+
+void mark_used(const fs::path& file) {
+    // The time of change stays: it is how content is recognised.
+    const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_NOW}, {.tv_sec = 0, .tv_nsec = UTIME_OMIT}};
+    utimensat(AT_FDCWD, file.c_str(), times, AT_SYMLINK_NOFOLLOW);
+}
+
+std::int64_t last_use(const fs::path& file) {
+    struct stat info {};
+    if (lstat(file.c_str(), &info) != 0) return 0;
+    return std::max<std::int64_t>(info.st_atim.tv_sec, info.st_mtim.tv_sec);
+}
+
+} // namespace containerize::conda

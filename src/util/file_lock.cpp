@@ -1,0 +1,52 @@
+#include "util/file_lock.h"
+
+#include "util/interrupt.h"
+#include "util/log.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+namespace containerize {
+
+namespace {
+
+bool is_same(int fd, const std::filesystem::path& path) {
+    struct stat opened {};
+    struct stat named {};
+    return fstat(fd, &opened) == 0 && lstat(path.c_str(), &named) == 0 && opened.st_ino == named.st_ino &&
+           opened.st_dev == named.st_dev;
+}
+
+} // namespace
+
+Result<FileLock> try_lock(const std::filesystem::path& path) {
+    for (;;) {
+        Fd file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
+        if (!file) return fail_errno("cannot open the file to lock", path.string());
+        if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+            if (errno == EINTR) continue;
+            if (errno == EWOULDBLOCK) return FileLock{};
+            return FileLock{LockState::unsupported, std::move(file)};
+        }
+        // The holder before us may have renamed or removed the file that we opened.
+        if (is_same(file.get(), path)) return FileLock{LockState::held, std::move(file)};
+    }
+}
+
+Result<FileLock> wait_for_lock(const std::filesystem::path& path) {
+    constexpr int patience_ms = 100;
+    bool told = false;
+    for (;;) {
+        auto lock = try_lock(path);
+        if (!lock || lock->state != LockState::busy) return lock;
+        if (interrupted()) return fail_interrupted();
+        if (!std::exchange(told, true))
+            log::detail("waiting for another process, which locks " + path.string());
+        pollfd interrupt{.fd = interrupt_fd(), .events = POLLIN, .revents = 0};
+        poll(&interrupt, 1, patience_ms);
+    }
+}
+
+} // namespace containerize
