@@ -1,5 +1,7 @@
 #include "install/build.h"
 
+#include "conda/package_cache.h"
+#include "install/conda_plan.h"
 #include "install/environ_script.h"
 #include "install/inputs.h"
 #include "install/janitor.h"
@@ -107,6 +109,7 @@ private:
         auto activation = recipe_.activation();
         if (!activation) return fail(std::move(activation.error()));
         manifest_.activation = std::move(*activation);
+        manifest_.activation_scripts = recipe_.launch_scripts();
         if (!shop_.options.environ_script) return {};
         // A script may build on TMPDIR: the build's own will be gone.
         Environment environment = shop_.environment;
@@ -123,7 +126,23 @@ private:
         auto listed = recipe_.packages();
         if (!listed) return fail(std::move(listed.error()));
         packages_ = std::move(*listed);
-        return {};
+        return add_list_command();
+    }
+
+    // For users of tykky, and whoever looks around inside.
+    Status add_list_command() const {
+        const auto list = shop_.root() / "share/containerize/packages.txt";
+        const auto command = shop_.root() / "bin/list-packages";
+        std::error_code failed;
+        if (fs::exists(fs::symlink_status(command, failed))) return {}; // a package's own
+        fs::create_directories(list.parent_path(), failed);
+        if (!failed) fs::create_directories(command.parent_path(), failed);
+        if (failed) return fail_errno("cannot make a directory", list.parent_path().string(), failed.value());
+        if (auto written = write_file(list, packages_); !written) return written;
+        return write_file(command,
+                          "#!/bin/sh\nexec cat \"$(dirname \"$(dirname \"$(realpath "
+                          "\"$0\")\")\")/share/containerize/packages.txt\"\n",
+                          true);
     }
 
     Status pack() {
@@ -168,8 +187,12 @@ private:
         manifest_.created = utc_now("%Y-%m-%dT%H:%M:%SZ");
         shop_.record["command"] = shop_.options.command_line;
         shop_.record["spec"] = shop_.inputs.spec.string();
-        auto kept =
-            keep_records(*assembly / "share", shop_.inputs.files, packages_, log::current(), umask_bits);
+        auto kept = keep_records(*assembly / "share",
+                                 {.inputs = shop_.inputs.files,
+                                  .packages = packages_,
+                                  .lock = recipe_.lock(),
+                                  .log = log::current()},
+                                 umask_bits);
         if (!kept) return fail(std::move(kept.error()));
         shop_.record["inputs"] = std::move(*kept);
         manifest_.build = std::move(shop_.record);
@@ -226,7 +249,8 @@ Result<BuildSummary> build_in(const BuildOptions& options, const Inputs& inputs,
     log::detail(fmt::format("containerize {}: {}", CONTAINERIZE_VERSION, options.command_line));
     log::detail(fmt::format("{} of {} CPUs, {} of memory, staging in {}", shop.jobs, resources.cpus,
                             human_bytes(resources.memory), staging.path().string()));
-    const auto recipe = make_pip_recipe(shop);
+    const auto recipe =
+        inputs.kind == spec::SpecKind::requirements ? make_pip_recipe(shop) : make_conda_recipe(shop);
     return Build(shop, *recipe, janitor, claim).run();
 }
 
@@ -246,6 +270,19 @@ void name_log(Error& error, const BuildOptions& options, const fs::path& staging
 }
 
 } // namespace
+
+Result<std::vector<conda::PackageRecord>> dry_run(const BuildOptions& options) {
+    Inputs inputs;
+    if (auto read = read_spec(options, inputs); !read) return fail(std::move(read.error()));
+    if (inputs.kind == spec::SpecKind::requirements)
+        return fail_input("--dry-run is for conda environments", {}, inputs.spec.string(),
+                          "pip shows what it would do with `pip install --dry-run -r FILE`.");
+    auto cache = conda::cache_directory(inputs.environment);
+    if (!cache) return fail(std::move(cache.error()));
+    auto plan = plan_conda(options, inputs, *cache);
+    if (!plan) return fail(std::move(plan.error()));
+    return std::move(plan->packages);
+}
 
 Result<BuildSummary> build(const BuildOptions& options) {
     auto inputs = check_inputs(options);

@@ -63,8 +63,13 @@ public:
             log::info("Note: '" + editable +
                       "' is installed as editable: it stays where it is, outside the image.");
         Stage stage("Installing packages");
-        return install_requirements(shop_, shop_.inputs.spec, shop_.inputs.requirements,
-                                    shop_.inputs.working_directory, stage);
+        return install_requirements(shop_,
+                                    {.file = shop_.inputs.spec,
+                                     .read = shop_.inputs.requirements,
+                                     .directory = shop_.inputs.working_directory,
+                                     .constraints = {},
+                                     .report = {}},
+                                    stage);
     }
 
     // Unchecked hashes: no run compares times or compiles again, whatever happens to times on the way into

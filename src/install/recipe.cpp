@@ -39,21 +39,21 @@ image::WriterOptions Workshop::writer_options() const {
             .source_date_epoch = inputs.source_date_epoch};
 }
 
-Status install_requirements(Workshop& shop, const std::filesystem::path& file,
-                            const spec::Requirements& requirements, const std::filesystem::path& directory,
-                            Stage& stage) {
+Status install_requirements(Workshop& shop, const RequirementsToInstall& requirements, Stage& stage) {
     auto configuration = capture(shop.inside({shop.python().string(), "-m", "pip", "config", "list"}));
     if (!configuration) return fail(std::move(configuration.error()));
     auto choice = pip::choose_installer(shop.options.installer, shop.inputs.uv, configuration->output,
-                                        requirements, shop.inputs.environment);
+                                        requirements.read, shop.inputs.environment);
     if (!choice) return fail(std::move(choice.error()));
     if (!choice->warning.empty()) log::warn(choice->warning);
     log::detail("installing with " + choice->reason);
     const bool by_uv = choice->installer == pip::Installer::uv;
     auto installed = pip::install(*choice,
                                   {.python = shop.python(),
-                                   .requirements = file,
-                                   .working_directory = directory,
+                                   .requirements = requirements.file,
+                                   .working_directory = requirements.directory,
+                                   .constraints = requirements.constraints,
+                                   .report = requirements.report,
                                    .environment = shop.environment,
                                    .in_child = shop.join},
                                   [&stage](std::string_view line) { stage.detail(line); });

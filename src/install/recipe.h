@@ -61,6 +61,8 @@ public:
     virtual std::vector<std::string> launch_scripts() { return {}; }
     /// One package a line.
     virtual Result<std::string> packages() = 0;
+    /// Text of the lock file that gives this environment again; empty if there is none.
+    virtual std::string lock() { return {}; }
     /// Writes Workshop::image(). `progress` gets bytes done and in all.
     virtual Result<image::WriteStats>
     pack(const std::function<void(std::uint64_t, std::uint64_t)>& progress) = 0;
@@ -70,10 +72,17 @@ public:
 
 std::unique_ptr<Recipe> make_pip_recipe(Workshop& shop);
 
-/// Installs what `file` lists (already read as `requirements`) into the environment, with pip or uv, and
-/// finishes `stage`. Local paths in it are relative to `directory`.
-Status install_requirements(Workshop& shop, const std::filesystem::path& file,
-                            const spec::Requirements& requirements, const std::filesystem::path& directory,
-                            Stage& stage);
+/// Packages of conda channels, solved or as a lock has them, and what a `pip:` section lists.
+std::unique_ptr<Recipe> make_conda_recipe(Workshop& shop);
+
+struct RequirementsToInstall {
+    std::filesystem::path file;
+    const spec::Requirements& read;            ///< of that file
+    std::filesystem::path directory;           ///< local paths in it are relative to it
+    std::filesystem::path constraints, report; ///< as pip::InstallRequest has them
+};
+
+/// Installs requirements into the environment, with pip or uv, and finishes `stage`.
+Status install_requirements(Workshop& shop, const RequirementsToInstall& requirements, Stage& stage);
 
 } // namespace containerize::install
