@@ -116,7 +116,9 @@ TEST(Installer, FailureHasItsReason) {
                  .requirements = directory.path() / "r.txt",
                  .working_directory = directory.path(),
                  .environment = {{"PATH", "/usr/bin:/bin"}},
-                 .in_child = {}},
+                 .in_child = {},
+                 .constraints = {},
+                 .report = {}},
                 [&](std::string_view line) { details.emplace_back(line); });
     ASSERT_FALSE(failed);
     EXPECT_EQ(failed.error().what, "pip could not install the requirements");
