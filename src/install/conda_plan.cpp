@@ -123,8 +123,7 @@ Result<CondaPlan> plan_conda(const BuildOptions& options, const Inputs& inputs,
         CondaPlan locked;
         locked.locked = true;
         locked.packages = inputs.locked->packages;
-        for (const auto& record : locked.packages)
-            locked.requested.emplace(record.name, record.name);
+        locked.requested = inputs.locked->requested;
         return locked;
     }();
     if (plan)

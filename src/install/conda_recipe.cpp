@@ -108,7 +108,7 @@ public:
             return installed;
         }
         read_report(report);
-        return {};
+        return forget_requests();
     }
 
     Status compile() override {
@@ -170,6 +170,8 @@ public:
             shop_.inputs.conda ? shop_.inputs.conda->variables : shop_.inputs.locked->variables;
         if (plan_.locked) locked.channels = shop_.inputs.locked->channels;
         locked.pip = locked_pip_;
+        locked.requested = plan_.requested;
+        locked.pip_requested = pip_requested_;
         return spec::lock_text(locked, conda::this_subdir());
     }
 
@@ -371,6 +373,7 @@ private:
     // since they say where to look.
     void read_report(const fs::path& file) {
         locked_pip_.clear();
+        pip_requested_.clear();
         for (const auto& line : pip_lines())
             if (line.text.starts_with("--") && !line.text.starts_with("--requirement") &&
                 !line.text.starts_with("--constraint"))
@@ -391,6 +394,8 @@ private:
             const auto hashes = info.value("archive_info", nlohmann::json::object())
                                     .value("hashes", nlohmann::json::object());
             const bool direct = one.value("is_direct", false);
+            if (one.value("requested", false))
+                pip_requested_.push_back(normalised(metadata.value("name", "")));
             if (direct) {
                 lines.push_back(metadata.value("name", "") + " @ " + info.value("url", ""));
                 all_hashed = false;
@@ -405,9 +410,45 @@ private:
         if (!all_hashed)
             for (auto& line : lines)
                 line = line.substr(0, line.find(" --hash"));
+        if (shop_.inputs.locked && shop_.inputs.locked->pip_requested)
+            pip_requested_ = *shop_.inputs.locked->pip_requested;
+        std::ranges::sort(pip_requested_);
         std::ranges::sort(lines);
         for (auto& line : lines)
             locked_pip_.push_back({.text = std::move(line), .where = {}});
+    }
+
+    /// "Charset_Normalizer" and "charset-normalizer" are one name.
+    static std::string normalised(std::string name) {
+        std::string result;
+        for (const char c : name) {
+            const bool separates = c == '-' || c == '_' || c == '.';
+            if (separates && result.ends_with('-')) continue;
+            result += separates ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+        }
+        return result;
+    }
+
+    // A lock lists every package, so pip takes all for asked for; its marks would make another image.
+    Status forget_requests() const {
+        if (!shop_.inputs.locked || !shop_.inputs.locked->pip_requested) return {};
+        const auto& requested = *shop_.inputs.locked->pip_requested;
+        std::error_code failed;
+        for (const auto& entry : fs::directory_iterator(shop_.root() / linked_.site_packages, failed)) {
+            const auto directory = entry.path().filename().string();
+            const auto mark = entry.path() / "REQUESTED";
+            if (!directory.ends_with(".dist-info") || !fs::exists(mark)) continue;
+            const auto name = normalised(directory.substr(0, directory.find('-')));
+            if (std::ranges::find(requested, name) != requested.end()) continue;
+            auto record = read_file(entry.path() / "RECORD");
+            if (!record) return fail(std::move(record.error()));
+            const std::string line = directory + "/REQUESTED,";
+            if (const auto at = record->find(line); at != std::string::npos)
+                record->erase(at, std::min(record->find('\n', at), record->size() - 1) - at + 1);
+            fs::remove(mark, failed);
+            if (auto written = write_file(entry.path() / "RECORD", *record); !written) return written;
+        }
+        return {};
     }
 
     /// Relative to the prefix: what the packages have no byte-code for, and what came since.
@@ -432,6 +473,7 @@ private:
     conda::Linked linked_;
     std::optional<image::Writer> writer_; ///< nothing where a tree on disk is packed
     std::vector<conda::Located> locked_pip_;
+    std::vector<std::string> pip_requested_;
     std::vector<std::string> launch_scripts_;
 };
 

@@ -8,6 +8,7 @@
 #include "util/error.h"
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -41,7 +42,11 @@ Result<CondaEnvironment> read_list_export(const std::filesystem::path& file);
 
 struct LockedEnvironment {
     std::vector<conda::PackageRecord> packages; ///< each with its URL
-    std::vector<Located> pip;                   ///< lines of a requirements file
+    std::map<std::string, std::string>
+        requested;            ///< by name: the spec that asked for it, where that is known
+    std::vector<Located> pip; ///< lines of a requirements file
+    /// Of our own locks: which of those somebody asked for, as pip normalises names.
+    std::optional<std::vector<std::string>> pip_requested;
     std::vector<std::string> channels;
     std::vector<std::pair<std::string, std::string>> variables;
     std::optional<std::uint32_t> source_date_epoch; ///< of our own locks: what the image was made with

@@ -233,6 +233,9 @@ Result<LockedEnvironment> read_own(const fs::path& file, const std::string& subd
         }
         for (const auto& one : root.at("pip"))
             locked.pip.push_back({.text = one.get<std::string>(), .where = file.string()});
+        for (const auto& [name, spec] : root.at("requested").items())
+            locked.requested.emplace(name, spec.get<std::string>());
+        locked.pip_requested = root.at("pip_requested").get<std::vector<std::string>>();
         locked.channels = root.at("channels").get<std::vector<std::string>>();
         for (const auto& [name, value] : root.at("variables").items())
             locked.variables.emplace_back(name, value.get<std::string>());
@@ -288,6 +291,8 @@ std::string lock_text(const LockedEnvironment& locked, const std::string& subdir
     json root = {
         {"containerize-lock", lock_format}, {"subdir", subdir},      {"channels", locked.channels},
         {"conda", std::move(packages)},     {"pip", std::move(pip)}, {"variables", std::move(variables)}};
+    root["requested"] = locked.requested;
+    root["pip_requested"] = locked.pip_requested.value_or(std::vector<std::string>());
     if (locked.source_date_epoch) root["source_date_epoch"] = *locked.source_date_epoch;
     return root.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
