@@ -285,6 +285,8 @@ private:
         set(CURLOPT_LOW_SPEED_LIMIT, 1L);
         set(CURLOPT_LOW_SPEED_TIME, static_cast<long>(settings_.stall_timeout.count()));
         set(CURLOPT_TCP_KEEPALIVE, 1L);
+        // What is left on a connection that went wrong would be taken for the next answer.
+        if (std::exchange(tried_, true)) set(CURLOPT_FRESH_CONNECT, 1L);
         if (request_.compress) set(CURLOPT_ACCEPT_ENCODING, "");
         prepare_security();
         prepare_headers();
@@ -584,7 +586,7 @@ private:
     std::optional<Result<Response>> result_;
     std::optional<Response> answer_;
 
-    bool opened_ = false;
+    bool opened_ = false, tried_ = false;
     Fd file_;
     std::string body_;
     Sha256 sha256_;

@@ -63,6 +63,11 @@ std::string_view reason_of(long status) {
     }
 }
 
+/// The rest of another answer was left on the connection.
+bool is_no_http(const Attempt& attempt) {
+    return attempt.message.find("HTTP/0.9") != std::string::npos;
+}
+
 std::string variable(const char* name) {
     const char* value = std::getenv(name);
     return value == nullptr ? "" : value;
@@ -100,11 +105,14 @@ bool code_may_pass(CURLcode code, const Attempt& attempt) {
     case CURLE_OPERATION_TIMEDOUT:
     case CURLE_SSL_CONNECT_ERROR:
     case CURLE_GOT_NOTHING:
+    case CURLE_WEIRD_SERVER_REPLY:
     case CURLE_SEND_ERROR:
     case CURLE_RECV_ERROR:
     case CURLE_HTTP2:
     case CURLE_HTTP2_STREAM:
         return true;
+    case CURLE_UNSUPPORTED_PROTOCOL:
+        return is_no_http(attempt);
     default:
         return false;
     }

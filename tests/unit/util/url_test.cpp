@@ -1,0 +1,50 @@
+#include "util/url.h"
+
+#include <gtest/gtest.h>
+
+namespace containerize {
+
+TEST(Url, Credentials) {
+    const std::pair<const char*, const char*> cases[] = {
+        {"https://conda.anaconda.org/conda-forge", "https://conda.anaconda.org/conda-forge"},
+        {"https://me:pass@host/x", "https://host/x"},
+        {"https://me:p@ss@host:8080/x", "https://host:8080/x"},
+        {"https://conda.anaconda.org/t/ab-12_3/private/linux-64",
+         "https://conda.anaconda.org/private/linux-64"},
+        {"https://host:8080/conda/t/ab-12/private", "https://host:8080/conda/private"},
+        {"https://host/t/ab-12", "https://host"},
+        {"https://me@host/t/ab/x?token=1#sha", "https://host/x"},
+        // Neither are tokens:
+        {"https://host/t/", "https://host/t/"},
+        {"https://host/pkgs/t/libfoo-1.0.conda", "https://host/pkgs/t/libfoo-1.0.conda"},
+        {"file:///home/t/user/channel", "file:///home/t/user/channel"},
+        {"/srv/t/x/y", "/srv/t/x/y"},
+        {"conda-forge", "conda-forge"},
+        {"me@host", "me@host"},
+    };
+    for (const auto& [url, expected] : cases)
+        EXPECT_EQ(without_credentials(url), expected);
+}
+
+TEST(Url, Parts) {
+    EXPECT_TRUE(is_url("https://x"));
+    EXPECT_TRUE(is_url("git+ssh://x"));
+    EXPECT_FALSE(is_url("conda-forge"));
+    EXPECT_FALSE(is_url("://x"));
+    EXPECT_FALSE(is_url("a b://x"));
+    EXPECT_EQ(url_host("https://Me:x@Host.Org:8443/y"), "host.org:8443");
+    EXPECT_EQ(url_host("file:///x"), "");
+    EXPECT_EQ(url_host("host/x"), "");
+}
+
+TEST(Url, Encoding) {
+    EXPECT_EQ(url_encoded("https://h/a b%20c+d~1!2.conda"), "https://h/a%20b%20c+d~1!2.conda");
+    EXPECT_EQ(url_encoded("\xc3\xa4\n"), "%C3%A4%0A");
+    EXPECT_EQ(url_decoded("a%20b%2Fc%zz%4"), "a b/c%zz%4");
+    EXPECT_EQ(file_url("/a b/100%/x#y?"), "file:///a%20b/100%25/x%23y%3F");
+    EXPECT_EQ(file_url_path(file_url("/a b/100%/x#y?")), "/a b/100%/x#y?");
+    EXPECT_EQ(file_url_path("file://localhost/x"), "/x");
+    EXPECT_EQ(file_url_path("https://h/x"), "");
+}
+
+} // namespace containerize
