@@ -12,7 +12,7 @@ namespace containerize::test {
 inline std::filesystem::path fixture_directory() {
     const char* given = std::getenv("CONTAINERIZE_FIXTURES");
     return given != nullptr ? std::filesystem::path(given)
-                            : std::filesystem::path(CONTAINERIZE_SOURCE) / "../shared/fixtures";
+                            : std::filesystem::path(CONTAINERIZE_SOURCE_DIR) / "../shared/fixtures";
 }
 
 /// All files below `directory` of the fixtures whose names end so; none if the fixtures are not there.

@@ -115,10 +115,10 @@ TEST(Installer, FailureHasItsReason) {
                 {.python = python,
                  .requirements = directory.path() / "r.txt",
                  .working_directory = directory.path(),
-                 .environment = {{"PATH", "/usr/bin:/bin"}},
-                 .in_child = {},
                  .constraints = {},
-                 .report = {}},
+                 .report = {},
+                 .environment = {{"PATH", "/usr/bin:/bin"}},
+                 .in_child = {}},
                 [&](std::string_view line) { details.emplace_back(line); });
     ASSERT_FALSE(failed);
     EXPECT_EQ(failed.error().what, "pip could not install the requirements");
