@@ -153,7 +153,7 @@ public:
     Result<Response> take() { return std::move(*result_); }
     void give_up(const Error& error) {
         easy_.reset();
-        if (!result_) result_ = fail(Error(error));
+        result_ = fail(Error(error));
     }
     [[nodiscard]] Clock::time_point not_before() const { return not_before_; }
     [[nodiscard]] std::uint64_t received() const { return received_; }
@@ -549,12 +549,16 @@ private:
 
     /// The same may work a little later.
     Next try_again(Error error, curl_off_t wait) {
-        if (received_ > high_mark_ + worthwhile) rounds_ = 0;
+        const bool got_further = received_ > high_mark_ + worthwhile;
         high_mark_ = std::max(high_mark_, received_);
         const auto next = following(mirror_);
         // Another mirror can be asked at once.
         const bool wrapped = next <= mirror_;
-        if (wrapped && ++rounds_ > settings_.retries) {
+        if (got_further)
+            rounds_ = 0;
+        else if (wrapped)
+            ++rounds_;
+        if (rounds_ > settings_.retries) {
             error.why += rounds_ > 1 ? fmt::format(" (tried {} times)", rounds_) : "";
             failures_[mirror_] = std::move(error);
             if (answer_) return end(std::move(*answer_));
@@ -569,7 +573,7 @@ private:
 
     [[nodiscard]] Clock::duration pause(curl_off_t wait) const {
         static thread_local std::minstd_rand random{std::random_device{}()};
-        const auto doubled = settings_.first_pause * (1U << std::min(rounds_ - 1, 10U));
+        const auto doubled = settings_.first_pause * (1U << std::clamp(rounds_, 1U, 11U) >> 1U);
         const auto jitter = std::uniform_real_distribution(0.5, 1.5)(random);
         auto chosen = std::chrono::duration_cast<milliseconds>(doubled * jitter);
         // A server that says "0" means "now", not "all at once without end".
@@ -712,7 +716,10 @@ private:
 
     void finished(std::size_t index) {
         if (!observer_.finished) return;
-        if (auto done = observer_.finished(index, transfers_[index]->result()); !done) stop(done.error());
+        auto done = observer_.finished(index, transfers_[index]->result());
+        if (done) return;
+        transfers_[index]->give_up(done.error());
+        stop(done.error());
     }
 
     void stop(const Error& error) {
@@ -720,7 +727,7 @@ private:
         for (const auto index : std::exchange(active_, {}))
             curl_multi_remove_handle(multi_.get(), transfers_[index]->handle());
         for (const auto& transfer : transfers_)
-            transfer->give_up(error);
+            if (!transfer->finished()) transfer->give_up(error);
     }
 
     void report() {

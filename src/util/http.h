@@ -70,7 +70,7 @@ struct Progress {
 
 struct Observer {
     std::function<void(const Progress&)> progress; ///< several times a second
-    /// As each request ends, well or not. An error ends all others too and is what they return.
+    /// As each request ends, well or not. An error takes the result's place, and ends all others.
     std::function<Status(std::size_t index, const Result<Response>& result)> finished;
 };
 

@@ -189,7 +189,10 @@ Error explain_code(CURLcode code, const Attempt& attempt) {
         return failure(attempt, "there is no such file, or it cannot be read");
     case CURLE_TOO_MANY_REDIRECTS:
         return failure(attempt, "the server redirects without end");
+    case CURLE_WEIRD_SERVER_REPLY:
+        return failure(attempt, "the server's answer is not HTTP");
     case CURLE_UNSUPPORTED_PROTOCOL:
+        if (is_no_http(attempt)) return failure(attempt, "the server's answer is not HTTP");
         return failure(attempt,
                        "the address is not one of http, https and file, or an encrypted one redirects "
                        "to one that is not");

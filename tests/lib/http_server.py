@@ -156,6 +156,22 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(b"some")
         time.sleep(30)
 
+    def mode_trickle(self, rest, _):
+        """A tenth every 30 ms; ranges are served."""
+        body = self.content(rest)
+        if body is None:
+            return self.answer(404)
+        start = int(self.headers.get("Range", "bytes=0-").removeprefix("bytes=").rstrip("-"))
+        self.send_response(206 if start else 200)
+        if start:
+            self.send_header("Content-Range", "bytes %d-%d/%d" % (start, len(body) - 1, len(body)))
+        self.send_header("Content-Length", str(len(body) - start))
+        self.end_headers()
+        step = len(body) // 10 + 1
+        for at in range(start, len(body), step):
+            self.wfile.write(body[at:min(at + step, len(body))])
+            time.sleep(0.03)
+
     def mode_auth(self, rest, _):
         expected = "Basic " + base64.b64encode(b"user:s3cret").decode()
         if self.headers.get("Authorization") != expected:

@@ -1,0 +1,268 @@
+#include "../temporary.h"
+#include "conda/channel.h"
+
+#include <gtest/gtest.h>
+
+namespace containerize::conda {
+
+namespace {
+
+using Texts = std::vector<std::string>;
+
+Channel one(const std::string& text, const Config& config = Config::defaults()) {
+    const auto channels = resolve_channel({text, "env.yml:3"}, config);
+    if (!channels) throw std::runtime_error(to_string(channels.error()));
+    EXPECT_EQ(channels->size(), 1U) << text;
+    return channels->front();
+}
+
+std::string mistake(const std::string& text, const Config& config = Config::defaults()) {
+    const auto channels = resolve_channel({text, "env.yml:3"}, config);
+    return channels ? "no error" : to_string(channels.error());
+}
+
+Texts urls(const std::vector<Channel>& channels) {
+    Texts result;
+    for (const auto& channel : channels)
+        result.push_back(channel.url);
+    return result;
+}
+
+std::vector<Located> located(const Texts& list, const std::string& file = "env.yml") {
+    std::vector<Located> result;
+    for (const auto& text : list)
+        result.push_back({text, file + ":" + std::to_string(result.size() + 1)});
+    return result;
+}
+
+Texts choose(const Texts& asked, const Config& config = Config::defaults(), bool allow = false) {
+    const auto choice = choose_channels(located(asked), {}, config, allow);
+    if (!choice) return {to_string(choice.error())};
+    auto result = urls(choice->channels);
+    for (const auto& note : choice->notes)
+        result.push_back(note);
+    return result;
+}
+
+const std::string forge = "https://conda.anaconda.org/conda-forge";
+const std::string terms =
+    "its terms of service (anaconda.com/legal) ask organisations of 200 people or more for a paid licence";
+
+} // namespace
+
+TEST(Channel, Texts) {
+    struct Case {
+        const char *text, *name, *url;
+    };
+    const Case cases[] = {
+        {"conda-forge", "conda-forge", "https://conda.anaconda.org/conda-forge"},
+        {"conda-forge/linux-64", "conda-forge", "https://conda.anaconda.org/conda-forge"},
+        {"dask/label/dev", "dask/label/dev", "https://conda.anaconda.org/dask/label/dev"},
+        {"nvidia/label/cuda-12.1.0", "nvidia/label/cuda-12.1.0",
+         "https://conda.anaconda.org/nvidia/label/cuda-12.1.0"},
+        {"https://conda.anaconda.org/conda-forge/", "conda-forge", "https://conda.anaconda.org/conda-forge"},
+        {"https://conda.anaconda.org/conda-forge/noarch", "conda-forge",
+         "https://conda.anaconda.org/conda-forge"},
+        {"http://conda.anaconda.org/gurobi", "gurobi", "https://conda.anaconda.org/gurobi"},
+        {"https://repo.prefix.dev/conda-forge", "https://repo.prefix.dev/conda-forge",
+         "https://repo.prefix.dev/conda-forge"},
+        {"https://example.org:8080/a/b/linux-64/", "https://example.org:8080/a/b",
+         "https://example.org:8080/a/b"},
+        {"pkgs/main", "pkgs/main", "https://repo.anaconda.com/pkgs/main"},
+        {"https://repo.anaconda.com/pkgs/r/noarch", "pkgs/r", "https://repo.anaconda.com/pkgs/r"},
+        {"file:///srv/channel/linux-64", "file:///srv/channel", "file:///srv/channel"},
+        {"/srv/a channel", "file:///srv/a%20channel", "file:///srv/a%20channel"},
+        {"/srv/channel/noarch/", "file:///srv/channel", "file:///srv/channel"},
+    };
+    for (const auto& [text, name, url] : cases) {
+        const auto channel = one(text);
+        EXPECT_EQ(channel.name, name) << text;
+        EXPECT_EQ(channel.url, url) << text;
+        EXPECT_EQ(channel.mirrors, Texts{url}) << text;
+    }
+    EXPECT_EQ(one("./local").url, "file://" + (fs::current_path() / "local").string());
+    EXPECT_EQ(one("..").url, "file://" + fs::current_path().parent_path().string());
+    setenv("HOME", "/home/me", 1);
+    EXPECT_EQ(one("~/channel").url, "file:///home/me/channel");
+}
+
+TEST(Channel, Mistakes) {
+    const std::string hint = "\nGive a name (conda-forge), a URL (https://...) or a path (/srv/channel).";
+    EXPECT_EQ(mistake("conda forge"), "env.yml:3: 'conda forge' is no channel" + hint);
+    EXPECT_EQ(mistake(""), "env.yml:3: '' is no channel" + hint);
+    EXPECT_EQ(mistake("C:\\channel"), "env.yml:3: 'C:\\channel' is no channel" + hint);
+    EXPECT_EQ(mistake("a/../b"), "env.yml:3: 'a/../b' is no channel" + hint);
+    EXPECT_EQ(
+        mistake("s3://me:secret@bucket/x"),
+        "env.yml:3: the channel 's3://bucket/x' cannot be used: its address is neither http, https nor file");
+}
+
+TEST(Channel, CredentialsAreForFetchingAlone) {
+    const auto channel = one("https://me:pw@example.org/private");
+    EXPECT_EQ(channel.url, "https://example.org/private");
+    EXPECT_EQ(channel.name, "https://example.org/private");
+    EXPECT_EQ(channel.mirrors, Texts{"https://me:pw@example.org/private"});
+    const auto token = one("https://conda.anaconda.org/t/to-ken/private/linux-64");
+    EXPECT_EQ(token.url, "https://conda.anaconda.org/private");
+    EXPECT_EQ(token.name, "private");
+    EXPECT_EQ(token.mirrors, Texts{"https://conda.anaconda.org/t/to-ken/private"});
+
+    Config config;
+    config.tokens = {
+        {"conda.anaconda.org", "all"}, {"conda.anaconda.org/private", "own"}, {"example.org/x", "x"}};
+    EXPECT_EQ(one("conda-forge", config).mirrors, Texts{"https://conda.anaconda.org/t/all/conda-forge"});
+    EXPECT_EQ(one("private", config).mirrors, Texts{"https://conda.anaconda.org/t/own/private"});
+    EXPECT_EQ(one("private", config).url, "https://conda.anaconda.org/private");
+    EXPECT_EQ(one("https://example.org/xy", config).mirrors, Texts{"https://example.org/xy"});
+    EXPECT_EQ(one("https://conda.anaconda.org/t/mine/private", config).mirrors,
+              Texts{"https://conda.anaconda.org/t/mine/private"});
+    config.channel_alias = "https://conda.example.org/t/alias-token/get";
+    EXPECT_EQ(one("team", config).url, "https://conda.example.org/get/team");
+    EXPECT_EQ(one("team", config).name, "team");
+}
+
+TEST(Channel, Configuration) {
+    Config config;
+    config.channel_alias = "https://mirror.example/conda";
+    config.custom_channels = {{"team", "https://conda.team.example/pub/"}, {"team/deep", "file:///srv"}};
+    config.custom_multichannels = {{"all", {"conda-forge", "team"}}};
+    config.mirrored_channels = {
+        {"bioconda", {"oci://x/y", "https://m1/bioconda", "https://me:pw@m2/bioconda"}},
+        {"conda-forge", {"https://m1/cf", "https://mirror.example/conda/conda-forge"}}};
+    EXPECT_EQ(one("bioconda/label/x", config).url, "https://mirror.example/conda/bioconda/label/x");
+    EXPECT_EQ(one("team", config).url, "https://conda.team.example/pub/team");
+    EXPECT_EQ(one("team/label/dev", config).url, "https://conda.team.example/pub/team/label/dev");
+    EXPECT_EQ(one("team/deep/er", config).url, "file:///srv/team/deep/er");
+    EXPECT_EQ(one("https://conda.team.example/pub/team", config).name, "team");
+    const auto bioconda = one("bioconda", config);
+    EXPECT_EQ(bioconda.url, "https://m1/bioconda");
+    EXPECT_EQ(bioconda.name, "bioconda");
+    EXPECT_EQ(bioconda.mirrors, (Texts{"https://m1/bioconda", "https://me:pw@m2/bioconda"}));
+    const auto mirrored = one("conda-forge", config);
+    EXPECT_EQ(mirrored.url, "https://mirror.example/conda/conda-forge");
+    EXPECT_EQ(mirrored.mirrors.front(), "https://m1/cf");
+    EXPECT_EQ(urls(*resolve_channel({"all", ""}, config)),
+              (Texts{"https://mirror.example/conda/conda-forge", "https://conda.team.example/pub/team"}));
+    // A site's own mirror of Anaconda's channels is what their names mean there.
+    config.default_channels =
+        located({"https://mirror.example/pkgs/main", "https://mirror.example/pkgs/r"}, "rc");
+    EXPECT_EQ(urls(*resolve_channel({"defaults", ""}, config)),
+              (Texts{"https://mirror.example/pkgs/main", "https://mirror.example/pkgs/r"}));
+    EXPECT_EQ(one("pkgs/main", config).url, "https://mirror.example/pkgs/main");
+    EXPECT_EQ(one("pkgs/pro", config).url, "https://repo.anaconda.com/pkgs/pro");
+}
+
+TEST(Channel, OfMatchSpecs) {
+    const auto config = Config::defaults();
+    EXPECT_TRUE(is_channel("conda-forge", forge, config));
+    EXPECT_TRUE(is_channel("https://conda.anaconda.org/conda-forge", forge, config));
+    EXPECT_TRUE(is_channel("http://conda.anaconda.org/conda-forge/linux-64", forge, config));
+    EXPECT_FALSE(is_channel("bioconda", forge, config));
+    EXPECT_FALSE(is_channel("conda-forge/label/dev", forge, config));
+    EXPECT_TRUE(is_channel("pkgs/main", "https://repo.anaconda.com/pkgs/main", config));
+    EXPECT_TRUE(is_channel("defaults", "https://repo.anaconda.com/pkgs/r", config));
+    EXPECT_FALSE(is_channel("not a channel", forge, config));
+}
+
+TEST(Channel, AnacondasTerms) {
+    for (const char* text :
+         {"pkgs/main", "pkgs/r", "anaconda", "main", "r", "https://repo.anaconda.com/pkgs/free",
+          "https://repo.continuum.io/pkgs/main", "https://conda.anaconda.org/main/linux-64"})
+        EXPECT_TRUE(has_anaconda_terms(one(text))) << text;
+    for (const char* text : {"conda-forge", "bioconda", "mainly", "https://mirror.example/pkgs/main",
+                             "rapidsai", "https://conda.anaconda.org/robots", "file:///srv/pkgs/main"})
+        EXPECT_FALSE(has_anaconda_terms(one(text))) << text;
+}
+
+TEST(ChooseChannels, AsGiven) {
+    EXPECT_EQ(choose({}), Texts{forge});
+    EXPECT_EQ(choose({"nodefaults"}), Texts{forge});
+    EXPECT_EQ(choose({"pytorch", "conda-forge", "nodefaults", forge}),
+              (Texts{"https://conda.anaconda.org/pytorch", forge}));
+    Config config;
+    config.channels = located({"bioconda", "conda-forge"}, ".condarc");
+    EXPECT_EQ(choose({}, config), (Texts{"https://conda.anaconda.org/bioconda", forge}));
+    EXPECT_EQ(choose({"conda-forge"}, config), (Texts{forge, "https://conda.anaconda.org/bioconda"}));
+    EXPECT_EQ(choose({"conda-forge", "nodefaults"}, config), Texts{forge});
+    EXPECT_EQ(choose({"conda forge"})[0].substr(0, 38), "env.yml:1: 'conda forge' is no channel");
+}
+
+TEST(ChooseChannels, DefaultsNeedConsent) {
+    EXPECT_EQ(choose({"defaults", "conda-forge"}),
+              (Texts{forge, "env.yml:1: the channel 'defaults' is left out: " + terms +
+                                "; --allow-defaults takes it"}));
+    EXPECT_EQ(choose({"conda-forge", "https://repo.anaconda.com/pkgs/main"}),
+              (Texts{forge, "env.yml:2: the channel 'https://repo.anaconda.com/pkgs/main' is left out: " +
+                                terms + "; --allow-defaults takes it"}));
+    EXPECT_EQ(
+        choose({"defaults"}),
+        Texts{"env.yml:1: 'defaults', the only channel that is given, is Anaconda's channel: " + terms +
+              "\nWrite conda-forge instead, which has nearly all of its packages. Where Anaconda's terms\n"
+              "permit your use, --allow-defaults takes the channel as it is."});
+    EXPECT_EQ(choose({"defaults", "conda-forge"}, {}, true),
+              (Texts{"https://repo.anaconda.com/pkgs/main", "https://repo.anaconda.com/pkgs/r", forge,
+                     "packages of pkgs/main, pkgs/r come from Anaconda: " + terms}));
+    // Conda itself writes it into the user's file: left out without a word.
+    Config config;
+    config.channels = located({"conda-forge", "defaults"}, ".condarc");
+    EXPECT_EQ(choose({}, config), Texts{forge});
+}
+
+TEST(ChooseChannels, TheSiteMayConsent) {
+    Config config;
+    config.site_channels = located({"defaults"}, "/etc/conda/.condarc");
+    EXPECT_EQ(choose({"pkgs/main"}, config), (Texts{"https://repo.anaconda.com/pkgs/main",
+                                                    "packages of pkgs/main come from Anaconda: " + terms}));
+    // To these channels, not to others.
+    EXPECT_EQ(choose({"anaconda", "conda-forge"}, config).front(), forge);
+    // Where `defaults` means a mirror of the site, there is nothing to consent to.
+    config = {};
+    config.default_channels = located({"https://mirror.example/main"}, "/etc/conda/.condarc");
+    EXPECT_EQ(choose({"defaults"}, config), Texts{"https://mirror.example/main"});
+}
+
+TEST(ChooseChannels, OfPackages) {
+    const auto config = Config::defaults();
+    const auto choice =
+        choose_channels(located({"conda-forge"}), located({"nvidia", "conda-forge"}), config, false);
+    ASSERT_TRUE(choice);
+    EXPECT_EQ(urls(choice->channels), (Texts{forge, "https://conda.anaconda.org/nvidia"}));
+    const auto refused =
+        choose_channels(located({"conda-forge"}), {{"pkgs/main", "env.yml:7"}}, config, false);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().fault, Fault::input);
+    EXPECT_EQ(to_string(refused.error()).substr(0, 85),
+              "env.yml:7: 'pkgs/main', which a package is asked for from, is Anaconda's channel: its");
+    EXPECT_TRUE(choose_channels(located({"conda-forge"}), {{"pkgs/main", "env.yml:7"}}, config, true));
+}
+
+TEST(ChooseChannels, Lists) {
+    Config config;
+    config.denied_channels = {"bad"};
+    EXPECT_EQ(choose({"conda-forge", "https://conda.anaconda.org/bad"}, config),
+              Texts{"env.yml:2: the channel bad is not allowed here: conda's configuration has it in "
+                    "denylist_channels\n"
+                    "Use another channel."});
+    config = {};
+    config.allowed_channels = {"conda-forge", "bioconda"};
+    EXPECT_EQ(
+        choose({"nvidia"}, config),
+        Texts{"env.yml:1: the channel nvidia is not allowed here: conda's configuration does not have it in "
+              "allowlist_channels\nAllowed are: conda-forge, bioconda."});
+    EXPECT_EQ(choose({"bioconda"}, config), Texts{"https://conda.anaconda.org/bioconda"});
+}
+
+TEST(Channel, DownloadUrls) {
+    Config config;
+    config.tokens = {{"tokens.example", "to-ken"}};
+    const std::vector<Channel> channels = {
+        {.name = "x", .url = "https://a/x", .mirrors = {"https://m/x", "https://u:p@a/x"}}};
+    EXPECT_EQ(download_urls("https://a/x/noarch/p-1-0.conda", channels, config),
+              (Texts{"https://m/x/noarch/p-1-0.conda", "https://u:p@a/x/noarch/p-1-0.conda"}));
+    EXPECT_EQ(download_urls("https://a/xy/noarch/p-1-0.conda", channels, config),
+              Texts{"https://a/xy/noarch/p-1-0.conda"});
+    EXPECT_EQ(download_urls("https://tokens.example/c/noarch/p-1-0.conda", channels, config),
+              Texts{"https://tokens.example/t/to-ken/c/noarch/p-1-0.conda"});
+}
+
+} // namespace containerize::conda

@@ -1,0 +1,361 @@
+#include "../http_server.h"
+#include "conda/package_cache.h"
+#include "util/digest.h"
+
+#include <algorithm>
+#include <ctime>
+#include <random>
+#include <regex>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+namespace containerize::conda {
+
+namespace {
+
+using test::HttpServer;
+using test::TemporaryDirectory;
+using Paths = std::vector<fs::path>;
+
+std::string noise(std::size_t size, unsigned seed) {
+    std::mt19937 random(seed);
+    std::string text(size, '\0');
+    for (char& c : text)
+        c = static_cast<char>(random());
+    return text;
+}
+
+std::string md5(const std::string& data) {
+    Md5 digest;
+    digest.update(data.data(), data.size());
+    return digest.finish();
+}
+
+class FetchPackages : public testing::Test {
+protected:
+    FetchPackages() : server(directory.path() / "served"), config(Config::defaults()) {
+        options.cache = directory.path() / "cache";
+        config.http.first_pause = std::chrono::milliseconds(1);
+    }
+    /// A package of the channel, and its record.
+    PackageRecord package(const std::string& name, std::size_t size = 100'000,
+                          const std::string& channel = "channel") {
+        const auto data = noise(size, static_cast<unsigned>(name.size() + contents.size()));
+        PackageRecord record;
+        record.name = name;
+        record.file_name = name + "-1.0-0.conda";
+        record.subdir = "noarch";
+        record.channel = server.url(channel);
+        record.url = record.channel + "/noarch/" + record.file_name;
+        record.sha256 = sha256(data);
+        record.md5 = md5(data);
+        record.size = size;
+        directory.write("served/channel/noarch/" + record.file_name, data);
+        contents[record.file_name] = data;
+        return record;
+    }
+    [[nodiscard]] Result<Paths> fetch(const std::vector<PackageRecord>& records) const {
+        return fetch_packages(records, channels, config, options);
+    }
+    [[nodiscard]] std::string message(const std::vector<PackageRecord>& records) const {
+        const auto result = fetch(records);
+        if (result) return "no error";
+        return std::regex_replace(to_string(result.error()), std::regex(server.port()), "PORT");
+    }
+    void expect_good(const std::vector<PackageRecord>& records) const {
+        const auto result = fetch(records);
+        ASSERT_TRUE(result) << to_string(result.error());
+        ASSERT_EQ(result->size(), records.size());
+        for (std::size_t i = 0; i < records.size(); ++i)
+            EXPECT_TRUE(read_file((*result)[i]).value() == contents.at(records[i].file_name))
+                << records[i].url;
+    }
+    [[nodiscard]] std::size_t entries() const {
+        return static_cast<std::size_t>(
+            std::distance(fs::directory_iterator(options.cache / "packages"), fs::directory_iterator()));
+    }
+
+    TemporaryDirectory directory;
+    HttpServer server;
+    Config config;
+    std::vector<Channel> channels;
+    PackageOptions options;
+    std::map<std::string, std::string> contents;
+};
+
+} // namespace
+
+TEST_F(FetchPackages, OnceEach) {
+    std::vector<PackageRecord> records;
+    for (int i = 0; i < 30; ++i)
+        records.push_back(package("p" + std::to_string(i), static_cast<std::size_t>(1000 * i + 1)));
+    records.push_back(records[3]);
+    records[5].sha256.clear();
+    std::vector<std::size_t> ready;
+    options.ready = [&](std::size_t index, const fs::path& archive) -> Status {
+        EXPECT_TRUE(read_file(archive).value() == contents.at(records[index].file_name));
+        ready.push_back(index);
+        return {};
+    };
+    expect_good(records);
+    EXPECT_EQ(server.seen().size(), 30U);
+    EXPECT_EQ(entries(), 30U);
+    EXPECT_EQ(ready.size(), 30U);
+    expect_good(records);
+    EXPECT_EQ(server.seen().size(), 30U);
+    EXPECT_EQ(ready.size(), 60U);
+    options.offline = true;
+    expect_good(records);
+}
+
+TEST_F(FetchPackages, WhatIsDamagedIsReplaced) {
+    const auto record = package("p");
+    const auto path = fetch({record}).value().front();
+    const auto cases = {contents[record.file_name].substr(1), contents[record.file_name] + "x",
+                        noise(100'000, 99), std::string()};
+    for (const auto& bad : cases) {
+        std::ofstream(path, std::ios::trunc | std::ios::binary) << bad;
+        expect_good({record});
+    }
+    EXPECT_EQ(server.seen().size(), 1 + cases.size());
+    fs::remove(path);
+    fs::create_symlink("/etc/passwd", path);
+    expect_good({record});
+    EXPECT_FALSE(fs::is_symlink(path));
+    options.offline = true;
+    std::ofstream(path, std::ios::app) << "x";
+    EXPECT_EQ(message({record, package("q")}), "http://127.0.0.1:PORT/channel/noarch/p-1.0-0.conda: the "
+                                               "cache does not have this package, nor 1 others: the "
+                                               "network is not to be used (--offline)\nRun once without "
+                                               "--offline where the channels can be reached, "
+                                               "with the same cache.");
+}
+
+TEST_F(FetchPackages, WrongChecksum) {
+    auto record = package("p", 1000, "wrong/1/channel");
+    expect_good({record});
+    record = package("q", 1000, "wrong/9/channel");
+    auto bad = contents[record.file_name];
+    bad.back() = '#';
+    EXPECT_EQ(message({record}), "http://127.0.0.1:PORT/wrong/9/channel/noarch/q-1.0-0.conda: cannot use the "
+                                 "download: its checksum is not the "
+                                 "one of the package list: expected sha256 " +
+                                     record.sha256 + ", got sha256 " + sha256(bad) +
+                                     "\nIt was fetched twice. Either the server's files do not fit its "
+                                     "package list (then try again later), "
+                                     "or something on the way changes them.");
+    EXPECT_EQ(server.seen("wrong/9/channel/noarch/q-1.0-0.conda").size(), 2U);
+    // The mirror has it right.
+    channels = {{.name = "c",
+                 .url = server.url("wrong/9/channel"),
+                 .mirrors = {server.url("wrong/9/channel"), server.url("channel")}}};
+    expect_good({record});
+    EXPECT_EQ(server.seen("channel/noarch/q-1.0-0.conda").size(), 1U);
+}
+
+TEST_F(FetchPackages, BrokenDownloadsGoOnInTheNextRun) {
+    const auto record = package("p", 1'000'000, "cut/9/channel");
+    config.http.retries = 0;
+    // Each try gets 100 kB further, which counts as a first one; so the last is reached in one run.
+    expect_good({record});
+    EXPECT_EQ(server.seen().back().range, "bytes=900000-");
+
+    const auto killed = package("q", 1'000'000, "trickle/channel");
+    const pid_t child = fork();
+    if (child == 0) {
+        [[maybe_unused]] const auto ignored = fetch({killed});
+        _exit(0);
+    }
+    usleep(200'000);
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    EXPECT_EQ(entries(), 2U); // one of them the unfinished file
+    expect_good({killed});
+    EXPECT_NE(server.seen().back().range, "");
+    EXPECT_EQ(entries(), 2U);
+}
+
+TEST_F(FetchPackages, BuildsAtOnceDownloadOnce) {
+    std::vector<PackageRecord> records;
+    for (int i = 0; i < 6; ++i)
+        records.push_back(package("p" + std::to_string(i), 200'000, "trickle/channel"));
+    {
+        std::vector<std::jthread> builds;
+        for (int i = 0; i < 5; ++i)
+            builds.emplace_back([&, i] {
+                // Each in its own order.
+                auto own = records;
+                std::ranges::rotate(own, own.begin() + i);
+                expect_good(own);
+            });
+    }
+    EXPECT_EQ(server.seen().size(), 6U);
+    EXPECT_EQ(entries(), 6U);
+}
+
+TEST_F(FetchPackages, KilledAnywhere) {
+    std::vector<PackageRecord> records;
+    for (int i = 0; i < 4; ++i)
+        records.push_back(package("p" + std::to_string(i), 200'000, "trickle/channel"));
+    for (int moment = 0; moment < 10; ++moment) {
+        const pid_t child = fork();
+        if (child == 0) {
+            [[maybe_unused]] const auto ignored = fetch(records);
+            _exit(0);
+        }
+        usleep(static_cast<useconds_t>(moment * 41'000));
+        kill(child, SIGKILL);
+        waitpid(child, nullptr, 0);
+    }
+    expect_good(records);
+    EXPECT_EQ(entries(), 4U);
+}
+
+TEST_F(FetchPackages, RecordsThatCannotBeTrusted) {
+    auto record = package("p");
+    record.sha256.clear();
+    record.md5.clear();
+    EXPECT_EQ(message({record}), "http://127.0.0.1:PORT/channel/noarch/p-1.0-0.conda: this package cannot be "
+                                 "fetched: its channel gives no "
+                                 "checksum for it\nWithout one nobody can say that it is what it should be.");
+    options.allow_unverified = true;
+    testing::internal::CaptureStderr();
+    expect_good({record});
+    EXPECT_NE(testing::internal::GetCapturedStderr().find("note: 1 of 1 packages have no checksum"),
+              std::string::npos);
+    record = package("q");
+    record.file_name = "../q.conda";
+    EXPECT_NE(message({record}).find("its file name is no such"), std::string::npos);
+    record = package("q");
+    record.sha256 = "../../../../../../../../etc/passwd00000000000000000000000000000000";
+    EXPECT_NE(message({record}).find("its checksum is no such"), std::string::npos);
+    EXPECT_EQ(server.seen().size(), 1U);
+}
+
+TEST_F(FetchPackages, CondasOwnCachesAreReadAndNeverWritten) {
+    const auto flat = package("flat");
+    const auto nested = package("nested");
+    const auto damaged = package("damaged");
+    directory.write("pkgs/flat-1.0-0.conda", contents[flat.file_name]);
+    directory.write("pkgs/http/127.0.0.1:" + server.port() + "/channel/noarch/nested-1.0-0.conda",
+                    contents[nested.file_name]);
+    const auto bad = directory.write("pkgs/damaged-1.0-0.conda", "x");
+    config.pkgs_dirs = {directory.path() / "pkgs", "/nowhere"};
+    expect_good({flat, nested, damaged});
+    EXPECT_EQ(server.seen().size(), 1U);
+    EXPECT_EQ(read_file(bad).value(), "x");
+    EXPECT_EQ(entries(), 1U);
+    EXPECT_EQ(fetch({flat}).value().front(), directory.path() / "pkgs/flat-1.0-0.conda");
+}
+
+TEST_F(FetchPackages, LocalChannelsAreReadInPlace) {
+    auto record = package("p");
+    record.channel = "file://" + (directory.path() / "served/channel").string();
+    record.url = record.channel + "/noarch/" + record.file_name;
+    EXPECT_EQ(fetch({record}).value().front(), directory.path() / "served/channel/noarch/p-1.0-0.conda");
+    EXPECT_EQ(entries(), 0U);
+    directory.write("served/channel/noarch/p-1.0-0.conda", noise(100'000, 50));
+    EXPECT_NE(message({record}).find("its checksum is not the one of the package list"), std::string::npos);
+    fs::remove(directory.path() / "served/channel/noarch/p-1.0-0.conda");
+    EXPECT_EQ(message({record}),
+              record.url + ": cannot download: there is no such file, or it cannot be read");
+}
+
+TEST_F(FetchPackages, TokensAreSentAndNotKept) {
+    auto record = package("p");
+    config.tokens = {{"127.0.0.1:" + server.port(), "to-ken"}};
+    expect_good({record});
+    EXPECT_EQ(server.seen().at(0).path, "/t/to-ken/channel/noarch/p-1.0-0.conda");
+    config.tokens.begin()->second = "revoked";
+    const auto text = message({package("q")});
+    EXPECT_TRUE(text.starts_with(
+        "http://127.0.0.1:PORT/channel/noarch/q-1.0-0.conda: cannot download: the server refuses "
+        "access (403 Forbidden)"))
+        << text;
+    EXPECT_EQ(text.find("revoked"), std::string::npos);
+}
+
+TEST_F(FetchPackages, TheFirstFailureEndsAll) {
+    std::vector<PackageRecord> records;
+    for (int i = 0; i < 60; ++i)
+        records.push_back(package("p" + std::to_string(i), 1000, "slow/0.1/channel"));
+    records[0].size = 2'000; // the first to be asked for
+    EXPECT_NE(message(records).find(
+                  "p0-1.0-0.conda: cannot use the download: it has 1000 bytes where the package list "
+                  "says 2000"),
+              std::string::npos);
+    EXPECT_LT(server.seen().size(), 60U);
+}
+
+TEST_F(FetchPackages, ReadyMayRefuse) {
+    options.ready = [](std::size_t, const fs::path&) -> Status { return fail_input("stop here"); };
+    EXPECT_EQ(message({package("p")}), "stop here");
+    EXPECT_EQ(message({package("p")}), "stop here");
+}
+
+TEST_F(FetchPackages, InfoAndClean) {
+    const auto record = package("p", 5000);
+    const auto other = package("q", 3000);
+    const auto path = fetch({record, other}).value().front();
+    directory.write("cache/repodata/x.json", "1234");
+    directory.write("cache/else", "not ours to remove");
+    auto info = cache_info(options.cache).value();
+    EXPECT_EQ(info.packages.files, 2U);
+    EXPECT_EQ(info.packages.bytes, 8000U);
+    EXPECT_EQ(info.repodata.bytes, 4U);
+    const timespec then{.tv_sec = std::time(nullptr) - 40 * 86400, .tv_nsec = 0};
+    const timespec times[2] = {then, then};
+    utimensat(AT_FDCWD, path.c_str(), times, 0);
+    const auto month = std::chrono::hours(30 * 24);
+    // Use makes it young again.
+    expect_good({record});
+    EXPECT_EQ(clean_cache(options.cache, month).value().packages.files, 0U);
+    utimensat(AT_FDCWD, path.c_str(), times, 0);
+    const auto removed = clean_cache(options.cache, month).value();
+    EXPECT_EQ(removed.packages.files, 1U);
+    EXPECT_EQ(removed.packages.bytes, 5000U);
+    EXPECT_FALSE(fs::exists(path));
+    EXPECT_EQ(clean_cache(options.cache, std::chrono::hours(0)).value().packages.files, 1U);
+    info = cache_info(options.cache).value();
+    EXPECT_EQ(info.packages.files + info.repodata.files, 0U);
+    EXPECT_TRUE(fs::exists(options.cache / "else"));
+    EXPECT_TRUE(cache_info("/nowhere"));
+}
+
+TEST(CacheDirectory, Places) {
+    const TemporaryDirectory directory;
+    const auto at = [&](const char* name) { return (directory.path() / name).string(); };
+    Environment environment = {{"HOME", at("home")}, {"TMPDIR", at("tmp")}};
+    fs::create_directories(at("home"));
+    fs::create_directories(at("tmp"));
+    EXPECT_EQ(cache_directory(environment).value(), at("home/.cache/containerize"));
+    environment["XDG_CACHE_HOME"] = at("xdg");
+    EXPECT_EQ(cache_directory(environment).value(), at("xdg/containerize"));
+    environment["CONTAINERIZE_CACHE"] = at("own");
+    EXPECT_EQ(cache_directory(environment).value(), at("own"));
+    environment["CONTAINERIZE_CACHE"] = "own";
+    EXPECT_EQ(to_string(cache_directory(environment).error()),
+              "CONTAINERIZE_CACHE: the cache directory is no absolute path: it is 'own'");
+    directory.write("file", "");
+    environment["CONTAINERIZE_CACHE"] = at("file/x");
+    EXPECT_EQ(
+        to_string(cache_directory(environment).error()),
+        at("file/x") +
+            ": the cache directory cannot be used: Not a directory\nIt is what CONTAINERIZE_CACHE says.");
+
+    // Homes that cannot be written.
+    environment = {{"HOME", at("file")}, {"TMPDIR", at("tmp")}};
+    const auto own = directory.path() / "tmp" / ("containerize-cache-" + std::to_string(geteuid()));
+    EXPECT_EQ(cache_directory(environment).value(), own);
+    EXPECT_EQ(fs::status(own).permissions(), fs::perms::owner_all);
+    // One that others can reach is not used.
+    fs::permissions(own, fs::perms::others_read, fs::perm_options::add);
+    EXPECT_NE(cache_directory(environment).value(), own);
+    fs::remove(own);
+    fs::create_directory_symlink(at("home"), own);
+    EXPECT_NE(cache_directory(environment).value(), own);
+}
+
+} // namespace containerize::conda

@@ -1,0 +1,405 @@
+#include "../http_server.h"
+#include "conda/repodata.h"
+#include "conda/repodata_state.h"
+#include "util/digest.h"
+
+#include <algorithm>
+#include <atomic>
+#include <ctime>
+#include <regex>
+#include <thread>
+
+#include <bzlib.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <zstd.h>
+
+namespace containerize::conda {
+
+namespace {
+
+using test::HttpServer;
+using test::TemporaryDirectory;
+
+std::string zstd(const std::string& text) {
+    std::string packed(ZSTD_compressBound(text.size()), '\0');
+    packed.resize(ZSTD_compress(packed.data(), packed.size(), text.data(), text.size(), 3));
+    return packed;
+}
+
+std::string bzip2(std::string text) {
+    std::string packed(text.size() + 1000, '\0');
+    auto size = static_cast<unsigned>(packed.size());
+    BZ2_bzBuffToBuffCompress(packed.data(), &size, text.data(), static_cast<unsigned>(text.size()), 9, 0, 0);
+    packed.resize(size);
+    return packed;
+}
+
+void make_older(const fs::path& file, std::time_t seconds) {
+    const timespec then{.tv_sec = std::time(nullptr) - seconds, .tv_nsec = 0};
+    const timespec times[2] = {then, then};
+    utimensat(AT_FDCWD, file.c_str(), times, 0);
+}
+
+class FetchRepodata : public testing::Test {
+protected:
+    FetchRepodata() : server(directory.path() / "served"), config(Config::defaults()) {
+        options.cache = directory.path() / "cache";
+        config.http.first_pause = std::chrono::milliseconds(1);
+        for (int i = 0; i < 2000; ++i)
+            list += "\"package-" + std::to_string(i) + "\": {},\n";
+        list = "{\"packages\": {" + list + "\"last\": {}}}";
+    }
+    fs::path serve(const std::string& name, const std::string& content) const {
+        return directory.write("served/" + name, content);
+    }
+    [[nodiscard]] Channel channel(const std::string& path) const {
+        return {.name = path, .url = server.url(path), .mirrors = {server.url(path)}};
+    }
+    [[nodiscard]] Result<std::vector<Repodata>> fetch(const std::string& path) const {
+        return fetch_repodata({channel(path)}, {"linux-64", "noarch"}, config, options);
+    }
+    /// The content of the subdirs, "-" for one that does not exist; or the error.
+    [[nodiscard]] std::vector<std::string> contents(const std::string& path) const {
+        const auto result = fetch(path);
+        if (!result)
+            return {std::regex_replace(to_string(result.error()), std::regex(server.port()), "PORT")};
+        std::vector<std::string> found;
+        for (const auto& one : *result)
+            found.push_back(one.json.empty() ? "-" : read_file(one.json).value());
+        return found;
+    }
+    std::vector<std::string> asked() {
+        std::vector<std::string> paths;
+        const auto seen = server.seen();
+        for (std::size_t at = asked_before; at < seen.size(); ++at)
+            paths.push_back(seen[at].path);
+        asked_before = seen.size();
+        std::ranges::sort(paths);
+        return paths;
+    }
+
+    TemporaryDirectory directory;
+    HttpServer server;
+    Config config;
+    RepodataOptions options;
+    std::string list;
+    std::size_t asked_before = 0;
+};
+
+using Texts = std::vector<std::string>;
+
+} // namespace
+
+TEST_F(FetchRepodata, SmallestFormFirst) {
+    serve("a/linux-64/repodata.json.zst", zstd(list));
+    serve("a/linux-64/repodata.json", "{\"never\": \"asked for\"}");
+    serve("a/noarch/repodata.json.bz2", bzip2(list));
+    EXPECT_EQ(contents("a"), (Texts{list, list}));
+    EXPECT_EQ(asked(), (Texts{"/a/linux-64/repodata.json.zst", "/a/noarch/repodata.json.bz2",
+                              "/a/noarch/repodata.json.zst"}));
+    const auto result = fetch("a");
+    ASSERT_TRUE(result);
+    EXPECT_EQ((*result)[0].identity, sha256(zstd(list)));
+    EXPECT_EQ((*result)[1].identity, sha256(bzip2(list)));
+    EXPECT_EQ((*result)[0].cache, options.cache / "repodata");
+}
+
+TEST_F(FetchRepodata, AskedAgainOnlyForChanges) {
+    serve("a/linux-64/repodata.json.zst", zstd(list));
+    serve("a/noarch/repodata.json", list);
+    EXPECT_EQ(contents("a"), (Texts{list, list}));
+    EXPECT_EQ(asked().size(), 4U);
+    // Which forms are lacking is remembered; what is there is asked for by its ETag.
+    const auto before = fetch("a");
+    EXPECT_EQ(asked(), (Texts{"/a/linux-64/repodata.json.zst", "/a/noarch/repodata.json"}));
+    EXPECT_EQ(server.seen().back().if_none_match.size(), 18U);
+    EXPECT_EQ(contents("a"), (Texts{list, list}));
+
+    asked();
+    const auto other = "{\"packages\": {\"new\": 1}}";
+    serve("a/linux-64/repodata.json.zst", zstd(other));
+    EXPECT_EQ(contents("a"), (Texts{other, list}));
+    // What another build reads stays; later it goes, and what the solver made of it.
+    EXPECT_EQ(read_file((*before)[0].json).value(), list);
+    const auto solv = directory.write("cache/repodata/" + (*before)[0].identity + ".solv", "x");
+    make_older((*before)[0].json, 7200);
+    serve("a/linux-64/repodata.json.zst", zstd(list + " "));
+    EXPECT_EQ(contents("a"), (Texts{list + " ", list}));
+    EXPECT_FALSE(fs::exists((*before)[0].json));
+    EXPECT_FALSE(fs::exists(solv));
+}
+
+TEST_F(FetchRepodata, MaxAgeIsHonoured) {
+    serve("a/linux-64/repodata.json.zst", zstd(list));
+    serve("a/noarch/repodata.json.zst", zstd(list));
+    for (int i = 0; i < 3; ++i)
+        EXPECT_EQ(contents("aged/60/a"), (Texts{list, list}));
+    EXPECT_EQ(asked().size(), 2U);
+    config.local_repodata_ttl = 0;
+    EXPECT_EQ(contents("aged/60/a"), (Texts{list, list}));
+    EXPECT_EQ(asked().size(), 2U);
+    config.local_repodata_ttl = 1000;
+    EXPECT_EQ(contents("a"), (Texts{list, list}));
+    EXPECT_EQ(contents("a"), (Texts{list, list}));
+    EXPECT_EQ(asked().size(), 2U);
+}
+
+TEST_F(FetchRepodata, AMissingSubdirIsFineAMissingChannelIsNot) {
+    serve("a/linux-64/repodata.json", list);
+    EXPECT_EQ(contents("a"), (Texts{list, "-"}));
+    EXPECT_EQ(contents("none"),
+              Texts{"http://127.0.0.1:PORT/none: this is no channel: there is no repodata.json for "
+                    "linux-64 or noarch\nCheck the channel's name. A private one needs a token or "
+                    "a login."});
+    EXPECT_EQ(fetch("none").error().fault, Fault::input);
+    // It is found once it is there.
+    serve("a/noarch/repodata.json", list);
+    EXPECT_EQ(contents("a"), (Texts{list, list}));
+}
+
+TEST_F(FetchRepodata, Offline) {
+    serve("a/linux-64/repodata.json.zst", zstd(list));
+    options.offline = true;
+    EXPECT_EQ(
+        contents("a"),
+        Texts{
+            "http://127.0.0.1:PORT/a/linux-64: the cache does not have this package list: the network is not "
+            "to "
+            "be used (--offline)\nRun once without --offline where the channel can be reached, with the same "
+            "cache."});
+    options.offline = false;
+    EXPECT_EQ(contents("a"), (Texts{list, "-"}));
+    asked();
+    options.offline = true;
+    EXPECT_EQ(contents("a"), (Texts{list, "-"}));
+    options.offline = false;
+    config.offline = true;
+    EXPECT_EQ(contents("a"), (Texts{list, "-"}));
+    EXPECT_TRUE(asked().empty());
+}
+
+TEST_F(FetchRepodata, ErrorsOfTheServer) {
+    EXPECT_EQ(contents("status/403/a")[0].substr(0, 117),
+              "http://127.0.0.1:PORT/status/403/a/linux-64/repodata.json: cannot download: the server "
+              "refuses access (403 "
+              "Forbidden)");
+    serve("a/linux-64/repodata.json.zst", zstd(list));
+    config.http.retries = 1;
+    EXPECT_EQ(contents("flaky/503/1/a"), (Texts{list, "-"}));
+    // An older copy is not used without being asked for.
+    const auto old = contents("a");
+    serve("a/linux-64/repodata.json.zst", zstd(list).substr(0, 50));
+    EXPECT_EQ(contents("a"),
+              Texts{"http://127.0.0.1:PORT/a/linux-64/repodata.json.zst: this is no package list that can "
+                    "be used: it is cut short\nThe server may be about to change it: try again later."});
+    options.offline = true;
+    EXPECT_EQ(contents("a"), old);
+}
+
+TEST_F(FetchRepodata, WhatIsNoPackageList) {
+    serve("page/linux-64/repodata.json", "\n<!DOCTYPE html><title>Log in</title>");
+    EXPECT_EQ(contents("page"),
+              Texts{"http://127.0.0.1:PORT/page/linux-64/repodata.json: this is no package list: it is "
+                    "a web page\nCheck the channel's URL, and whether a proxy or a login page answers "
+                    "in the server's place."});
+    serve("text/linux-64/repodata.json.zst", zstd("hello"));
+    EXPECT_NE(contents("text")[0].find("it is not JSON"), std::string::npos);
+    serve("empty/linux-64/repodata.json", "");
+    EXPECT_NE(contents("empty")[0].find("it is empty"), std::string::npos);
+    serve("damaged/linux-64/repodata.json.zst", "{\"packages\": {}}");
+    EXPECT_NE(contents("damaged")[0].find("it is damaged: Unknown frame descriptor"), std::string::npos);
+    serve("damaged2/linux-64/repodata.json.bz2", "BZh9 no more");
+    EXPECT_NE(contents("damaged2")[0].find("it is damaged"), std::string::npos);
+    serve("cut/linux-64/repodata.json.bz2", bzip2(list).substr(0, 500));
+    EXPECT_NE(contents("cut")[0].find("http"), std::string::npos);
+    EXPECT_TRUE(
+        fs::is_empty(options.cache / "repodata") ||
+        std::ranges::none_of(fs::directory_iterator(options.cache / "repodata"), [](const auto& entry) {
+            return entry.path().filename().string().starts_with(".tmp-");
+        }));
+}
+
+TEST_F(FetchRepodata, Bombs) {
+    options.largest = 10'000;
+    serve("a/linux-64/repodata.json.zst", zstd(list));
+    EXPECT_EQ(contents("a"),
+              Texts{"http://127.0.0.1:PORT/a/linux-64/repodata.json.zst: this is no package list that can "
+                    "be used: it unpacks to more than 10.0 kB\nThe server may be about to change it: try "
+                    "again later."});
+    serve("b/linux-64/repodata.json", list);
+    EXPECT_NE(contents("b")[0].find("it is larger than 10.0 kB"), std::string::npos);
+    options.largest = std::uint64_t{8} << 30U;
+    serve("c/linux-64/repodata.json.zst", zstd("{" + std::string(300U << 20U, ' ')));
+    EXPECT_NE(contents("c")[0].find("it unpacks to more than 26"), std::string::npos);
+}
+
+TEST_F(FetchRepodata, StreamsThatFollowEachOther) {
+    const auto half = list.size() / 2;
+    serve("a/linux-64/repodata.json.zst", zstd(list.substr(0, half)) + zstd(list.substr(half)));
+    serve("a/noarch/repodata.json.bz2", bzip2(list.substr(0, half)) + bzip2(list.substr(half)));
+    EXPECT_EQ(contents("a"), (Texts{list, list}));
+}
+
+TEST_F(FetchRepodata, ACacheThatWasTamperedWith) {
+    serve("a/linux-64/repodata.json.zst", zstd(list));
+    serve("a/noarch/repodata.json.zst", zstd(list));
+    const auto first = fetch("aged/1000/a");
+    ASSERT_TRUE(first);
+    const auto json = (*first)[0].json;
+    const auto key = json.filename().string().substr(0, 16);
+    const auto state = json.parent_path() / (key + ".state.json");
+    const auto good = read_file(state).value();
+    asked();
+    // The content does not fit.
+    std::ofstream(json, std::ios::app) << " ";
+    EXPECT_EQ(contents("aged/1000/a"), (Texts{list, list}));
+    EXPECT_EQ(asked(), Texts{"/aged/1000/a/linux-64/repodata.json.zst"});
+    EXPECT_EQ(server.seen().back().if_none_match, "");
+    // The content is gone.
+    fs::remove(json);
+    EXPECT_EQ(contents("aged/1000/a"), (Texts{list, list}));
+    EXPECT_EQ(asked().size(), 1U);
+    // Neither a state that is broken, nor one of another URL, nor one that is a link.
+    for (const auto& text :
+         {std::string("{"), std::string("[]"), std::string("{\"url\": 1}"),
+          std::regex_replace(good, std::regex("linux-64"), "linux-65"),
+          std::regex_replace(good, std::regex("\"etag\": \""), "\"etag\": \"x\\r\\nEvil: 1")}) {
+        std::ofstream(state, std::ios::trunc) << text;
+        EXPECT_EQ(contents("aged/1000/a"), (Texts{list, list}));
+        EXPECT_EQ(asked().size(), 1U) << text;
+    }
+    fs::rename(state, directory.path() / "elsewhere");
+    fs::create_symlink(directory.path() / "elsewhere", state);
+    EXPECT_EQ(contents("aged/1000/a"), (Texts{list, list}));
+    EXPECT_EQ(asked().size(), 1U);
+    EXPECT_FALSE(fs::is_symlink(state));
+}
+
+TEST_F(FetchRepodata, AtOnce) {
+    serve("a/linux-64/repodata.json.zst", zstd(list));
+    serve("a/noarch/repodata.json.zst", zstd(list));
+    std::vector<std::jthread> builds;
+    std::atomic<int> good{0};
+    for (int i = 0; i < 8; ++i)
+        builds.emplace_back([&] { good += contents("aged/60/a") == Texts{list, list} ? 1 : 0; });
+    builds.clear();
+    EXPECT_EQ(good, 8);
+    EXPECT_EQ(asked().size(), 2U);
+}
+
+TEST_F(FetchRepodata, KilledAnywhere) {
+    serve("a/linux-64/repodata.json.zst", zstd(list));
+    serve("a/noarch/repodata.json", list);
+    for (int moment = 0; moment < 12; ++moment) {
+        const pid_t child = fork();
+        if (child == 0) {
+            [[maybe_unused]] const auto ignored = contents("trickle/a");
+            _exit(0);
+        }
+        usleep(static_cast<useconds_t>(moment * 37'000));
+        kill(child, SIGKILL);
+        waitpid(child, nullptr, 0);
+    }
+    EXPECT_EQ(contents("trickle/a"), (Texts{list, list}));
+}
+
+TEST_F(FetchRepodata, ManyChannelsKeepTheirOrder) {
+    std::vector<Channel> channels;
+    for (const char* name : {"x", "y", "z"}) {
+        serve(std::string(name) + "/noarch/repodata.json.zst",
+              zstd(std::string("{\"c\": \"") + name + "\"}"));
+        channels.push_back(channel(name));
+    }
+    const auto result = fetch_repodata(channels, {"linux-64", "noarch"}, config, options);
+    ASSERT_TRUE(result) << to_string(result.error());
+    ASSERT_EQ(result->size(), 6U);
+    for (std::size_t i = 0; i < 6; ++i) {
+        const auto& one = (*result)[i];
+        EXPECT_EQ(one.channel.name, channels[i / 2].name);
+        EXPECT_EQ(one.subdir, i % 2 == 0 ? "linux-64" : "noarch");
+        EXPECT_EQ(one.priority, 3 - static_cast<int>(i / 2));
+        EXPECT_EQ(one.json.empty(), i % 2 == 0);
+    }
+}
+
+TEST_F(FetchRepodata, SecretsStayOutOfTheCache) {
+    serve("t/to-ken/x", "");
+    serve("a/linux-64/repodata.json", list);
+    Channel secret = channel("a");
+    secret.mirrors = {server.url("t/to-ken/a")};
+    ASSERT_TRUE(fetch_repodata({secret}, {"linux-64"}, config, options));
+    for (const auto& entry : fs::directory_iterator(options.cache / "repodata")) {
+        EXPECT_EQ(entry.path().string().find("to-ken"), std::string::npos);
+        EXPECT_EQ(read_file(entry.path()).value().find("to-ken"), std::string::npos) << entry.path();
+    }
+    secret.mirrors = {server.url("t/bad/a")};
+    const auto refused = fetch_repodata({secret}, {"noarch"}, config, options);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(to_string(refused.error()).find("bad"), std::string::npos) << to_string(refused.error());
+}
+
+TEST_F(FetchRepodata, LocalChannelsAreReadInPlace) {
+    const auto plain = serve("a/linux-64/repodata.json", list);
+    serve("a/noarch/repodata.json.zst", zstd(list));
+    const Channel local{.name = "local",
+                        .url = "file://" + (directory.path() / "served/a").string(),
+                        .mirrors = {"file://" + (directory.path() / "served/a").string()}};
+    const auto read = [&] { return fetch_repodata({local}, {"linux-64", "noarch"}, config, options); };
+    auto result = read();
+    ASSERT_TRUE(result) << to_string(result.error());
+    EXPECT_EQ((*result)[0].json, plain);
+    EXPECT_EQ((*result)[0].identity, sha256(list));
+    EXPECT_EQ(read_file((*result)[1].json).value(), list);
+    // A change is seen, also one of the same size within the same second.
+    auto changed = list;
+    changed[20] = 'P';
+    serve("a/linux-64/repodata.json", changed);
+    serve("a/noarch/repodata.json.zst", zstd(changed));
+    result = read();
+    EXPECT_EQ((*result)[0].identity, sha256(changed));
+    EXPECT_EQ(read_file((*result)[1].json).value(), changed);
+    // An old file is not read again to know what it is: the state says so.
+    make_older(directory.path() / "served/a/noarch/repodata.json.zst", 100);
+    result = read();
+    const auto inode = [](const fs::path& file) {
+        struct stat info {};
+        stat(file.c_str(), &info);
+        return info.st_mtim.tv_nsec;
+    };
+    const auto first = inode((*result)[1].json);
+    result = read();
+    EXPECT_EQ(inode((*result)[1].json), first);
+
+    options.offline = true;
+    EXPECT_TRUE(read());
+    fs::remove_all(directory.path() / "served/a");
+    result = read();
+    ASSERT_FALSE(result);
+    EXPECT_EQ(
+        to_string(result.error()),
+        local.url +
+            ": this is no channel: there is no repodata.json for linux-64 or noarch\nGive the directory "
+            "that holds linux-64 and noarch; `conda index` makes their package lists.");
+}
+
+TEST(RepodataState, MaxAge) {
+    EXPECT_EQ(max_age("public, max-age=30"), 30);
+    EXPECT_EQ(max_age("Max-Age=1200"), 1200);
+    EXPECT_EQ(max_age("max-age=99999999999999999999"), 0);
+    EXPECT_EQ(max_age("max-age=999999999"), 86400);
+    EXPECT_EQ(max_age("max-age=-5"), 0);
+    EXPECT_EQ(max_age("no-cache, max-age=30"), 0);
+    EXPECT_EQ(max_age("s-maxage=30"), 0);
+    EXPECT_EQ(max_age(""), 0);
+    RepodataState state;
+    state.max_age = 100;
+    state.checked = 1000;
+    EXPECT_TRUE(is_fresh(state, 1, 1099));
+    EXPECT_FALSE(is_fresh(state, 1, 1100));
+    EXPECT_FALSE(is_fresh(state, 0, 1000));
+    EXPECT_TRUE(is_fresh(state, 200, 1199));
+    EXPECT_FALSE(is_fresh(state, 1, 999));
+}
+
+} // namespace containerize::conda
