@@ -2,7 +2,9 @@
 
 #include "conda/version.h"
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdlib>
 #include <optional>
 #include <string_view>
@@ -100,10 +102,11 @@ Result<std::vector<VirtualPackage>> virtual_packages(const Environment& environm
         const auto overridden = override_of(environment, variable);
         const std::string version = given ? cuda : overridden ? *overridden : of_machine();
         if (version.empty()) continue;
-        if (auto parsed = Version::parse(version); !parsed)
-            return fail_input("not a version: '" + version + "'", parsed.error().why,
-                              given ? "--cuda" : std::string("CONDA_OVERRIDE_") + variable,
-                              "Give it as 12.4.");
+        const auto parsed = Version::parse(version);
+        if (!parsed || std::isdigit(static_cast<unsigned char>(version.front())) == 0)
+            return fail_input(
+                "not a version: '" + version + "'", parsed ? "it starts with no digit" : parsed.error().why,
+                given ? "--cuda" : std::string("CONDA_OVERRIDE_") + variable, "Give it as 12.4.");
         packages.push_back({.name = name, .version = version, .build = "0"});
     }
     const auto level = override_of(environment, "ARCHSPEC").value_or(architecture());

@@ -92,6 +92,7 @@ public:
             auto changes = difference((*plain)[i], (*plain)[i + 1], shop_.prefix);
             auto trial_changes = difference((*trial)[i], (*trial)[i + 1], shop_.prefix);
             drop_backups(changes, trial_changes);
+            take_extensions(changes, trial_changes);
             if (same(changes, trial_changes)) {
                 activation.changes.insert(activation.changes.end(), changes.begin(), changes.end());
             } else {
@@ -155,6 +156,20 @@ private:
         }
         for (auto* list : {&changes, &trial})
             std::erase_if(*list, [&](const auto& change) { return backups.contains(change.name); });
+    }
+
+    // "X=$CONDA_PREFIX/x${X:+:$X}" sets X where it was not set, and extends it where it was: it always
+    // extends.
+    static void take_extensions(std::vector<EnvironmentChange>& changes,
+                                const std::vector<EnvironmentChange>& trial) {
+        for (auto& change : changes)
+            for (const auto& other : trial) {
+                const bool extends = other.kind == EnvironmentChange::Kind::prepend ||
+                                     other.kind == EnvironmentChange::Kind::append;
+                if (change.name == other.name && change.value == other.value &&
+                    change.kind == EnvironmentChange::Kind::set && extends)
+                    change.kind = other.kind;
+            }
     }
 
     static bool same(const std::vector<EnvironmentChange>& one, const std::vector<EnvironmentChange>& other) {

@@ -9,11 +9,14 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -126,6 +129,19 @@ Status carry_out(const std::vector<std::string>& request) {
     return fail_errno("cannot bind the staging directory over the prefix", request.at(2));
 }
 
+// The builder's locks and pipes end with the builder.
+void close_all_but(int kept) {
+    const std::unique_ptr<DIR, int (*)(DIR*)> open_files(opendir("/proc/self/fd"), closedir);
+    if (!open_files) return;
+    std::vector<int> others;
+    while (const dirent* entry = readdir(open_files.get()))
+        if (const int fd = std::atoi(static_cast<const char*>(entry->d_name));
+            fd > STDERR_FILENO && fd != kept && fd != dirfd(open_files.get()))
+            others.push_back(fd);
+    for (const int fd : others)
+        close(fd);
+}
+
 [[noreturn]] void live_in_namespace(int channel) {
     Status done = enter_new_namespaces();
     send_message(channel, to_message(done));
@@ -154,6 +170,7 @@ Result<BuildNamespace> BuildNamespace::create() {
         // An interrupt at the terminal is for the builder, which ends this process when it unwinds.
         setpgid(0, 0);
         ours.reset();
+        close_all_but(theirs.get());
         live_in_namespace(theirs.get());
     }
     theirs.reset();

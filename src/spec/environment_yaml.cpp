@@ -134,6 +134,10 @@ private:
         if (!one.IsScalar() || trimmed(one.Scalar()).empty())
             return yaml_.refuse(one, "a dependency must be a package specification",
                                 "Write it as `- numpy=1.26`.");
+        // So YAML reads a line that is indented more than the one above.
+        if (one.Scalar().find(" - ") != std::string::npos)
+            return yaml_.refuse(one, "two packages stand in one line: '" + one.Scalar() + "'",
+                                "Begin the lines of a list in the same column.");
         auto spec = conda::parse_match_spec(one.Scalar());
         if (!spec) {
             auto error = yaml_.refuse(one, spec.error().what +

@@ -112,6 +112,7 @@ std::string scalar(const YAML::Node& node, const char* key) {
 
 std::vector<std::string> dependency_list(const YAML::Node& node) {
     std::vector<std::string> list;
+    if (!node.IsDefined()) return list;
     if (node.IsSequence())
         for (const auto& one : node)
             if (one.IsScalar()) list.push_back(one.Scalar());
@@ -271,11 +272,16 @@ void sort_by_dependency(std::vector<conda::PackageRecord>& packages) {
 
 Result<LockedEnvironment> read_locked(const fs::path& file, SpecKind kind, const std::string& subdir) {
     if (kind == SpecKind::lock) return read_own(file, subdir); // in link order already
-    auto locked = kind == SpecKind::conda_lock  ? read_conda_lock(file, subdir)
-                  : kind == SpecKind::pixi_lock ? read_pixi(file, subdir)
-                                                : read_explicit(file, subdir);
-    if (locked) sort_by_dependency(locked->packages);
-    return locked;
+    // yaml-cpp reports what is missing in a lock by exceptions: they become errors here.
+    try {
+        auto locked = kind == SpecKind::conda_lock  ? read_conda_lock(file, subdir)
+                      : kind == SpecKind::pixi_lock ? read_pixi(file, subdir)
+                                                    : read_explicit(file, subdir);
+        if (locked) sort_by_dependency(locked->packages);
+        return locked;
+    } catch (const YAML::Exception& problem) {
+        return fail_input("this is not a whole lock file", problem.what(), file.string());
+    }
 }
 
 std::string lock_text(const LockedEnvironment& locked, const std::string& subdir) {

@@ -143,7 +143,7 @@ def test_link_scripts_ran_and_said_their_word(demo):
 
 
 def test_notes(demo):
-    assert "`prefix:` in " in demo.log and "env.yml:17 is left out: --prefix says where." in demo.log
+    assert "`prefix:` in " in demo.log and "env.yml:19 is left out: --prefix says where." in demo.log
     assert "`colour:` in " in demo.log and "means nothing here" in demo.log
 
 
@@ -280,24 +280,25 @@ def test_bad_networks_are_endured(build, server, fault):
 
 
 def test_what_a_server_refuses_is_named(build, server):
-    for status, words in (("403", "403"), ("404", "404")):
-        error = build.refused(build.spec(["where"], server.url(f"status/{status}")), code=1)
-        assert words in error and "127.0.0.1" in error
+    error = build.refused(build.spec(["where"], server.url("status/403")), code=1)
+    assert "127.0.0.1" in error and "the server refuses access (403" in error
+    error = build.refused(build.spec(["where"], server.url("status/404")))
+    assert "127.0.0.1" in error and "this is no channel" in error
 
 
 def test_secrets_stay_secret(build, server, user):
     spec = build.spec(["where"], server.url("auth/main", login="user:s3cret@"))
     build(spec)
-    token = build.spec(["where"], server.url("t/to-ken-123/main"), name="token.yml")
+    token = build.spec(["where"], server.url("t/to-ken/main"), name="token.yml")
     build(token, "--force")
     for path in [*build.prefix.rglob("*"), *(build.work / "cache").rglob("*")]:
         # The user's own input is kept as it was, readable for its owner only where it was so.
         if path.is_file() and "inputs" not in path.parts and not path.is_symlink():
             content = path.read_bytes()
-            assert b"s3cret" not in content and b"to-ken-123" not in content, path
-        assert "s3cret" not in path.name and "to-ken-123" not in path.name
+            assert b"s3cret" not in content and b"to-ken" not in content, path
+        assert "s3cret" not in path.name and "to-ken" not in path.name
     meta = build.run("_debug_exec", "sh", "-c", f"cat {build.prefix}/conda-meta/*").stdout
-    assert "to-ken-123" not in meta
+    assert "to-ken" not in meta
 
 
 @pytest.mark.parametrize("name, words", [
@@ -403,7 +404,7 @@ def test_a_filesystem_without_attributes_costs_time_only(build, user):
     place.mkdir()
     subprocess.run(["mount", "-t", "ramfs", "none", place], check=True)
     try:
-        place.chmod(0o777)
+        os.chown(place, user.uid, -1)
         log = build(build.spec(["python", "pygments", "linked"]), "--tmpdir", str(place)).stderr
     finally:
         subprocess.run(["umount", "-l", place], check=True)
@@ -413,7 +414,7 @@ def test_a_filesystem_without_attributes_costs_time_only(build, user):
 
 
 @pytest.mark.parametrize("text, message", [
-    ("dependencies:\n- numpy\n  - scipy\n", "this is not YAML"),
+    ("dependencies:\n- numpy\n  - scipy\n", "env.yml:2: two packages stand in one line: 'numpy - scipy'"),
     ("dependencies:\n\t- numpy\n", "YAML is indented by blanks, not by tabs."),
     ("dependencies: numpy\n", "env.yml:1: `dependencies:` must be a list"),
     ("dependencies:\n- numpy: 1.2\n", "env.yml:2: `numpy:` is not a section of `dependencies:`:\n  2 | - numpy: 1.2\nFor a version, write `- numpy=1.2`."),
@@ -460,7 +461,9 @@ def test_killed_at_any_moment_nothing_is_left_and_the_cache_serves(build, server
         time.sleep(chance.uniform(0, whole))
         process.send_signal(signal.SIGKILL if attempt % 2 else signal.SIGTERM)
         process.wait()
-        if process.returncode == 0:
+        # At the very end it was all there already.
+        if (build.prefix / "containerize.json").exists():
+            assert build.run("where").returncode == 0
             shutil.rmtree(build.prefix)
         deadline = time.monotonic() + 10
         while build.prefix.exists() and list(build.prefix.iterdir()) and time.monotonic() < deadline:
