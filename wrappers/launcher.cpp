@@ -217,19 +217,60 @@ bool other_venv_is_active(const Variables& variables, const std::string& prefix)
            (ours == nullptr || std::string_view(ours) != active);
 }
 
-[[noreturn]] void execute(const std::string& path, char** argv, Variables& variables, const Call& call) {
-    execve(path.c_str(), argv, variables.pointers().data());
+/// What is executed, by whichever wrapper.
+struct Launch {
+    const Call& call;
+    Variables variables;
+    std::vector<std::string> scripts; ///< to source before
+};
+
+[[noreturn]] void execute_now(const std::string& path, char** argv, Launch& launch) {
+    execve(path.c_str(), argv, launch.variables.pointers().data());
     const int error_number = errno;
     if (error_number == ENOENT && access(path.c_str(), F_OK) != 0)
-        die(path + " is not in the image of " + call.prefix, exit_not_found);
+        die(path + " is not in the image of " + launch.call.prefix, exit_not_found);
     die("cannot execute " + path + ": " + std::strerror(error_number), exit_cannot_execute);
 }
 
+std::string quoted(const std::string& text) {
+    std::string result = "'";
+    for (const char c : text)
+        result += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return result + "'";
+}
+
+// What the scripts change depends on the caller, so it could not be recorded at build time: a shell sources
+// them and then executes `path`. They get no arguments; those are the program's.
+[[noreturn]] void execute_after_scripts(std::string path, char** argv, Launch& launch) {
+    std::string text = "__containerize_call=(\"$@\"); set --; ";
+    for (const auto& script : launch.scripts)
+        text += ". " + quoted(script) + "; ";
+    text +=
+        "exec -a \"${__containerize_call[0]}\" \"${__containerize_call[1]}\" \"${__containerize_call[@]:2}\"";
+    std::array<std::string, 6> shell = {"bash", "--noprofile", "--norc", "-c", text, "containerize"};
+    std::vector<char*> arguments;
+    for (auto& one : shell)
+        arguments.push_back(one.data());
+    arguments.push_back(argv[0]);
+    arguments.push_back(path.data());
+    for (char** argument = argv + 1; *argument != nullptr; ++argument)
+        arguments.push_back(*argument);
+    arguments.push_back(nullptr);
+    // The user's start-up file may call a wrapper, which would start a shell again, for ever.
+    launch.variables.unset("BASH_ENV");
+    execute_now("/bin/bash", arguments.data(), launch);
+}
+
+[[noreturn]] void execute(const std::string& path, char** argv, Launch& launch) {
+    if (launch.scripts.empty()) execute_now(path, argv, launch);
+    execute_after_scripts(path, argv, launch);
+}
+
 // `_debug_exec CMD ARGS...`: any command, found on the PATH as it is inside.
-[[noreturn]] void execute_command(char** argv, Variables& variables, const Call& call) {
+[[noreturn]] void execute_command(char** argv, Launch& launch) {
     const std::string_view command = argv[0];
-    if (command.find('/') != std::string_view::npos) execute(argv[0], argv, variables, call);
-    const char* path = variables.get("PATH");
+    if (command.find('/') != std::string_view::npos) execute(argv[0], argv, launch);
+    const char* path = launch.variables.get("PATH");
     std::string_view rest = path == nullptr ? "/usr/bin:/bin" : path;
     for (bool more = true; more;) {
         const auto colon = rest.find(':');
@@ -237,25 +278,25 @@ bool other_venv_is_active(const Variables& variables, const std::string& prefix)
         more = colon != std::string_view::npos;
         if (more) rest.remove_prefix(colon + 1);
         candidate = candidate.empty() ? std::string(command) : candidate + "/" + std::string(command);
-        if (access(candidate.c_str(), X_OK) == 0) execute(candidate, argv, variables, call);
+        if (access(candidate.c_str(), X_OK) == 0) execute(candidate, argv, launch);
     }
     die(std::string(command) + ": command not found", exit_not_found);
 }
 
 // The two wrappers that stand for no program of the image.
-void run_debug_command(int argc, char** argv, Variables& variables, const Call& call) {
-    if (call.name == "_debug_exec") {
+void run_debug_command(int argc, char** argv, Launch& launch) {
+    if (launch.call.name == "_debug_exec") {
         if (argc < 2) die("usage: _debug_exec COMMAND [ARGUMENT...]", exit_usage);
-        execute_command(argv + 1, variables, call);
+        execute_command(argv + 1, launch);
     }
-    if (call.name == "_debug_shell") {
-        const char* shell = variables.get("SHELL");
+    if (launch.call.name == "_debug_shell") {
+        const char* shell = launch.variables.get("SHELL");
         std::string program = shell != nullptr && access(shell, X_OK) == 0 ? shell : "/bin/sh";
         std::vector<char*> arguments = {program.data()};
         for (int i = 1; i < argc; ++i)
             arguments.push_back(argv[i]);
         arguments.push_back(nullptr);
-        execute(program, arguments.data(), variables, call);
+        execute(program, arguments.data(), launch);
     }
 }
 
@@ -268,17 +309,19 @@ int main(int argc, char** argv) {
 
     const LaunchPlan plan = enter_session(call);
 
-    Variables variables(environ);
+    Launch launch{.call = call, .variables = Variables(environ), .scripts = {}};
     const bool debugging = call.name == "_debug_exec" || call.name == "_debug_shell";
-    if (debugging || (call.through_prefix && !other_venv_is_active(variables, call.prefix)))
-        variables.apply(plan.activation);
-    variables.apply(plan.environment);
-    variables.set("CONTAINERIZE_PREFIX", call.prefix);
-    run_debug_command(argc, argv, variables, call);
+    if (debugging || (call.through_prefix && !other_venv_is_active(launch.variables, call.prefix))) {
+        launch.variables.apply(plan.activation);
+        launch.scripts = plan.scripts;
+    }
+    launch.variables.apply(plan.environment);
+    launch.variables.set("CONTAINERIZE_PREFIX", call.prefix);
+    run_debug_command(argc, argv, launch);
 
     // A path that bypasses the mount (a descriptor, a hard link elsewhere) would start this program again,
     // for ever.
     if (same_file(call.target.c_str(), self) && same_file((call.target = call.program).c_str(), self))
         die("the image of " + call.prefix + " is not mounted over it", exit_cannot_execute);
-    execute(call.target, argv, variables, call);
+    execute(call.target, argv, launch);
 }

@@ -5,6 +5,7 @@
 #include "util/progress.h"
 
 #include <memory>
+#include <sstream>
 
 #include <fmt/format.h>
 
@@ -16,7 +17,7 @@ using nlohmann::json;
 
 struct InspectArguments {
     std::string directory;
-    bool as_json = false;
+    bool as_json = false, packages = false;
 };
 
 std::size_t count_commands(const fs::path& prefix, const runtime::Manifest& manifest) {
@@ -84,9 +85,39 @@ void print(const json& about) {
     fmt::print("Session       {}\n", pid == 0 ? "none on this node" : "process " + std::to_string(pid));
 }
 
+/// The lines of share/packages.txt, as they were built.
+Result<int> list_packages(const fs::path& prefix, bool as_json) {
+    if (!runtime::is_installation(prefix))
+        return fail_input("there is no installation", {}, prefix.string(),
+                          "Give a directory that `containerize new --prefix` made.");
+    auto text = read_file(prefix / "share/packages.txt");
+    if (!text) return fail(std::move(text.error()));
+    if (!as_json) {
+        fmt::print("{}", *text);
+        return 0;
+    }
+    json packages = json::array();
+    std::istringstream lines(*text);
+    for (std::string line; std::getline(lines, line);) {
+        std::istringstream words(line);
+        std::string name, version, build, channel;
+        words >> name >> version >> build >> channel;
+        // A list of pip has "name==version".
+        if (const auto equals = name.find("=="); equals != std::string::npos) {
+            version = name.substr(equals + 2);
+            name.resize(equals);
+            channel = "pypi";
+        }
+        packages.push_back({{"name", name}, {"version", version}, {"build", build}, {"channel", channel}});
+    }
+    fmt::print("{}\n", packages.dump(2, ' ', false, json::error_handler_t::replace));
+    return 0;
+}
+
 Result<int> run_inspect(const InspectArguments& arguments) {
     auto prefix = resolve(arguments.directory);
     if (!prefix) return fail(std::move(prefix.error()));
+    if (arguments.packages) return list_packages(*prefix, arguments.as_json);
     auto about = describe(*prefix);
     if (!about) return fail(std::move(about.error()));
     if (arguments.as_json)
@@ -102,6 +133,7 @@ void add_inspect(CLI::App& app, Action& chosen) {
     auto* command = app.add_subcommand("inspect", "Show what an installation is");
     const auto arguments = std::make_shared<InspectArguments>();
     command->add_option("DIR", arguments->directory, "The installation")->required();
+    command->add_flag("--packages", arguments->packages, "List what is installed in it");
     command->add_flag("--json", arguments->as_json, "For programs");
     command->callback([&chosen, arguments] { chosen = [arguments] { return run_inspect(*arguments); }; });
 }

@@ -1,4 +1,5 @@
 #include "cli/command.h"
+#include "conda/package_record.h"
 #include "install/build.h"
 #include "util/filesystem.h"
 #include "util/interrupt.h"
@@ -20,12 +21,17 @@ struct NewArguments {
     std::string prefix, spec, python, installer = "auto", base = "host", compression = "zstd:3",
                                       block_size = "128K";
     std::string pre_install, post_install, environ_script, staging_parent, log_file;
-    std::vector<std::string> wrapper_paths;
+    std::vector<std::string> wrapper_paths, requirements;
+    std::string cuda;
+    bool offline = false, no_config = false, allow_defaults = false, no_constraints = false, dry_run = false,
+         json = false, mamba = false, uv = false;
     unsigned jobs = 0;
     bool bundle_python = false, force = false, verbose = false, quiet = false;
 };
 
 constexpr const char* footer = R"(Examples:
+  containerize new --prefix ~/envs/ml env.yml
+  containerize new --prefix ~/envs/ml --cuda 12.4 env.yml     # for nodes with a GPU, on one without
   containerize new --prefix ~/envs/ml requirements.txt
   containerize new --prefix /scratch/me/ml --python 3.11 requirements.txt
   containerize new --prefix ml --post-install fetch-data.sh --environ settings.sh requirements.txt
@@ -89,15 +95,48 @@ Result<install::BuildOptions> options_from(const NewArguments& arguments, const 
                          .why = "a part is missing",
                          .where = part.string(),
                          .hint = "Install it again with `cmake --install`."});
+    for (const auto& file : arguments.requirements)
+        options.conda.requirements.emplace_back(file);
+    options.conda.cuda = arguments.cuda;
+    options.conda.offline = arguments.offline;
+    options.conda.use_config = !arguments.no_config;
+    options.conda.allow_defaults = arguments.allow_defaults;
+    options.conda.constraints = !arguments.no_constraints;
     options.umask_bits = umask(0);
     umask(options.umask_bits);
     return options;
+}
+
+// What would be installed, without a prefix.
+Result<int> show_plan(const install::BuildOptions& options, bool as_json) {
+    auto plan = install::dry_run(options);
+    if (!plan) return fail(std::move(plan.error()));
+    if (as_json) {
+        nlohmann::json packages = nlohmann::json::array();
+        for (const auto& record : *plan)
+            packages.push_back(conda::to_json(record));
+        fmt::print("{}\n", packages.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+        return 0;
+    }
+    std::uint64_t bytes = 0;
+    for (const auto& record : *plan) {
+        fmt::print("{:<30} {:<15} {:<25} {}\n", record.name, record.version, record.build, record.channel);
+        bytes += record.size;
+    }
+    fmt::print("{} packages, {}\n", plan->size(), human_bytes(bytes));
+    return 0;
 }
 
 Result<int> run_new(const NewArguments& arguments, const std::string& command_line) {
     catch_interrupts();
     auto options = options_from(arguments, command_line);
     if (!options) return fail(std::move(options.error()));
+    if (arguments.json && !arguments.dry_run)
+        return fail_input("--json is for --dry-run", {}, {}, "Give both, or neither.");
+    if (arguments.dry_run) return show_plan(*options, arguments.json);
+    if (options->prefix.empty())
+        return fail_input("--prefix is missing", "it says where the installation goes", {},
+                          "Give --prefix DIR.");
     auto built = install::build(*options);
     if (!built) return fail(std::move(built.error()));
     if (!arguments.quiet)
@@ -110,14 +149,43 @@ Result<int> run_new(const NewArguments& arguments, const std::string& command_li
 
 } // namespace
 
+namespace {
+
+void add_conda_options(CLI::App& command, NewArguments& arguments) {
+    command
+        .add_option("-r,--requirements", arguments.requirements,
+                    "Requirements for pip, beside an environment.yml")
+        ->type_name("FILE");
+    command
+        .add_option("--cuda", arguments.cuda,
+                    "CUDA version of the nodes that it is for (default: this machine's, if any)")
+        ->type_name("X.Y");
+    command.add_flag("--offline", arguments.offline, "Use what the caches have, never the network");
+    command.add_flag("--no-config", arguments.no_config, "Ignore .condarc files and CONDA_ variables");
+    command.add_flag("--allow-defaults", arguments.allow_defaults,
+                     "Use Anaconda's channels, under their terms of service");
+    command.add_flag("--no-constraints", arguments.no_constraints, "Let pip replace what conda installed");
+    command.add_flag("--dry-run", arguments.dry_run, "Show what would be installed");
+    command.add_flag("--json", arguments.json, "With --dry-run: as JSON");
+    // Habits of tykky's users; there is one solver here, and uv is used where it is found.
+    command.add_flag("--mamba", arguments.mamba, "Accepted; does nothing");
+    command.add_flag("--uv", arguments.uv, "Accepted; uv is used where it is found");
+}
+
+} // namespace
+
 void add_new(CLI::App& app, Action& chosen, const std::string& command_line) {
-    auto* command = app.add_subcommand("new", "Build an installation from a requirements file");
+    auto* command =
+        app.add_subcommand("new", "Build an installation from a conda environment or a requirements file");
     const auto arguments = std::make_shared<NewArguments>();
     command->footer(footer);
-    command->add_option("SPEC", arguments->spec, "A pip requirements file")->required();
+    command
+        ->add_option("SPEC", arguments->spec,
+                     "A conda environment.yml, a lock file, or a pip requirements file")
+        ->required();
     command->add_option("--prefix", arguments->prefix, "Directory of the installation; absent or empty")
-        ->required()
         ->type_name("DIR");
+    add_conda_options(*command, *arguments);
     command
         ->add_option("--python", arguments->python,
                      "Interpreter, as a path or a version (default: python3 on PATH)")

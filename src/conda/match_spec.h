@@ -12,15 +12,6 @@
 
 namespace containerize::conda {
 
-/// A text that must be matched whole: exact, a glob ("py311*"), or a regular expression ("^py3.*$").
-class StringMatch {
-public:
-    static Result<StringMatch> parse(std::string_view text);
-    [[nodiscard]] bool matches(std::string_view text) const;
-    [[nodiscard]] bool exact() const;
-    [[nodiscard]] const std::string& text() const;
-};
-
 struct MatchSpec {
     std::string name; ///< lower-case; empty or a pattern where the user asked for no one name
     std::optional<VersionSpec> version;
@@ -38,6 +29,15 @@ struct MatchSpec {
     /// Canonical form, as `conda` prints it.
     [[nodiscard]] std::string to_string() const;
 };
+
+/// Takes a package's file name apart: "numpy-1.26.4-py311h64a7726_0.conda". Nothing if it is none.
+struct FileName {
+    std::string name, version, build;
+};
+std::optional<FileName> parse_file_name(std::string_view file_name);
+
+/// Whether `text` names a platform as channels do: "linux-64", "noarch".
+bool is_subdir(std::string_view text);
 
 /// Every form that conda documents, URLs and paths of packages among them. The error says which part is wrong
 /// and why; the caller adds file and line.

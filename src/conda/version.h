@@ -4,30 +4,71 @@
 #include "util/error.h"
 
 #include <compare>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace containerize::conda {
 
-/// "1!2.0.1rc2+cuda12": epoch, parts, local part; in conda's order, where "1.0" equals "1.0.0" and "dev" comes
-/// first.
+/// "1!2.0.1rc2+cuda12": epoch, parts, local part; in conda's order, where "1.0" equals "1.0.0", "dev" comes
+/// before everything and "post" after it.
 class Version {
 public:
     static Result<Version> parse(std::string_view text);
-    [[nodiscard]] const std::string& text() const;
-    std::weak_ordering operator<=>(const Version& other) const;
-    bool operator==(const Version& other) const;
-    /// "1.26.4" starts with "1.26", "1.260" does not.
+    [[nodiscard]] const std::string& text() const { return text_; }
+    [[nodiscard]] std::weak_ordering operator<=>(const Version& other) const;
+    [[nodiscard]] bool operator==(const Version& other) const { return (*this <=> other) == 0; }
+    /// "1.26.4" starts with "1.26", "1.260" does not; "1.0rc1" starts with "1.0r".
     [[nodiscard]] bool starts_with(const Version& prefix) const;
+
+private:
+    /// A run of digits, or of other characters; those sort before any number.
+    struct Token {
+        std::uint64_t number = 0;
+        std::string word; ///< empty for a number
+        [[nodiscard]] std::weak_ordering operator<=>(const Token& other) const;
+        [[nodiscard]] bool operator==(const Token& other) const { return (*this <=> other) == 0; }
+    };
+    using Part = std::vector<Token>;
+    using Parts = std::vector<Part>;
+
+    static Result<Parts> split(std::string_view text);
+    static std::weak_ordering compare(const Parts& one, const Parts& other);
+
+    std::string text_;
+    Parts parts_; ///< the epoch first
+    Parts local_;
 };
 
-/// ">=1.20,<2|3.*", "=1.26", "==1.26.4", "~=1.4", "!=1.5", "1.8.*", "*".
+/// ">=1.20,<2|3.*", "=1.26", "==1.26.4", "~=1.4", "!=1.5", "1.8.*", "*", "^1\.[0-9]+$".
 class VersionSpec {
 public:
     static Result<VersionSpec> parse(std::string_view text);
     [[nodiscard]] bool matches(const Version& version) const;
-    [[nodiscard]] const std::string& text() const; ///< normalised
+    [[nodiscard]] const std::string& text() const { return text_; } ///< without blanks
+
+    struct Condition; ///< private to the implementation
+
+private:
+    std::string text_;
+    std::shared_ptr<const Condition> condition_;
+};
+
+/// A text that must be matched whole: exact, a glob ("py311*"), or a regular expression ("^py3.*$").
+class StringMatch {
+public:
+    static Result<StringMatch> parse(std::string_view text);
+    [[nodiscard]] bool matches(std::string_view text) const;
+    [[nodiscard]] bool exact() const { return kind_ == Kind::exact; }
+    [[nodiscard]] const std::string& text() const { return text_; }
+
+private:
+    enum class Kind { exact, glob, expression };
+    Kind kind_ = Kind::exact;
+    std::string text_;
+    std::shared_ptr<const void> expression_; ///< compiled
 };
 
 } // namespace containerize::conda

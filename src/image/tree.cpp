@@ -31,18 +31,13 @@ struct Entry {
     std::uint64_t size = 0;
     Attributes attributes;
     std::string target;          ///< of a symbolic link
+    bool covers = false;         ///< whiteout, or opaque directory: what the image has at this path goes
     std::size_t original = npos; ///< for a further name of a file: the entry of its first name
     static constexpr std::size_t npos = ~std::size_t{0};
 };
 
-// What the owner may, all may, unless the umask forbids it. Nobody writes to an image, and setuid means
-// nothing in it.
-mode_t mode_for_sharing(mode_t mode, mode_t umask_bits) {
-    const mode_t read = 0444;
-    const mode_t execute = S_ISDIR(mode) || (mode & 0111U) != 0 ? 0111 : 0;
-    const mode_t write = mode & 0200U;
-    return (read | execute | write) & ~(umask_bits & 0077U);
-}
+/// What overlayfs notes on its upper directories; of no use in an image.
+constexpr std::string_view overlay_xattrs = "user.overlay.";
 
 std::vector<std::pair<std::string, std::string>> user_xattrs(const std::string& path) {
     std::vector<std::pair<std::string, std::string>> found;
@@ -55,7 +50,7 @@ std::vector<std::pair<std::string, std::string>> user_xattrs(const std::string& 
     for (std::size_t start = 0; start < names.size();) {
         const std::string name = names.c_str() + start;
         start += name.size() + 1;
-        if (!name.starts_with("user.")) continue;
+        if (!name.starts_with("user.") || name.starts_with(overlay_xattrs)) continue;
         std::string value(65536, '\0');
         const auto length = lgetxattr(path.c_str(), name.c_str(), value.data(), value.size());
         if (length < 0) continue;
@@ -64,6 +59,11 @@ std::vector<std::pair<std::string, std::string>> user_xattrs(const std::string& 
     }
     std::ranges::sort(found);
     return found;
+}
+
+bool is_opaque(const std::string& directory) {
+    char value = 0;
+    return lgetxattr(directory.c_str(), "user.overlay.opaque", &value, 1) == 1 && value == 'y';
 }
 
 class TreeWalk {
@@ -112,7 +112,11 @@ public:
                     first_names_.emplace(std::pair(info.st_dev, info.st_ino), entries.size());
                 if (!is_new) entry.original = first->second;
             }
-        } else if (!S_ISDIR(info.st_mode)) {
+        } else if (S_ISDIR(info.st_mode)) {
+            entry.covers = is_opaque(path);
+        } else if (S_ISCHR(info.st_mode) && info.st_rdev == 0) {
+            entry.covers = true;
+        } else {
             left_out.push_back(relative);
             return {};
         }
@@ -241,49 +245,96 @@ Status append_large(Writer& writer, const std::string& path, std::uint64_t size,
     return done == size ? Status() : Status(changed(path));
 }
 
+Attributes attributes_of_root(const fs::path& root, const struct stat& info, mode_t umask_bits) {
+    return {.mode = mode_for_sharing(info.st_mode, umask_bits),
+            .mtime = static_cast<std::uint32_t>(std::clamp<time_t>(info.st_mtime, 0, 0xFFFFFFFF)),
+            .xattrs = user_xattrs(root.string())};
+}
+
+class TreeWriter {
+public:
+    TreeWriter(Writer& writer, const fs::path& root, const std::vector<Entry>& entries,
+               const PackProgress& progress)
+        : writer_(writer), root_(root), entries_(entries), progress_(progress), ahead_(root, entries) {}
+
+    Status add(std::size_t index) {
+        const Entry& entry = entries_[index];
+        // Of what was there before, only a directory stays, and only under a directory.
+        if (entry.covers || entry.type != S_IFDIR || !writer_.is_directory(entry.path))
+            writer_.remove(entry.path);
+        switch (entry.type) {
+        case S_IFCHR:
+            return {};
+        case S_IFDIR:
+            return writer_.add_directory(entry.path, entry.attributes);
+        case S_IFLNK:
+            return writer_.add_symlink(entry.path, entry.target, entry.attributes);
+        default:
+            if (entry.original != Entry::npos)
+                return writer_.add_hardlink(entry.path, entries_[entry.original].path);
+            return add_file(index);
+        }
+    }
+
+private:
+    Status add_file(std::size_t index) {
+        const Entry& entry = entries_[index];
+        if (auto begun = writer_.begin_file(entry.path, entry.attributes); !begun) return begun;
+        Status added;
+        if (ReadAhead::covers(entry)) {
+            auto content = ahead_.take(index);
+            added = content ? writer_.append(*content) : Status(fail(std::move(content.error())));
+        } else {
+            added = append_large(writer_, (root_ / entry.path).string(), entry.size, progress_, bytes_);
+        }
+        if (!added) return added;
+        bytes_ += entry.size;
+        if (progress_) progress_(bytes_);
+        return writer_.end_file();
+    }
+
+    Writer& writer_;
+    const fs::path& root_;
+    const std::vector<Entry>& entries_;
+    const PackProgress& progress_;
+    ReadAhead ahead_;
+    std::uint64_t bytes_ = 0;
+};
+
 } // namespace
 
-Result<WriteStats> write_tree(const fs::path& root, const fs::path& image, const WriterOptions& options,
-                              mode_t umask_bits, const PackProgress& progress) {
+mode_t mode_for_sharing(mode_t mode, mode_t umask_bits) {
+    const mode_t read = 0444;
+    const mode_t execute = S_ISDIR(mode) || (mode & 0111U) != 0 ? 0111 : 0;
+    const mode_t write = mode & 0200U;
+    return (read | execute | write) & ~(umask_bits & 0077U);
+}
+
+Result<std::vector<std::string>> add_tree(Writer& writer, const fs::path& root, mode_t umask_bits,
+                                          const PackProgress& progress) {
     struct stat info {};
     if (stat(root.c_str(), &info) != 0) return fail_errno("cannot pack", root.string());
     if (!S_ISDIR(info.st_mode)) return fail_errno("cannot pack", root.string(), ENOTDIR);
     TreeWalk tree(root, umask_bits);
     if (auto walked = tree.walk({}); !walked) return fail(std::move(walked.error()));
+    if (auto added = writer.add_directory("", attributes_of_root(root, info, umask_bits)); !added)
+        return fail(std::move(added.error()));
+    TreeWriter entries(writer, root, tree.entries, progress);
+    for (std::size_t i = 0; i < tree.entries.size(); ++i) {
+        if (interrupted()) return fail_interrupted();
+        if (auto added = entries.add(i); !added) return fail(std::move(added.error()));
+    }
+    return std::move(tree.left_out);
+}
+
+Result<WriteStats> write_tree(const fs::path& root, const fs::path& image, const WriterOptions& options,
+                              mode_t umask_bits, const PackProgress& progress) {
     auto writer = Writer::create(image, options);
     if (!writer) return fail(std::move(writer.error()));
-
-    const Attributes root_attributes{
-        .mode = mode_for_sharing(info.st_mode, umask_bits),
-        .mtime = static_cast<std::uint32_t>(std::clamp<time_t>(info.st_mtime, 0, 0xFFFFFFFF)),
-        .xattrs = user_xattrs(root.string())};
-    Status added = writer->add_directory("", root_attributes);
-    ReadAhead ahead(root, tree.entries);
-    std::uint64_t bytes = 0;
-    for (std::size_t i = 0; added && i < tree.entries.size(); ++i) {
-        const Entry& entry = tree.entries[i];
-        if (interrupted()) return fail_interrupted();
-        if (entry.type == S_IFDIR) {
-            added = writer->add_directory(entry.path, entry.attributes);
-        } else if (entry.type == S_IFLNK) {
-            added = writer->add_symlink(entry.path, entry.target, entry.attributes);
-        } else if (entry.original != Entry::npos) {
-            added = writer->add_hardlink(entry.path, tree.entries[entry.original].path);
-        } else if (added = writer->begin_file(entry.path, entry.attributes); added) {
-            if (ReadAhead::covers(entry)) {
-                auto content = ahead.take(i);
-                added = content ? writer->append(*content) : Status(fail(std::move(content.error())));
-            } else {
-                added = append_large(*writer, (root / entry.path).string(), entry.size, progress, bytes);
-            }
-            if (added) added = writer->end_file();
-            bytes += entry.size;
-            if (progress) progress(bytes);
-        }
-    }
-    if (!added) return fail(std::move(added.error()));
+    auto left_out = add_tree(*writer, root, umask_bits, progress);
+    if (!left_out) return fail(std::move(left_out.error()));
     auto stats = writer->finish();
-    if (stats) stats->left_out = std::move(tree.left_out);
+    if (stats) stats->left_out = std::move(*left_out);
     return stats;
 }
 

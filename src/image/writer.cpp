@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <sqfs/block.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,32 +19,36 @@ namespace containerize::image {
 namespace {
 
 constexpr std::uint32_t no_xattrs = 0xFFFFFFFF;
+constexpr std::uint32_t no_fragment = 0xFFFFFFFF;
 /// Images are padded to what a block device needs to be mounted from.
 constexpr std::uint64_t padding = 4096;
 
-struct Node {
+/// What further hard links share.
+struct EntryInode {
     Attributes attributes;
     mode_t type = S_IFDIR;
-    std::map<std::string, std::unique_ptr<Node>, std::less<>>
-        children;             ///< of a directory, in the format's order
-    std::string target;       ///< of a symbolic link
-    Node* original = nullptr; ///< of a further hard link: the file itself
-    std::uint32_t links = 1;  ///< names that a file has
+    std::string target;      ///< of a symbolic link
+    std::uint32_t links = 1; ///< names that a file has
     std::uint32_t xattrs = no_xattrs;
-    std::uint32_t number = 0;
-    std::uint64_t reference = 0;
-    sqfs_inode_generic_t* inode = nullptr; ///< owned; libsquashfs fills it in for files, until finish()
+    std::uint32_t number = 0;    ///< 0: not numbered yet
+    std::uint64_t reference = 0; ///< where it lies in the table
+    bool written = false;        ///< to the table that is being made
+    sqfs_inode_generic_t* raw =
+        nullptr; ///< owned; libsquashfs fills it in for files as their blocks are written
 
-    Node() = default;
-    Node(const Node&) = delete;
-    Node& operator=(const Node&) = delete;
-    ~Node() { sqfs_free(inode); }
+    EntryInode() = default;
+    EntryInode(const EntryInode&) = delete;
+    EntryInode& operator=(const EntryInode&) = delete;
+    ~EntryInode() { sqfs_free(raw); }
 };
 
-/// The file itself, of which `node` may be a further name.
-const Node& file_of(const Node& node) {
-    return node.original != nullptr ? *node.original : node;
-}
+struct Node {
+    std::shared_ptr<EntryInode> inode = std::make_shared<EntryInode>();
+    std::map<std::string, std::unique_ptr<Node>, std::less<>>
+        children; ///< of a directory, in the format's order
+
+    [[nodiscard]] bool is_directory() const { return inode->type == S_IFDIR; }
+};
 
 /// Null if there is no memory. calloc() because libsquashfs frees inodes with free().
 sqfs_inode_generic_t* make_symlink_inode(const std::string& target) {
@@ -78,6 +83,9 @@ struct Writer::State {
 
     bool in_file = false;
     bool has_xattrs = false;
+    std::optional<std::uint64_t> data_end; ///< after a checkpoint: where its tables start
+    /// What was removed: libsquashfs may still have to fill it in.
+    std::vector<std::shared_ptr<EntryInode>> removed;
     std::uint32_t next_number = 1;
     std::uint32_t newest = 0;
     WriteStats stats;
@@ -101,11 +109,19 @@ struct Writer::State {
 
     Status set_up();
     Status set_up_compressors();
+    Status settle();
+    Node* find(std::string_view entry);
     Result<Node*> add(std::string_view entry, mode_t type, const Attributes& attributes);
+    void forget(Node& node);
     Result<std::uint32_t> store_xattrs(const Attributes& attributes);
 
+    int drop_tables();
+    int keep_used_fragments();
+    int renumber_fragments(Node& directory, sqfs_frag_table_t& kept,
+                           std::map<std::uint32_t, std::uint32_t>& numbers);
+    void unnumber(Node& directory);
     void number(Node& directory);
-    int write_inode(Node& node);
+    int write_inode(EntryInode& inode);
     int write_file_inodes(Node& directory);
     int write_directories(Node& directory, std::uint32_t parent);
     int write_tables();
@@ -166,14 +182,26 @@ Status Writer::State::set_up() {
     sqfs_block_processor_t* made = nullptr;
     if (const int code = sqfs_block_processor_create_ex(&description, &made)) return failed(code);
     processor.reset(made);
-    root.attributes.mode = 0755;
+    root.inode->attributes.mode = 0755;
     return {};
+}
+
+Node* Writer::State::find(std::string_view entry) {
+    Node* node = &root;
+    for (std::string_view rest = entry; node != nullptr && !rest.empty();) {
+        const auto slash = rest.find('/');
+        const auto found = node->children.find(rest.substr(0, slash));
+        node = found == node->children.end() ? nullptr : found->second.get();
+        rest = slash == rest.npos ? std::string_view() : rest.substr(slash + 1);
+    }
+    return node;
 }
 
 Result<Node*> Writer::State::add(std::string_view entry, mode_t type, const Attributes& attributes) {
     if (in_file) return misuse(entry, "another file is still being written");
     // No system call could name it, and each level is one of recursion when the tables are written.
     if (entry.size() >= PATH_MAX) return misuse(entry, "its path is longer than Linux permits");
+    if (const int code = drop_tables()) return failed(code);
     auto xattr = store_xattrs(attributes);
     if (!xattr) return fail(std::move(xattr.error()));
     newest = std::max(newest, attributes.mtime);
@@ -188,24 +216,42 @@ Result<Node*> Writer::State::add(std::string_view entry, mode_t type, const Attr
         auto found = node->children.find(name);
         if (found == node->children.end()) {
             auto made = std::make_unique<Node>();
-            made->attributes.mode = 0755; // until the directory itself comes, if it does
+            made->inode->attributes.mode = 0755; // until the directory itself comes, if it does
             found = node->children.emplace(std::string(name), std::move(made)).first;
-            if (last) found->second->type = 0;
+            if (last) found->second->inode->type = 0;
         }
         node = found->second.get();
-        if (!last && node->type != S_IFDIR) return misuse(entry, "a part of its path is not a directory");
+        if (!last && !node->is_directory()) return misuse(entry, "a part of its path is not a directory");
         rest = last ? std::string_view() : rest.substr(slash + 1);
     }
     // A directory may come after what is in it.
-    if (node->type != 0 && (node->type != S_IFDIR || type != S_IFDIR))
+    EntryInode& inode = *node->inode;
+    if (inode.type != 0 && (!node->is_directory() || type != S_IFDIR))
         return misuse(entry, "it is there already");
-    node->type = type;
-    node->attributes = attributes;
-    node->attributes.mode &= 07777U;
+    inode.type = type;
+    inode.attributes = attributes;
+    inode.attributes.mode &= 07777U;
     if (options.source_date_epoch)
-        node->attributes.mtime = std::min(attributes.mtime, *options.source_date_epoch);
-    node->xattrs = *xattr;
+        inode.attributes.mtime = std::min(attributes.mtime, *options.source_date_epoch);
+    inode.xattrs = *xattr;
     return node;
+}
+
+// Takes `node` and what is below it out of the counts; its inodes stay until libsquashfs is done with them.
+void Writer::State::forget(Node& node) {
+    for (auto& [name, child] : node.children)
+        forget(*child);
+    if (node.inode->type == S_IFREG) {
+        sqfs_u64 size = 0;
+        if (--node.inode->links > 0)
+            --stats.links;
+        else if (--stats.files;
+                 node.inode->raw != nullptr && sqfs_inode_get_file_size(node.inode->raw, &size) == 0)
+            stats.input_bytes -= std::min<std::uint64_t>(size, stats.input_bytes);
+    } else if (node.inode->type == S_IFLNK) {
+        --stats.links;
+    }
+    removed.push_back(std::move(node.inode));
 }
 
 Result<std::uint32_t> Writer::State::store_xattrs(const Attributes& attributes) {
@@ -247,35 +293,47 @@ Status Writer::add_symlink(std::string_view path, std::string_view target, const
         return state_->misuse(path, "its link target is not one that an image can hold");
     auto node = state_->add(path, S_IFLNK, attributes);
     if (!node) return fail(std::move(node.error()));
-    (*node)->target = target;
+    (*node)->inode->target = target;
     ++state_->stats.links;
     return {};
 }
 
 Status Writer::add_hardlink(std::string_view path, std::string_view existing) {
-    Node* original = &state_->root;
-    for (std::string_view rest = existing; original != nullptr && !rest.empty();) {
-        const auto slash = rest.find('/');
-        const auto found = original->children.find(rest.substr(0, slash));
-        original = found == original->children.end() ? nullptr : found->second.get();
-        rest = slash == rest.npos ? std::string_view() : rest.substr(slash + 1);
-    }
-    if (original != nullptr && original->original != nullptr) original = original->original;
-    if (original == nullptr || original->type != S_IFREG)
+    const Node* original = state_->find(existing);
+    if (original == nullptr || original->inode->type != S_IFREG)
         return state_->misuse(path, "'" + std::string(existing) + "' is not a file of the image");
+    auto inode = original->inode;
     auto node = state_->add(path, S_IFREG, {});
     if (!node) return fail(std::move(node.error()));
-    (*node)->original = original;
-    ++original->links;
+    ++inode->links;
+    (*node)->inode = std::move(inode);
     ++state_->stats.links;
     return {};
+}
+
+bool Writer::contains(std::string_view path) const {
+    return state_->find(path) != nullptr;
+}
+
+bool Writer::is_directory(std::string_view path) const {
+    const Node* node = state_->find(path);
+    return node != nullptr && node->is_directory();
+}
+
+void Writer::remove(std::string_view path) {
+    Node* node = state_->find(path);
+    if (node == nullptr || node == &state_->root) return;
+    const auto slash = path.rfind('/');
+    Node* parent = slash == path.npos ? &state_->root : state_->find(path.substr(0, slash));
+    state_->forget(*node);
+    parent->children.erase(parent->children.find(path.substr(slash == path.npos ? 0 : slash + 1)));
 }
 
 Status Writer::begin_file(std::string_view path, const Attributes& attributes) {
     auto node = state_->add(path, S_IFREG, attributes);
     if (!node) return fail(std::move(node.error()));
     if (const int code =
-            sqfs_block_processor_begin_file(state_->processor.get(), &(*node)->inode, nullptr, 0))
+            sqfs_block_processor_begin_file(state_->processor.get(), &(*node)->inode->raw, nullptr, 0))
         return state_->failed(code);
     state_->in_file = true;
     ++state_->stats.files;
@@ -296,52 +354,107 @@ Status Writer::end_file() {
     return {};
 }
 
+// Takes the tables of a checkpoint off the file's end: data goes on where data ended.
+int Writer::State::drop_tables() {
+    if (!data_end) return 0;
+    const int code = file->truncate(file.get(), *data_end);
+    data_end.reset();
+    return code;
+}
+
+int Writer::State::renumber_fragments(Node& directory, sqfs_frag_table_t& kept,
+                                      std::map<std::uint32_t, std::uint32_t>& numbers) {
+    for (auto& [name, child] : directory.children) {
+        if (child->is_directory()) {
+            if (const int code = renumber_fragments(*child, kept, numbers)) return code;
+            continue;
+        }
+        EntryInode& inode = *child->inode;
+        if (inode.type != S_IFREG || inode.written) continue;
+        inode.written = true; // here: its number is the new one already; a further name comes by as well
+        std::uint32_t old = 0;
+        std::uint32_t offset = 0;
+        if (const int code = sqfs_inode_get_frag_location(inode.raw, &old, &offset)) return code;
+        if (old == no_fragment) continue;
+        const auto [number, is_new] = numbers.emplace(old, static_cast<std::uint32_t>(numbers.size()));
+        if (is_new) {
+            sqfs_fragment_t fragment;
+            if (const int code = sqfs_frag_table_lookup(fragments.get(), old, &fragment)) return code;
+            if (const int code = sqfs_frag_table_append(&kept, fragment.start_offset, fragment.size, nullptr))
+                return code;
+        }
+        if (const int code = sqfs_inode_set_frag_location(inode.raw, number->second, offset)) return code;
+    }
+    return 0;
+}
+
+// Leaves out the fragments of what was removed: an image with more of them than inodes counts as damaged.
+int Writer::State::keep_used_fragments() {
+    SquashfsObject<sqfs_frag_table_t> kept(sqfs_frag_table_create(0));
+    if (!kept) return SQFS_ERROR_ALLOC;
+    unnumber(root);
+    std::map<std::uint32_t, std::uint32_t> numbers;
+    if (const int code = renumber_fragments(root, *kept, numbers)) return code;
+    fragments = std::move(kept);
+    return 0;
+}
+
+void Writer::State::unnumber(Node& directory) {
+    directory.inode->number = 0;
+    for (auto& [name, child] : directory.children) {
+        child->inode->number = 0;
+        child->inode->written = false;
+        if (child->is_directory()) unnumber(*child);
+    }
+}
+
 void Writer::State::number(Node& directory) {
     ++stats.directories;
     for (auto& [name, child] : directory.children) {
-        if (child->original != nullptr) continue;
-        child->number = next_number++;
-        if (child->type == S_IFDIR) number(*child);
+        if (child->inode->number != 0) continue; // a further name
+        child->inode->number = next_number++;
+        if (child->is_directory()) number(*child);
     }
 }
 
 // Fills in what all inodes have, and writes it; later tables name it by the position that it gets.
-int Writer::State::write_inode(Node& node) {
-    auto& inode = *node.inode;
-    inode.base.mode = static_cast<sqfs_u16>(node.attributes.mode);
-    inode.base.mod_time = node.attributes.mtime;
-    inode.base.inode_number = node.number;
+int Writer::State::write_inode(EntryInode& inode) {
+    auto& raw = *inode.raw;
+    raw.base.mode = static_cast<sqfs_u16>(inode.attributes.mode);
+    raw.base.mod_time = inode.attributes.mtime;
+    raw.base.inode_number = inode.number;
     // Everything belongs to root in the image, whoever built it.
-    for (auto* index : {&inode.base.uid_idx, &inode.base.gid_idx}) {
+    for (auto* index : {&raw.base.uid_idx, &raw.base.gid_idx}) {
         sqfs_u16 root_index = 0;
         if (const int code = sqfs_id_table_id_to_index(ids.get(), 0, &root_index)) return code;
         *index = root_index;
     }
-    if (node.xattrs != no_xattrs)
-        if (const int code = sqfs_inode_set_xattr_index(&inode, node.xattrs)) return code;
+    if (inode.xattrs != no_xattrs)
+        if (const int code = sqfs_inode_set_xattr_index(&raw, inode.xattrs)) return code;
     std::uint64_t block = 0;
     std::uint32_t offset = 0;
     sqfs_meta_writer_get_position(inode_table.get(), &block, &offset);
-    node.reference = block << 16U | offset;
-    const int code = sqfs_meta_writer_write_inode(inode_table.get(), &inode);
-    sqfs_free(std::exchange(node.inode, nullptr)); // a large tree has many, and none is needed again
-    return code;
+    inode.reference = block << 16U | offset;
+    inode.written = true;
+    return sqfs_meta_writer_write_inode(inode_table.get(), &raw);
 }
 
 int Writer::State::write_file_inodes(Node& directory) {
     for (auto& [name, child] : directory.children) {
-        if (child->original != nullptr || child->type == S_IFDIR) continue;
-        if (child->type == S_IFLNK) {
-            child->inode = make_symlink_inode(child->target);
-            if (child->inode == nullptr) return SQFS_ERROR_ALLOC;
-        } else if (child->links > 1) {
-            if (const int code = sqfs_inode_make_extended(child->inode)) return code;
-            child->inode->data.file_ext.nlink = child->links;
+        EntryInode& inode = *child->inode;
+        if (inode.written || child->is_directory()) continue;
+        if (inode.type == S_IFLNK) {
+            sqfs_free(std::exchange(inode.raw, make_symlink_inode(inode.target)));
+            if (inode.raw == nullptr) return SQFS_ERROR_ALLOC;
+        } else {
+            if (inode.links > 1 && inode.raw->base.type == SQFS_INODE_FILE)
+                if (const int code = sqfs_inode_make_extended(inode.raw)) return code;
+            if (inode.raw->base.type == SQFS_INODE_EXT_FILE) inode.raw->data.file_ext.nlink = inode.links;
         }
-        if (const int code = write_inode(*child)) return code;
+        if (const int code = write_inode(inode)) return code;
     }
     for (auto& [name, child] : directory.children)
-        if (child->type == S_IFDIR)
+        if (child->is_directory())
             if (const int code = write_file_inodes(*child)) return code;
     return 0;
 }
@@ -350,32 +463,39 @@ int Writer::State::write_file_inodes(Node& directory) {
 int Writer::State::write_directories(Node& directory, std::uint32_t parent) {
     std::uint32_t subdirectories = 0;
     for (auto& [name, child] : directory.children) {
-        if (child->type != S_IFDIR) continue;
+        if (!child->is_directory()) continue;
         ++subdirectories;
-        if (const int code = write_directories(*child, directory.number)) return code;
+        if (const int code = write_directories(*child, directory.inode->number)) return code;
     }
     if (const int code = sqfs_dir_writer_begin(listings.get(), 0)) return code;
     for (auto& [name, child] : directory.children) {
-        const Node& entry = file_of(*child);
+        const EntryInode& entry = *child->inode;
         if (const int code =
                 sqfs_dir_writer_add_entry(listings.get(), name.c_str(), entry.number, entry.reference,
                                           static_cast<sqfs_u16>(entry.type | entry.attributes.mode)))
             return code;
     }
     if (const int code = sqfs_dir_writer_end(listings.get())) return code;
-    directory.inode = sqfs_dir_writer_create_inode(listings.get(), 0, directory.xattrs, parent);
-    if (directory.inode == nullptr) return SQFS_ERROR_ALLOC;
+    EntryInode& inode = *directory.inode;
+    sqfs_free(
+        std::exchange(inode.raw, sqfs_dir_writer_create_inode(listings.get(), 0, inode.xattrs, parent)));
+    if (inode.raw == nullptr) return SQFS_ERROR_ALLOC;
     const std::uint32_t links = subdirectories + 2;
-    if (directory.inode->base.type == SQFS_INODE_DIR)
-        directory.inode->data.dir.nlink = links;
+    if (inode.raw->base.type == SQFS_INODE_DIR)
+        inode.raw->data.dir.nlink = links;
     else
-        directory.inode->data.dir_ext.nlink = links;
-    return write_inode(directory);
+        inode.raw->data.dir_ext.nlink = links;
+    return write_inode(inode);
 }
 
 int Writer::State::write_tables() {
+    if (const int code = drop_tables()) return code;
+    data_end = file->size();
+    next_number = 1;
+    stats.directories = 0;
+    unnumber(root);
     number(root);
-    root.number = next_number++;
+    root.inode->number = next_number++;
     inode_table.reset(sqfs_meta_writer_create(file.get(), compressor.get(), 0));
     listing_table.reset(
         sqfs_meta_writer_create(file.get(), compressor.get(), SQFS_META_WRITER_KEEP_IN_MEMORY));
@@ -386,7 +506,7 @@ int Writer::State::write_tables() {
     super.inode_table_start = file->size();
     if (const int code = write_file_inodes(root)) return code;
     if (const int code = write_directories(root, next_number)) return code;
-    super.root_inode_ref = root.reference;
+    super.root_inode_ref = root.inode->reference;
     super.inode_count = next_number - 1;
     if (const int code = sqfs_meta_writer_flush(inode_table.get())) return code;
     if (const int code = sqfs_meta_writer_flush(listing_table.get())) return code;
@@ -405,14 +525,28 @@ int Writer::State::write_tables() {
     return padded == file->size() ? 0 : file->truncate(file.get(), padded);
 }
 
-Result<WriteStats> Writer::finish() {
-    auto& state = *state_;
-    if (state.in_file)
+Status Writer::State::settle() {
+    if (in_file)
         return fail({.what = "cannot finish the image",
                      .why = "a file is still being written",
-                     .where = state.path.string(),
+                     .where = path.string(),
                      .hint = {}});
-    if (const int code = sqfs_block_processor_finish(state.processor.get())) return state.failed(code);
+    if (const int code = sqfs_block_processor_finish(processor.get())) return failed(code);
+    removed.clear();
+    return {};
+}
+
+Status Writer::checkpoint() {
+    if (auto settled = state_->settle(); !settled) return settled;
+    if (const int code = state_->write_tables()) return state_->failed(code);
+    return {};
+}
+
+Result<WriteStats> Writer::finish() {
+    auto& state = *state_;
+    if (auto settled = state.settle(); !settled) return fail(std::move(settled.error()));
+    // Only now: libsquashfs goes on with its own table as long as content is added.
+    if (const int code = state.keep_used_fragments()) return state.failed(code);
     if (const int code = state.write_tables()) return state.failed(code);
     if (fsync(state.file->fd()) != 0) return fail_errno("cannot write the image", state.path.string());
     state.stats.image_bytes = state.file->size();

@@ -74,7 +74,16 @@ public:
     Status append(std::span<const std::byte> data);
     Status end_file();
 
-    /// Writes the tables and the superblock, and fsyncs.
+    [[nodiscard]] bool contains(std::string_view path) const;
+    [[nodiscard]] bool is_directory(std::string_view path) const;
+    /// Takes an entry, and what is below it, out again; nothing happens if it is not there. Its content stays
+    /// in the file, unreachable.
+    void remove(std::string_view path);
+
+    /// Makes the file a whole image as it stands, which can be mounted until something else is added: then
+    /// its tables go, and later ones take their place.
+    Status checkpoint();
+    /// A last checkpoint, and fsync.
     Result<WriteStats> finish();
 
 private:
@@ -85,6 +94,17 @@ private:
 
 /// Called now and then with content bytes read so far.
 using PackProgress = std::function<void(std::uint64_t)>;
+
+/// What all may do with a file of which the owner may do `mode`: read, and execute if it is a program or a
+/// directory, unless `umask_bits` forbids it. Nobody writes to an image, and setuid means nothing in it.
+mode_t mode_for_sharing(mode_t mode, mode_t umask_bits);
+
+/// Adds a directory tree, entries sorted by path bytes. What is in the image already makes way: a file for a
+/// file, and so on, while directories are merged. The tree may be the upper directory of an overlay (with
+/// userxattr) whose lower one is this image: whiteouts and opaque directories remove what they cover. Returns
+/// the paths that were left out.
+Result<std::vector<std::string>> add_tree(Writer& writer, const std::filesystem::path& root,
+                                          mode_t umask_bits, const PackProgress& progress = {});
 
 /// Packs a directory tree, entries sorted by path bytes, so that equal trees give equal images.
 /// Modes are made fit for sharing: what the owner may read all may read, unless `umask_bits` forbids;

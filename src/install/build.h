@@ -1,6 +1,7 @@
 // Building an installation: from a requirements file to a directory that can be put on PATH.
 #pragma once
 
+#include "conda/package_record.h"
 #include "image/writer.h"
 #include "pip/installer.h"
 #include "util/error.h"
@@ -16,12 +17,23 @@
 
 namespace containerize::install {
 
+/// What concerns conda's environments only.
+struct CondaOptions {
+    std::vector<std::filesystem::path> requirements; ///< further requirements for pip (-r)
+    std::string cuda; ///< CUDA version of the nodes that it is for; empty: this machine's
+    bool offline = false;
+    bool use_config = true;      ///< .condarc and CONDA_ variables
+    bool allow_defaults = false; ///< Anaconda's channels
+    bool constraints = true;     ///< pip may not replace what conda installed
+};
+
 struct BuildOptions {
     std::string prefix;
     std::filesystem::path spec;
     std::string python; ///< a path, a version, or empty
     pip::Installer installer = pip::Installer::automatic;
     bool bundle_python = false;
+    CondaOptions conda;
     std::optional<std::filesystem::path> pre_install, post_install, environ_script;
     std::vector<std::string> wrapper_paths;
     unsigned jobs = 0; ///< 0: by what this process may use
@@ -44,6 +56,9 @@ struct BuildSummary {
     std::size_t commands = 0;
     double seconds = 0;
 };
+
+/// The packages that a conda environment would get, in link order.
+Result<std::vector<conda::PackageRecord>> dry_run(const BuildOptions& options);
 
 /// All or nothing: on failure nothing is left but the log, which the message names. Reports through
 /// util/log.h.

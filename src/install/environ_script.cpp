@@ -13,20 +13,6 @@ using runtime::EnvironmentChange;
 
 constexpr std::array<std::string_view, 5> changed_by_shells = {"_", "SHLVL", "PWD", "OLDPWD", "BASH_ENV"};
 
-Environment parse(std::string_view listing) {
-    Environment variables;
-    while (!listing.empty()) {
-        const auto end = listing.find('\0');
-        const auto entry = listing.substr(0, end);
-        listing.remove_prefix(end == std::string_view::npos ? listing.size() : end + 1);
-        const auto equals = entry.find('=');
-        // A shell function's name ("BASH_FUNC_x%%") is no variable.
-        if (equals == std::string_view::npos || entry.starts_with("BASH_FUNC_")) continue;
-        variables.emplace(entry.substr(0, equals), entry.substr(equals + 1));
-    }
-    return variables;
-}
-
 // Whether a path may end, or another begin, here: "/data/env2" and "/old/data/env" do not name "/data/env".
 bool is_part_of_name(char c) {
     return c == '/' || c == '.' || c == '_' || c == '-' || (c & 0x80) != 0 ||
@@ -63,6 +49,20 @@ EnvironmentChange change_of(const std::string& name, const std::string* before, 
 }
 
 } // namespace
+
+Environment parse_listing(std::string_view listing) {
+    Environment variables;
+    while (!listing.empty()) {
+        const auto end = listing.find('\0');
+        const auto entry = listing.substr(0, end);
+        listing.remove_prefix(end == std::string_view::npos ? listing.size() : end + 1);
+        const auto equals = entry.find('=');
+        // A shell function's name ("BASH_FUNC_x%%") is no variable.
+        if (equals == std::string_view::npos || entry.starts_with("BASH_FUNC_")) continue;
+        variables.emplace(entry.substr(0, equals), entry.substr(equals + 1));
+    }
+    return variables;
+}
 
 std::vector<EnvironmentChange> difference(const Environment& before, const Environment& after,
                                           const std::filesystem::path& prefix) {
@@ -111,7 +111,7 @@ Result<std::vector<EnvironmentChange>> record_script(const std::filesystem::path
                      .why = "it ends the shell that reads it",
                      .where = script.string(),
                      .hint = "Use `return` in it where it has `exit`."});
-    return difference(parse(before->output), parse(after->output), prefix);
+    return difference(parse_listing(before->output), parse_listing(after->output), prefix);
 }
 
 } // namespace containerize::install

@@ -7,9 +7,13 @@
 
 #include <filesystem>
 #include <functional>
+#include <string_view>
 #include <vector>
 
 namespace containerize::install {
+
+/// The variables that `env -0` printed.
+Environment parse_listing(std::string_view listing);
 
 /// What changed from `before` to `after`. Where a value was only extended, the change prepends or appends, so
 /// that it works on whatever the value is at launch. What every shell changes by itself is left out. `prefix`

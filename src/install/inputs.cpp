@@ -1,5 +1,6 @@
 #include "install/inputs.h"
 
+#include "conda/virtual_packages.h"
 #include "install/prefix.h"
 #include "install/wrappers.h"
 #include "pip/venv.h"
@@ -52,7 +53,6 @@ Status check_script(const fs::path& file, const char* option) {
 }
 
 Status collect_files(const BuildOptions& options, Inputs& inputs) {
-    inputs.files = inputs.requirements.files;
     for (const auto& [file, option] : {std::pair{&options.pre_install, "--pre-install"},
                                        std::pair{&options.post_install, "--post-install"},
                                        std::pair{&options.environ_script, "--environ"}}) {
@@ -84,32 +84,91 @@ Status choose_programs(const BuildOptions& options, Inputs& inputs) {
                      [](const fs::path& one) { return runtime::installation_of_program(one).empty(); });
     if (options.installer == pip::Installer::uv && !inputs.uv)
         return fail_input("there is no uv on PATH", {}, {}, "Install uv, or use --installer pip.");
+    if (inputs.kind != spec::SpecKind::requirements) return {};
     auto interpreter = pip::choose_interpreter(options.python, inputs.environment);
     if (!interpreter) return fail(std::move(interpreter.error()));
     inputs.interpreter = std::move(*interpreter);
     return pip::check_venv(inputs.interpreter, inputs.uv);
 }
 
+Status refuse_pip_options(const BuildOptions& options, const std::string& file) {
+    if (options.python.empty() && !options.bundle_python) return {};
+    return fail_input(options.bundle_python ? "--bundle-python is for requirements of pip"
+                                            : "--python is for requirements of pip",
+                      "a conda environment brings its own Python", file,
+                      "Ask for a version there: `- python=3.11`.");
+}
+
+Status refuse_conda_options(const BuildOptions& options, const std::string& file) {
+    if (!options.conda.requirements.empty() || !options.conda.cuda.empty())
+        return fail_input(options.conda.cuda.empty() ? "-r is for conda environments"
+                                                     : "--cuda is for conda environments",
+                          "this is a requirements file", file, "Put everything into that file.");
+    return {};
+}
+
+// pip's part, beside what the file itself lists.
+Status add_requirements(const BuildOptions& options, std::vector<spec::Located>& pip) {
+    for (const auto& given : options.conda.requirements) {
+        auto file = resolve(given);
+        if (!file) return fail(std::move(file.error()));
+        std::error_code failed;
+        if (!fs::is_regular_file(*file, failed))
+            return fail_input("cannot read the requirements", {}, given.string(),
+                              "Give -r a file that you may read.");
+        pip.push_back({.text = "-r " + file->string(), .where = "-r"});
+    }
+    return {};
+}
+
 } // namespace
+
+Status read_spec(const BuildOptions& options, Inputs& inputs) {
+    auto kind = spec::recognise_supported(options.spec);
+    if (!kind) return fail(std::move(kind.error()));
+    inputs.kind = *kind;
+    auto file = resolve(options.spec);
+    if (!file) return fail(std::move(file.error()));
+    inputs.spec = std::move(*file);
+    std::error_code failed;
+    inputs.working_directory = fs::current_path(failed);
+    if (failed)
+        return fail_input("the working directory does not exist any more", failed.message(), {},
+                          "Change to another directory.");
+    inputs.environment = clean_environment();
+    if (*kind == spec::SpecKind::requirements) {
+        auto requirements = spec::read_requirements(inputs.spec, inputs.working_directory);
+        if (!requirements) return fail(std::move(requirements.error()));
+        inputs.requirements = std::move(*requirements);
+        inputs.files = inputs.requirements.files;
+        return refuse_conda_options(options, inputs.spec.string());
+    }
+    if (auto good = refuse_pip_options(options, inputs.spec.string()); !good) return good;
+    inputs.files = {inputs.spec};
+    auto config =
+        options.conda.use_config ? conda::read_config(current_environment()) : conda::Config::defaults();
+    if (!config) return fail(std::move(config.error()));
+    inputs.conda_config = std::move(*config);
+    if (*kind == spec::SpecKind::environment_yaml || *kind == spec::SpecKind::conda_list_export) {
+        auto environment = *kind == spec::SpecKind::environment_yaml
+                               ? spec::read_environment_yaml(inputs.spec)
+                               : spec::read_list_export(inputs.spec);
+        if (!environment) return fail(std::move(environment.error()));
+        inputs.conda = std::move(*environment);
+        return add_requirements(options, inputs.conda->pip);
+    }
+    auto locked = spec::read_locked(inputs.spec, *kind, conda::this_subdir());
+    if (!locked) return fail(std::move(locked.error()));
+    inputs.locked = std::move(*locked);
+    return add_requirements(options, inputs.locked->pip);
+}
 
 Result<Inputs> check_inputs(const BuildOptions& options) {
     Inputs inputs;
     auto prefix = check_prefix(options.prefix, options.force);
     if (!prefix) return fail(std::move(prefix.error()));
     inputs.prefix = std::move(*prefix);
-    if (auto kind = spec::recognise_supported(options.spec); !kind) return fail(std::move(kind.error()));
-    auto file = resolve(options.spec);
-    if (!file) return fail(std::move(file.error()));
-    inputs.spec = std::move(*file);
-
-    std::error_code failed;
-    inputs.working_directory = fs::current_path(failed);
-    if (failed)
-        return fail_input("the working directory does not exist any more", failed.message(), {},
-                          "Change to another directory.");
-    auto requirements = spec::read_requirements(inputs.spec, inputs.working_directory);
-    if (!requirements) return fail(std::move(requirements.error()));
-    inputs.requirements = std::move(*requirements);
+    if (auto read = read_spec(options, inputs); !read) return fail(std::move(read.error()));
     if (auto good = collect_files(options, inputs); !good) return fail(std::move(good.error()));
 
     auto paths = check_wrapper_paths(options.wrapper_paths, inputs.prefix);
@@ -121,7 +180,6 @@ Result<Inputs> check_inputs(const BuildOptions& options) {
     if (auto good = check_staging(options.staging_parent, inputs.prefix); !good)
         return fail(std::move(good.error()));
 
-    inputs.environment = clean_environment();
     if (auto chosen = choose_programs(options, inputs); !chosen) return fail(std::move(chosen.error()));
     return inputs;
 }

@@ -3,7 +3,9 @@
 
 #include "install/build.h"
 #include "pip/interpreter.h"
+#include "spec/conda_environment.h"
 #include "spec/requirements.h"
+#include "spec/spec.h"
 #include "util/error.h"
 #include "util/process.h"
 
@@ -19,7 +21,11 @@ struct Inputs {
     std::filesystem::path prefix;            ///< absolute, without links
     std::filesystem::path spec;              ///< likewise
     std::filesystem::path working_directory; ///< the user's; local paths in requirements are relative to it
-    spec::Requirements requirements;
+    spec::SpecKind kind = spec::SpecKind::requirements;
+    spec::Requirements requirements;               ///< of kind requirements
+    std::optional<spec::CondaEnvironment> conda;   ///< what must be solved
+    std::optional<spec::LockedEnvironment> locked; ///< what must not
+    conda::Config conda_config;
     Environment environment; ///< the user's, less what would lead a Python astray
     pip::Interpreter interpreter;
     std::optional<std::filesystem::path> uv;
@@ -31,5 +37,8 @@ struct Inputs {
 };
 
 Result<Inputs> check_inputs(const BuildOptions& options);
+
+/// The part of it that tells what is to be installed, for who wants no more than that.
+Status read_spec(const BuildOptions& options, Inputs& inputs);
 
 } // namespace containerize::install

@@ -11,14 +11,13 @@
 
 namespace containerize::install {
 
-Result<nlohmann::json> keep_records(const fs::path& share, const std::vector<fs::path>& inputs,
-                                    const std::string& packages, const fs::path& log, mode_t umask_bits) {
+Result<nlohmann::json> keep_records(const fs::path& share, const Records& records, mode_t umask_bits) {
     std::error_code failed;
     fs::create_directories(share / "inputs", failed);
     if (failed) return fail_errno("cannot make a directory", share.string(), failed.value());
     nlohmann::json listed = nlohmann::json::array();
     std::map<std::string, int> used;
-    for (const auto& file : inputs) {
+    for (const auto& file : records.inputs) {
         // Includes of the same name from several directories are told apart by a number.
         std::string name = file.filename().string();
         if (const int before = used[name]++; before > 0) name = std::to_string(before) + "-" + name;
@@ -30,9 +29,13 @@ Result<nlohmann::json> keep_records(const fs::path& share, const std::vector<fs:
         if (!digest) return fail(std::move(digest.error()));
         listed.push_back({{"file", file.string()}, {"kept_as", name}, {"sha256", *digest}});
     }
-    if (auto done = copy_file_with_mode(log, share / "build.log", umask_bits); !done)
+    if (auto done = copy_file_with_mode(records.log, share / "build.log", umask_bits); !done)
         return fail(std::move(done.error()));
-    if (auto done = write_file(share / "packages.txt", packages); !done) return fail(std::move(done.error()));
+    if (auto done = write_file(share / "packages.txt", records.packages); !done)
+        return fail(std::move(done.error()));
+    if (!records.lock.empty())
+        if (auto done = write_file(share / "containerize.lock", records.lock); !done)
+            return fail(std::move(done.error()));
     return listed;
 }
 

@@ -13,11 +13,16 @@
 
 namespace containerize::install {
 
-/// Fills `share`: inputs/ with copies of `inputs`, packages.txt, build.log. Returns a list for the manifest:
-/// where each input was, its name in inputs/, its sha256.
-Result<nlohmann::json> keep_records(const std::filesystem::path& share,
-                                    const std::vector<std::filesystem::path>& inputs,
-                                    const std::string& packages, const std::filesystem::path& log,
+struct Records {
+    std::vector<std::filesystem::path> inputs;
+    std::string packages; ///< one a line
+    std::string lock;     ///< empty if there is none
+    std::filesystem::path log;
+};
+
+/// Fills `share`: inputs/ with copies, packages.txt, containerize.lock, build.log. Returns a list for the
+/// manifest: where each input was, its name in inputs/, its sha256.
+Result<nlohmann::json> keep_records(const std::filesystem::path& share, const Records& records,
                                     mode_t umask_bits);
 
 /// Copies the log of a failed build out of its staging directory, which goes; its new path, empty if that

@@ -215,6 +215,14 @@ Status install(const Choice& choice, const InstallRequest& request, const Detail
                         "-r",
                         request.requirements.string()};
     }
+    if (!request.constraints.empty()) {
+        command.argv.emplace_back("-c");
+        command.argv.push_back(request.constraints.string());
+    }
+    if (!by_uv && !request.report.empty()) {
+        command.argv.emplace_back("--report");
+        command.argv.push_back(request.report.string());
+    }
     command.working_directory = request.working_directory;
     command.in_child = request.in_child;
     command.on_line = detail;

@@ -40,6 +40,8 @@ struct InstallRequest {
     std::filesystem::path python; ///< of the environment
     std::filesystem::path requirements;
     std::filesystem::path working_directory; ///< local paths in the file are relative to it, as pip has it
+    std::filesystem::path constraints;       ///< a file of versions that must stay as they are; may be empty
+    std::filesystem::path report;            ///< pip alone: where to write what was installed; may be empty
     Environment environment;
     std::function<int()> in_child; ///< joins the build's namespace
 };

@@ -14,6 +14,9 @@
 
 #include <dirent.h>
 #include <linux/fuse.h>
+#include <malloc.h>
+#include <sched.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -282,7 +285,20 @@ private:
 
 } // namespace
 
+unsigned server_threads() {
+    cpu_set_t mask;
+    CPU_ZERO(&mask);
+    const int cpus = sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask) : 1;
+    // Two even on one CPU: one may wait for the image while the other serves what is cached.
+    return static_cast<unsigned>(std::clamp(cpus, 2, 8));
+}
+
 int serve_fuse(image::Reader& reader, const FuseConnection& connection, FuseOwner owner) {
+    prctl(PR_SET_NAME, "containerize-fs");
+    // Blocks are allocated and freed all the time: without this each would be an mmap and its page faults.
+    mallopt(M_MMAP_THRESHOLD, 8 << 20);
+    mallopt(M_TRIM_THRESHOLD, 64 << 20);
+    mallopt(M_ARENA_MAX, 2);
     std::atomic<int> result{0};
     const auto work = [&](const Fd& device) {
         Worker worker(reader, device.get(), connection.features.no_opendir, owner);

@@ -17,8 +17,11 @@ struct FuseOwner {
     gid_t gid;
 };
 
+/// How many threads a server has on this machine, for this process's share of it.
+unsigned server_threads();
+
 /// Serves with one thread a descriptor until the filesystem is unmounted everywhere and no file of it is
-/// open. Returns 0 then, else the errno that ended it.
+/// open. Returns 0 then, else the errno that ended it. For a process that does nothing else.
 int serve_fuse(image::Reader& reader, const FuseConnection& connection, FuseOwner owner);
 
 } // namespace containerize::runtime

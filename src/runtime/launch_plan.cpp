@@ -11,8 +11,9 @@ namespace containerize::runtime {
 
 namespace {
 
-constexpr std::string_view header = "containerize launch plan 1";
+constexpr std::string_view header = "containerize launch plan 2";
 constexpr std::string_view footer = "end";
+constexpr std::string_view script_tag = "S";
 constexpr std::string_view kinds = "supa"; ///< set, unset, prepend, append
 
 void put(std::string& bytes, std::string_view field) {
@@ -48,6 +49,10 @@ std::string to_bytes(const LaunchPlan& plan) {
     put(bytes, plan.identity);
     put(bytes, plan.prefix);
     put_changes(bytes, 'A', plan.activation);
+    for (const auto& script : plan.scripts) {
+        put(bytes, script_tag);
+        put(bytes, script);
+    }
     put_changes(bytes, 'E', plan.environment);
     put(bytes, footer);
     return bytes;
@@ -72,6 +77,10 @@ std::optional<LaunchPlan> plan_from_bytes(std::string_view bytes) {
         const auto tag = next();
         if (tag == footer) return plan;
         const auto name = next();
+        if (tag == script_tag && name) {
+            plan.scripts.emplace_back(*name);
+            continue;
+        }
         const auto value = next();
         if (!tag || tag->size() != 2 || !name || !value) return std::nullopt;
         const auto kind = kinds.find((*tag)[1]);

@@ -16,6 +16,7 @@ struct LaunchPlan {
     std::string identity; ///< of the manifest that it was made from (manifest_identity)
     std::string prefix;   ///< where the installation is
     std::vector<EnvironmentChange> activation;
+    std::vector<std::string> scripts; ///< part of the activation: whole paths of shell scripts to source
     std::vector<EnvironmentChange> environment;
 };
 

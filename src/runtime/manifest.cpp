@@ -2,6 +2,7 @@
 
 #include "util/filesystem.h"
 
+#include <algorithm>
 #include <iterator>
 
 #include <sys/stat.h>
@@ -48,6 +49,11 @@ std::vector<EnvironmentChange> changes_from(const json& list) {
     return changes;
 }
 
+bool lies_below_prefix(const std::filesystem::path& path) {
+    const bool climbs = std::ranges::find(path, std::filesystem::path("..")) != path.end();
+    return !path.empty() && path.is_relative() && !climbs && path.native().find('\0') == std::string::npos;
+}
+
 std::unexpected<Error> bad_manifest(const std::filesystem::path& file, std::string why) {
     return fail({.what = "not a manifest that this version can read",
                  .why = std::move(why),
@@ -75,8 +81,12 @@ Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::pa
                           .sha256 = image.at("sha256").get<std::string>()};
         manifest.wrapper_paths = root.at("wrapper_paths").get<std::vector<std::string>>();
         manifest.activation = changes_from(root.at("activation"));
+        manifest.activation_scripts = root.at("activation_scripts").get<std::vector<std::string>>();
         manifest.environment = changes_from(root.at("environment"));
         manifest.build = root.at("build");
+        for (const auto& script : manifest.activation_scripts)
+            if (!lies_below_prefix(script))
+                return bad_manifest(file, "a script of it is not below the prefix");
         if (!manifest.prefix.is_absolute()) return bad_manifest(file, "its prefix is not an absolute path");
         if (manifest.image.file.empty() || manifest.image.file.find('/') != std::string::npos)
             return bad_manifest(file, "its image is not a file of the installation");
@@ -97,6 +107,7 @@ std::string to_text(const Manifest& manifest) {
          {{"file", manifest.image.file}, {"size", manifest.image.size}, {"sha256", manifest.image.sha256}}},
         {"wrapper_paths", manifest.wrapper_paths},
         {"activation", to_json(manifest.activation)},
+        {"activation_scripts", manifest.activation_scripts},
         {"environment", to_json(manifest.environment)},
         {"build", manifest.build},
     };

@@ -32,6 +32,9 @@ struct Manifest {
     /// What activating the environment would change. Left undone where the caller has another venv active on
     /// top.
     std::vector<EnvironmentChange> activation;
+    /// Shell scripts, relative to the prefix, that activating sources at each launch, after those changes:
+    /// what they do depends on the caller's environment, so that it could not be recorded.
+    std::vector<std::string> activation_scripts;
     std::vector<EnvironmentChange> environment; ///< always applied (--environ)
     nlohmann::json build; ///< provenance, for `inspect`: spec kind, python, installer, times
 };

@@ -17,8 +17,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <malloc.h>
-#include <sched.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -34,14 +32,6 @@ constexpr auto deaths_window = std::chrono::seconds(10);
 
 void (*server_cleanup)(void*) = nullptr;
 void* server_cleanup_argument = nullptr;
-
-unsigned server_threads() {
-    cpu_set_t mask;
-    CPU_ZERO(&mask);
-    const int cpus = sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask) : 1;
-    // Two even on one CPU: one may wait for the image while the other serves what is cached.
-    return static_cast<unsigned>(std::clamp(cpus, 2, 8));
-}
 
 std::string expand(std::string value, std::string_view prefix) {
     static constexpr std::string_view placeholder = "${prefix}";
@@ -82,6 +72,8 @@ Result<MountedImage> MountedImage::mount(const std::string& prefix) {
     if (!manifest) return fail(std::move(manifest.error()));
     mounted.plan_.prefix = prefix;
     mounted.plan_.activation = expand(std::move(manifest->activation), prefix);
+    for (const auto& script : manifest->activation_scripts)
+        mounted.plan_.scripts.push_back(prefix + "/" + script);
     mounted.plan_.environment = expand(std::move(manifest->environment), prefix);
 
     mounted.image_path_ = prefix + "/" + manifest->image.file;
@@ -141,11 +133,6 @@ Status MountedImage::start_server() {
     sigprocmask(SIG_SETMASK, &signals, nullptr);
     prctl(PR_SET_PDEATHSIG, SIGUSR1);
     if (getppid() != supervisor) raise(SIGUSR1);
-    prctl(PR_SET_NAME, "containerize-fs");
-    // Blocks are allocated and freed all the time: without this each would be an mmap and its page faults.
-    mallopt(M_MMAP_THRESHOLD, 8 << 20);
-    mallopt(M_TRIM_THRESHOLD, 64 << 20);
-    mallopt(M_ARENA_MAX, 2);
     const FuseConnection connection = std::move(connection_); // the cleanup closes those of all images
     if (server_cleanup != nullptr) server_cleanup(server_cleanup_argument);
 

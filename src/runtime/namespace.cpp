@@ -1,20 +1,17 @@
 #include "runtime/namespace.h"
 
-#include <algorithm>
+#include "util/fd.h"
+
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <string>
-#include <utility>
 
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 namespace containerize::runtime {
@@ -102,78 +99,6 @@ int join_namespaces(pid_t pid) {
     if (setns(user.get(), CLONE_NEWUSER) != 0) return errno;
     if (setns(mounts.get(), CLONE_NEWNS) != 0) return errno;
     return 0;
-}
-
-Result<NamespaceHolder> NamespaceHolder::create(const std::filesystem::path& staging,
-                                                const std::filesystem::path& prefix) {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) return fail_errno("cannot make a pipe");
-    Fd reader(ends[0]);
-    Fd writer(ends[1]);
-    const pid_t parent = getpid();
-    const pid_t pid = fork();
-    if (pid < 0) return fail_errno("cannot start a process for the build's namespace");
-    if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != parent) _exit(1);
-        // An interrupt at the terminal is for the builder, which ends this process when it unwinds.
-        setpgid(0, 0);
-        reader.reset();
-        Status done = enter_new_namespaces();
-        if (done && mount(staging.c_str(), prefix.c_str(), nullptr, MS_BIND, nullptr) != 0)
-            done = fail_errno("cannot bind the staging directory over the prefix", prefix.string());
-        // Parent reads: nothing and end of file is success, else "what NUL why NUL where NUL hint".
-        if (!done) {
-            const auto& error = done.error();
-            const std::string text = error.what + '\0' + error.why + '\0' + error.where + '\0' + error.hint;
-            [[maybe_unused]] const auto written = write(writer.get(), text.data(), text.size());
-            _exit(1);
-        }
-        // Closing would say "done": the parent must learn of success while this process stays.
-        const char ready = '\n';
-        [[maybe_unused]] const auto written = write(writer.get(), &ready, 1);
-        writer.reset();
-        for (;;)
-            pause();
-    }
-    writer.reset();
-    NamespaceHolder holder(pid);
-    std::string text;
-    char buffer[4096];
-    for (ssize_t got = 0; (got = read(reader.get(), buffer, sizeof buffer)) != 0;) {
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return fail_errno("cannot read from the build's namespace");
-        text.append(buffer, static_cast<std::size_t>(got));
-    }
-    if (text == "\n") return holder;
-    if (text.empty())
-        return fail({.what = "the build's namespace could not be made",
-                     .why = "its process died",
-                     .where = {},
-                     .hint = {}});
-    Error error;
-    std::string* fields[] = {&error.what, &error.why, &error.where, &error.hint};
-    std::size_t start = 0;
-    for (auto* field : fields) {
-        const auto end = std::min(text.find('\0', start), text.size());
-        *field = text.substr(start, end - start);
-        start = std::min(end + 1, text.size());
-    }
-    return fail(std::move(error));
-}
-
-NamespaceHolder::NamespaceHolder(NamespaceHolder&& other) noexcept : pid_(std::exchange(other.pid_, -1)) {}
-
-NamespaceHolder& NamespaceHolder::operator=(NamespaceHolder&& other) noexcept {
-    std::swap(pid_, other.pid_);
-    return *this;
-}
-
-NamespaceHolder::~NamespaceHolder() {
-    if (pid_ <= 0) return;
-    kill(pid_, SIGKILL);
-    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-    }
 }
 
 } // namespace containerize::runtime

@@ -135,6 +135,8 @@ SpecKind recognise(std::string_view content, std::string_view name) {
     if (lines.first().starts_with('<')) return SpecKind::html;
     if (lines.has("@EXPLICIT") || lines.all(is_conda_package_url)) return SpecKind::conda_explicit;
     if (lines.all(is_exported)) return SpecKind::conda_list_export;
+    if (lines.first().starts_with('{') && text.find("\"containerize-lock\"") != std::string::npos)
+        return SpecKind::lock;
     if (lines.first().starts_with('{') && text.find("\"pipfile-spec\"") != std::string::npos)
         return SpecKind::pipfile;
     if (is_python_script(lines))
@@ -163,6 +165,8 @@ std::string describe(SpecKind kind) {
         return "a conda-lock file";
     case SpecKind::pixi_lock:
         return "a pixi lock file";
+    case SpecKind::lock:
+        return "a lock file of containerize";
     case SpecKind::pixi_toml:
         return "a pixi project file";
     case SpecKind::pylock:
@@ -214,14 +218,13 @@ std::string advice(SpecKind kind) {
     case SpecKind::empty:
         return "Write one package a line into it, such as `numpy`.";
     default:
-        return "Give a pip requirements file.";
+        return "Give a conda environment.yml or a pip requirements.txt.";
     }
 }
 
 std::unexpected<Error> unsupported(const fs::path& file, SpecKind kind) {
-    return fail_input("this is " + describe(kind) +
-                          ", which this version cannot build yet (only pip requirements files)",
-                      {}, file.string(), advice(kind));
+    return fail_input("this is " + describe(kind) + ", which cannot be built", {}, file.string(),
+                      advice(kind));
 }
 
 } // namespace
@@ -229,12 +232,13 @@ std::unexpected<Error> unsupported(const fs::path& file, SpecKind kind) {
 Result<SpecKind> recognise_supported(const std::filesystem::path& file) {
     struct stat info {};
     if (stat(file.c_str(), &info) != 0) {
-        auto error = fail_errno("cannot read the requirements", file.string());
+        auto error = fail_errno("cannot read the environment's description", file.string());
         error.error().fault = Fault::input;
         return error;
     }
     if (S_ISDIR(info.st_mode))
-        return fail_input("this is a directory", {}, file.string(), "Give a requirements.txt.");
+        return fail_input("this is a directory", {}, file.string(),
+                          "Give an environment.yml or a requirements.txt.");
     // The file is read more than once, which a pipe does not allow.
     if (!S_ISREG(info.st_mode))
         return fail_input("this is not a regular file", {}, file.string(), advice(SpecKind::unknown));
@@ -247,7 +251,18 @@ Result<SpecKind> recognise_supported(const std::filesystem::path& file) {
         return fail(std::move(content.error()));
     }
     const auto kind = recognise(*content, file.filename().string());
-    if (kind == SpecKind::requirements) return kind;
+    switch (kind) {
+    case SpecKind::requirements:
+    case SpecKind::environment_yaml:
+    case SpecKind::conda_explicit:
+    case SpecKind::conda_list_export:
+    case SpecKind::conda_lock:
+    case SpecKind::pixi_lock:
+    case SpecKind::lock:
+        return kind;
+    default:
+        break;
+    }
     if (kind == SpecKind::empty)
         return fail_input("there is no requirement in it", {}, file.string(), advice(kind));
     return unsupported(file, kind);

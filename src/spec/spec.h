@@ -16,6 +16,7 @@ enum class SpecKind {
     conda_list_export,
     conda_lock,
     pixi_lock,
+    lock, ///< our own
     pixi_toml,
     pylock,
     pyproject,

@@ -348,7 +348,7 @@ def test_second_build_at_one_prefix_is_told(user, tool, work, spec):
 YAML = "name: x\nchannels: [conda-forge]\ndependencies:\n  - numpy\n"
 BAD = [
     # options before SPEC, content of SPEC, part of the message
-    ([], None, "requirements.txt: cannot read the requirements: No such file or directory"),
+    ([], None, "requirements.txt: cannot read the environment's description: No such file or directory"),
     ([], "", "requirements.txt: there is no requirement in it"),
     ([], "# only a comment\n\n", "there is no requirement in it"),
     ([], YAML, "requirements.txt: this is a conda environment file, which this version cannot build"),

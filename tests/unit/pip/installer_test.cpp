@@ -115,6 +115,8 @@ TEST(Installer, FailureHasItsReason) {
                 {.python = python,
                  .requirements = directory.path() / "r.txt",
                  .working_directory = directory.path(),
+                 .constraints = {},
+                 .report = {},
                  .environment = {{"PATH", "/usr/bin:/bin"}},
                  .in_child = {}},
                 [&](std::string_view line) { details.emplace_back(line); });

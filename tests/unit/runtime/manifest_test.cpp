@@ -14,6 +14,7 @@ Manifest example() {
     manifest.image = {.file = "env.sqfs", .size = 4096, .sha256 = "abc"};
     manifest.wrapper_paths = {"bin", "opt/bin"};
     manifest.activation = {{EnvironmentChange::Kind::prepend, "PATH", "${prefix}/bin"}};
+    manifest.activation_scripts = {"etc/conda/activate.d/x.sh"};
     manifest.environment = {{EnvironmentChange::Kind::unset, "GONE", {}},
                             {EnvironmentChange::Kind::set, "TEXT", "line\nbreak"}};
     manifest.build = {{"files", 3}};
@@ -47,6 +48,8 @@ TEST(Manifest, WhatCannotBeOneIsRefused) {
         {changed("\"env.sqfs\"", "\"../env.sqfs\""), "its image is not a file of the installation"},
         {changed("\"env.sqfs\"", "\"\""), "its image is not a file of the installation"},
         {changed("\"/data/", "\"data/"), "its prefix is not an absolute path"},
+        {changed("\"etc/conda", "\"../conda"), "a script of it is not below the prefix"},
+        {changed("\"etc/conda", "\"/etc/conda"), "a script of it is not below the prefix"},
         {changed("\"unset\"", "\"frob\""), "unknown op 'frob'"},
         {changed("\"GONE\"", "\"A=B\""), "impossible variable 'A=B'"},
         {changed("\"size\": 4096", "\"size\": \"big\""), "type must be number"},
@@ -63,6 +66,7 @@ TEST(LaunchPlan, SurvivesItsFile) {
     const LaunchPlan plan{.identity = "1:2",
                           .prefix = "/e",
                           .activation = {{EnvironmentChange::Kind::prepend, "PATH", "/e/bin"}},
+                          .scripts = {"/e/a.sh", "/e/it's.sh"},
                           .environment = {{EnvironmentChange::Kind::unset, "X", {}},
                                           {EnvironmentChange::Kind::set, "EMPTY", {}}}};
     const auto bytes = to_bytes(plan);
@@ -71,6 +75,7 @@ TEST(LaunchPlan, SurvivesItsFile) {
     EXPECT_EQ(read->identity, "1:2");
     EXPECT_EQ(read->prefix, "/e");
     EXPECT_EQ(read->activation.size(), 1U);
+    EXPECT_EQ(read->scripts, plan.scripts);
     ASSERT_EQ(read->environment.size(), 2U);
     EXPECT_EQ(read->environment[1].name, "EMPTY");
     // A launcher that reads it while it is cut short must take it for none.

@@ -86,13 +86,13 @@ TEST(RecogniseSupported, Messages) {
         return to_string(kind.error());
     };
     const auto refused = [&](const fs::path& file, const std::string& kind, const std::string& advice) {
-        EXPECT_EQ(message(file), file.string() + ": this is " + kind +
-                                     ", which this version cannot build yet (only pip requirements files)\n" +
-                                     advice);
+        EXPECT_EQ(message(file), file.string() + ": this is " + kind + ", which cannot be built\n" + advice);
     };
     EXPECT_EQ(message(directory.write("requirements.txt", "numpy\n")), "accepted");
-    const auto any = "Give a pip requirements file.";
-    refused(directory.write("e.yml", "dependencies:\n- x\n"), "a conda environment file", any);
+    const auto any = "Give a conda environment.yml or a pip requirements.txt.";
+    EXPECT_EQ(message(directory.write("e.yml", "dependencies:\n- x\n")), "accepted");
+    EXPECT_EQ(message(directory.write("x.lock", "{\"containerize-lock\": 1}")), "accepted");
+    EXPECT_EQ(message(directory.write("explicit", "@EXPLICIT\n")), "accepted");
     refused(directory.write("uv.lock", "[[package]]\n"), "a uv lock file",
             "`uv export --format requirements-txt` makes a requirements file of it.");
     refused(directory.write("poetry.lock", "[[package]]\n[metadata]\n"), "a poetry lock file",
@@ -112,12 +112,15 @@ TEST(RecogniseSupported, Messages) {
               empty.string() +
                   ": there is no requirement in it\nWrite one package a line into it, such as `numpy`.");
     EXPECT_EQ(message(directory.path()),
-              directory.path().string() + ": this is a directory\nGive a requirements.txt.");
+              directory.path().string() +
+                  ": this is a directory\nGive an environment.yml or a requirements.txt.");
     EXPECT_EQ(message("/no/such.txt"),
-              "/no/such.txt: cannot read the requirements: No such file or directory");
+              "/no/such.txt: cannot read the environment's description: No such file or directory");
     const auto pipe = directory.path() / "pipe";
     ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
-    EXPECT_EQ(message(pipe), pipe.string() + ": this is not a regular file\nGive a pip requirements file.");
+    EXPECT_EQ(message(pipe),
+              pipe.string() +
+                  ": this is not a regular file\nGive a conda environment.yml or a pip requirements.txt.");
     const auto large = directory.write("large.img", "");
     fs::resize_file(large, 1U << 30U);
     refused(large, "an archive or other binary file",

@@ -1,0 +1,275 @@
+#include "conda/archive.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <sys/stat.h>
+
+namespace containerize::conda {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t piece = 1U << 20U;
+/// Larger than the largest paths.json that a channel has (some 100 MB), smaller than what harms.
+constexpr std::size_t largest_info = 512U << 20U;
+/// More than any package unpacks to; a bomb's headers say more.
+constexpr std::uint64_t largest_file = std::uint64_t{64} << 30U;
+constexpr std::size_t longest_path = 4000;
+
+using Archive = std::unique_ptr<archive, int (*)(archive*)>;
+
+Archive make_archive() {
+    return {archive_read_new(), archive_read_free};
+}
+
+/// The archive within the member of another one.
+struct Member {
+    archive* outer;
+    std::vector<std::byte> buffer = std::vector<std::byte>(256U << 10U);
+
+    static la_ssize_t read(archive* inner, void* self, const void** data) {
+        auto& member = *static_cast<Member*>(self);
+        const la_ssize_t got = archive_read_data(member.outer, member.buffer.data(), member.buffer.size());
+        *data = member.buffer.data();
+        if (got < 0)
+            archive_set_error(inner, archive_errno(member.outer), "%s", archive_error_string(member.outer));
+        return got < 0 ? -1 : got;
+    }
+};
+
+/// What a path means once "." and repeated '/' are gone; empty if it leads out or is none.
+std::string clean_path(std::string_view path) {
+    if (path.empty() || path.front() == '/' || path.size() > longest_path || path.find('\0') != path.npos)
+        return {};
+    std::string clean;
+    for (std::size_t start = 0; start <= path.size();) {
+        const auto end = std::min(path.find('/', start), path.size());
+        const auto part = path.substr(start, end - start);
+        start = end + 1;
+        if (part.empty() || part == ".") continue;
+        if (part == ".." || part.size() > 255) return {};
+        clean += (clean.empty() ? "" : "/") + std::string(part);
+    }
+    return clean;
+}
+
+/// Whether a symbolic link at `path` stays below the root.
+bool stays_inside(std::string_view path, std::string_view target) {
+    if (target.starts_with('/')) return false;
+    std::ptrdiff_t depth = std::ranges::count(path, '/');
+    for (std::size_t start = 0; start <= target.size();) {
+        const auto end = std::min(target.find('/', start), target.size());
+        const auto part = target.substr(start, end - start);
+        start = end + 1;
+        if (part == "..") {
+            if (--depth < 0) return false;
+        } else if (!part.empty() && part != ".") {
+            ++depth;
+        }
+    }
+    return true;
+}
+
+class TarReader {
+public:
+    TarReader(archive* tar, const std::string& name, const fs::path& file)
+        : tar_(tar), name_(name), file_(file) {}
+
+    Status visit_all(const VisitEntry& visit) {
+        archive_entry* header = nullptr;
+        for (;;) {
+            const int code = archive_read_next_header(tar_, &header);
+            if (code == ARCHIVE_EOF) return {};
+            if (code != ARCHIVE_OK && code != ARCHIVE_WARN) return broken();
+            auto entry = understand(header);
+            if (!entry) return fail(std::move(entry.error()));
+            if (entry->path.empty()) continue; // the root itself
+            left_ = entry->type == EntryType::file ? entry->size : 0;
+            if (auto visited = visit(*entry, [this] { return read(); }); !visited) return visited;
+        }
+    }
+
+private:
+    std::unexpected<Error> broken() const {
+        const char* why = archive_error_string(tar_);
+        return fail({.what = "the package " + name_ + " is damaged",
+                     .why = why == nullptr ? "it ends too early" : why,
+                     .where = file_.string(),
+                     .hint = "Remove it with `containerize cache clean`, and try again."});
+    }
+    std::unexpected<Error> hostile(const std::string& path, std::string why) const {
+        return fail(
+            {.what = "the package " + name_ + " is not one to install",
+             .why = "'" + path.substr(0, 200) + "' " + std::move(why),
+             .where = file_.string(),
+             .hint = "Do not use the channel that it came from before its maintainers have looked at it."});
+    }
+
+    Result<ArchiveEntry> understand(archive_entry* header) const {
+        ArchiveEntry entry;
+        const char* path = archive_entry_pathname(header);
+        const std::string raw = path == nullptr ? "" : path;
+        entry.path = clean_path(raw);
+        const mode_t type = archive_entry_filetype(header);
+        if (entry.path.empty()) {
+            if (type == AE_IFDIR && raw.find_first_not_of("./") == std::string::npos &&
+                raw.find("..") == std::string::npos && !raw.starts_with('/'))
+                return entry;
+            return hostile(raw, "leads out of the prefix");
+        }
+        entry.mode = archive_entry_perm(header) & 0777U;
+        entry.mtime =
+            static_cast<std::uint32_t>(std::clamp<time_t>(archive_entry_mtime(header), 0, 0xFFFFFFFF));
+        if (const char* hardlink = archive_entry_hardlink(header)) {
+            entry.type = EntryType::hardlink;
+            entry.target = clean_path(hardlink);
+            if (entry.target.empty()) return hostile(raw, "is a hard link that leads out of the prefix");
+            return entry;
+        }
+        switch (type) {
+        case AE_IFREG:
+            entry.size = static_cast<std::uint64_t>(std::max<la_int64_t>(0, archive_entry_size(header)));
+            if (entry.size > largest_file)
+                return hostile(raw, "says that it has " + std::to_string(entry.size) + " bytes");
+            return entry;
+        case AE_IFDIR:
+            entry.type = EntryType::directory;
+            return entry;
+        case AE_IFLNK: {
+            entry.type = EntryType::symlink;
+            const char* target = archive_entry_symlink(header);
+            entry.target = target == nullptr ? "" : target;
+            if (!stays_inside(entry.path, entry.target))
+                return hostile(raw, "is a link that leads out of the prefix, to '" +
+                                        entry.target.substr(0, 200) + "'");
+            return entry;
+        }
+        default:
+            return hostile(raw, "is a device, pipe or socket");
+        }
+    }
+
+    Result<std::span<const std::byte>> read() {
+        if (left_ == 0) return std::span<const std::byte>();
+        const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(left_, buffer_.size()));
+        const la_ssize_t got = archive_read_data(tar_, buffer_.data(), wanted);
+        if (got <= 0) return broken();
+        left_ -= static_cast<std::uint64_t>(got);
+        return std::span<const std::byte>(buffer_).first(static_cast<std::size_t>(got));
+    }
+
+    archive* tar_;
+    const std::string& name_;
+    const fs::path& file_;
+    std::uint64_t left_ = 0;
+    std::vector<std::byte> buffer_ = std::vector<std::byte>(piece);
+};
+
+} // namespace
+
+Result<PackageArchive> PackageArchive::open(const fs::path& file, std::string name) {
+    const auto& text = file.native();
+    if (text.ends_with(".conda")) return PackageArchive(file, std::move(name), Format::conda);
+    if (text.ends_with(".tar.bz2")) return PackageArchive(file, std::move(name), Format::tar_bz2);
+    return fail({.what = "not a conda package",
+                 .why = "its name ends neither in .conda nor in .tar.bz2",
+                 .where = file.string(),
+                 .hint = {}});
+}
+
+// `part` is "info" or "pkg"; a .tar.bz2 has both in one, and the visitor tells them apart.
+Status PackageArchive::read(std::string_view part, const VisitEntry& visit) const {
+    const auto cannot = [this](archive* of) {
+        const char* why = archive_error_string(of);
+        return fail({.what = "cannot read the package " + name_,
+                     .why = why == nullptr ? "it is damaged" : why,
+                     .where = file_.string(),
+                     .hint = "Remove it with `containerize cache clean`, and try again."});
+    };
+    const Archive outer = make_archive();
+    if (format_ == Format::tar_bz2) {
+        archive_read_support_filter_bzip2(outer.get());
+        archive_read_support_format_tar(outer.get());
+        if (archive_read_open_filename(outer.get(), file_.c_str(), piece) != ARCHIVE_OK)
+            return cannot(outer.get());
+        return TarReader(outer.get(), name_, file_).visit_all(visit);
+    }
+    // By its directory at the end, so that a member is found wherever it lies.
+    archive_read_support_format_zip_seekable(outer.get());
+    if (archive_read_open_filename(outer.get(), file_.c_str(), piece) != ARCHIVE_OK)
+        return cannot(outer.get());
+    archive_entry* header = nullptr;
+    for (;;) {
+        const int code = archive_read_next_header(outer.get(), &header);
+        if (code == ARCHIVE_EOF)
+            return fail({.what = "the package " + name_ + " is damaged",
+                         .why = "it has no part '" + std::string(part) + "'",
+                         .where = file_.string(),
+                         .hint = {}});
+        if (code != ARCHIVE_OK && code != ARCHIVE_WARN) return cannot(outer.get());
+        std::string_view member =
+            archive_entry_pathname(header) == nullptr ? "" : archive_entry_pathname(header);
+        member = member.substr(member.rfind('/') + 1);
+        if (!member.starts_with(std::string(part) + "-") || !member.ends_with(".tar.zst")) continue;
+        const Archive inner = make_archive();
+        archive_read_support_filter_zstd(inner.get());
+        archive_read_support_format_tar(inner.get());
+        archive_read_support_format_empty(inner.get());
+        Member source{.outer = outer.get()};
+        if (archive_read_open(inner.get(), &source, nullptr, Member::read, nullptr) != ARCHIVE_OK)
+            return cannot(inner.get());
+        return TarReader(inner.get(), name_, file_).visit_all(visit);
+    }
+}
+
+Result<std::map<std::string, std::string>> PackageArchive::info() const {
+    static constexpr auto wanted = std::to_array<std::string_view>(
+        {"index.json", "paths.json", "files", "has_prefix", "no_link", "link.json"});
+    std::map<std::string, std::string> found;
+    // An error that only ends the reading: nothing of what follows is needed.
+    bool complete = false;
+    const auto done = read("info", [&](const ArchiveEntry& entry, const ReadMore& more) -> Status {
+        if (!entry.path.starts_with("info/") || entry.type != EntryType::file) {
+            // In a .tar.bz2 the rest may be gigabytes.
+            complete =
+                format_ == Format::tar_bz2 && found.contains("index.json") && found.contains("paths.json");
+            if (complete) return fail(Error{});
+            return {};
+        }
+        const std::string name = entry.path.substr(5);
+        if (std::ranges::find(wanted, name) == wanted.end()) return {};
+        if (entry.size > largest_info)
+            return fail({.what = "the package " + name_ + " is not one to install",
+                         .why = entry.path + " has " + std::to_string(entry.size) + " bytes",
+                         .where = file_.string(),
+                         .hint = {}});
+        std::string content;
+        content.reserve(static_cast<std::size_t>(entry.size));
+        for (;;) {
+            auto bytes = more();
+            if (!bytes) return fail(std::move(bytes.error()));
+            if (bytes->empty()) break;
+            content.append(reinterpret_cast<const char*>(bytes->data()), bytes->size());
+        }
+        found[name] = std::move(content);
+        return {};
+    });
+    if (!done && !complete) return fail(std::move(done.error()));
+    return found;
+}
+
+Status PackageArchive::payload(const VisitEntry& visit) const {
+    return read("pkg", [&](const ArchiveEntry& entry, const ReadMore& more) -> Status {
+        if (entry.path == "info" || entry.path.starts_with("info/")) return {};
+        return visit(entry, more);
+    });
+}
+
+} // namespace containerize::conda

@@ -1,0 +1,55 @@
+// Reading package archives, `.conda` and `.tar.bz2`, without unpacking them and without trusting them.
+#pragma once
+
+#include "util/error.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <sys/types.h>
+
+namespace containerize::conda {
+
+enum class EntryType { file, directory, symlink, hardlink };
+
+struct ArchiveEntry {
+    std::string path; ///< relative, without "." and "..": refused before anybody sees it
+    EntryType type = EntryType::file;
+    mode_t mode = 0644; ///< permission bits
+    std::uint32_t mtime = 0;
+    std::uint64_t size = 0;
+    std::string target; ///< of links: as it stands for symbolic ones, a path of the archive for hard ones
+};
+
+/// Hands out a file's content piece by piece; empty at its end.
+using ReadMore = std::function<Result<std::span<const std::byte>>()>;
+using VisitEntry = std::function<Status(const ArchiveEntry& entry, const ReadMore& read)>;
+
+class PackageArchive {
+public:
+    /// By the ending of the name. `name` is the package's, for messages.
+    static Result<PackageArchive> open(const std::filesystem::path& file, std::string name);
+
+    /// The files of "info/" that a linker needs ("paths.json"), by name. Each is limited in size.
+    [[nodiscard]] Result<std::map<std::string, std::string>> info() const;
+    /// Everything else, in the archive's order. A symbolic link that leads out of the package, a device, and
+    /// anything else that no package has, is an error that names it.
+    [[nodiscard]] Status payload(const VisitEntry& visit) const;
+
+private:
+    enum class Format { conda, tar_bz2 };
+    PackageArchive(std::filesystem::path file, std::string name, Format format)
+        : file_(std::move(file)), name_(std::move(name)), format_(format) {}
+    [[nodiscard]] Status read(std::string_view part, const VisitEntry& visit) const;
+
+    std::filesystem::path file_;
+    std::string name_;
+    Format format_;
+};
+
+} // namespace containerize::conda

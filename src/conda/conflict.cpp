@@ -1,0 +1,299 @@
+#include "conda/conflict.h"
+
+#include "conda/libsolv.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+
+namespace containerize::conda {
+
+namespace {
+
+/// Enough to see the reason; a conflict of a large environment can have thousands of rules.
+constexpr std::size_t most_lines = 30;
+constexpr int deepest = 6;
+
+struct QueueOwner {
+    Queue queue;
+    QueueOwner() { queue_init(&queue); }
+    QueueOwner(const QueueOwner&) = delete;
+    QueueOwner& operator=(const QueueOwner&) = delete;
+    ~QueueOwner() { queue_free(&queue); }
+};
+
+std::size_t edit_distance(std::string_view one, std::string_view other) {
+    std::vector<std::size_t> row(other.size() + 1);
+    for (std::size_t j = 0; j <= other.size(); ++j)
+        row[j] = j;
+    for (std::size_t i = 1; i <= one.size(); ++i) {
+        std::size_t diagonal = row[0];
+        row[0] = i;
+        for (std::size_t j = 1; j <= other.size(); ++j) {
+            const std::size_t above = row[j];
+            const std::size_t changed = diagonal + (one[i - 1] == other[j - 1] ? 0 : 1);
+            row[j] = std::min({row[j] + 1, row[j - 1] + 1, changed});
+            diagonal = above;
+        }
+    }
+    return row.back();
+}
+
+/// Without what people leave out or write otherwise: "py-torch", "python_torch", "torch".
+std::string bare(std::string_view name) {
+    std::string result;
+    for (const char c : name)
+        if (c != '-' && c != '_' && c != '.') result += c;
+    for (const std::string_view start : {"python", "py", "lib"})
+        if (result.starts_with(start) && result.size() > start.size() + 2) return result.substr(start.size());
+    return result;
+}
+
+std::string joined(const std::vector<std::string>& list) {
+    std::string text;
+    for (const auto& one : list)
+        text += (text.empty() ? "" : ", ") + one;
+    return text;
+}
+
+/// "0.15.1", "0.15.1, 0.15.2", "0.15.0 to 0.15.9".
+std::string summary(const std::set<std::string>& texts) {
+    std::vector<std::pair<Version, std::string>> versions;
+    for (const auto& text : texts)
+        if (auto version = Version::parse(text)) versions.emplace_back(std::move(*version), text);
+    std::ranges::sort(versions, [](const auto& one, const auto& other) { return one.first < other.first; });
+    if (versions.size() > 3) return versions.front().second + " to " + versions.back().second;
+    std::vector<std::string> list;
+    for (auto& [version, text] : versions)
+        list.push_back(std::move(text));
+    return joined(list);
+}
+
+class Explanation {
+public:
+    Explanation(const PackagePool& packages, Solver& solver, const std::vector<const Wanted*>& of_job)
+        : pool_(packages.pool()), solver_(solver), of_job_(of_job) {
+        const auto problems = static_cast<Id>(solver_problem_count(&solver));
+        for (Id problem = 1; problem <= problems; ++problem) {
+            QueueOwner rules;
+            solver_findallproblemrules(&solver_, problem, &rules.queue);
+            for (int i = 0; i < rules.queue.count; ++i)
+                collect(rules.queue.elements[i]);
+        }
+    }
+
+    std::string text() {
+        std::ranges::sort(wanted_); // as they stand in the request: they lie in one array
+        for (const Wanted* wanted : wanted_) {
+            line(1, wanted->spec.text + (wanted->where.empty() ? "" : "  (" + wanted->where + ")"));
+            std::set<Id> candidates;
+            for (const auto& [source, needs] : needs_)
+                if (name_of(source) == wanted->spec.name) candidates.insert(source);
+            std::set<Id> seen;
+            children(candidates, 2, seen);
+        }
+        if (count_ > most_lines)
+            text_ += "\n  ... and " + std::to_string(count_ - most_lines) + " lines more";
+        return text_;
+    }
+
+    [[nodiscard]] const std::string& missing_virtual() const { return missing_virtual_; }
+    [[nodiscard]] std::size_t requests() const { return wanted_.size(); }
+
+private:
+    struct Need {
+        Id dependency = 0;
+        bool excludes = false; ///< run_constrained: others must fit it
+        bool operator<(const Need& other) const {
+            return std::pair(dependency, excludes) < std::pair(other.dependency, other.excludes);
+        }
+    };
+
+    [[nodiscard]] std::string name_of(Id solvable) const {
+        return pool_id2str(pool_, pool_id2solvable(pool_, solvable)->name);
+    }
+    [[nodiscard]] std::string version_of(Id solvable) const {
+        return pool_id2str(pool_, pool_id2solvable(pool_, solvable)->evr);
+    }
+    static std::string name_in(std::string_view dependency) {
+        return std::string(dependency.substr(0, dependency.find_first_of(" =<>!~")));
+    }
+
+    void collect(Id rule) {
+        Id source = 0;
+        Id target = 0;
+        Id dependency = 0;
+        switch (solver_ruleinfo(&solver_, rule, &source, &target, &dependency)) {
+        case SOLVER_RULE_PKG_NOTHING_PROVIDES_DEP:
+            nothing_.insert(dependency);
+            [[fallthrough]];
+        case SOLVER_RULE_PKG_REQUIRES:
+            needs_[source].insert({dependency, false});
+            break;
+        case SOLVER_RULE_PKG_CONSTRAINS:
+            needs_[source].insert({dependency, true});
+            break;
+        case SOLVER_RULE_JOB: {
+            // Counted from 1, two words a job.
+            const int position = solver_rule2jobidx(&solver_, rule);
+            if (position <= 0) break;
+            const auto at = static_cast<std::size_t>(position - 1) / 2;
+            if (at < of_job_.size() && of_job_[at] != nullptr &&
+                std::ranges::find(wanted_, of_job_[at]) == wanted_.end())
+                wanted_.push_back(of_job_[at]);
+            break;
+        }
+        default:
+            break;
+        }
+    }
+
+    void line(int depth, const std::string& content) {
+        if (++count_ > most_lines) return;
+        text_ += "\n" + std::string(static_cast<std::size_t>(depth - 1) * 2 + 2, ' ') + content;
+    }
+
+    void children(const std::set<Id>& solvables, int depth, std::set<Id>& seen) {
+        if (depth > deepest) return;
+        struct Group {
+            std::set<std::string> versions;
+            std::string name;
+        };
+        std::map<std::pair<std::string, Need>, Group> groups;
+        for (const Id solvable : solvables) {
+            if (!seen.insert(solvable).second) continue;
+            for (const auto& need : needs_[solvable])
+                groups[{name_of(solvable), need}].versions.insert(version_of(solvable));
+        }
+        for (const auto& [key, group] : groups) {
+            const auto& [name, need] = key;
+            const std::string dependency = pool_dep2str(pool_, need.dependency);
+            line(depth, "- " + name + " " + summary(group.versions) +
+                            (need.excludes ? " permits only " : " needs ") + dependency +
+                            remark(need, dependency));
+            if (need.excludes) continue;
+            std::set<Id> providers;
+            Id provider = 0;
+            Id at = 0;
+            Pool* pool = pool_;
+            FOR_PROVIDES(provider, at, need.dependency) {
+                if (needs_.contains(provider)) providers.insert(provider);
+            }
+            children(providers, depth + 1, seen);
+        }
+    }
+
+    std::string remark(const Need& need, const std::string& dependency) {
+        const std::string name = name_in(dependency);
+        if (nothing_.contains(need.dependency)) {
+            if (!name.starts_with("__")) return ", which no channel has";
+            missing_virtual_ = name;
+            return ", which this machine lacks";
+        }
+        for (const Wanted* wanted : wanted_)
+            if (wanted->spec.name == name && wanted->spec.text != dependency)
+                return ", but " + wanted->spec.text + " was asked for";
+        return {};
+    }
+
+    Pool* pool_;
+    Solver& solver_;
+    const std::vector<const Wanted*>& of_job_;
+    std::vector<const Wanted*> wanted_;
+    std::map<Id, std::set<Need>> needs_;
+    std::set<Id> nothing_;
+    std::string missing_virtual_;
+    std::string text_;
+    std::size_t count_ = 0;
+};
+
+} // namespace
+
+std::vector<std::string> similar_names(const std::vector<std::string>& names, const std::string& name) {
+    std::vector<std::pair<std::size_t, std::string>> close;
+    const auto wanted = bare(name);
+    for (const auto& candidate : names) {
+        if (candidate.size() > name.size() + 8 || name.size() > candidate.size() + 8) continue;
+        const auto distance = bare(candidate) == wanted ? 0 : edit_distance(candidate, name);
+        if (distance <= std::max<std::size_t>(1, name.size() / 3)) close.emplace_back(distance, candidate);
+    }
+    std::ranges::sort(close);
+    if (close.size() > 5) close.resize(5);
+    std::vector<std::string> found;
+    for (auto& [distance, candidate] : close)
+        found.push_back(std::move(candidate));
+    return found;
+}
+
+std::string missing_virtual_hint(const std::string& name) {
+    if (name == "__cuda")
+        return "To build for nodes that have a GPU, say which CUDA their driver has: --cuda 12.4.";
+    std::string variable = name.substr(name.find_first_not_of('_'));
+    std::ranges::transform(variable, variable.begin(), [](unsigned char c) { return std::toupper(c); });
+    return "If the nodes that it is for have it, set CONDA_OVERRIDE_" + variable + ".";
+}
+
+Error nothing_matches(const PackagePool& packages, const Wanted& wanted, bool hidden) {
+    Error error{.what = "no channel has " + wanted.spec.text,
+                .why = {},
+                .where = wanted.where,
+                .hint = {},
+                .fault = Fault::input};
+    if (hidden) {
+        error.why = "a channel of lower priority has it, which strict channel priority forbids";
+        error.hint =
+            "Name the channel (CHANNEL::" + wanted.spec.name + "), or set channel_priority to flexible.";
+        return error;
+    }
+    MatchSpec by_name;
+    by_name.name = wanted.spec.name;
+    const auto same_name = packages.matching(by_name, {});
+    Pool* pool = packages.pool();
+    std::set<std::string> versions, in_channel;
+    for (const Id id : same_name) {
+        versions.insert(pool_id2str(pool, pool_id2solvable(pool, id)->evr));
+        if (packages.channel(id) == wanted.channel)
+            in_channel.insert(pool_id2str(pool, pool_id2solvable(pool, id)->evr));
+    }
+    if (!wanted.channel.empty() && in_channel.empty() && !versions.empty()) {
+        error.why = "the channel " + wanted.channel + " has no package of that name; others have";
+    } else if (!versions.empty()) {
+        std::vector<std::pair<Version, std::string>> sorted;
+        for (const auto& text : versions)
+            if (auto version = Version::parse(text)) sorted.emplace_back(std::move(*version), text);
+        std::ranges::sort(sorted, [](const auto& one, const auto& other) { return one.first > other.first; });
+        std::vector<std::string> newest;
+        for (std::size_t i = 0; i < sorted.size() && i < 8; ++i)
+            newest.push_back(sorted[i].second);
+        error.why = "of " + wanted.spec.name + " there are " + joined(newest) +
+                    (sorted.size() > 8 ? " and older ones" : "");
+        if (wanted.spec.build) error.why += ", and perhaps not in the build " + wanted.spec.build->text();
+    } else {
+        error.why = "there is no package of that name";
+        const auto close = similar_names(packages.names(), wanted.spec.name);
+        if (!close.empty())
+            error.hint = "Did you mean " + joined(close) + "?";
+        else
+            error.hint =
+                "If it is a package of PyPI only, put it under `pip:`. Else name the channel that has it.";
+    }
+    return error;
+}
+
+Error explain_conflict(const PackagePool& packages, s_Solver& solver,
+                       const std::vector<const Wanted*>& of_job) {
+    Explanation explanation(packages, solver, of_job);
+    const auto text = explanation.text();
+    Error error{.what = explanation.requests() > 1 ? "these cannot be had together" : "this cannot be had",
+                .why = text,
+                .where = {},
+                .hint = "Ask for other versions, or leave out what you can do without.",
+                .fault = Fault::input};
+    if (!explanation.missing_virtual().empty())
+        error.hint = missing_virtual_hint(explanation.missing_virtual());
+    return error;
+}
+
+} // namespace containerize::conda

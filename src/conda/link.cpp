@@ -1,0 +1,396 @@
+#include "conda/link.h"
+
+#include "conda/archive.h"
+#include "conda/package_info.h"
+#include "conda/package_stream.h"
+#include "conda/prefix_records.h"
+#include "conda/prefix_replacement.h"
+#include "conda/version.h"
+#include "util/interrupt.h"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+namespace containerize::conda {
+
+namespace {
+
+/// Where Python keeps what packages bring.
+struct PythonPaths {
+    std::string version, name, site_packages, tag; ///< "3.11.4", "python3.11", "lib/...", "cpython-311"
+};
+
+std::optional<PythonPaths> python_paths(const std::vector<PackageInfo>& infos) {
+    for (const auto& info : infos) {
+        const auto& record = info.record;
+        if (record.name != "python" || record.noarch == Noarch::python) continue;
+        const auto first = record.version.find('.');
+        const auto second = first == std::string::npos ? first : record.version.find('.', first + 1);
+        const auto minor = record.version.substr(0, second);
+        // A build without the global lock keeps its library apart.
+        const bool free_threaded =
+            record.build.ends_with("_cp" + minor.substr(0, first) + minor.substr(first + 1) + "t");
+        PythonPaths paths;
+        paths.version = record.version;
+        paths.name = "python" + minor + (free_threaded ? "t" : "");
+        paths.site_packages = record.python_site_packages_path.empty()
+                                  ? "lib/" + paths.name + "/site-packages"
+                                  : record.python_site_packages_path;
+        paths.tag = "cpython-" + minor.substr(0, first) + minor.substr(first + 1);
+        return paths;
+    }
+    return std::nullopt;
+}
+
+/// Where a path of a package goes.
+std::string target_path(const std::string& path, const PackageInfo& info,
+                        const std::optional<PythonPaths>& python) {
+    if (info.record.noarch != Noarch::python || !python) return path;
+    constexpr std::string_view packages = "site-packages/";
+    constexpr std::string_view scripts = "python-scripts/";
+    if (path.starts_with(packages)) return python->site_packages + "/" + path.substr(packages.size());
+    if (path.starts_with(scripts)) return "bin/" + path.substr(scripts.size());
+    return path;
+}
+
+/// "a/b/c.py" -> "a/b/__pycache__/c.cpython-311.pyc"
+std::string byte_code_path(const std::string& path, const std::string& tag) {
+    const auto slash = path.rfind('/');
+    const auto directory = slash == path.npos ? std::string() : path.substr(0, slash + 1);
+    const auto name = path.substr(slash == path.npos ? 0 : slash + 1);
+    return directory + "__pycache__/" + name.substr(0, name.size() - 2) + tag + ".pyc";
+}
+
+bool is_python_source(const std::string& path) {
+    return path.ends_with(".py");
+}
+
+std::string entry_point_script(const EntryPoint& point, const std::string& prefix) {
+    const auto import = point.function.substr(0, point.function.find('.'));
+    return shebang(prefix + "/bin/python") +
+           fmt::format("# -*- coding: utf-8 -*-\nimport re\nimport sys\n\nfrom {} import {}\n\nif __name__ "
+                       "== '__main__':\n"
+                       "    sys.argv[0] = re.sub(r'(-script\\.pyw?|\\.exe)?$', '', sys.argv[0])\n    "
+                       "sys.exit({}())\n",
+                       point.module, import, point.function);
+}
+
+class Linker {
+public:
+    Linker(const std::vector<PackageToLink>& packages, const LinkOptions& options, image::Writer& writer,
+           const std::function<void(std::uint64_t)>& progress)
+        : packages_(packages), options_(options), writer_(writer), progress_(progress) {}
+
+    Result<Linked> link() {
+        if (auto done = read_all_info(); !done) return fail(std::move(done.error()));
+        complete_records();
+        if (python_ = python_paths(infos_); python_) {
+            linked_.python_version = python_->version;
+            linked_.python_name = python_->name;
+            linked_.site_packages = python_->site_packages;
+        }
+        if (auto done = find_owners(); !done) return fail(std::move(done.error()));
+        find_scripts();
+        if (auto done = write_payloads(); !done) return fail(std::move(done.error()));
+        if (auto done = write_entry_points(); !done) return fail(std::move(done.error()));
+        if (auto done = write_records(); !done) return fail(std::move(done.error()));
+        for (const auto& info : infos_)
+            linked_.records.push_back(info.record);
+        return std::move(linked_);
+    }
+
+private:
+    Status read_all_info() {
+        infos_.resize(packages_.size());
+        std::vector<Status> results(packages_.size());
+        std::atomic<std::size_t> next = 0;
+        const auto work = [&] {
+            for (std::size_t i; (i = next++) < packages_.size() && !interrupted();)
+                results[i] = read_info(i);
+        };
+        {
+            std::vector<std::jthread> threads;
+            for (unsigned i = 1; i < options_.jobs; ++i)
+                threads.emplace_back(work);
+            work();
+        }
+        if (interrupted()) return fail_interrupted();
+        for (auto& result : results)
+            if (!result) return std::move(result);
+        return {};
+    }
+
+    Status read_info(std::size_t index) {
+        const auto& package = packages_[index];
+        auto archive = PackageArchive::open(package.archive, package.record.distribution());
+        if (!archive) return fail(std::move(archive.error()));
+        auto files = archive->info();
+        if (!files) return fail(std::move(files.error()));
+        auto info = parse_package_info(*files, package.record.distribution());
+        if (!info) {
+            if (info.error().where.empty()) info.error().where = package.archive.string();
+            return fail(std::move(info.error()));
+        }
+        const auto& given = package.record;
+        const auto& own = info->record;
+        if (given.name != own.name || given.version != own.version || given.build != own.build)
+            return fail({.what = "the package " + given.distribution() + " is another one",
+                         .why = "it says of itself that it is " + own.distribution(),
+                         .where = package.archive.string(),
+                         .hint = {}});
+        infos_[index] = std::move(*info);
+        return {};
+    }
+
+    // A channel may have corrected what a package says of itself, so its word counts where it gave one; a URL
+    // alone says nothing.
+    void complete_records() {
+        for (std::size_t i = 0; i < packages_.size(); ++i) {
+            const auto& given = packages_[i].record;
+            auto& record = infos_[i].record;
+            const auto own = record;
+            record = given;
+            const bool bare = given.depends.empty() && given.timestamp == 0 && given.license.empty();
+            if (bare) {
+                record.depends = own.depends;
+                record.constrains = own.constrains;
+                record.build_number = own.build_number;
+                record.timestamp = own.timestamp;
+                record.license = own.license;
+                record.license_family = own.license_family;
+                record.track_features = own.track_features;
+            }
+            if (record.noarch == Noarch::no) record.noarch = own.noarch;
+            if (record.subdir.empty()) record.subdir = own.subdir;
+            if (record.python_site_packages_path.empty())
+                record.python_site_packages_path = own.python_site_packages_path;
+        }
+    }
+
+    Status find_owners() {
+        for (std::size_t i = 0; i < infos_.size(); ++i) {
+            for (const auto& entry : infos_[i].paths)
+                if (auto done = own(target_path(entry.path, infos_[i], python_), i,
+                                    entry.type == PathType::directory);
+                    !done)
+                    return done;
+            if (python_)
+                for (const auto& point : infos_[i].entry_points)
+                    if (auto done = own("bin/" + point.command, i, false); !done) return done;
+        }
+        for (const auto& [path, owner] : owners_)
+            for (auto slash = path.rfind('/'); slash != path.npos && slash > 0;
+                 slash = path.rfind('/', slash - 1)) {
+                const auto above = owners_.find(path.substr(0, slash));
+                if (above == owners_.end() || above->second.directory) continue;
+                return fail({.what = "two packages cannot be installed together",
+                             .why = "'" + above->first + "' is a file in " + name(above->second.package) +
+                                    " and a directory in " + name(owner.package),
+                             .where = {},
+                             .hint = "Leave one of them out, or ask for another version."});
+            }
+        return {};
+    }
+
+    [[nodiscard]] std::string name(std::size_t package) const {
+        return infos_[package].record.distribution();
+    }
+
+    Status own(const std::string& path, std::size_t package, bool directory) {
+        if (path.starts_with("conda-meta/") || path == "conda-meta")
+            return fail({.what = "the package " + name(package) + " is not one to install",
+                         .why = "it has '" + path + "', which is conda's own",
+                         .where = {},
+                         .hint = {}});
+        const auto [entry, is_new] = owners_.emplace(path, Owner{package, directory});
+        if (is_new || entry->second.package == package || (directory && entry->second.directory)) return {};
+        if (directory != entry->second.directory)
+            return fail({.what = "two packages cannot be installed together",
+                         .why = "'" + path + "' is a file in one and a directory in the other: " +
+                                name(entry->second.package) + ", " + name(package),
+                         .where = {},
+                         .hint = "Leave one of them out, or ask for another version."});
+        // A few packages share hundreds of files: one line for each pair is what one reads.
+        auto& clash = clashes_[{entry->second.package, package}];
+        if (clash.first.empty()) clash.first = path;
+        ++clash.second;
+        entry->second.package = package;
+        return {};
+    }
+
+    void find_scripts() {
+        for (const auto& [pair, clash] : clashes_)
+            linked_.warnings.push_back(fmt::format(
+                "{} and {} both have '{}'{}; the latter's stays.", name(pair.first), name(pair.second),
+                clash.first, clash.second > 1 ? fmt::format(" and {} files more", clash.second - 1) : ""));
+        for (std::size_t i = 0; i < infos_.size(); ++i)
+            for (const bool before : {true, false}) {
+                const auto path =
+                    "bin/." + infos_[i].record.name + (before ? "-pre-link.sh" : "-post-link.sh");
+                if (const auto owner = owners_.find(path);
+                    owner != owners_.end() && owner->second.package == i)
+                    linked_.scripts.push_back({.package = infos_[i].record, .path = path, .before = before});
+            }
+    }
+
+    /// What is done with each path of a package.
+    PackagePlan plan_of(std::size_t index) const {
+        const auto& info = infos_[index];
+        PackagePlan plan{.archive = packages_[index].archive,
+                         .name = info.record.distribution(),
+                         .prefix = options_.prefix,
+                         .paths = {}};
+        for (const auto& entry : info.paths) {
+            const auto target = target_path(entry.path, info, python_);
+            plan.paths.emplace(entry.path, PlannedPath{.entry = &entry,
+                                                       .target = target,
+                                                       .wanted = owners_.at(target).package == index});
+        }
+        return plan;
+    }
+
+    Status write_payloads() {
+        PackageStreams streams(options_.jobs, options_.memory, infos_.size(),
+                               [this](std::size_t i) { return plan_of(i); });
+        installed_.resize(infos_.size());
+        for (std::size_t i = 0; i < infos_.size(); ++i)
+            for (;;) {
+                if (interrupted()) return fail_interrupted();
+                auto piece = streams.next(i);
+                if (!piece) return fail(std::move(piece.error()));
+                if (piece->kind == Piece::Kind::end) break;
+                if (auto done = write(i, *piece); !done) return done;
+            }
+        return {};
+    }
+
+    Status write(std::size_t index, Piece& piece) {
+        image::Attributes attributes{.mode = image::mode_for_sharing(piece.mode, options_.umask_bits),
+                                     .mtime = piece.mtime,
+                                     .xattrs = {}};
+        switch (piece.kind) {
+        case Piece::Kind::directory:
+            attributes.mode = image::mode_for_sharing(S_IFDIR | 0755U, options_.umask_bits);
+            installed(index, piece);
+            return writer_.add_directory(piece.path, attributes);
+        case Piece::Kind::symlink:
+            attributes.mode = 0777;
+            installed(index, piece);
+            return writer_.add_symlink(piece.path, piece.target, attributes);
+        case Piece::Kind::hardlink:
+            installed(index, piece);
+            return writer_.add_hardlink(piece.path, piece.target);
+        case Piece::Kind::file:
+            installed(index, piece);
+            ++linked_.files;
+            if (auto begun = writer_.begin_file(piece.path, attributes); !begun) return begun;
+            [[fallthrough]];
+        case Piece::Kind::more:
+            if (auto put = writer_.append(std::as_bytes(std::span(piece.content))); !put) return put;
+            linked_.bytes += piece.content.size();
+            if (progress_) progress_(linked_.bytes);
+            if (!piece.last) return {};
+            return writer_.end_file();
+        case Piece::Kind::end:
+            break;
+        }
+        return {};
+    }
+
+    void installed(std::size_t index, const Piece& piece) {
+        InstalledPath path{.path = piece.path,
+                           .source = piece.entry,
+                           .sha256_in_prefix = piece.sha256,
+                           .kind = InstalledPath::Kind::packaged};
+        installed_[index].push_back(std::move(path));
+        const bool noarch = infos_[index].record.noarch == Noarch::python;
+        const bool regular = piece.kind == Piece::Kind::file || piece.kind == Piece::Kind::hardlink;
+        if (!python_ || !regular || !is_python_source(piece.path)) return;
+        // Byte-code that a package brings fits its source's time and size; both must be as they were packed.
+        const bool clamped = options_.latest && piece.mtime > *options_.latest;
+        const bool replaced = piece.entry != nullptr && !piece.entry->placeholder.empty();
+        if (!noarch && !clamped && !replaced) return;
+        linked_.to_compile.push_back(piece.path);
+        if (noarch)
+            installed_[index].push_back({.path = byte_code_path(piece.path, python_->tag),
+                                         .source = nullptr,
+                                         .sha256_in_prefix = {},
+                                         .kind = InstalledPath::Kind::byte_code});
+    }
+
+    Status add_file(const std::string& path, const std::string& content, mode_t mode) {
+        const image::Attributes attributes{
+            .mode = image::mode_for_sharing(mode, options_.umask_bits), .mtime = options_.time, .xattrs = {}};
+        if (auto begun = writer_.begin_file(path, attributes); !begun) return begun;
+        if (auto put = writer_.append(std::as_bytes(std::span(content))); !put) return put;
+        ++linked_.files;
+        return writer_.end_file();
+    }
+
+    Status write_entry_points() {
+        if (!python_) return {};
+        for (std::size_t i = 0; i < infos_.size(); ++i)
+            for (const auto& point : infos_[i].entry_points) {
+                const auto path = "bin/" + point.command;
+                if (owners_.at(path).package != i || writer_.contains(path)) continue;
+                if (auto added = add_file(path, entry_point_script(point, options_.prefix), S_IFREG | 0755U);
+                    !added)
+                    return added;
+                installed_[i].push_back({.path = path,
+                                         .source = nullptr,
+                                         .sha256_in_prefix = {},
+                                         .kind = InstalledPath::Kind::entry_point});
+            }
+        return {};
+    }
+
+    Status write_records() {
+        for (std::size_t i = 0; i < infos_.size(); ++i) {
+            const auto text = prefix_record(infos_[i].record, installed_[i], packages_[i].requested);
+            if (auto added = add_file("conda-meta/" + name(i) + ".json", text, S_IFREG | 0644U); !added)
+                return added;
+        }
+        std::vector<std::string> requested;
+        std::vector<PackageRecord> records;
+        for (std::size_t i = 0; i < infos_.size(); ++i) {
+            records.push_back(infos_[i].record);
+            if (!packages_[i].requested.empty()) requested.push_back(packages_[i].requested);
+        }
+        return add_file(
+            "conda-meta/history",
+            history(records, requested, options_.time, options_.command_line, options_.tool_version),
+            S_IFREG | 0644U);
+    }
+
+    struct Owner {
+        std::size_t package;
+        bool directory;
+    };
+
+    const std::vector<PackageToLink>& packages_;
+    const LinkOptions& options_;
+    image::Writer& writer_;
+    const std::function<void(std::uint64_t)>& progress_;
+    std::vector<PackageInfo> infos_;
+    std::optional<PythonPaths> python_;
+    std::unordered_map<std::string, Owner> owners_;
+    std::map<std::pair<std::size_t, std::size_t>, std::pair<std::string, std::size_t>> clashes_;
+    std::vector<std::vector<InstalledPath>> installed_;
+    Linked linked_;
+};
+
+} // namespace
+
+Result<Linked> link_packages(const std::vector<PackageToLink>& packages, const LinkOptions& options,
+                             image::Writer& writer, const std::function<void(std::uint64_t)>& progress) {
+    return Linker(packages, options, writer, progress).link();
+}
+
+} // namespace containerize::conda

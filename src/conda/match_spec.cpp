@@ -1,0 +1,381 @@
+#include "conda/match_spec.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <utility>
+
+namespace containerize::conda {
+
+namespace {
+
+constexpr std::size_t longest_spec = 4096;
+constexpr std::string_view blanks = " \t";
+
+std::string_view trimmed(std::string_view text) {
+    const auto start = text.find_first_not_of(blanks);
+    if (start == text.npos) return {};
+    return text.substr(start, text.find_last_not_of(blanks) - start + 1);
+}
+
+std::string lower(std::string_view text) {
+    std::string result(text);
+    std::ranges::transform(result, result.begin(), [](unsigned char c) { return std::tolower(c); });
+    return result;
+}
+
+bool is_hex(std::string_view text, std::size_t size) {
+    return text.size() == size &&
+           std::ranges::all_of(text, [](unsigned char c) { return std::isxdigit(c) != 0; });
+}
+
+std::vector<std::string> words(std::string_view text) {
+    std::vector<std::string> found;
+    for (std::size_t start = 0; (start = text.find_first_not_of(" ,", start)) != text.npos;) {
+        const auto end = std::min(text.find_first_of(" ,", start), text.size());
+        found.emplace_back(text.substr(start, end - start));
+        start = end;
+    }
+    return found;
+}
+
+class Parser {
+public:
+    explicit Parser(std::string_view given) : given_(given) { spec_.text = given; }
+
+    Result<MatchSpec> parse() {
+        std::string_view rest = trimmed(given_);
+        if (rest.empty()) return refuse("it is empty");
+        if (rest.size() > longest_spec) return refuse("it is too long");
+        if (std::ranges::any_of(rest, [](unsigned char c) { return c < 0x20 && c != '\t'; }))
+            return refuse("it has a control character");
+        if (is_package(rest)) return package(rest);
+        // What follows is a comment, which "conda list" and people write.
+        if (const auto comment = rest.find('#'); comment != rest.npos)
+            rest = trimmed(rest.substr(0, comment));
+        if (rest.ends_with(']'))
+            if (auto done = brackets(rest); !done) return fail(std::move(done.error()));
+        if (auto done = channel(rest); !done) return fail(std::move(done.error()));
+        if (auto done = name_and_version(rest); !done) return fail(std::move(done.error()));
+        return spec_;
+    }
+
+private:
+    std::unexpected<Error> refuse(std::string why, std::string hint = {}) const {
+        return fail_input("not a package specification: '" + std::string(given_.substr(0, 200)) + "'",
+                          std::move(why), {}, std::move(hint));
+    }
+
+    static bool is_package(std::string_view text) {
+        const auto path = text.substr(0, text.find('#'));
+        const bool archive = path.ends_with(".conda") || path.ends_with(".tar.bz2");
+        return archive && path.find('/') != path.npos && path.find_first_of("[ ") == path.npos;
+    }
+
+    /// URL or path of a package, "#" and a checksum after it.
+    Result<MatchSpec> package(std::string_view text) {
+        const auto mark = text.find('#');
+        if (mark != text.npos) {
+            auto digest = text.substr(mark + 1);
+            text = text.substr(0, mark);
+            for (const std::string_view start : {"sha256:", "sha256="})
+                if (digest.starts_with(start)) digest.remove_prefix(start.size());
+            if (is_hex(digest, 32))
+                spec_.md5 = lower(digest);
+            else if (is_hex(digest, 64))
+                spec_.sha256 = lower(digest);
+            else
+                return refuse("what follows '#' is neither an md5 nor a sha256 checksum");
+        }
+        spec_.url = text;
+        const auto slash = text.rfind('/');
+        spec_.file_name = text.substr(slash + 1);
+        const auto parts = parse_file_name(spec_.file_name);
+        if (!parts) return refuse("its file name is not NAME-VERSION-BUILD");
+        spec_.name = parts->name;
+        auto version = VersionSpec::parse("==" + parts->version);
+        auto build = StringMatch::parse(parts->build);
+        if (!version || !build) return refuse("its file name is not NAME-VERSION-BUILD");
+        spec_.version = std::move(*version);
+        spec_.build = std::move(*build);
+        const auto directory = text.substr(0, slash);
+        const auto subdir = directory.substr(directory.rfind('/') + 1);
+        if (is_subdir(subdir) && subdir.size() < directory.size()) {
+            spec_.subdir = subdir;
+            spec_.channel = directory.substr(0, directory.size() - subdir.size() - 1);
+        }
+        return spec_;
+    }
+
+    /// "[version='>=1',build=*cuda*]" at the end, which is taken off `rest`.
+    Status brackets(std::string_view& rest) {
+        // From the first that opens after the name: values have brackets of their own.
+        const auto open = rest.find('[');
+        if (open == rest.npos) return refuse("a '[' is missing");
+        // "channel[subdir]::name" has none at its end.
+        std::string_view inner = rest.substr(open + 1, rest.size() - open - 2);
+        rest = trimmed(rest.substr(0, open));
+        while (!(inner = trimmed(inner)).empty()) {
+            const auto equals = inner.find('=');
+            if (equals == inner.npos) return refuse("in brackets, each part must be KEY=VALUE");
+            const auto key = lower(trimmed(inner.substr(0, equals)));
+            inner = trimmed(inner.substr(equals + 1));
+            std::string_view value;
+            if (!inner.empty() && (inner.front() == '\'' || inner.front() == '"')) {
+                const auto end = inner.find(inner.front(), 1);
+                if (end == inner.npos) return refuse("a quotation mark is missing");
+                value = inner.substr(1, end - 1);
+                inner = trimmed(inner.substr(end + 1));
+                if (!inner.empty() && inner.front() != ',')
+                    return refuse("a ',' is missing between two parts in brackets");
+            } else {
+                const auto end = std::min(end_of_value(inner), inner.size());
+                value = trimmed(inner.substr(0, end));
+                inner = inner.substr(end);
+            }
+            if (inner.starts_with(',')) inner.remove_prefix(1);
+            if (auto done = attribute(key, value); !done) return done;
+        }
+        return {};
+    }
+
+    /// A comma separates parts where KEY= follows: "version=>=1,<2,build=*" has three commas' worth of parts.
+    static std::size_t end_of_value(std::string_view text) {
+        for (auto comma = text.find(','); comma != text.npos; comma = text.find(',', comma + 1)) {
+            const auto after = trimmed(text.substr(comma + 1));
+            const auto word =
+                after.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+            if (word != after.npos && word > 0 && after[word] == '=' &&
+                after.substr(word).find_first_not_of('=') == 1)
+                return comma;
+        }
+        return text.npos;
+    }
+
+    Status attribute(const std::string& key, std::string_view value) {
+        if (value.empty()) return refuse("'" + key + "' has no value");
+        const auto text_fields = std::to_array<std::pair<std::string_view, std::string*>>({
+            {"channel", &spec_.channel},
+            {"subdir", &spec_.subdir},
+            {"url", &spec_.url},
+            {"fn", &spec_.file_name},
+            {"license", &spec_.license},
+            {"license_family", &spec_.license_family},
+        });
+        for (const auto& [name, field] : text_fields)
+            if (key == name) *field = value;
+        if (key == "name") spec_.name = lower(value);
+        if (key == "version") return set_version(value);
+        if (key == "build") return set_build(value);
+        if (key == "build_number") return set_build_number(value);
+        if (key == "features") spec_.features = words(value);
+        if (key == "track_features") spec_.track_features = words(value);
+        if (key == "optional") spec_.optional = value != "false" && value != "False";
+        for (const auto& [name, size, field] : {std::tuple{"md5", std::size_t{32}, &spec_.md5},
+                                                std::tuple{"sha256", std::size_t{64}, &spec_.sha256}}) {
+            if (key != name) continue;
+            if (!is_hex(value, size))
+                return refuse("'" + std::string(value) + "' is no " + key + " checksum");
+            *field = lower(value);
+        }
+        return {}; // conda ignores keys that it does not know
+    }
+
+    /// "conda-forge/linux-64::", taken off `rest`.
+    Status channel(std::string_view& rest) {
+        const auto mark = rest.find("::");
+        if (mark == rest.npos) {
+            if (rest.find(':') != rest.npos &&
+                rest.substr(0, rest.find_first_of(" =<>!~")).find(':') != rest.npos)
+                return refuse("namespaces are not supported", "Write channel::package.");
+            return {};
+        }
+        auto written = trimmed(rest.substr(0, mark));
+        rest = trimmed(rest.substr(mark + 2));
+        if (written.empty()) return refuse("there is no channel before '::'");
+        if (const auto open = written.find('['); open != written.npos && written.ends_with(']')) {
+            spec_.subdir = written.substr(open + 1, written.size() - open - 2);
+            written = written.substr(0, open);
+        } else if (const auto slash = written.rfind('/');
+                   slash != written.npos && is_subdir(written.substr(slash + 1))) {
+            spec_.subdir = written.substr(slash + 1);
+            written = written.substr(0, slash);
+        }
+        spec_.channel = written;
+        return {};
+    }
+
+    Status name_and_version(std::string_view rest) {
+        const auto end = std::min(rest.find_first_of(" \t=<>!~"), rest.size());
+        if (const auto name = lower(rest.substr(0, end)); !name.empty()) spec_.name = name;
+        if (spec_.name.empty())
+            return refuse("it names no package", "Write \"*\" for the name where any package will do.");
+        constexpr std::string_view allowed = "abcdefghijklmnopqrstuvwxyz0123456789_-.*+^$()|[]\\?";
+        if (const auto bad = spec_.name.find_first_not_of(allowed); bad != std::string::npos)
+            return refuse(std::string("a package's name has no '") + spec_.name[bad] + "'");
+        rest = trimmed(rest.substr(end));
+        if (rest.empty()) return {};
+        return version_and_build(rest);
+    }
+
+    /// "=1.26=py311*", ">=1.20,<2", "1.26.* py311*", "=3.7".
+    Status version_and_build(std::string_view text) {
+        std::string_view build;
+        constexpr std::string_view part_of_version = "=!|,<>~";
+        for (std::size_t at = 1; at + 1 < text.size(); ++at) {
+            if (text[at] != '=' && text[at] != ' ') continue;
+            const auto after = trimmed(text.substr(at + 1));
+            const auto before = text.substr(0, at).back();
+            if (part_of_version.find(before) != part_of_version.npos) continue;
+            if (after.empty() || after.find_first_of("=,|<>~! ") != after.npos) continue;
+            // "1.2 =1.3" or "numpy 1.20 , <2": a blank beside an operator separates nothing.
+            if (part_of_version.find(trimmed(text.substr(0, at)).back()) != part_of_version.npos) continue;
+            build = after;
+            text = trimmed(text.substr(0, at));
+            break;
+        }
+        if (!build.empty())
+            if (auto done = set_build(build); !done) return done;
+        // "name=1.2=build" means exactly 1.2, while "name=1.2" means 1.2.*.
+        const bool fuzzy = text.starts_with('=') && !text.starts_with("==");
+        const auto bare = trimmed(text.substr(fuzzy ? 1 : 0));
+        if (fuzzy && !build.empty() && bare.find_first_of(",|") == bare.npos) return set_version(bare);
+        return set_version(text);
+    }
+
+    Status set_version(std::string_view text) {
+        // ">=1 <2" would otherwise become ">=1<2".
+        for (auto blank = text.find(' '); blank != text.npos; blank = text.find(' ', blank + 1)) {
+            const auto before = trimmed(text.substr(0, blank));
+            const auto after = trimmed(text.substr(blank));
+            const bool joined = before.empty() || after.empty() ||
+                                std::string_view("=!|,<>~(").find(before.back()) != std::string_view::npos ||
+                                after.front() == ',' || after.front() == '|' || after.front() == ')';
+            if (!joined)
+                return refuse("'" + std::string(text) + "' has a blank between two conditions",
+                              "Separate them by ',' (and) or '|' (or).");
+        }
+        auto version = VersionSpec::parse(text);
+        if (!version) {
+            auto why = version.error().what;
+            if (!version.error().why.empty()) why += ": " + version.error().why;
+            return refuse(std::move(why));
+        }
+        spec_.version = std::move(*version);
+        return {};
+    }
+
+    Status set_build(std::string_view text) {
+        auto build = StringMatch::parse(text);
+        if (!build)
+            return refuse(build.error().what + (build.error().why.empty() ? "" : ": " + build.error().why));
+        spec_.build = std::move(*build);
+        return {};
+    }
+
+    Status set_build_number(std::string_view text) {
+        auto number = VersionSpec::parse(text);
+        if (!number) return refuse("'" + std::string(text) + "' is no build number or condition on one");
+        spec_.build_number = std::move(*number);
+        return {};
+    }
+
+    std::string_view given_;
+    MatchSpec spec_;
+};
+
+bool name_matches(const std::string& wanted, const std::string& name) {
+    if (wanted.find_first_of("*^") == std::string::npos) return wanted == name;
+    const auto pattern = StringMatch::parse(wanted);
+    return pattern && pattern->matches(name);
+}
+
+bool contains_all(const std::vector<std::string>& all, const std::vector<std::string>& wanted) {
+    return std::ranges::all_of(wanted,
+                               [&](const auto& one) { return std::ranges::find(all, one) != all.end(); });
+}
+
+} // namespace
+
+std::optional<FileName> parse_file_name(std::string_view file) {
+    for (const std::string_view end : {".conda", ".tar.bz2"}) {
+        if (!file.ends_with(end)) continue;
+        file.remove_suffix(end.size());
+        const auto second = file.rfind('-');
+        const auto first = second == file.npos || second == 0 ? file.npos : file.rfind('-', second - 1);
+        if (first == file.npos || first == 0 || second == first + 1 || second + 1 == file.size())
+            return std::nullopt;
+        return FileName{.name = lower(file.substr(0, first)),
+                        .version = std::string(file.substr(first + 1, second - first - 1)),
+                        .build = std::string(file.substr(second + 1))};
+    }
+    return std::nullopt;
+}
+
+bool is_subdir(std::string_view text) {
+    static constexpr auto known = std::to_array<std::string_view>({"noarch",
+                                                                   "linux-32",
+                                                                   "linux-64",
+                                                                   "linux-aarch64",
+                                                                   "linux-armv6l",
+                                                                   "linux-armv7l",
+                                                                   "linux-ppc64",
+                                                                   "linux-ppc64le",
+                                                                   "linux-s390x",
+                                                                   "linux-riscv32",
+                                                                   "linux-riscv64",
+                                                                   "osx-64",
+                                                                   "osx-arm64",
+                                                                   "win-32",
+                                                                   "win-64",
+                                                                   "win-arm64",
+                                                                   "zos-z",
+                                                                   "freebsd-64",
+                                                                   "emscripten-wasm32",
+                                                                   "wasi-wasm32"});
+    return std::ranges::find(known, text) != known.end();
+}
+
+Result<MatchSpec> parse_match_spec(std::string_view text) {
+    return Parser(text).parse();
+}
+
+bool MatchSpec::matches(const PackageRecord& record) const {
+    if (!name.empty() && !name_matches(name, record.name)) return false;
+    if (build && !build->matches(record.build)) return false;
+    if (!subdir.empty() && subdir != record.subdir) return false;
+    if (!file_name.empty() && file_name != record.file_name) return false;
+    if (!md5.empty() && md5 != record.md5) return false;
+    if (!sha256.empty() && sha256 != record.sha256) return false;
+    if (!license.empty() && license != record.license) return false;
+    if (!license_family.empty() && license_family != record.license_family) return false;
+    if (!contains_all(record.track_features, track_features)) return false;
+    if (version) {
+        const auto parsed = Version::parse(record.version);
+        if (!parsed || !version->matches(*parsed)) return false;
+    }
+    if (build_number) {
+        const auto parsed = Version::parse(std::to_string(record.build_number));
+        if (!parsed || !build_number->matches(*parsed)) return false;
+    }
+    return true;
+}
+
+std::string MatchSpec::to_string() const {
+    std::string result = channel.empty() ? "" : channel + (subdir.empty() ? "" : "/" + subdir) + "::";
+    result += name.empty() ? "*" : name;
+    if (version) result += " " + version->text();
+    if (build) result += (version ? " " : " * ") + build->text();
+    std::string more;
+    const auto add = [&more](std::string_view key, const std::string& value) {
+        if (!value.empty()) more += (more.empty() ? "" : ",") + std::string(key) + "='" + value + "'";
+    };
+    if (build_number) add("build_number", build_number->text());
+    if (channel.empty()) add("subdir", subdir);
+    add("md5", md5);
+    add("sha256", sha256);
+    add("license", license);
+    return more.empty() ? result : result + "[" + more + "]";
+}
+
+} // namespace containerize::conda

@@ -1,0 +1,201 @@
+#include "conda/package_info.h"
+
+#include <algorithm>
+#include <sstream>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace containerize::conda {
+
+namespace {
+
+using nlohmann::json;
+
+/// What packages from before has_prefix had a placeholder column were built for.
+constexpr const char* oldest_placeholder = "/opt/anaconda1anaconda2anaconda3";
+
+std::unexpected<Error> broken(const std::string& package, std::string why) {
+    return fail(
+        {.what = "the package " + package + " is damaged", .why = std::move(why), .where = {}, .hint = {}});
+}
+
+/// As in archives: nothing that leads out, nothing that conda keeps for itself.
+bool is_path(const std::string& path) {
+    if (path.empty() || path.front() == '/' || path.size() > 4000 || path.find('\0') != std::string::npos)
+        return false;
+    for (std::size_t start = 0; start <= path.size();) {
+        const auto end = std::min(path.find('/', start), path.size());
+        const auto part = std::string_view(path).substr(start, end - start);
+        start = end + 1;
+        if (part.empty() || part == "." || part == ".." || part.size() > 255) return false;
+    }
+    return !path.starts_with("conda-meta/");
+}
+
+std::vector<std::string> lines_of(const std::map<std::string, std::string>& files, const std::string& name) {
+    std::vector<std::string> lines;
+    const auto found = files.find(name);
+    if (found == files.end()) return lines;
+    std::istringstream text(found->second);
+    for (std::string line; std::getline(text, line);) {
+        if (line.ends_with('\r')) line.pop_back();
+        if (!line.empty()) lines.push_back(line);
+    }
+    return lines;
+}
+
+std::string unquoted(std::string text) {
+    if (text.size() >= 2 && (text.front() == '"' || text.front() == '\'') && text.back() == text.front())
+        return text.substr(1, text.size() - 2);
+    return text;
+}
+
+// "placeholder mode path", or the path alone.
+Status read_has_prefix(const std::vector<std::string>& lines,
+                       std::unordered_map<std::string, PathEntry*>& by_path, const std::string& package) {
+    for (const auto& line : lines) {
+        std::string path = line;
+        std::string placeholder = oldest_placeholder;
+        FileMode mode = FileMode::text;
+        const auto first = line.find(' ');
+        const auto second = first == line.npos ? first : line.find(' ', first + 1);
+        if (second != line.npos && !by_path.contains(unquoted(line))) {
+            placeholder = unquoted(line.substr(0, first));
+            const auto word = line.substr(first + 1, second - first - 1);
+            if (word != "text" && word != "binary")
+                return broken(package, "info/has_prefix has the mode '" + word + "'");
+            mode = word == "binary" ? FileMode::binary : FileMode::text;
+            path = line.substr(second + 1);
+        }
+        const auto found = by_path.find(unquoted(path));
+        if (found == by_path.end()) continue;
+        found->second->placeholder = placeholder;
+        found->second->mode = mode;
+    }
+    return {};
+}
+
+Status read_paths(const json& root, PackageInfo& info, const std::string& package) {
+    if (root.value("paths_version", 1) != 1)
+        return broken(package, "info/paths.json has a version that is not known");
+    for (const auto& one : root.at("paths")) {
+        PathEntry entry;
+        entry.path = one.at("_path").get<std::string>();
+        const auto type = one.value("path_type", "hardlink");
+        if (type != "hardlink" && type != "softlink" && type != "directory")
+            return broken(package, "'" + entry.path + "' has the type '" + type + "'");
+        entry.type = type == "softlink"    ? PathType::softlink
+                     : type == "directory" ? PathType::directory
+                                           : PathType::hardlink;
+        if (const auto digest = one.find("sha256"); digest != one.end() && digest->is_string())
+            entry.sha256 = digest->get<std::string>();
+        if (const auto size = one.find("size_in_bytes"); size != one.end() && size->is_number_unsigned()) {
+            entry.size = size->get<std::uint64_t>();
+            entry.has_size = true;
+        }
+        if (const auto placeholder = one.find("prefix_placeholder");
+            placeholder != one.end() && placeholder->is_string())
+            entry.placeholder = placeholder->get<std::string>();
+        entry.mode = one.value("file_mode", "text") == "binary" ? FileMode::binary : FileMode::text;
+        entry.no_link = one.value("no_link", false);
+        info.paths.push_back(std::move(entry));
+    }
+    return {};
+}
+
+Status read_old_lists(const std::map<std::string, std::string>& files, PackageInfo& info,
+                      const std::string& package) {
+    for (const auto& line : lines_of(files, "files")) {
+        PathEntry entry;
+        entry.path = line;
+        info.paths.push_back(std::move(entry));
+    }
+    std::unordered_map<std::string, PathEntry*> by_path;
+    for (auto& entry : info.paths)
+        by_path.emplace(entry.path, &entry);
+    for (const auto& line : lines_of(files, "no_link"))
+        if (const auto found = by_path.find(line); found != by_path.end()) found->second->no_link = true;
+    return read_has_prefix(lines_of(files, "has_prefix"), by_path, package);
+}
+
+bool is_command(const std::string& name) {
+    return !name.empty() && name != "." && name != ".." && name.size() < 200 &&
+           std::ranges::all_of(name, [](unsigned char c) { return c > 0x20 && c != 0x7F && c != '/'; });
+}
+
+bool is_dotted_name(const std::string& name) {
+    return !name.empty() && std::ranges::all_of(name, [](unsigned char c) {
+        return std::isalnum(c) != 0 || c == '_' || c == '.' || c >= 0x80;
+    });
+}
+
+// "command = module:function"
+Result<EntryPoint> parse_entry_point(const std::string& text, const std::string& package) {
+    const auto trimmed = [](std::string part) {
+        const auto start = part.find_first_not_of(' ');
+        return start == part.npos ? std::string()
+                                  : part.substr(start, part.find_last_not_of(' ') - start + 1);
+    };
+    const auto equals = text.find('=');
+    const auto colon = text.find(':', equals == text.npos ? 0 : equals);
+    EntryPoint point;
+    if (equals != text.npos && colon != text.npos) {
+        point.command = trimmed(text.substr(0, equals));
+        point.module = trimmed(text.substr(equals + 1, colon - equals - 1));
+        point.function = trimmed(text.substr(colon + 1));
+    }
+    if (!is_command(point.command) || !is_dotted_name(point.module) || !is_dotted_name(point.function))
+        return broken(package,
+                      "its entry point '" + text.substr(0, 200) + "' is not COMMAND = MODULE:FUNCTION");
+    return point;
+}
+
+Status read_link(const json& root, PackageInfo& info, const std::string& package) {
+    const auto noarch = root.find("noarch");
+    if (noarch == root.end() || !noarch->is_object()) return {};
+    const auto points = noarch->find("entry_points");
+    if (points == noarch->end() || !points->is_array()) return {};
+    for (const auto& one : *points) {
+        auto point = parse_entry_point(one.get<std::string>(), package);
+        if (!point) return fail(std::move(point.error()));
+        info.entry_points.push_back(std::move(*point));
+    }
+    return {};
+}
+
+} // namespace
+
+Result<PackageInfo> parse_package_info(const std::map<std::string, std::string>& files,
+                                       const std::string& package) {
+    const auto index = files.find("index.json");
+    if (index == files.end()) return broken(package, "it has no info/index.json");
+    PackageInfo info;
+    // The json library reports wrong types by exceptions: they become errors here.
+    try {
+        auto record = parse_record(json::parse(index->second));
+        if (!record) return broken(package, record.error().what + ": " + record.error().why);
+        info.record = std::move(*record);
+        const auto paths = files.find("paths.json");
+        auto read = paths == files.end() ? read_old_lists(files, info, package)
+                                         : read_paths(json::parse(paths->second), info, package);
+        if (!read) return fail(std::move(read.error()));
+        if (const auto link = files.find("link.json"); link != files.end())
+            if (read = read_link(json::parse(link->second), info, package); !read)
+                return fail(std::move(read.error()));
+    } catch (const json::exception& problem) {
+        return broken(package, problem.what());
+    }
+    std::unordered_set<std::string> seen;
+    for (const auto& entry : info.paths) {
+        if (!is_path(entry.path))
+            return fail(
+                {.what = "the package " + package + " is not one to install",
+                 .why = "it lists '" + entry.path.substr(0, 200) + "', which is no path below a prefix",
+                 .where = {},
+                 .hint = {}});
+        if (!seen.insert(entry.path).second) return broken(package, "it lists '" + entry.path + "' twice");
+    }
+    return info;
+}
+
+} // namespace containerize::conda

@@ -1,0 +1,54 @@
+// All packages of all channels in libsolv's form, read from repodata or from its cached solved form.
+#pragma once
+
+#include "conda/match_spec.h"
+#include "conda/package_record.h"
+#include "conda/repodata.h"
+#include "util/error.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+extern "C" {
+#include <solv/pooltypes.h>
+}
+
+namespace containerize::conda {
+
+/// A package that the machine has and no channel: "__glibc" 2.36.
+struct VirtualPackage {
+    std::string name, version, build;
+};
+
+class PackagePool {
+public:
+    /// Reads every list, in parallel where they have to be parsed, and keeps the solved form beside them. The
+    /// virtual packages count as installed.
+    static Result<PackagePool> load(const std::vector<Repodata>& lists,
+                                    const std::vector<VirtualPackage>& machine);
+    PackagePool(PackagePool&&) noexcept;
+    PackagePool& operator=(PackagePool&&) noexcept;
+    ~PackagePool();
+
+    [[nodiscard]] Pool* pool() const;
+    /// Of a solvable that came from a channel: the whole record, from the list that it was read from.
+    [[nodiscard]] Result<PackageRecord> record(Id solvable) const;
+    /// The channel's URL; empty for a virtual package.
+    [[nodiscard]] const std::string& channel(Id solvable) const;
+    [[nodiscard]] bool is_virtual(Id solvable) const;
+
+    /// Solvables of the channels that match; `channel` is a URL, or empty for any.
+    [[nodiscard]] std::vector<Id> matching(const MatchSpec& spec, const std::string& channel) const;
+    /// Every name that a channel has.
+    [[nodiscard]] std::vector<std::string> names() const;
+    [[nodiscard]] std::size_t size() const; ///< packages of channels
+
+private:
+    struct State;
+    explicit PackagePool(std::unique_ptr<State> state);
+    std::unique_ptr<State> state_;
+};
+
+} // namespace containerize::conda

@@ -1,0 +1,239 @@
+#include "conda/package_stream.h"
+
+#include "conda/archive.h"
+#include "conda/prefix_replacement.h"
+#include "util/digest.h"
+
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+namespace containerize::conda {
+
+namespace {
+
+/// Files that name the prefix are changed as a whole.
+constexpr std::uint64_t largest_changed_file = std::uint64_t{4} << 30U;
+
+} // namespace
+
+/// One package, in one thread.
+class PackageStreams::Unpacking {
+public:
+    Unpacking(PackageStreams& streams, std::size_t index)
+        : streams_(streams), index_(index), plan_(streams.plan_(index)) {}
+
+    void run() {
+        auto archive = PackageArchive::open(plan_.archive, plan_.name);
+        Status done = archive ? archive->payload([this](const ArchiveEntry& entry, const ReadMore& read) {
+            return visit(entry, read);
+        })
+                              : Status(fail(std::move(archive.error())));
+        if (done) done = see_that_all_came();
+        if (done)
+            streams_.put(index_, Piece{});
+        else if (!abandoned_)
+            streams_.put(index_, fail(std::move(done.error())));
+    }
+
+private:
+    std::unexpected<Error> wrong(const std::string& path, std::string why) const {
+        return fail({.what = "the package " + plan_.name + " is damaged",
+                     .why = "'" + path + "' " + std::move(why),
+                     .where = plan_.archive.string(),
+                     .hint = "Remove it with `containerize cache clean`, and try again; if it stays so, tell "
+                             "the channel's maintainers."});
+    }
+
+    // Nobody wants more: the consumer has gone.
+    Status deliver(Piece piece) {
+        if (streams_.put(index_, std::move(piece))) return {};
+        abandoned_ = true;
+        return fail(Error{});
+    }
+
+    Status visit(const ArchiveEntry& entry, const ReadMore& read) {
+        const auto found = plan_.paths.find(entry.path);
+        if (found == plan_.paths.end()) return {}; // not listed: conda does not install it either
+        const auto& planned = found->second;
+        if (!came_.insert(entry.path).second) return wrong(entry.path, "is in it twice");
+        if (!planned.wanted) return {};
+        Piece piece;
+        piece.path = planned.target;
+        piece.entry = planned.entry;
+        piece.mtime = entry.mtime;
+        switch (entry.type) {
+        case EntryType::directory:
+            piece.kind = Piece::Kind::directory;
+            return deliver(std::move(piece));
+        case EntryType::symlink:
+            if (entry.target.empty()) return wrong(entry.path, "is a link to nothing");
+            piece.kind = Piece::Kind::symlink;
+            piece.target = entry.target;
+            return deliver(std::move(piece));
+        case EntryType::hardlink: {
+            const auto original = plan_.paths.find(entry.target);
+            if (original == plan_.paths.end() || !came_.contains(entry.target) || !original->second.wanted)
+                return wrong(entry.path,
+                             "is a hard link to '" + entry.target + "', which is not installed before it");
+            piece.kind = Piece::Kind::hardlink;
+            piece.mode = S_IFREG | 0644U;
+            piece.target = original->second.target;
+            return deliver(std::move(piece));
+        }
+        case EntryType::file:
+            break;
+        }
+        piece.kind = Piece::Kind::file;
+        piece.mode = S_IFREG | entry.mode;
+        if (planned.entry->type == PathType::softlink)
+            return wrong(entry.path, "is listed as a link and is a file");
+        if (planned.entry->has_size && planned.entry->size != entry.size)
+            return wrong(entry.path,
+                         fmt::format("has {} bytes, and its list says {}", entry.size, planned.entry->size));
+        return planned.entry->placeholder.empty() ? stream(std::move(piece), read)
+                                                  : change(std::move(piece), read);
+    }
+
+    static Piece more() {
+        Piece piece;
+        piece.kind = Piece::Kind::more;
+        return piece;
+    }
+
+    Status verify(const Piece& piece, Sha256& digest) const {
+        if (piece.entry->sha256.empty()) return {};
+        if (const auto hex = digest.finish(); hex != piece.entry->sha256)
+            return wrong(piece.entry->path,
+                         "has the sha256 " + hex + ", and its list says " + piece.entry->sha256);
+        return {};
+    }
+
+    Status stream(Piece piece, const ReadMore& read) {
+        Sha256 digest;
+        const Piece first = piece; // without content: what verify() asks for
+        for (bool begun = false;; begun = true) {
+            auto bytes = read();
+            if (!bytes) return fail(std::move(bytes.error()));
+            digest.update(bytes->data(), bytes->size());
+            if (bytes->empty()) {
+                if (auto good = verify(first, digest); !good) return good;
+                Piece end = begun ? more() : std::move(piece);
+                end.last = true;
+                return deliver(std::move(end));
+            }
+            Piece next = begun ? more() : std::move(piece);
+            next.content.assign(reinterpret_cast<const char*>(bytes->data()), bytes->size());
+            if (auto done = deliver(std::move(next)); !done) return done;
+        }
+    }
+
+    Status change(Piece piece, const ReadMore& read) {
+        const auto& entry = *piece.entry;
+        std::string content;
+        Sha256 digest;
+        for (;;) {
+            auto bytes = read();
+            if (!bytes) return fail(std::move(bytes.error()));
+            if (bytes->empty()) break;
+            digest.update(bytes->data(), bytes->size());
+            content.append(reinterpret_cast<const char*>(bytes->data()), bytes->size());
+            if (content.size() > largest_changed_file)
+                return wrong(entry.path, "is too large to change its prefix");
+        }
+        if (auto good = verify(piece, digest); !good) return good;
+        if (entry.mode == FileMode::text) {
+            piece.content = replace_in_text(content, entry.placeholder, plan_.prefix);
+        } else {
+            auto changed = replace_in_binary(std::move(content), entry.placeholder, plan_.prefix, entry.path);
+            if (!changed) {
+                changed.error().what += " (" + plan_.name + ")";
+                return fail(std::move(changed.error()));
+            }
+            piece.content = std::move(*changed);
+        }
+        Sha256 installed;
+        installed.update(piece.content.data(), piece.content.size());
+        piece.sha256 = installed.finish();
+        piece.last = true;
+        return deliver(std::move(piece));
+    }
+
+    Status see_that_all_came() const {
+        for (const auto& [path, planned] : plan_.paths)
+            if (planned.entry->type != PathType::directory && !came_.contains(path))
+                return wrong(path, "is listed and is not in it");
+        return {};
+    }
+
+    PackageStreams& streams_;
+    std::size_t index_;
+    PackagePlan plan_;
+    std::unordered_set<std::string> came_;
+    bool abandoned_ = false;
+};
+
+PackageStreams::PackageStreams(unsigned threads, std::uint64_t memory, std::size_t packages,
+                               std::function<PackagePlan(std::size_t)> plan)
+    : plan_(std::move(plan)), queues_(packages), ahead_(std::size_t{threads} * 4) {
+    threads = std::max(1U, threads);
+    share_ = std::max<std::uint64_t>(memory / (threads + 1), 4U << 20U);
+    for (unsigned i = 0; i < threads; ++i)
+        threads_.emplace_back([this] { work(); });
+}
+
+PackageStreams::~PackageStreams() {
+    {
+        const std::lock_guard lock(mutex_);
+        stopping_ = true;
+    }
+    changed_.notify_all();
+}
+
+void PackageStreams::work() {
+    for (;;) {
+        std::size_t index = 0;
+        {
+            std::unique_lock lock(mutex_);
+            changed_.wait(
+                lock, [this] { return stopping_ || next_ >= queues_.size() || next_ <= current_ + ahead_; });
+            if (stopping_ || next_ >= queues_.size()) return;
+            index = next_++;
+        }
+        Unpacking(*this, index).run();
+    }
+}
+
+// A package that the consumer is not at yet may hold its share, no more; finished small ones wait for their
+// turn within the bounds of ahead_.
+bool PackageStreams::put(std::size_t index, Result<Piece> piece) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return stopping_ || queues_[index].bytes < share_; });
+    if (stopping_) return false;
+    if (piece) queues_[index].bytes += piece->content.size() + sizeof(Piece);
+    queues_[index].pieces.push_back(std::move(piece));
+    lock.unlock();
+    changed_.notify_all();
+    return true;
+}
+
+Result<Piece> PackageStreams::next(std::size_t index) {
+    std::unique_lock lock(mutex_);
+    if (index != current_) {
+        current_ = index;
+        changed_.notify_all();
+    }
+    auto& queue = queues_[index];
+    changed_.wait(lock, [&] { return !queue.pieces.empty(); });
+    auto piece = std::move(queue.pieces.front());
+    queue.pieces.pop_front();
+    if (piece) queue.bytes -= piece->content.size() + sizeof(Piece);
+    lock.unlock();
+    changed_.notify_all();
+    return piece;
+}
+
+} // namespace containerize::conda

@@ -1,0 +1,182 @@
+#include "conda/solver.h"
+
+#include "conda/conflict.h"
+#include "conda/libsolv.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+
+namespace containerize::conda {
+
+namespace {
+
+struct QueueOwner {
+    Queue queue;
+    QueueOwner() { queue_init(&queue); }
+    QueueOwner(const QueueOwner&) = delete;
+    QueueOwner& operator=(const QueueOwner&) = delete;
+    ~QueueOwner() { queue_free(&queue); }
+};
+
+/// The set of solvables that may be chosen, for as long as it lives.
+class Considered {
+public:
+    explicit Considered(Pool* pool) : pool_(pool) {
+        map_init(&map_, pool->nsolvables);
+        map_setall(&map_);
+        pool->considered = &map_;
+    }
+    Considered(const Considered&) = delete;
+    Considered& operator=(const Considered&) = delete;
+    ~Considered() {
+        pool_->considered = nullptr;
+        map_free(&map_);
+    }
+    void exclude(Id solvable) {
+        auto& byte = map_.map[solvable >> 3];
+        byte = static_cast<unsigned char>(byte & ~(1 << (solvable & 7)));
+    }
+    [[nodiscard]] bool has(Id solvable) const { return MAPTST(&map_, solvable) != 0; }
+
+private:
+    Pool* pool_;
+    Map map_{};
+};
+
+// Strict priority: of each name, only the packages of the best channel that has it; those of another channel
+// that the user named stay.
+void exclude_lower_channels(const PackagePool& packages, const std::vector<Wanted>& wanted,
+                            Considered& considered) {
+    Pool* pool = packages.pool();
+    std::map<Id, int> best;
+    for (Id id = 1; id < pool->nsolvables; ++id) {
+        const Solvable* solvable = pool_id2solvable(pool, id);
+        if (solvable->repo == nullptr || packages.is_virtual(id)) continue;
+        const auto [entry, is_new] = best.emplace(solvable->name, solvable->repo->priority);
+        if (!is_new) entry->second = std::max(entry->second, solvable->repo->priority);
+    }
+    std::set<std::pair<std::string, std::string>> named; ///< package and channel
+    for (const auto& one : wanted)
+        if (!one.channel.empty()) named.emplace(one.spec.name, one.channel);
+    for (Id id = 1; id < pool->nsolvables; ++id) {
+        const Solvable* solvable = pool_id2solvable(pool, id);
+        if (solvable->repo == nullptr || packages.is_virtual(id) ||
+            solvable->repo->priority == best[solvable->name])
+            continue;
+        if (!named.contains({pool_id2str(pool, solvable->name), packages.channel(id)}))
+            considered.exclude(id);
+    }
+}
+
+void add_pins(Pool* pool, const std::vector<MatchSpec>& pins) {
+    for (const auto& pin : pins) {
+        const Id id = repo_add_solvable(pool->installed);
+        Solvable* solvable = pool_id2solvable(pool, id);
+        solvable->name = pool_str2id(pool, ("pin on " + pin.name).c_str(), 1);
+        solvable->evr = pool_str2id(pool, "1", 1);
+        solvable->provides =
+            repo_addid_dep(solvable->repo, 0, pool_rel2id(pool, solvable->name, solvable->evr, REL_EQ, 1), 0);
+        ::Repodata* data = repo_last_repodata(solvable->repo);
+        const std::string text = pin.name +
+                                 (pin.version ? " " + pin.version->text()
+                                  : pin.build ? " *"
+                                              : "") +
+                                 (pin.build ? " " + pin.build->text() : "");
+        repodata_add_idarray(data, id, SOLVABLE_CONSTRAINS, pool_conda_matchspec(pool, text.c_str()));
+        repodata_internalize(data);
+    }
+}
+
+// The order of requests is part of the result: by name, as mamba has it; with Python comes pip.
+void normalise(std::vector<Wanted>& wanted) {
+    const auto asks_for = [&](std::string_view name) {
+        return std::ranges::any_of(wanted, [&](const Wanted& one) { return one.spec.name == name; });
+    };
+    if (asks_for("python") && !asks_for("pip"))
+        if (auto pip = parse_match_spec("pip"))
+            wanted.push_back({.spec = std::move(*pip), .channel = {}, .where = {}});
+    std::ranges::stable_sort(wanted, {}, [](const Wanted& one) { return one.spec.name; });
+}
+
+/// Whether the machine itself has it.
+bool machine_has(const PackagePool& packages, const MatchSpec& spec) {
+    Pool* pool = packages.pool();
+    Id id = 0;
+    const Solvable* solvable = nullptr;
+    FOR_REPO_SOLVABLES(pool->installed, id, solvable) {
+        PackageRecord record;
+        record.name = pool_id2str(pool, solvable->name);
+        record.version = pool_id2str(pool, solvable->evr);
+        const char* build = pool_lookup_str(pool, id, SOLVABLE_BUILDFLAVOR);
+        record.build = build == nullptr ? "" : build;
+        if (spec.matches(record)) return true;
+    }
+    return false;
+}
+
+} // namespace
+
+Result<std::vector<PackageRecord>> solve(PackagePool& packages, SolveRequest request) {
+    Pool* pool = packages.pool();
+    normalise(request.wanted);
+    add_pins(pool, request.pins);
+    Considered considered(pool);
+    if (request.priority == ChannelPriority::strict)
+        exclude_lower_channels(packages, request.wanted, considered);
+    if (request.priority == ChannelPriority::disabled)
+        for (int i = 1; i < pool->nrepos; ++i)
+            if (pool->repos[i] != nullptr) pool->repos[i]->priority = 0;
+    pool_createwhatprovides(pool);
+
+    QueueOwner jobs;
+    std::vector<const Wanted*> of_job; ///< which request each job stands for; null for none
+    for (const auto& wanted : request.wanted) {
+        if (wanted.spec.name.starts_with("__")) {
+            if (machine_has(packages, wanted.spec)) continue;
+            return fail_input("this machine has no " + wanted.spec.to_string(), {}, wanted.where,
+                              missing_virtual_hint(wanted.spec.name));
+        }
+        QueueOwner candidates;
+        bool hidden = false;
+        for (const Id id : packages.matching(wanted.spec, wanted.channel)) {
+            if (considered.has(id))
+                queue_push(&candidates.queue, id);
+            else
+                hidden = true;
+        }
+        if (candidates.queue.count == 0) return fail(nothing_matches(packages, wanted, hidden));
+        queue_push2(&jobs.queue, SOLVER_INSTALL | SOLVER_SOLVABLE_ONE_OF,
+                    pool_queuetowhatprovides(pool, &candidates.queue));
+        of_job.push_back(&wanted);
+    }
+    Id id = 0;
+    const Solvable* solvable = nullptr;
+    FOR_REPO_SOLVABLES(pool->installed, id, solvable) {
+        queue_push2(&jobs.queue, SOLVER_LOCK | SOLVER_SOLVABLE, id);
+        of_job.push_back(nullptr);
+    }
+
+    const std::unique_ptr<Solver, void (*)(Solver*)> solver(solver_create(pool), solver_free);
+    solver_set_flag(solver.get(), SOLVER_FLAG_ALLOW_DOWNGRADE, 1);
+    solver_set_flag(solver.get(), SOLVER_FLAG_ALLOW_UNINSTALL, 1);
+    if (solver_solve(solver.get(), &jobs.queue) != 0)
+        return fail(explain_conflict(packages, *solver, of_job));
+
+    const std::unique_ptr<Transaction, void (*)(Transaction*)> transaction(
+        solver_create_transaction(solver.get()), transaction_free);
+    transaction_order(transaction.get(), 0);
+    std::vector<PackageRecord> chosen;
+    for (int i = 0; i < transaction->steps.count; ++i) {
+        const Id step = transaction->steps.elements[i];
+        if (packages.is_virtual(step)) continue;
+        auto record = packages.record(step);
+        if (!record) return fail(std::move(record.error()));
+        chosen.push_back(std::move(*record));
+    }
+    return chosen;
+}
+
+} // namespace containerize::conda

@@ -1,0 +1,125 @@
+#include "image/unpack.h"
+
+#include "image/reader.h"
+#include "util/fd.h"
+#include "util/interrupt.h"
+
+#include <array>
+#include <cerrno>
+#include <map>
+#include <string>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace containerize::image {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+class Unpacker {
+public:
+    Unpacker(Reader& reader, const fs::path& image) : reader_(reader), image_(image) {}
+
+    Status directory(Reference reference, const fs::path& target) {
+        const auto inode = reader_.inode(reference);
+        if (!inode) return damaged(inode.error());
+        auto listing = reader_.directory(reference);
+        if (!listing) return damaged(listing.error());
+        for (const auto& entry : (*listing)->entries) {
+            if (interrupted()) return fail_interrupted();
+            if (auto done = this->entry(entry.inode, target / (*listing)->name(entry)); !done) return done;
+        }
+        // Last: writing into it changes its time, and its mode may forbid writing.
+        return set_attributes(*inode, target);
+    }
+
+private:
+    Status entry(Reference reference, const fs::path& target) {
+        const auto inode = reader_.inode(reference);
+        if (!inode) return damaged(inode.error());
+        if (S_ISDIR(inode->mode)) {
+            if (mkdir(target.c_str(), 0700) != 0)
+                return fail_errno("cannot unpack a directory", target.string());
+            return directory(reference, target);
+        }
+        if (S_ISLNK(inode->mode)) {
+            const auto text = reader_.read_link(reference);
+            if (!text) return damaged(text.error());
+            if (symlink(text->c_str(), target.c_str()) != 0)
+                return fail_errno("cannot unpack a link", target.string());
+            return {};
+        }
+        if (!S_ISREG(inode->mode)) return {}; // no image of ours has any other
+        if (inode->nlink > 1) {
+            const auto [first, is_new] = names_.emplace(inode->number, target);
+            if (!is_new) {
+                if (link(first->second.c_str(), target.c_str()) == 0) return {};
+                if (errno != EPERM && errno != EMLINK)
+                    return fail_errno("cannot unpack a hard link", target.string());
+            }
+        }
+        if (auto done = content(reference, inode->size, target); !done) return done;
+        return set_attributes(*inode, target);
+    }
+
+    Status content(Reference reference, std::uint64_t size, const fs::path& target) {
+        const Fd file(open(target.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+        if (!file) return fail_errno("cannot unpack a file", target.string());
+        constexpr std::size_t piece = 1U << 20U;
+        for (std::uint64_t offset = 0; offset < size;) {
+            std::vector<Slice> slices;
+            if (const auto got = reader_.read(reference, offset, piece, slices); !got)
+                return damaged(got.error());
+            const auto before = offset;
+            for (const auto& slice : slices) {
+                if (auto done = write_all(file.get(), slice.bytes, target); !done) return done;
+                offset += slice.bytes.size();
+            }
+            if (offset == before) return damaged(EIO);
+        }
+        return {};
+    }
+
+    static Status write_all(int file, std::span<const std::byte> bytes, const fs::path& target) {
+        while (!bytes.empty()) {
+            const auto put = write(file, bytes.data(), bytes.size());
+            if (put < 0 && errno == EINTR) continue;
+            if (put < 0) return fail_errno("cannot unpack a file", target.string());
+            bytes = bytes.subspan(static_cast<std::size_t>(put));
+        }
+        return {};
+    }
+
+    static Status set_attributes(const Inode& inode, const fs::path& target) {
+        // The owner must be able to work on it, whatever the image says.
+        const mode_t mode = (inode.mode & 0777U) | (S_ISDIR(inode.mode) ? 0700U : 0200U);
+        const std::array<timespec, 2> times = {timespec{inode.mtime, 0}, timespec{inode.mtime, 0}};
+        if (chmod(target.c_str(), mode) != 0 || utimensat(AT_FDCWD, target.c_str(), times.data(), 0) != 0)
+            return fail_errno("cannot set the attributes of a file", target.string());
+        return {};
+    }
+
+    Status damaged(int error_number) const {
+        return fail_errno("cannot read the image", image_.string(), error_number);
+    }
+
+    Reader& reader_;
+    const fs::path& image_;
+    std::map<std::uint32_t, fs::path> names_; ///< of files with several: the first, by inode number
+};
+
+} // namespace
+
+Status unpack(const fs::path& image, const fs::path& target) {
+    Fd file(open(image.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file) return fail_errno("cannot open the image", image.string());
+    auto reader = Reader::open(std::move(file), image);
+    if (!reader) return fail(std::move(reader.error()));
+    return Unpacker(**reader, image).directory((*reader)->root(), target);
+}
+
+} // namespace containerize::image

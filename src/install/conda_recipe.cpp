@@ -1,0 +1,486 @@
+// Packages of conda channels, straight into an image; then, over it, what must run.
+#include "conda/package_cache.h"
+#include "conda/prefix_records.h"
+#include "conda/virtual_packages.h"
+#include "image/unpack.h"
+#include "install/activation.h"
+#include "install/conda_plan.h"
+#include "install/recipe.h"
+#include "util/filesystem.h"
+#include "util/log.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+namespace containerize::install {
+
+namespace {
+
+namespace fs = std::filesystem;
+using runtime::EnvironmentChange;
+
+/// Compiles the files that a list names, several at once; those that are not of this Python are left alone.
+/// Unchecked hashes, so that no run compares times or compiles again; Python 3.6 has none yet.
+constexpr const char* compile_program = R"(
+import py_compile, sys
+def compile_one(path):
+    try:
+        if hasattr(py_compile, 'PycInvalidationMode'):
+            py_compile.compile(path, doraise=True, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+        else:
+            py_compile.compile(path, doraise=True)
+    except Exception as problem:
+        print(path, type(problem).__name__)
+if __name__ == '__main__':
+    with open(sys.argv[1], 'rb') as file:
+        paths = [path.decode('utf-8', 'surrogateescape') for path in file.read().split(b'\0') if path]
+    jobs = int(sys.argv[2])
+    if jobs > 1 and len(paths) > 100:
+        import multiprocessing
+        pool = multiprocessing.Pool(jobs)
+        pool.map(compile_one, paths, 64)
+        pool.close()
+        pool.join()
+    else:
+        for path in paths:
+            compile_one(path)
+)";
+
+/// What no package can be newer than, so that the same packages give the same image.
+std::uint32_t newest(const std::vector<conda::PackageRecord>& packages) {
+    constexpr std::uint64_t first_of_1980 = 315'532'800; // zip archives have no earlier time
+    std::uint64_t seconds = first_of_1980;
+    for (const auto& record : packages)
+        seconds = std::max(seconds, record.timestamp / 1000);
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(seconds, 0xFFFFFFFF));
+}
+
+class CondaRecipe : public Recipe {
+public:
+    explicit CondaRecipe(Workshop& shop) : shop_(shop) {}
+
+    Status create() override {
+        using Step = Status (CondaRecipe::*)();
+        for (const Step step :
+             {&CondaRecipe::plan, &CondaRecipe::fetch, &CondaRecipe::link, &CondaRecipe::mount,
+              &CondaRecipe::prepare_environment, &CondaRecipe::run_link_scripts})
+            if (auto done = (this->*step)(); !done) return done;
+        return {};
+    }
+
+    Status install() override {
+        const auto& lines = pip_lines();
+        if (lines.empty()) return {};
+        if (linked_.python_version.empty())
+            return fail_input("there is no Python for the `pip:` section", {}, shop_.inputs.spec.string(),
+                              "Add `- python` and `- pip` to the dependencies.");
+        Stage stage("Installing packages of PyPI");
+        const fs::path file = shop_.staging / "pip-requirements.txt";
+        const fs::path directory = shop_.inputs.spec.parent_path();
+        if (auto written = write_file(file, requirements_text(lines, directory)); !written) return written;
+        auto requirements = spec::read_requirements(file, directory);
+        if (!requirements) {
+            requirements.error().where = shop_.inputs.spec.string();
+            return fail(std::move(requirements.error()));
+        }
+        fs::path constraints;
+        if (shop_.options.conda.constraints) {
+            constraints = shop_.staging / "conda-constraints.txt";
+            if (auto written = write_constraints(constraints); !written) return written;
+        }
+        const fs::path report = shop_.staging / "pip-report.json";
+        auto installed = install_requirements(shop_,
+                                              {.file = file,
+                                               .read = *requirements,
+                                               .directory = directory,
+                                               .constraints = constraints,
+                                               .report = report},
+                                              stage);
+        if (!installed) {
+            installed.error().where = shop_.inputs.spec.string();
+            if (!constraints.empty())
+                installed.error().hint += "What conda installed stays as it is: if that is in the way, ask "
+                                          "conda for another version, or give --no-constraints.";
+            return installed;
+        }
+        read_report(report);
+        return forget_requests();
+    }
+
+    Status compile() override {
+        if (linked_.python_version.empty()) return {};
+        Stage stage("Compiling byte-code");
+        const auto sources = sources_to_compile();
+        std::string list;
+        for (const auto& source : sources)
+            list += (shop_.prefix / source).string() + '\0';
+        const fs::path file = shop_.staging / "to-compile";
+        if (auto written = write_file(file, list); !written) return written;
+        auto outcome = shop_.run_inside(
+            {shop_.python().string(), "-c", compile_program, file.string(), std::to_string(shop_.jobs)},
+            stage, "cannot compile byte-code");
+        if (!outcome) return fail(std::move(outcome.error()));
+        stage.finish(human_count(sources.size()) + " modules");
+        return {};
+    }
+
+    Result<std::vector<EnvironmentChange>> activation() override {
+        const auto& variables =
+            shop_.inputs.conda ? shop_.inputs.conda->variables : shop_.inputs.locked->variables;
+        if (!variables.empty())
+            if (auto written = write_file(shop_.root() / "conda-meta/state", conda::state(variables));
+                !written)
+                return fail(std::move(written.error()));
+        auto recorded = record_activation(shop_, {});
+        if (!recorded) return fail(std::move(recorded.error()));
+        launch_scripts_ = std::move(recorded->scripts);
+        return std::move(recorded->changes);
+    }
+    std::vector<std::string> launch_scripts() override { return launch_scripts_; }
+
+    /// As `conda list` prints them.
+    Result<std::string> packages() override {
+        std::set<std::string> lines;
+        for (const auto& record : linked_.records) {
+            const auto slash = record.channel.rfind('/');
+            lines.insert(
+                fmt::format("{:<30} {:<15} {:<25} {}", record.name, record.version, record.build,
+                            slash == std::string::npos ? record.channel : record.channel.substr(slash + 1)));
+        }
+        if (!linked_.python_version.empty())
+            for (const auto& [name, version] : packages_of_pip())
+                lines.insert(fmt::format("{:<30} {:<15} {:<25} {}", name, version, "pypi_0", "pypi"));
+        std::string text;
+        for (const auto& line : lines)
+            text += line + "\n";
+        return text;
+    }
+
+    std::string lock() override {
+        spec::LockedEnvironment locked;
+        locked.packages = linked_.records;
+        locked.source_date_epoch = epoch_;
+        for (const auto& channel : plan_.channels)
+            locked.channels.push_back(channel.url);
+        locked.variables =
+            shop_.inputs.conda ? shop_.inputs.conda->variables : shop_.inputs.locked->variables;
+        if (plan_.locked) locked.channels = shop_.inputs.locked->channels;
+        locked.pip = locked_pip_;
+        locked.requested = plan_.requested;
+        locked.pip_requested = pip_requested_;
+        return spec::lock_text(locked, conda::this_subdir());
+    }
+
+    Result<image::WriteStats>
+    pack(const std::function<void(std::uint64_t, std::uint64_t)>& progress) override {
+        if (!writer_)
+            return image::write_tree(shop_.staging / "root", shop_.image(), writer_options(),
+                                     shop_.options.umask_bits,
+                                     [&](std::uint64_t done) { progress(done, linked_.bytes); });
+        auto left_out = image::add_tree(*writer_, upper(), shop_.options.umask_bits,
+                                        [&](std::uint64_t done) { progress(done, 0); });
+        if (!left_out) return fail(std::move(left_out.error()));
+        auto stats = writer_->finish();
+        if (stats) stats->left_out = std::move(*left_out);
+        return stats;
+    }
+
+    [[nodiscard]] std::string python_name() const override { return linked_.python_name; }
+
+private:
+    [[nodiscard]] fs::path upper() const { return shop_.staging / "upper"; }
+    [[nodiscard]] const std::vector<conda::Located>& pip_lines() const {
+        return shop_.inputs.conda ? shop_.inputs.conda->pip : shop_.inputs.locked->pip;
+    }
+    [[nodiscard]] image::WriterOptions writer_options() const {
+        auto options = shop_.writer_options();
+        options.source_date_epoch = epoch_;
+        return options;
+    }
+
+    Status plan() {
+        auto cache = conda::cache_directory(shop_.inputs.environment);
+        if (!cache) return fail(std::move(cache.error()));
+        cache_ = std::move(*cache);
+        auto planned = plan_conda(shop_.options, shop_.inputs, cache_);
+        if (!planned) return fail(std::move(planned.error()));
+        plan_ = std::move(*planned);
+        epoch_ = shop_.inputs.source_date_epoch.value_or(shop_.inputs.locked &&
+                                                                 shop_.inputs.locked->source_date_epoch
+                                                             ? *shop_.inputs.locked->source_date_epoch
+                                                             : newest(plan_.packages));
+        return {};
+    }
+
+    Status fetch() {
+        const conda::PackageOptions options{.cache = cache_,
+                                            .offline = shop_.options.conda.offline ||
+                                                       shop_.inputs.conda_config.offline,
+                                            .allow_unverified = plan_.locked,
+                                            .ready = {}};
+        auto fetched =
+            conda::fetch_packages(plan_.packages, plan_.channels, shop_.inputs.conda_config, options);
+        if (!fetched) return fail(std::move(fetched.error()));
+        archives_ = std::move(*fetched);
+        return {};
+    }
+
+    Status link() {
+        Stage stage("Installing packages");
+        auto writer = image::Writer::create(shop_.image(), writer_options());
+        if (!writer) return fail(std::move(writer.error()));
+        std::vector<conda::PackageToLink> packages;
+        for (std::size_t i = 0; i < plan_.packages.size(); ++i) {
+            const auto requested = plan_.requested.find(plan_.packages[i].name);
+            packages.push_back({.record = plan_.packages[i],
+                                .archive = archives_[i],
+                                .requested = requested == plan_.requested.end() ? "" : requested->second});
+        }
+        const conda::LinkOptions options{
+            .prefix = shop_.prefix.string(),
+            .jobs = shop_.jobs,
+            .memory = std::clamp<std::uint64_t>(shop_.resources.memory / 8, 64U << 20U, 512U << 20U),
+            .umask_bits = shop_.options.umask_bits,
+            .time = epoch_,
+            .latest = epoch_,
+            .command_line = "containerize new",
+            .tool_version = CONTAINERIZE_VERSION};
+        auto linked = conda::link_packages(packages, options, *writer,
+                                           [&stage](std::uint64_t done) { stage.advance(done, 0); });
+        if (!linked) return fail(std::move(linked.error()));
+        linked_ = std::move(*linked);
+        for (const auto& warning : linked_.warnings)
+            log::warn(warning);
+        if (auto done = writer->checkpoint(); !done) return done;
+        writer_.emplace(std::move(*writer));
+        stage.finish(fmt::format("{} packages, {} files, {}", human_count(packages.size()),
+                                 human_count(linked_.files), human_bytes(linked_.bytes)));
+        return {};
+    }
+
+    Status mount() {
+        auto mounted = shop_.space.mount_overlay(shop_.image(), shop_.staging, shop_.prefix);
+        if (mounted) return {};
+        // Old kernels, and filesystems without extended attributes: a tree on disk does it, at its price.
+        log::info("Note: the environment is unpacked to disk to be completed there: " +
+                  to_string(mounted.error()));
+        const fs::path tree = shop_.staging / "root";
+        std::error_code failed;
+        fs::create_directory(tree, failed);
+        if (failed) return fail_errno("cannot make a staging directory", tree.string(), failed.value());
+        if (auto unpacked = image::unpack(shop_.image(), tree); !unpacked) return unpacked;
+        writer_.reset(); // and with it the unfinished image
+        return shop_.space.bind(tree, shop_.prefix);
+    }
+
+    Status prepare_environment() {
+        shop_.environment["CONDA_PREFIX"] = shop_.environment["CONDA_DEFAULT_ENV"] = shop_.prefix.string();
+        shop_.environment["CONDA_SHLVL"] = "1";
+        if (!linked_.python_version.empty())
+            shop_.record["python"] = {{"version", linked_.python_version},
+                                      {"executable", shop_.python().string()},
+                                      {"bundled", true}};
+        shop_.record["installer"] = "conda";
+        shop_.record["conda_packages"] = linked_.records.size();
+        return {};
+    }
+
+    Status run_link_scripts() {
+        if (linked_.scripts.empty()) return {};
+        Stage stage("Running link scripts");
+        const auto messages = shop_.root() / ".messages.txt";
+        for (const auto& script : linked_.scripts) {
+            auto command = shop_.inside({"bash", (shop_.prefix / script.path).string()});
+            auto& environment = *command.environment;
+            environment["PREFIX"] = environment["ROOT_PREFIX"] = environment["CONDA_ROOT_PREFIX"] =
+                shop_.prefix.string();
+            environment["PKG_NAME"] = script.package.name;
+            environment["PKG_VERSION"] = script.package.version;
+            environment["PKG_BUILDNUM"] = std::to_string(script.package.build_number);
+            environment["PKG_BUILD"] = script.package.build;
+            if (script.before) environment["SOURCE_DIR"] = shop_.prefix.string();
+            const auto path = environment.find("PATH");
+            environment["PATH"] = (shop_.prefix / "bin").string() + ":" +
+                                  (path == environment.end() ? "/usr/bin:/bin" : path->second);
+            command.on_line = [&stage](std::string_view line) { stage.detail(line); };
+            auto outcome = run(command);
+            if (!outcome) return fail(std::move(outcome.error()));
+            // What a package tells its user it writes into this file.
+            if (auto text = read_file(messages); text && !text->empty()) {
+                log::info(script.package.name + " says:\n" + *text);
+                std::error_code ignored;
+                fs::remove(messages, ignored);
+            }
+            if (!outcome->ok())
+                return fail({.what = std::string("the ") + (script.before ? "pre-link" : "post-link") +
+                                     " script of " + script.package.distribution() + " failed",
+                             .why = "exit code " + std::to_string(outcome->exit_code) + "\n" +
+                                    tail(outcome->output, 12),
+                             .where = {},
+                             .hint = "Ask for another version of " + script.package.name +
+                                     ", or tell its maintainers."});
+        }
+        stage.finish(human_count(linked_.scripts.size()));
+        return {};
+    }
+
+    // pip looks for included files beside the one that names them, and ours lies in the staging directory.
+    static std::string requirements_text(const std::vector<conda::Located>& lines,
+                                         const fs::path& directory) {
+        std::string text;
+        for (const auto& line : lines) {
+            std::string content = line.text;
+            for (const std::string_view option : {"-r", "--requirement", "-c", "--constraint"}) {
+                if (!content.starts_with(option)) continue;
+                const auto start = content.find_first_not_of(" =", option.size());
+                if (start == content.npos || (start == option.size() && option.size() > 2)) continue;
+                const auto file = content.substr(start);
+                if (file.find("://") == file.npos)
+                    content =
+                        std::string(option) + " " + fs::path(directory / file).lexically_normal().string();
+                break;
+            }
+            text += content + "\n";
+        }
+        return text;
+    }
+
+    // Every Python package that conda installed, as pip sees it.
+    Status write_constraints(const fs::path& file) {
+        auto listed = capture(shop_.inside({shop_.python().string(), "-m", "pip", "list", "--format",
+                                            "freeze", "--disable-pip-version-check"}));
+        if (!listed) return fail(std::move(listed.error()));
+        return write_file(file, listed->output);
+    }
+
+    /// Name and version of what pip sees and conda did not install.
+    std::vector<std::pair<std::string, std::string>> packages_of_pip() const {
+        std::vector<std::pair<std::string, std::string>> packages;
+        for (const auto& line : locked_pip_) {
+            const auto equals = line.text.find("==");
+            if (equals == std::string::npos) continue;
+            packages.emplace_back(line.text.substr(0, equals),
+                                  line.text.substr(equals + 2, line.text.find(' ') - equals - 2));
+        }
+        return packages;
+    }
+
+    // What pip says that it installed: versions and checksums, for the lock. Options of the section stay,
+    // since they say where to look.
+    void read_report(const fs::path& file) {
+        locked_pip_.clear();
+        pip_requested_.clear();
+        for (const auto& line : pip_lines())
+            if (line.text.starts_with("--") && !line.text.starts_with("--requirement") &&
+                !line.text.starts_with("--constraint"))
+                locked_pip_.push_back(line);
+        const auto text = read_file(file);
+        const auto report = text ? nlohmann::json::parse(*text, nullptr, false) : nlohmann::json();
+        if (!report.is_object() || !report.contains("install")) {
+            // uv reports nothing: the lines as they were given.
+            locked_pip_ = pip_lines();
+            return;
+        }
+        std::vector<std::string> lines;
+        bool all_hashed = true;
+        for (const auto& one : report.at("install")) {
+            const auto info = one.value("download_info", nlohmann::json::object());
+            const auto& metadata = one.at("metadata");
+            const std::string pin = metadata.value("name", "") + "==" + metadata.value("version", "");
+            const auto hashes = info.value("archive_info", nlohmann::json::object())
+                                    .value("hashes", nlohmann::json::object());
+            const bool direct = one.value("is_direct", false);
+            if (one.value("requested", false))
+                pip_requested_.push_back(normalised(metadata.value("name", "")));
+            if (direct) {
+                lines.push_back(metadata.value("name", "") + " @ " + info.value("url", ""));
+                all_hashed = false;
+            } else if (hashes.contains("sha256")) {
+                lines.push_back(pin + " --hash=sha256:" + hashes.at("sha256").get<std::string>());
+            } else {
+                lines.push_back(pin);
+                all_hashed = false;
+            }
+        }
+        // pip wants a checksum of all, or of none.
+        if (!all_hashed)
+            for (auto& line : lines)
+                line = line.substr(0, line.find(" --hash"));
+        if (shop_.inputs.locked && shop_.inputs.locked->pip_requested)
+            pip_requested_ = *shop_.inputs.locked->pip_requested;
+        std::ranges::sort(pip_requested_);
+        std::ranges::sort(lines);
+        for (auto& line : lines)
+            locked_pip_.push_back({.text = std::move(line), .where = {}});
+    }
+
+    /// "Charset_Normalizer" and "charset-normalizer" are one name.
+    static std::string normalised(std::string name) {
+        std::string result;
+        for (const char c : name) {
+            const bool separates = c == '-' || c == '_' || c == '.';
+            if (separates && result.ends_with('-')) continue;
+            result += separates ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+        }
+        return result;
+    }
+
+    // A lock lists every package, so pip takes all for asked for; its marks would make another image.
+    Status forget_requests() const {
+        if (!shop_.inputs.locked || !shop_.inputs.locked->pip_requested) return {};
+        const auto& requested = *shop_.inputs.locked->pip_requested;
+        std::error_code failed;
+        for (const auto& entry : fs::directory_iterator(shop_.root() / linked_.site_packages, failed)) {
+            const auto directory = entry.path().filename().string();
+            const auto mark = entry.path() / "REQUESTED";
+            if (!directory.ends_with(".dist-info") || !fs::exists(mark)) continue;
+            const auto name = normalised(directory.substr(0, directory.find('-')));
+            if (std::ranges::find(requested, name) != requested.end()) continue;
+            auto record = read_file(entry.path() / "RECORD");
+            if (!record) return fail(std::move(record.error()));
+            const std::string line = directory + "/REQUESTED,";
+            if (const auto at = record->find(line); at != std::string::npos)
+                record->erase(at, std::min(record->find('\n', at), record->size() - 1) - at + 1);
+            fs::remove(mark, failed);
+            if (auto written = write_file(entry.path() / "RECORD", *record); !written) return written;
+        }
+        return {};
+    }
+
+    /// Relative to the prefix: what the packages have no byte-code for, and what came since.
+    std::vector<std::string> sources_to_compile() const {
+        std::set<std::string> sources(linked_.to_compile.begin(), linked_.to_compile.end());
+        const fs::path since = writer_ ? upper() : shop_.staging / "root";
+        const fs::path library = fs::path("lib") / linked_.python_name;
+        std::error_code failed;
+        for (auto entry = fs::recursive_directory_iterator(
+                 since / library, fs::directory_options::skip_permission_denied, failed);
+             !failed && entry != fs::recursive_directory_iterator(); entry.increment(failed))
+            if (entry->path().extension() == ".py" && fs::is_regular_file(entry->symlink_status(failed)))
+                sources.insert(entry->path().lexically_relative(since).string());
+        return {sources.begin(), sources.end()};
+    }
+
+    Workshop& shop_;
+    fs::path cache_;
+    CondaPlan plan_;
+    std::uint32_t epoch_ = 0;
+    std::vector<fs::path> archives_;
+    conda::Linked linked_;
+    std::optional<image::Writer> writer_; ///< nothing where a tree on disk is packed
+    std::vector<conda::Located> locked_pip_;
+    std::vector<std::string> pip_requested_;
+    std::vector<std::string> launch_scripts_;
+};
+
+} // namespace
+
+std::unique_ptr<Recipe> make_conda_recipe(Workshop& shop) {
+    return std::make_unique<CondaRecipe>(shop);
+}
+
+} // namespace containerize::install

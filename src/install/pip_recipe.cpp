@@ -1,0 +1,136 @@
+// A venv, and what a requirements file lists, installed by pip or uv.
+#include "install/recipe.h"
+#include "pip/bundle.h"
+#include "pip/venv.h"
+#include "util/log.h"
+
+#include <utility>
+
+namespace containerize::install {
+
+namespace {
+
+namespace fs = std::filesystem;
+using runtime::EnvironmentChange;
+
+std::uint64_t bytes_below(const fs::path& root) {
+    std::error_code ignored;
+    std::uint64_t total = 0;
+    constexpr auto unreadable_too = fs::directory_options::skip_permission_denied;
+    for (const auto& entry : fs::recursive_directory_iterator(root, unreadable_too, ignored))
+        if (entry.is_regular_file(ignored) && !entry.is_symlink(ignored)) total += entry.file_size(ignored);
+    return total;
+}
+
+class PipRecipe : public Recipe {
+public:
+    explicit PipRecipe(Workshop& shop) : shop_(shop), tree_(shop.staging / "root") {}
+
+    Status create() override {
+        Stage stage("Creating the environment");
+        std::error_code failed;
+        fs::create_directories(tree_, failed);
+        if (failed) return fail_errno("cannot make a staging directory", tree_.string(), failed.value());
+        if (auto bound = shop_.space.bind(tree_, shop_.prefix); !bound) return bound;
+        pip::Interpreter interpreter = shop_.inputs.interpreter;
+        const std::string original = interpreter.executable.string();
+        const bool bundle = shop_.options.bundle_python;
+        if (bundle) {
+            stage.detail("copying " + original);
+            auto copy = pip::bundle_python(interpreter, {.root = tree_,
+                                                         .prefix = shop_.prefix,
+                                                         .environment = shop_.environment,
+                                                         .in_child = shop_.join});
+            if (!copy) return fail(std::move(copy.error()));
+            interpreter = std::move(*copy);
+        }
+        if (auto made = pip::make_venv({.interpreter = interpreter,
+                                        .uv = shop_.inputs.uv,
+                                        .prefix = shop_.prefix,
+                                        .environment = shop_.environment,
+                                        .in_child = shop_.join});
+            !made)
+            return made;
+        shop_.environment["VIRTUAL_ENV"] = shop_.prefix.string();
+        shop_.record["python"] = {
+            {"version", interpreter.version}, {"executable", original}, {"bundled", bundle}};
+        stage.finish("Python " + interpreter.version + (bundle ? ", bundled," : "") + " from " + original);
+        return {};
+    }
+
+    Status install() override {
+        for (const auto& editable : shop_.inputs.requirements.editable)
+            log::info("Note: '" + editable +
+                      "' is installed as editable: it stays where it is, outside the image.");
+        Stage stage("Installing packages");
+        return install_requirements(shop_,
+                                    {.file = shop_.inputs.spec,
+                                     .read = shop_.inputs.requirements,
+                                     .directory = shop_.inputs.working_directory,
+                                     .constraints = {},
+                                     .report = {}},
+                                    stage);
+    }
+
+    // Unchecked hashes: no run compares times or compiles again, whatever happens to times on the way into
+    // the image.
+    Status compile() override {
+        Stage stage("Compiling byte-code");
+        std::vector<std::string> argv = {shop_.python().string(),
+                                         "-m",
+                                         "compileall",
+                                         "-q",
+                                         "-f",
+                                         "-j",
+                                         std::to_string(shop_.jobs),
+                                         "--invalidation-mode",
+                                         "unchecked-hash",
+                                         (shop_.prefix / "lib").string()};
+        if (shop_.options.bundle_python) argv.push_back((shop_.prefix / "python/lib").string());
+        auto outcome = containerize::run(shop_.inside(argv));
+        if (!outcome) return fail(std::move(outcome.error()));
+        // Packages ship templates and tests of other Python versions as .py files: those cannot be compiled,
+        // nor need be.
+        stage.finish(outcome->ok() ? "all modules"
+                                   : "all modules but some that are not Python (see the log)");
+        return {};
+    }
+
+    Result<std::vector<EnvironmentChange>> activation() override {
+        return std::vector<EnvironmentChange>{{EnvironmentChange::Kind::set, "VIRTUAL_ENV", "${prefix}"},
+                                              {EnvironmentChange::Kind::unset, "PYTHONHOME", {}},
+                                              {EnvironmentChange::Kind::prepend, "PATH", "${prefix}/bin"}};
+    }
+
+    Result<std::string> packages() override {
+        auto listed =
+            capture(shop_.inside({shop_.python().string(), "-m", "pip", "list", "--format", "freeze"}));
+        if (!listed) return fail(std::move(listed.error()));
+        // A script may have removed pip: then there is no list, and no harm.
+        return listed->ok() ? std::move(listed->output) : std::string();
+    }
+
+    Result<image::WriteStats>
+    pack(const std::function<void(std::uint64_t, std::uint64_t)>& progress) override {
+        const auto total = bytes_below(tree_);
+        return image::write_tree(tree_, shop_.image(), shop_.writer_options(), shop_.options.umask_bits,
+                                 [&](std::uint64_t done) { progress(done, total); });
+    }
+
+    // Of a build without the global lock "python3.13t".
+    [[nodiscard]] std::string python_name() const override {
+        return shop_.inputs.interpreter.standard_library.filename().string();
+    }
+
+private:
+    Workshop& shop_;
+    fs::path tree_;
+};
+
+} // namespace
+
+std::unique_ptr<Recipe> make_pip_recipe(Workshop& shop) {
+    return std::make_unique<PipRecipe>(shop);
+}
+
+} // namespace containerize::install

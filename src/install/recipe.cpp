@@ -1,0 +1,67 @@
+#include "install/recipe.h"
+
+#include "install/scripts.h"
+#include "pip/installer.h"
+#include "util/log.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace containerize::install {
+
+Command Workshop::inside(std::vector<std::string> argv) const {
+    return {.argv = std::move(argv),
+            .environment = environment,
+            .working_directory = prefix,
+            .in_child = join,
+            .on_line = {}};
+}
+
+Result<Outcome> Workshop::run_inside(std::vector<std::string> argv, Stage& stage,
+                                     const std::string& what) const {
+    auto command = inside(std::move(argv));
+    command.on_line = [&stage](std::string_view line) { stage.detail(line); };
+    auto outcome = run(command);
+    if (outcome && !outcome->ok())
+        return fail(
+            {.what = what,
+             .why = "exit code " + std::to_string(outcome->exit_code) + "\n" + tail(outcome->output, 12),
+             .where = {},
+             .hint = {}});
+    return outcome;
+}
+
+image::WriterOptions Workshop::writer_options() const {
+    return {.compression = options.compression,
+            .block_size = options.block_size,
+            .jobs = jobs,
+            .memory = std::clamp<std::uint64_t>(resources.memory / 8, 64U << 20U, 512U << 20U),
+            .source_date_epoch = inputs.source_date_epoch};
+}
+
+Status install_requirements(Workshop& shop, const RequirementsToInstall& requirements, Stage& stage) {
+    auto configuration = capture(shop.inside({shop.python().string(), "-m", "pip", "config", "list"}));
+    if (!configuration) return fail(std::move(configuration.error()));
+    auto choice = pip::choose_installer(shop.options.installer, shop.inputs.uv, configuration->output,
+                                        requirements.read, shop.inputs.environment);
+    if (!choice) return fail(std::move(choice.error()));
+    if (!choice->warning.empty()) log::warn(choice->warning);
+    log::detail("installing with " + choice->reason);
+    const bool by_uv = choice->installer == pip::Installer::uv;
+    auto installed = pip::install(*choice,
+                                  {.python = shop.python(),
+                                   .requirements = requirements.file,
+                                   .working_directory = requirements.directory,
+                                   .constraints = requirements.constraints,
+                                   .report = requirements.report,
+                                   .environment = shop.environment,
+                                   .in_child = shop.join},
+                                  [&stage](std::string_view line) { stage.detail(line); });
+    if (!installed) return installed;
+    shop.record["installer"] = by_uv ? "uv" : "pip";
+    if (auto repaired = repair_scripts(shop.root() / "bin", shop.prefix); !repaired) return repaired;
+    stage.finish(std::string("with ") + (by_uv ? "uv" : "pip"));
+    return {};
+}
+
+} // namespace containerize::install

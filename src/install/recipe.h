@@ -1,0 +1,88 @@
+// How one kind of environment comes to be; build.cpp runs the steps in their order.
+#pragma once
+
+#include "image/writer.h"
+#include "install/build.h"
+#include "install/inputs.h"
+#include "runtime/build_namespace.h"
+#include "runtime/environment.h"
+#include "util/error.h"
+#include "util/process.h"
+#include "util/progress.h"
+#include "util/resources.h"
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace containerize::install {
+
+/// What all steps of a build share.
+struct Workshop {
+    const BuildOptions& options;
+    const Inputs& inputs;
+    std::filesystem::path prefix;
+    std::filesystem::path staging; ///< node-local, gone after the build
+    Resources resources;
+    unsigned jobs;
+    runtime::BuildNamespace space;                    ///< in which the environment stands at the prefix
+    std::function<int()> join;                        ///< for commands that run there
+    Environment environment;                          ///< of those commands
+    nlohmann::json record = nlohmann::json::object(); ///< the manifest's "build": what was used
+
+    /// The environment as it stands at the prefix, for this process.
+    [[nodiscard]] std::filesystem::path root() const { return space.seen(prefix); }
+    [[nodiscard]] std::filesystem::path python() const { return prefix / "bin/python"; }
+    [[nodiscard]] std::filesystem::path image() const { return staging / "env.sqfs"; }
+    [[nodiscard]] Command inside(std::vector<std::string> argv) const;
+    /// Runs a program that must succeed; its lines are shown as the stage's details. `what` is what failed
+    /// then.
+    Result<Outcome> run_inside(std::vector<std::string> argv, Stage& stage, const std::string& what) const;
+    [[nodiscard]] image::WriterOptions writer_options() const;
+};
+
+class Recipe {
+public:
+    virtual ~Recipe() = default;
+
+    /// Something at the prefix, and commands of the build that find it: what the pre-install script sees.
+    virtual Status create() = 0;
+    /// All that was asked for.
+    virtual Status install() = 0;
+    /// Byte-code for every module that has none.
+    virtual Status compile() = 0;
+    /// What activating the environment changes at each launch.
+    virtual Result<std::vector<runtime::EnvironmentChange>> activation() = 0;
+    /// Scripts of the environment that every launch must source, because what they do depends on the caller.
+    virtual std::vector<std::string> launch_scripts() { return {}; }
+    /// One package a line.
+    virtual Result<std::string> packages() = 0;
+    /// Text of the lock file that gives this environment again; empty if there is none.
+    virtual std::string lock() { return {}; }
+    /// Writes Workshop::image(). `progress` gets bytes done and in all.
+    virtual Result<image::WriteStats>
+    pack(const std::function<void(std::uint64_t, std::uint64_t)>& progress) = 0;
+    /// "python3.11": the directory of Python's library in "lib"; empty without Python.
+    [[nodiscard]] virtual std::string python_name() const = 0;
+};
+
+std::unique_ptr<Recipe> make_pip_recipe(Workshop& shop);
+
+/// Packages of conda channels, solved or as a lock has them, and what a `pip:` section lists.
+std::unique_ptr<Recipe> make_conda_recipe(Workshop& shop);
+
+struct RequirementsToInstall {
+    std::filesystem::path file;
+    const spec::Requirements& read;            ///< of that file
+    std::filesystem::path directory;           ///< local paths in it are relative to it
+    std::filesystem::path constraints, report; ///< as pip::InstallRequest has them
+};
+
+/// Installs requirements into the environment, with pip or uv, and finishes `stage`.
+Status install_requirements(Workshop& shop, const RequirementsToInstall& requirements, Stage& stage);
+
+} // namespace containerize::install

@@ -1,0 +1,227 @@
+#include "runtime/build_namespace.h"
+
+#include "image/reader.h"
+#include "runtime/fuse_connection.h"
+#include "runtime/fuse_server.h"
+#include "runtime/namespace.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+namespace containerize::runtime {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Longer than any request (three paths) or answer (the texts of an error).
+constexpr std::size_t longest_message = 64U << 10U;
+
+std::vector<std::string> split(std::string_view message) {
+    std::vector<std::string> fields;
+    for (std::size_t start = 0; start <= message.size();) {
+        const auto end = std::min(message.find('\0', start), message.size());
+        fields.emplace_back(message.substr(start, end - start));
+        start = end + 1;
+    }
+    return fields;
+}
+
+/// "" for success, else the parts of the error.
+std::string to_message(const Status& status) {
+    if (status) return {};
+    const auto& error = status.error();
+    return (error.what + '\0' + error.why + '\0' + error.where + '\0' + error.hint)
+        .substr(0, longest_message);
+}
+
+Status from_message(std::string_view message) {
+    if (message.empty()) return {};
+    auto fields = split(message);
+    fields.resize(4);
+    return fail({.what = fields[0], .why = fields[1], .where = fields[2], .hint = fields[3]});
+}
+
+bool send_message(int channel, std::string_view message) {
+    // An empty message cannot be told from the other side's end.
+    const std::string framed = "=" + std::string(message);
+    return send(channel, framed.data(), framed.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(framed.size());
+}
+
+/// Nothing at the other side's end.
+std::string receive_message(int channel) {
+    std::string buffer(longest_message + 1, '\0');
+    ssize_t got = -1;
+    do
+        got = recv(channel, buffer.data(), buffer.size(), 0);
+    while (got < 0 && errno == EINTR);
+    buffer.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+    return buffer;
+}
+
+Status serve_image(const fs::path& image, const fs::path& mount_point) {
+    Fd file(open(image.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file) return fail_errno("cannot open the image", image.string());
+    auto reader = image::Reader::open(std::move(file), image);
+    if (!reader) return fail(std::move(reader.error()));
+    auto connection = mount_fuse(mount_point, geteuid(), getegid(), server_threads());
+    if (!connection) return fail(std::move(connection.error()));
+    const pid_t parent = getpid();
+    const pid_t pid = fork();
+    if (pid < 0) return fail_errno("cannot start a server process");
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent) _exit(1);
+        _exit(serve_fuse(**reader, *connection, {.uid = geteuid(), .gid = getegid()}) == 0 ? 0 : 1);
+    }
+    return {};
+}
+
+Status make_layer_directories(const fs::path& staging) {
+    for (const char* name : {"lower", "upper", "work"})
+        if (mkdir((staging / name).c_str(), 0755) != 0)
+            return fail_errno("cannot make a staging directory", (staging / name).string());
+    // Opaque directories are marked by an attribute. A mount without them works, but loses deletions.
+    const fs::path upper = staging / "upper";
+    constexpr const char* trial = "user.containerize";
+    if (setxattr(upper.c_str(), trial, "", 0, 0) != 0)
+        return fail_errno("the staging directory's filesystem has no extended attributes", upper.string());
+    removexattr(upper.c_str(), trial);
+    return {};
+}
+
+Status mount_overlay_here(const fs::path& image, const fs::path& staging, const fs::path& prefix) {
+    if (auto made = make_layer_directories(staging); !made) return made;
+    if (auto served = serve_image(image, staging / "lower"); !served) return served;
+    // By names relative to the working directory: commas and colons in a path would end an option.
+    if (chdir(staging.c_str()) != 0)
+        return fail_errno("cannot enter the staging directory", staging.string());
+    const int mounted = mount("overlay", prefix.c_str(), "overlay", 0,
+                              "userxattr,lowerdir=lower,upperdir=upper,workdir=work");
+    const int error_number = errno;
+    [[maybe_unused]] const int back = chdir("/");
+    if (mounted == 0) return {};
+    umount2((staging / "lower").c_str(), MNT_DETACH);
+    return fail_errno("cannot mount an overlay", prefix.string(), error_number);
+}
+
+Status carry_out(const std::vector<std::string>& request) {
+    if (request.at(0) == "overlay") return mount_overlay_here(request.at(1), request.at(2), request.at(3));
+    if (mount(request.at(1).c_str(), request.at(2).c_str(), nullptr, MS_BIND, nullptr) == 0) return {};
+    return fail_errno("cannot bind the staging directory over the prefix", request.at(2));
+}
+
+// The builder's locks and pipes end with the builder.
+void close_all_but(int kept) {
+    const std::unique_ptr<DIR, int (*)(DIR*)> open_files(opendir("/proc/self/fd"), closedir);
+    if (!open_files) return;
+    std::vector<int> others;
+    while (const dirent* entry = readdir(open_files.get()))
+        if (const int fd = std::atoi(static_cast<const char*>(entry->d_name));
+            fd > STDERR_FILENO && fd != kept && fd != dirfd(open_files.get()))
+            others.push_back(fd);
+    for (const int fd : others)
+        close(fd);
+}
+
+[[noreturn]] void live_in_namespace(int channel) {
+    Status done = enter_new_namespaces();
+    send_message(channel, to_message(done));
+    while (done) {
+        const auto request = receive_message(channel);
+        if (request.empty()) break;
+        send_message(channel, to_message(carry_out(split(std::string_view(request).substr(1)))));
+    }
+    _exit(0);
+}
+
+} // namespace
+
+Result<BuildNamespace> BuildNamespace::create() {
+    std::array<int, 2> ends{};
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
+        return fail_errno("cannot make a socket");
+    Fd ours(ends[0]);
+    Fd theirs(ends[1]);
+    const pid_t parent = getpid();
+    const pid_t pid = fork();
+    if (pid < 0) return fail_errno("cannot start a process for the build's namespace");
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent) _exit(1);
+        // An interrupt at the terminal is for the builder, which ends this process when it unwinds.
+        setpgid(0, 0);
+        ours.reset();
+        close_all_but(theirs.get());
+        live_in_namespace(theirs.get());
+    }
+    theirs.reset();
+    BuildNamespace made(pid, std::move(ours));
+    const auto answer = receive_message(made.channel_.get());
+    if (answer.empty())
+        return fail({.what = "the build's namespace could not be made",
+                     .why = "its process died",
+                     .where = {},
+                     .hint = {}});
+    if (auto entered = from_message(std::string_view(answer).substr(1)); !entered)
+        return fail(std::move(entered.error()));
+    return made;
+}
+
+Status BuildNamespace::ask(const std::string& request) {
+    std::string answer;
+    if (send_message(channel_.get(), request)) answer = receive_message(channel_.get());
+    if (answer.empty())
+        return fail(
+            {.what = "the build's namespace is gone", .why = "its process died", .where = {}, .hint = {}});
+    return from_message(std::string_view(answer).substr(1));
+}
+
+Status BuildNamespace::bind(const fs::path& directory, const fs::path& prefix) {
+    return ask(std::string("bind") + '\0' + directory.string() + '\0' + prefix.string());
+}
+
+Status BuildNamespace::mount_overlay(const fs::path& image, const fs::path& staging, const fs::path& prefix) {
+    return ask(std::string("overlay") + '\0' + image.string() + '\0' + staging.string() + '\0' +
+               prefix.string());
+}
+
+fs::path BuildNamespace::seen(const fs::path& path) const {
+    return "/proc/" + std::to_string(pid_) + "/root" + path.string();
+}
+
+BuildNamespace::BuildNamespace(BuildNamespace&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)), channel_(std::move(other.channel_)) {}
+
+BuildNamespace& BuildNamespace::operator=(BuildNamespace&& other) noexcept {
+    std::swap(pid_, other.pid_);
+    std::swap(channel_, other.channel_);
+    return *this;
+}
+
+BuildNamespace::~BuildNamespace() {
+    if (pid_ <= 0) return;
+    kill(pid_, SIGKILL);
+    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+}
+
+} // namespace containerize::runtime

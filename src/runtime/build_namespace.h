@@ -1,0 +1,43 @@
+// The namespace that a build runs its programs in: there the environment in the making stands at its prefix.
+#pragma once
+
+#include "util/error.h"
+#include "util/fd.h"
+
+#include <filesystem>
+
+#include <sys/types.h>
+
+namespace containerize::runtime {
+
+/// A process that keeps new user and mount namespaces alive and mounts in them what it is told to. Other
+/// processes join it by `pid()`. It is made before anything else has threads. Killed by the destructor, and
+/// with it goes what it mounted.
+class BuildNamespace {
+public:
+    static Result<BuildNamespace> create();
+    BuildNamespace(BuildNamespace&& other) noexcept;
+    BuildNamespace& operator=(BuildNamespace&& other) noexcept;
+    ~BuildNamespace();
+
+    /// Binds `directory` over `prefix` (both exist).
+    Status bind(const std::filesystem::path& directory, const std::filesystem::path& prefix);
+    /// Mounts `image` and over it a writable layer, both together at `prefix`. What is changed there lands in
+    /// "upper" in `staging`; "lower" and "work" are made there, too. Fails where this kernel (before Linux
+    /// 5.11) does not let users mount overlays, or staging's filesystem has no extended attributes.
+    Status mount_overlay(const std::filesystem::path& image, const std::filesystem::path& staging,
+                         const std::filesystem::path& prefix);
+
+    /// `path` as it is in there, for this process.
+    [[nodiscard]] std::filesystem::path seen(const std::filesystem::path& path) const;
+    [[nodiscard]] pid_t pid() const { return pid_; }
+
+private:
+    BuildNamespace(pid_t pid, Fd channel) : pid_(pid), channel_(std::move(channel)) {}
+    Status ask(const std::string& request);
+
+    pid_t pid_ = -1;
+    Fd channel_; ///< requests to the process, and its answers
+};
+
+} // namespace containerize::runtime

@@ -1,0 +1,216 @@
+#include "spec/conda_environment.h"
+#include "spec/text.h"
+#include "spec/yaml.h"
+#include "util/filesystem.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <utility>
+
+namespace containerize::spec {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Keys of other tools, or of conda, that change nothing here.
+constexpr auto silent_keys =
+    std::to_array<std::string_view>({"platforms", "category", "dependencies-lock", "plugins"});
+
+/// "${TOKEN}" and "$TOKEN", where the variable is set.
+std::string with_variables(std::string_view text) {
+    std::string result;
+    for (std::size_t at = 0; at < text.size();) {
+        if (text[at] != '$') {
+            result += text[at++];
+            continue;
+        }
+        const bool braces = text.substr(at).starts_with("${");
+        const auto start = at + (braces ? 2 : 1);
+        auto end = start;
+        while (end < text.size() &&
+               (std::isalnum(static_cast<unsigned char>(text[end])) != 0 || text[end] == '_'))
+            ++end;
+        const bool closed = !braces || (end < text.size() && text[end] == '}');
+        const std::string name(text.substr(start, end - start));
+        const char* value = closed && !name.empty() ? std::getenv(name.c_str()) : nullptr;
+        const auto next = end + (braces && closed ? 1 : 0);
+        result += value != nullptr ? std::string(value) : std::string(text.substr(at, next - at));
+        at = next;
+    }
+    return result;
+}
+
+class Reader {
+public:
+    Reader(const YamlFile& yaml, const fs::path& file) : yaml_(yaml), file_(file) {}
+
+    Result<CondaEnvironment> read() {
+        const auto& root = yaml_.root();
+        if (!root.IsDefined() || root.IsNull())
+            return fail_input("this environment file is empty", {}, file_.string(),
+                              "List packages under `dependencies:`.");
+        if (!root.IsMap())
+            return yaml_.refuse(root, "an environment file has keys, such as `dependencies:`",
+                                "List packages under `dependencies:`.");
+        auto done = yaml_.each(
+            root, [this](const std::string& key, const YAML::Node& value) { return top(key, value); });
+        if (!done) return fail(std::move(done.error()));
+        if (!has_dependencies_ && environment_.variables.empty())
+            return fail_input("this environment file has no `dependencies:`", {}, file_.string(),
+                              "List packages there, one a line.");
+        return std::move(environment_);
+    }
+
+private:
+    Status top(const std::string& key, const YAML::Node& value) {
+        if (key == "name") return text(value, key, environment_.name);
+        if (key == "channels") return channels(value);
+        if (key == "dependencies") {
+            has_dependencies_ = true;
+            return dependencies(value);
+        }
+        if (key == "variables") return variables(value);
+        if (key == "channel_priority") return priority(value);
+        if (key == "prefix") {
+            environment_.notes.push_back("`prefix:` in " + yaml_.where(value) +
+                                         " is left out: --prefix says where.");
+            return {};
+        }
+        if (std::ranges::find(silent_keys, std::string_view(key)) == silent_keys.end())
+            environment_.notes.push_back("`" + key + ":` in " + yaml_.where(value) +
+                                         " means nothing here, and is left out.");
+        return {};
+    }
+
+    Status text(const YAML::Node& value, const std::string& key, std::string& into) const {
+        if (value.IsNull()) return {};
+        if (!value.IsScalar()) return yaml_.refuse(value, "`" + key + ":` must be a word");
+        into = value.Scalar();
+        return {};
+    }
+
+    /// A list of words; `what` names one for messages.
+    Status list(const YAML::Node& value, const std::string& key,
+                const std::function<Status(const YAML::Node&)>& visit) const {
+        if (value.IsNull()) return {};
+        if (!value.IsSequence())
+            return yaml_.refuse(value, "`" + key + ":` must be a list",
+                                "Begin each line below it with '- '.");
+        for (const auto& one : value)
+            if (auto done = visit(one); !done) return done;
+        return {};
+    }
+
+    Status channels(const YAML::Node& value) {
+        return list(value, "channels", [this](const YAML::Node& one) -> Status {
+            if (!one.IsScalar() || trimmed(one.Scalar()).empty())
+                return yaml_.refuse(one, "a channel must be a name, a URL or a path");
+            auto channel = with_variables(trimmed(one.Scalar()));
+            if (channel == "nodefaults") {
+                environment_.no_defaults = true;
+                return {};
+            }
+            // Paths are relative to the file that has them.
+            if (channel.starts_with("./") || channel.starts_with("../"))
+                channel = (file_.parent_path() / channel).lexically_normal().string();
+            environment_.channels.push_back({.text = std::move(channel), .where = yaml_.where(one)});
+            return {};
+        });
+    }
+
+    Status dependencies(const YAML::Node& value) {
+        return list(value, "dependencies", [this](const YAML::Node& one) -> Status {
+            if (one.IsMap())
+                return yaml_.each(one, [this](const std::string& key, const YAML::Node& inner) {
+                    return section(key, inner);
+                });
+            return dependency(one);
+        });
+    }
+
+    Status dependency(const YAML::Node& one) {
+        if (!one.IsScalar() || trimmed(one.Scalar()).empty())
+            return yaml_.refuse(one, "a dependency must be a package specification",
+                                "Write it as `- numpy=1.26`.");
+        // So YAML reads a line that is indented more than the one above.
+        if (one.Scalar().find(" - ") != std::string::npos)
+            return yaml_.refuse(one, "two packages stand in one line: '" + one.Scalar() + "'",
+                                "Begin the lines of a list in the same column.");
+        auto spec = conda::parse_match_spec(one.Scalar());
+        if (!spec) {
+            auto error = yaml_.refuse(one, spec.error().what +
+                                               (spec.error().why.empty() ? "" : ": " + spec.error().why));
+            error.error().hint = spec.error().hint;
+            return error;
+        }
+        environment_.dependencies.push_back({.spec = std::move(*spec), .where = yaml_.where(one)});
+        return {};
+    }
+
+    /// "pip:" or mamba's "sel(linux):".
+    Status section(const std::string& key, const YAML::Node& value) {
+        if (key == "pip")
+            return list(value, key, [this](const YAML::Node& one) -> Status {
+                if (!one.IsScalar() || trimmed(one.Scalar()).empty())
+                    return yaml_.refuse(one, "a line below `pip:` must be a requirement or an option of pip");
+                environment_.pip.push_back({.text = one.Scalar(), .where = yaml_.where(one)});
+                return {};
+            });
+        if (key.starts_with("sel(") && key.ends_with(")")) {
+            const auto platform = trimmed(std::string_view(key).substr(4, key.size() - 5));
+            if (platform == "osx" || platform == "win") return {};
+            if (platform != "linux" && platform != "unix")
+                return yaml_.refuse(value, "`" + key + ":` names no platform",
+                                    "Write sel(linux), sel(unix), sel(osx) or sel(win).");
+            if (value.IsScalar()) return dependency(value);
+            return list(value, key, [this](const YAML::Node& one) { return dependency(one); });
+        }
+        return yaml_.refuse(value, "`" + key + ":` is not a section of `dependencies:`",
+                            value.IsScalar() ? "For a version, write `- " + key + "=" + value.Scalar() + "`."
+                                             : "Sections are `pip:` and `sel(linux):`.");
+    }
+
+    Status variables(const YAML::Node& value) {
+        if (value.IsNull()) return {};
+        if (!value.IsMap())
+            return yaml_.refuse(value, "`variables:` must have keys", "Write `NAME: value` below it.");
+        return yaml_.each(value, [this](const std::string& name, const YAML::Node& one) -> Status {
+            if (name.empty() || name.find('=') != std::string::npos)
+                return yaml_.refuse(one, "'" + name + "' is no name of a variable");
+            if (!one.IsScalar() && !one.IsNull())
+                return yaml_.refuse(one, "a variable's value must be a word");
+            environment_.variables.emplace_back(name, one.IsNull() ? "" : one.Scalar());
+            return {};
+        });
+    }
+
+    Status priority(const YAML::Node& value) {
+        const std::string word = value.IsScalar() ? value.Scalar() : "";
+        if (word == "strict")
+            environment_.channel_priority = conda::ChannelPriority::strict;
+        else if (word == "flexible")
+            environment_.channel_priority = conda::ChannelPriority::flexible;
+        else if (word == "disabled")
+            environment_.channel_priority = conda::ChannelPriority::disabled;
+        else
+            return yaml_.refuse(value, "`channel_priority:` must be strict, flexible or disabled");
+        return {};
+    }
+
+    const YamlFile& yaml_;
+    const fs::path& file_;
+    CondaEnvironment environment_;
+    bool has_dependencies_ = false;
+};
+
+} // namespace
+
+Result<CondaEnvironment> read_environment_yaml(const fs::path& file) {
+    auto yaml = YamlFile::read(file);
+    if (!yaml) return fail(std::move(yaml.error()));
+    return Reader(*yaml, file).read();
+}
+
+} // namespace containerize::spec

@@ -1,0 +1,79 @@
+#include "spec/yaml.h"
+
+#include "spec/text.h"
+#include "util/filesystem.h"
+
+#include <set>
+#include <utility>
+
+namespace containerize::spec {
+
+namespace {
+
+/// Lock files of many platforms have some megabytes.
+constexpr std::uint64_t largest_file = std::uint64_t{64} << 20U;
+
+} // namespace
+
+Result<YamlFile> YamlFile::read(const std::filesystem::path& file) {
+    auto content = read_file(file, largest_file);
+    if (!content) {
+        content.error().fault = Fault::input;
+        return fail(std::move(content.error()));
+    }
+    auto text = decode(*content, file);
+    if (!text) return fail(std::move(text.error()));
+    YamlFile yaml;
+    yaml.file_ = file;
+    yaml.text_ = std::move(*text);
+    // yaml-cpp reports by exceptions: they become errors here.
+    try {
+        auto documents = YAML::LoadAll(yaml.text_);
+        if (documents.size() > 1)
+            return fail_input("this file has several YAML documents", {}, file.string(),
+                              "Keep one, without '---' between.");
+        if (!documents.empty()) yaml.root_ = documents.front();
+        return yaml;
+    } catch (const YAML::Exception& problem) {
+        const int line = problem.mark.line + 1;
+        std::string hint;
+        const auto shown = yaml.excerpt(line);
+        if (shown.find('\t') != std::string::npos) hint = "YAML is indented by blanks, not by tabs.";
+        return fail_input("this is not YAML", problem.msg + (shown.empty() ? "" : "\n" + shown),
+                          problem.mark.is_null() ? file.string() : file.string() + ":" + std::to_string(line),
+                          hint);
+    }
+}
+
+std::string YamlFile::excerpt(int line) const {
+    const auto lines = split_lines(text_);
+    if (line < 1 || static_cast<std::size_t>(line) > lines.size()) return {};
+    return "  " + std::to_string(line) + " | " +
+           std::string(lines[static_cast<std::size_t>(line) - 1].substr(0, 160));
+}
+
+std::string YamlFile::where(const YAML::Node& node) const {
+    const auto mark = node.Mark();
+    return mark.is_null() ? file_.string() : file_.string() + ":" + std::to_string(mark.line + 1);
+}
+
+std::unexpected<Error> YamlFile::refuse(const YAML::Node& node, std::string what, std::string hint) const {
+    const auto mark = node.Mark();
+    const auto shown = mark.is_null() ? std::string() : excerpt(mark.line + 1);
+    return fail_input(std::move(what), shown.empty() ? "" : "\n" + shown, where(node), std::move(hint));
+}
+
+Status YamlFile::each(const YAML::Node& mapping,
+                      const std::function<Status(const std::string&, const YAML::Node&)>& visit) const {
+    std::set<std::string> seen;
+    for (const auto& entry : mapping) {
+        if (!entry.first.IsScalar()) return refuse(entry.first, "a key must be a word");
+        const auto& key = entry.first.Scalar();
+        if (!seen.insert(key).second)
+            return refuse(entry.first, "'" + key + "' stands here a second time", "Put both into one.");
+        if (auto done = visit(key, entry.second); !done) return done;
+    }
+    return {};
+}
+
+} // namespace containerize::spec

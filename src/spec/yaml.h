@@ -1,0 +1,38 @@
+// YAML files of users: every complaint names the line, and shows it.
+#pragma once
+
+#include "util/error.h"
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include <yaml-cpp/yaml.h>
+
+namespace containerize::spec {
+
+class YamlFile {
+public:
+    /// Reads and parses. Not YAML, several documents, or absurdly large: an input error.
+    static Result<YamlFile> read(const std::filesystem::path& file);
+
+    [[nodiscard]] const YAML::Node& root() const { return root_; }
+    /// "file:line"
+    [[nodiscard]] std::string where(const YAML::Node& node) const;
+    /// An input error about `node`, with its line.
+    [[nodiscard]] std::unexpected<Error> refuse(const YAML::Node& node, std::string what,
+                                                std::string hint = {}) const;
+    /// Calls `visit` for each key of a mapping; a key twice is an error.
+    [[nodiscard]] Status
+    each(const YAML::Node& mapping,
+         const std::function<Status(const std::string&, const YAML::Node&)>& visit) const;
+
+private:
+    [[nodiscard]] std::string excerpt(int line) const;
+    std::filesystem::path file_;
+    std::string text_;
+    YAML::Node root_;
+};
+
+} // namespace containerize::spec

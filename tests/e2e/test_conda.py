@@ -1,0 +1,478 @@
+"""Conda environments: from channels that the tests make of real packages, over files and over HTTP."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import BUILD, CACHE, SOURCE
+
+sys.path.insert(0, str(SOURCE / "tests/lib"))
+import conda_channel
+
+CONTAINERIZE = BUILD / "bin/containerize"
+
+
+@pytest.fixture(scope="module")
+def channels():
+    place = CACHE / "conda"
+    place.mkdir(exist_ok=True)
+    return conda_channel.make(place)
+
+
+class Server:
+    """The channels over HTTP; the first part of a path says which fault they have."""
+
+    def __init__(self, root, log):
+        self.log = log
+        self.process = subprocess.Popen(["/usr/bin/python3", SOURCE / "tests/lib/http_server.py", root, log],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.port = int(self.process.stdout.readline())
+
+    def url(self, path, login=""):
+        return f"http://{login}127.0.0.1:{self.port}/{path}"
+
+    def requests(self):
+        return [line.split("\t") for line in self.log.read_text().splitlines()] if self.log.exists() else []
+
+    def stop(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+@pytest.fixture
+def server(channels, tmp_path):
+    server = Server(channels, tmp_path / "requests.log")
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def work(user):
+    directory = user.directory()
+    yield directory
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+class Builder:
+    def __init__(self, user, work, channels):
+        self.user, self.work, self.channels = user, work, channels
+        self.prefix = work / "env"
+
+    def spec(self, dependencies, channel=None, more="", name="env.yml"):
+        channel = channel or f"file://{self.channels}/main"
+        lines = "".join(f"  - {one}\n" for one in dependencies)
+        return self.user.write(self.work / name, f"channels:\n  - {channel}\n  - nodefaults\ndependencies:\n{lines}{more}")
+
+    def __call__(self, spec, *options, check=True, prefix=None, env=None, timeout=300):
+        return self.user.run(CONTAINERIZE, "new", "--prefix", prefix or self.prefix, *options, spec, check=check, timeout=timeout,
+                             env={"CONTAINERIZE_CACHE": str(self.work / "cache"), **(env or {})})
+
+    def plan(self, spec, *options, env=None):
+        done = self.user.run(CONTAINERIZE, "new", "--dry-run", "--json", *options, spec,
+                             env={"CONTAINERIZE_CACHE": str(self.work / "cache"), **(env or {})})
+        return {record["name"]: record for record in json.loads(done.stdout)}
+
+    def refused(self, spec, *options, code=2, **more):
+        done = self(spec, *options, check=False, **more)
+        assert done.returncode == code, done.stderr
+        assert not self.prefix.exists() or not list(self.prefix.iterdir())
+        return done.stderr
+
+    def run(self, *argv, env=None, check=True):
+        return self.user.run(self.prefix / "bin" / argv[0], *argv[1:], env=env, check=check)
+
+
+@pytest.fixture
+def build(user, work, channels):
+    return Builder(user, work, channels)
+
+
+@pytest.fixture(scope="module")
+def demo(user, channels):
+    """One environment of everything, which tests only read."""
+    work = user.directory()
+    build = Builder(user, work, channels)
+    spec = build.spec(["python=3.11", "numpy", "requests", "where", "active", "linked", "odd", "clash-b", "pygments"],
+                      more="  - pip:\n    - six==1.16.0\n    - rich\nvariables:\n  MY_SETTING: '42'\nprefix: /home/me/x\ncolour: red\n")
+    build.log = build(spec).stderr
+    yield build
+    shutil.rmtree(work, ignore_errors=True)
+
+
+def python(build, code, **more):
+    return build.run("python", "-c", code, **more).stdout.strip()
+
+
+def test_packages_of_conda_and_of_pip_run(demo):
+    assert python(demo, "import numpy, requests, six, rich; print(numpy.__version__, requests.__version__, six.__version__)") == "1.26.4 2.31.0 1.16.0"
+    assert python(demo, "import numpy; print(numpy.linalg.inv(numpy.eye(3)).sum())") == "3.0"
+    assert python(demo, "import ssl, ctypes, sqlite3; print(sqlite3.connect(':memory:').execute('select 1+1').fetchone()[0])") == "2"
+    assert python(demo, "import sys; print(sys.prefix)") == str(demo.prefix)
+    assert demo.run("pygmentize", "-V").stdout.startswith("Pygments version 2.")  # an entry point of a noarch package
+    listed = demo.run("pip", "list", "--format", "freeze").stdout.split()
+    assert {"numpy==1.26.4", "six==1.16.0", "requests==2.31.0"} <= set(listed)
+    assert demo.run("pip", "check").stdout.strip() == "No broken requirements found."
+
+
+def test_prefixes_are_put_in(demo):
+    prefix = str(demo.prefix)
+    assert demo.run("where").stdout.split() == [f"{prefix}/share/where", f"{prefix}/a:{prefix}/b"]
+    assert demo.run("where-script").stdout.strip() == prefix
+    assert demo.run("_debug_exec", "cat", f"{prefix}/share/where").stdout == f"prefix={prefix}\nlib={prefix}/lib\n"
+
+
+def test_files_of_all_kinds(demo):
+    odd = f"{demo.prefix}/share/odd"
+    listing = demo.run("_debug_exec", "find", odd, "-printf", "%P %y %l\n").stdout.splitlines()
+    assert sorted(line.rstrip() for line in listing if line.strip() != "d") == sorted([
+        "a name with blanks f", "ü f", "link l ü", "dangling l nowhere", "empty d", "up l ../../share/odd", "nothing f"])
+    assert demo.run("_debug_exec", "cat", f"{demo.prefix}/share/clash").stdout == "b"
+    assert "clash-a-1.0-0 and clash-b-1.0-0 both have 'share/clash'; the latter's stays." in demo.log
+
+
+def test_link_scripts_ran_and_said_their_word(demo):
+    assert demo.run("_debug_exec", "cat", f"{demo.prefix}/share/linked.txt").stdout == "made by linked 1.0\n"
+    assert "linked says:\nThank you for linked" in demo.log
+
+
+def test_notes(demo):
+    assert "`prefix:` in " in demo.log and "env.yml:19 is left out: --prefix says where." in demo.log
+    assert "`colour:` in " in demo.log and "means nothing here" in demo.log
+
+
+def test_activation_needs_no_shell(demo):
+    show = "import os; print(*(f'{n}={os.environ.get(n)}' for n in ('CONDA_PREFIX', 'CONDA_DEFAULT_ENV', 'DATA_HOME', 'ACTIVE_PATH', 'FROM_JSON', 'MY_SETTING', 'JOB_MODE')), sep='\\n')"
+    prefix = demo.prefix
+    assert python(demo, show).splitlines() == [f"CONDA_PREFIX={prefix}", f"CONDA_DEFAULT_ENV={prefix}", f"DATA_HOME={prefix}/share/data",
+                                               f"ACTIVE_PATH={prefix}/x", "FROM_JSON=yes", "MY_SETTING=42", "JOB_MODE=none"]
+    other = python(demo, show, env={"JOB_KIND": "big", "ACTIVE_PATH": "/mine", "DATA_HOME": "/old"}).splitlines()
+    assert other[2:4] == [f"DATA_HOME={prefix}/share/data", f"ACTIVE_PATH={prefix}/x:/mine"]
+    assert other[6] == "JOB_MODE=for big", "a script that depends on the caller is sourced at launch"
+    manifest = json.loads((demo.prefix / "containerize.json").read_text())
+    assert manifest["activation_scripts"] == ["etc/conda/activate.d/b-dynamic.sh"]
+
+
+def test_arguments_survive_scripts_of_the_launch(demo):
+    arguments = ["", "a b", "new\nline", "$HOME", "'quoted'", '"', "-x", "*"]
+    assert json.loads(python(demo, "import json, sys; print(json.dumps(sys.argv[1:]))") or "[]") == []
+    done = demo.run("python", "-c", "import json, sys; print(json.dumps(sys.argv[1:]))", *arguments)
+    assert json.loads(done.stdout) == arguments
+    assert demo.run("python", "-c", "import sys; sys.exit(7)", check=False).returncode == 7
+
+
+def test_conda_meta_is_a_prefix_that_conda_knows(demo):
+    names = demo.run("_debug_exec", "ls", f"{demo.prefix}/conda-meta").stdout.split()
+    records = {}
+    for name in names:
+        if name.endswith(".json"):
+            records[name] = json.loads(demo.run("_debug_exec", "cat", f"{demo.prefix}/conda-meta/{name}").stdout)
+    assert "numpy-1.26.4-py311_0.json" in records and "history" in names
+    numpy = records["numpy-1.26.4-py311_0.json"]
+    assert numpy["requested_spec"] == "numpy" and len(numpy["sha256"]) == 64 and numpy["url"].endswith("numpy-1.26.4-py311_0.conda")
+    for name, record in records.items():
+        paths = [path["_path"] for path in record["paths_data"]["paths"] if path["path_type"] != "directory"]
+        assert sorted(paths) == sorted(record["files"])
+        # In one go: a launch for each of thousands of files would take long.
+        missing = demo.user.run(demo.prefix / "bin/python", "-c",
+                                "import os, sys\nfor path in sys.stdin.read().split('\\0'):\n    if path and not os.path.lexists(sys.prefix + '/' + path): print(path)",
+                                stdin=None, input="\0".join(record["files"])).stdout
+        if name == "setuptools-68.2.2-pyh_0.json":
+            continue  # some of its files are of other Pythons, and have no byte-code
+        assert [line for line in missing.splitlines() if not line.endswith(".pyc")] == [], name
+    history = demo.run("_debug_exec", "cat", f"{demo.prefix}/conda-meta/history").stdout
+    assert history.startswith("==> ") and "::numpy-1.26.4-py311_0\n" in history and '# update specs: [' in history
+    assert str(CACHE) not in json.dumps([record["link"] for record in records.values()])
+
+
+def test_byte_code_is_there_and_fits(demo):
+    code = ("import importlib.util, sys, requests, os\n"
+            "cached = importlib.util.cache_from_source(requests.__file__)\n"
+            "flags = int.from_bytes(open(cached, 'rb').read(8)[4:], 'little')\n"
+            "print(flags)")
+    assert python(demo, code) == "1", "an unchecked hash"
+    lost = python(demo, "import os, sys\nfor d, _, fs in os.walk(sys.prefix + '/lib/python3.11/site-packages/requests'):\n    for f in fs:\n        if f.endswith('.py') and not os.path.exists(os.path.join(d, '__pycache__', f[:-3] + '.cpython-311.pyc')): print(f)")
+    assert lost == ""
+
+
+def test_a_venv_on_top_sees_the_packages(demo, user, work):
+    demo.run("python", "-m", "venv", str(work / "venv"))
+    assert user.run(work / "venv/bin/python", "-c", "import numpy, sys; print(sys.prefix, numpy.__version__)").stdout.split() == [str(work / "venv"), "1.26.4"]
+
+
+def test_packages_are_listed(demo, user):
+    inspected = json.loads(user.run(CONTAINERIZE, "inspect", demo.prefix, "--packages", "--json").stdout)
+    versions = {one["name"]: (one["version"], one["channel"]) for one in inspected}
+    assert versions["numpy"] == ("1.26.4", "main") and versions["six"] == ("1.16.0", "pypi")
+    assert user.run(CONTAINERIZE, "inspect", demo.prefix, "--packages").stdout == demo.run("list-packages").stdout
+    assert "numpy" in demo.run("list-packages").stdout
+
+
+def image_of(prefix):
+    manifest = json.loads((prefix / "containerize.json").read_text())
+    return manifest["image"]["sha256"]
+
+
+def test_a_lock_gives_the_same_image(demo, user, work):
+    lock = user.write(work / "containerize.lock", (demo.prefix / "share/containerize.lock").read_text())
+    before = image_of(demo.prefix)
+    demo(lock, "--force")
+    assert image_of(demo.prefix) == before
+    assert (demo.prefix / "share/containerize.lock").read_text() == lock.read_text()
+
+
+def test_other_lists_are_taken(build, channels, user):
+    plan = build.plan(build.spec(["where", "torchlike=1.13"]))
+    urls = "".join(f"{record['url']}#{record['sha256']}\n" for record in plan.values())
+    explicit = user.write(build.work / "explicit.txt", "# platform: linux-64\n@EXPLICIT\n" + urls)
+    build(explicit)
+    assert build.run("where").stdout.split()[0] == f"{build.prefix}/share/where"
+    assert build.run("_debug_exec", "cat", f"{build.prefix}/share/torchlike").stdout == "old"
+    where = plan["where"]
+    conda_lock = user.write(build.work / "conda-lock.yml", "version: 1\nmetadata:\n  platforms: [linux-64]\npackage:\n"
+                            f"  - {{name: where, version: '1.0', manager: conda, platform: linux-64, url: '{where['url']}', hash: {{sha256: {where['sha256']}}}, category: main, dependencies: {{}}}}\n"
+                            f"  - {{name: dev, version: '1.0', manager: conda, platform: linux-64, url: 'https://x/linux-64/dev-1.0-0.conda', hash: {{}}, category: dev, dependencies: {{}}}}\n")
+    log = build(conda_lock, "--force").stderr
+    assert "1 packages of the category 'dev' are left out." in log
+    assert build.run("where").returncode == 0
+    pixi = user.write(build.work / "pixi.lock", "version: 6\nenvironments:\n  default:\n    channels:\n    - url: https://x/\n    packages:\n      linux-64:\n"
+                      f"      - conda: {where['url']}\npackages:\n- conda: {where['url']}\n  sha256: {where['sha256']}\n")
+    build(pixi, "--force")
+    assert build.run("where").returncode == 0
+    exported = user.write(build.work / "list.txt", "# platform: linux-64\nwhere=1.0=0\n")
+    build(exported, "--force", env={"CONDA_CHANNELS": f"file://{channels}/main"})
+    assert build.run("where").returncode == 0
+
+
+def test_http_is_asked_once_and_then_whether_anything_changed(build, server):
+    spec = build.spec(["where"], server.url("main"))
+    build(spec)
+    first = server.requests()
+    assert any(path.endswith("/repodata.json.zst") for _, path, *_ in first)
+    assert sum(path.endswith("where-1.0-0.conda") for _, path, *_ in first) == 1
+    build(spec, "--force")
+    later = server.requests()[len(first):]
+    assert later and all("repodata" in path for _, path, *_ in later), "packages come from the cache"
+    assert any(request[4] for request in later), "asked with the ETag"
+
+
+def test_offline_needs_no_server(build, server):
+    spec = build.spec(["where"], server.url("main"))
+    error = build.refused(spec, "--offline", code=1)
+    assert "offline" in error
+    build(spec)
+    count = len(server.requests())
+    build(spec, "--offline", "--force")
+    assert len(server.requests()) == count
+    assert build.run("where").returncode == 0
+
+
+@pytest.mark.parametrize("fault", ["flaky/503/1", "slow/0.3", "cut/1"])
+def test_bad_networks_are_endured(build, server, fault):
+    build(build.spec(["python", "where"], server.url(f"{fault}/main")))
+    assert build.run("where-script").stdout.strip() == str(build.prefix)
+
+
+def test_what_a_server_refuses_is_named(build, server):
+    error = build.refused(build.spec(["where"], server.url("status/403")), code=1)
+    assert "127.0.0.1" in error and "the server refuses access (403" in error
+    error = build.refused(build.spec(["where"], server.url("status/404")))
+    assert "127.0.0.1" in error and "this is no channel" in error
+
+
+def test_secrets_stay_secret(build, server, user):
+    spec = build.spec(["where"], server.url("auth/main", login="user:s3cret@"))
+    build(spec)
+    token = build.spec(["where"], server.url("t/to-ken/main"), name="token.yml")
+    build(token, "--force")
+    for path in [*build.prefix.rglob("*"), *(build.work / "cache").rglob("*")]:
+        # The user's own input is kept as it was, readable for its owner only where it was so.
+        if path.is_file() and "inputs" not in path.parts and not path.is_symlink():
+            content = path.read_bytes()
+            assert b"s3cret" not in content and b"to-ken" not in content, path
+        assert "s3cret" not in path.name and "to-ken" not in path.name
+    meta = build.run("_debug_exec", "sh", "-c", f"cat {build.prefix}/conda-meta/*").stdout
+    assert "to-ken" not in meta
+
+
+@pytest.mark.parametrize("name, words", [
+    ("absolute", "'/etc/evil' leads out of the prefix"),
+    ("climbing", "'share/../../evil' leads out of the prefix"),
+    ("linkout", "'share/out' is a link that leads out of the prefix, to '../../../etc/passwd'"),
+    ("linkabsolute", "'share/out' is a link that leads out of the prefix, to '/etc/passwd'"),
+    ("hardout", "'share/out' is a hard link that leads out of the prefix"),
+    ("device", "'share/null' is a device, pipe or socket"),
+    ("lying", "'share/lying' has the sha256"),
+    ("meta", "it lists 'conda-meta/history', which is no path below a prefix"),
+    ("cut", "cut-1.0-0"),
+    ("corrupt", "sha256"),
+])
+def test_hostile_packages_are_refused(build, channels, name, words):
+    error = build.refused(build.spec([name], f"file://{channels}/hostile"), code=1)
+    assert words in error and name in error
+
+
+def test_a_misspelt_name_is_guessed(build):
+    error = build.refused(build.spec(["nunpy"]))
+    assert "env.yml:5: no channel has nunpy: there is no package of that name\nDid you mean numpy?" in error
+
+
+def test_a_conflict_is_explained(build):
+    error = build.refused(build.spec(["vision", "torchlike=2"]))
+    assert "these cannot be had together:" in error
+    assert "torchlike=2  (" in error and "env.yml:6)" in error
+    assert "- vision 0.15 needs torchlike 1.*, but torchlike=2 was asked for" in error
+
+
+def test_the_machine_decides_and_can_be_overruled(build):
+    spec = build.spec(["torchlike"])
+    assert build.plan(spec)["torchlike"]["build"] == "cpu"
+    assert build.plan(spec, "--cuda", "12.4")["torchlike"]["build"] == "cuda"
+    assert build.plan(spec, env={"CONDA_OVERRIDE_CUDA": "12.0"})["torchlike"]["build"] == "cuda"
+    assert build.plan(build.spec(["torchlike", "picky"]))["torchlike"]["version"] == "1.13"
+    error = build.refused(build.spec(["torchlike=2=cuda"]))
+    assert "__cuda >=12" in error and "--cuda 12.4" in error
+
+
+def test_channels_of_anaconda_need_a_word(build, channels):
+    both = build.user.write(build.work / "both.yml", f"channels:\n  - file://{channels}/main\n  - defaults\ndependencies:\n  - where\n")
+    assert "defaults" in build(both).stderr and "terms" in build.user.run("cat", build.prefix / "share/build.log").stdout
+    alone = build.user.write(build.work / "alone.yml", "channels:\n  - defaults\ndependencies:\n  - where\n")
+    shutil.rmtree(build.prefix)
+    assert "--allow-defaults" in build.refused(alone)
+
+
+def test_pip_may_not_replace_what_conda_installed(build):
+    spec = build.spec(["python", "pip", "numpy"], more="  - pip:\n    - numpy==1.26.3\n")
+    error = build.refused(spec, code=1)
+    assert "numpy" in error and "--no-constraints" in error
+    build(spec, "--no-constraints")
+    assert python(build, "import numpy; print(numpy.__version__)") == "1.26.3"
+
+
+def test_requirements_beside_the_environment(build, user):
+    user.write(build.work / "more.txt", "six==1.16.0\n")
+    spec = build.spec(["python", "pip"], more="  - pip:\n    - -r more.txt\n")
+    extra = user.write(build.work / "extra.txt", "iniconfig\n")
+    build(spec, "-r", str(extra), "--mamba", "--uv")
+    assert python(build, "import six, iniconfig; print(six.__version__)") == "1.16.0"
+
+
+def test_scripts_that_fail(build):
+    error = build.refused(build.spec(["linked-broken"]), code=1)
+    assert "the post-link script of linked-broken-1.0-0 failed: exit code 7\n  no luck today" in error
+    log = build(build.spec(["active-broken"])).stderr
+    assert "broken.sh ends the shell that reads it" in log
+
+
+def test_an_environment_without_python(build):
+    build(build.spec(["where"]))
+    assert build.run("where").returncode == 0
+    error = Builder(build.user, build.work, build.channels)
+    assert sorted(path.name for path in (build.prefix / "bin").iterdir()) == ["_debug_exec", "_debug_shell", "list-packages", "where", "where-script"]
+
+
+def test_hooks_work_in_the_environment(build, user):
+    post = user.write(build.work / "post.sh", "set -e\npip install -q iniconfig\npip uninstall -qy requests\nrm $CONDA_PREFIX/share/where\n")
+    build(build.spec(["python", "pip", "requests", "where"]), "--post-install", str(post))
+    assert python(build, "import iniconfig, importlib.util as u; print(u.find_spec('requests'))") == "None"
+    assert build.run("_debug_exec", "test", "-e", f"{build.prefix}/share/where", check=False).returncode == 1
+
+
+def test_prefixes_that_are_hard(build):
+    build.prefix = build.work / "with blanks and ü"
+    build(build.spec(["python", "where", "pygments"]))
+    assert build.run("where-script").stdout.strip() == str(build.prefix)
+    assert build.run("pygmentize", "-V").stdout.startswith("Pygments")
+    build.prefix = build.work / ("x" * 120) / ("y" * 120)
+    build.prefix.parent.mkdir()
+    os.chown(build.prefix.parent, build.user.uid, -1)
+    error = build.refused(build.spec(["where"]))
+    assert "the prefix is too long for this package" in error and "has room for 255 bytes" in error
+
+
+def test_a_filesystem_without_attributes_costs_time_only(build, user):
+    if os.getuid() != 0:
+        pytest.skip("only root can mount a ramfs")
+    place = build.work / "ramfs"
+    place.mkdir()
+    subprocess.run(["mount", "-t", "ramfs", "none", place], check=True)
+    try:
+        os.chown(place, user.uid, -1)
+        log = build(build.spec(["python", "pygments", "linked"]), "--tmpdir", str(place)).stderr
+    finally:
+        subprocess.run(["umount", "-l", place], check=True)
+    assert "Note: the environment is unpacked to disk to be completed there" in log
+    assert build.run("pygmentize", "-V").stdout.startswith("Pygments")
+    assert build.run("_debug_exec", "cat", f"{build.prefix}/share/linked.txt").stdout == "made by linked 1.0\n"
+
+
+@pytest.mark.parametrize("text, message", [
+    ("dependencies:\n- numpy\n  - scipy\n", "env.yml:2: two packages stand in one line: 'numpy - scipy'"),
+    ("dependencies:\n\t- numpy\n", "YAML is indented by blanks, not by tabs."),
+    ("dependencies: numpy\n", "env.yml:1: `dependencies:` must be a list"),
+    ("dependencies:\n- numpy: 1.2\n", "env.yml:2: `numpy:` is not a section of `dependencies:`:\n  2 | - numpy: 1.2\nFor a version, write `- numpy=1.2`."),
+    ("dependencies:\n- numpy >=1 <2\n", "env.yml:2: not a package specification: 'numpy >=1 <2': '>=1 <2' has a blank between two conditions"),
+    ("dependencies:\n- numpy\ndependencies:\n- scipy\n", "env.yml:3: 'dependencies' stands here a second time"),
+    ("channels:\n- conda-forge\n", "this environment file has no `dependencies:`"),
+    ("channels: conda-forge\ndependencies:\n- x\n", "env.yml:1: `channels:` must be a list"),
+    ("dependencies:\n- pip:\n  - [a]\n", "env.yml:3: a line below `pip:` must be a requirement"),
+    ("dependencies:\n- x\nchannel_priority: loose\n", "env.yml:3: `channel_priority:` must be strict, flexible or disabled"),
+    ("dependencies:\n- x\n---\ndependencies:\n- y\n", "this file has several YAML documents"),
+])
+def test_mistakes_in_the_file_are_shown(build, user, text, message):
+    error = build.refused(user.write(build.work / "env.yml", text))
+    assert message in error, error
+
+
+def test_options_that_do_not_fit(build, user):
+    requirements = user.write(build.work / "requirements.txt", "six\n")
+    assert "--cuda is for conda environments" in build.refused(requirements, "--cuda", "12")
+    assert "--python is for requirements of pip" in build.refused(build.spec(["where"]), "--python", "3.11")
+    assert "not a version: 'new'" in build.refused(build.spec(["where"]), "--cuda", "new")
+    assert "--prefix is missing" in user.run(CONTAINERIZE, "new", build.spec(["where"]), check=False).stderr
+
+
+def test_a_failure_leaves_what_was_there(build):
+    build(build.spec(["where"]))
+    before = image_of(build.prefix)
+    done = build(build.spec(["nunpy"], name="bad.yml"), "--force", check=False)
+    assert done.returncode == 2 and image_of(build.prefix) == before
+    assert build.run("where").returncode == 0
+
+
+def test_killed_at_any_moment_nothing_is_left_and_the_cache_serves(build, server, user):
+    spec = build.spec(["python", "numpy", "requests", "where", "linked"], server.url("slow/0.05/main"))
+    started = time.monotonic()
+    build(spec)
+    whole = time.monotonic() - started
+    shutil.rmtree(build.prefix)
+    shutil.rmtree(build.work / "cache")
+    chance = random.Random(7)
+    for attempt in range(20):
+        process = user.start(CONTAINERIZE, "new", "--prefix", build.prefix, spec, env={"CONTAINERIZE_CACHE": str(build.work / "cache")},
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(chance.uniform(0, whole))
+        process.send_signal(signal.SIGKILL if attempt % 2 else signal.SIGTERM)
+        process.wait()
+        # At the very end it was all there already.
+        if (build.prefix / "containerize.json").exists():
+            assert build.run("where").returncode == 0
+            shutil.rmtree(build.prefix)
+        deadline = time.monotonic() + 10
+        while build.prefix.exists() and list(build.prefix.iterdir()) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert not build.prefix.exists() or not list(build.prefix.iterdir()), attempt
+    before = len(server.requests())
+    build(spec)
+    assert build.run("where").returncode == 0
+    fetched = [path for _, path, *_ in server.requests()[before:] if path.endswith(".conda")]
+    assert len(fetched) < 5, fetched
+    eventually_gone = [path for path in Path("/tmp").glob(f"containerize-*{user.uid}*build*") if path.is_dir()]
+    assert eventually_gone == []

@@ -1,0 +1,245 @@
+#include "conda/match_spec.h"
+#include "fixtures.h"
+#include "util/filesystem.h"
+
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace containerize::conda {
+namespace {
+
+Version version_of(std::string_view text) {
+    auto version = Version::parse(text);
+    EXPECT_TRUE(version) << text << ": " << to_string(version.error());
+    return version ? *version : *Version::parse("0");
+}
+
+TEST(Version, AreOrderedAsCondaOrdersThem) {
+    // Each is older than the next; the order is that of conda's documentation, and more.
+    const std::vector<std::string> ascending = {
+        "0.4",      "0.4.1.rc",   "0.4.1",    "0.5a1",      "0.5b3",   "0.5C1",     "0.5",    "0.9.6",
+        "0.960923", "1.0",        "1.1dev1",  "1.1_",       "1.1a1",   "1.1.0dev1", "1.1.a1", "1.1.0rc1",
+        "1.1.0",    "1.1.0post1", "1.1post1", "1996.07.12", "1!0.4.1", "1!3.1.1.6", "2!0.4.1"};
+    for (std::size_t i = 0; i + 1 < ascending.size(); ++i) {
+        const auto& one = ascending[i];
+        const auto& next = ascending[i + 1];
+        if (one == "1.1dev1" || one == "1.1_" || one == "1.1a1" || one == "1.1.0post1")
+            continue; // equal or below
+        EXPECT_LT(version_of(one), version_of(next)) << one << " " << next;
+    }
+    for (const auto& [one, other] : {std::pair{"0.4", "0.4.0"},
+                                     {"0.4.1.rc", "0.4.1.RC"},
+                                     {"1.1.dev1", "1.1.0dev1"},
+                                     {"1.1.0post1", "1.1.post1"},
+                                     {"1.0", "1"},
+                                     {"1-0", "1_0"},
+                                     {"1.0+x.0", "1.0+x"}})
+        EXPECT_EQ(version_of(one), version_of(other)) << one << " " << other;
+    for (const auto& [older, newer] : {std::pair{"1.0.1a", "1.0.1b"},
+                                       {"1.0.1_", "1.0.1a"},
+                                       {"1.0", "1.0+1"},
+                                       {"1.0+1", "1.0+2"},
+                                       {"9", "10"},
+                                       {"1.a", "1.0"}})
+        EXPECT_LT(version_of(older), version_of(newer)) << older << " " << newer;
+}
+
+TEST(Version, WhatIsNoneIsRefused) {
+    for (const char* text :
+         {"", "1..2", "1.", "1!2!3", "a!1", "1+2+3", "1 2", "3.0.0_-1", "5.4+", "ü", "1/2", "!1"})
+        EXPECT_FALSE(Version::parse(text)) << text;
+}
+
+struct Selection {
+    const char* spec;
+    std::vector<const char*> takes, leaves;
+};
+
+TEST(VersionSpec, SelectAsCondaDoes) {
+    const Selection table[] = {
+        {"1.26", {"1.26", "1.26.0"}, {"1.26.4", "1.2"}},
+        {"=1.26", {"1.26", "1.26.4", "1.26rc1"}, {"1.260", "1.27", "1.2"}},
+        {"==1.26.4", {"1.26.4", "1.26.4.0"}, {"1.26.40", "1.26"}},
+        {"1.26.*", {"1.26", "1.26.4"}, {"1.27", "1.260"}},
+        {"1.26*", {"1.26", "1.26.4"}, {"1.27"}},
+        {">=1.20,<2|3.*", {"1.20", "1.26.4", "3.1"}, {"1.19", "2.0", "4"}},
+        {">=1.20,(<1.22|>=1.24)", {"1.21", "1.25"}, {"1.23", "1.19"}},
+        {"!=1.8.*", {"1.7", "1.9"}, {"1.8", "1.8.3"}},
+        {"!=1.8", {"1.8.1", "1.9"}, {"1.8", "1.8.0"}},
+        {"~=1.4.2", {"1.4.2", "1.4.9"}, {"1.4.1", "1.5"}},
+        {"~=1.4", {"1.4", "1.9"}, {"1.3", "2.0"}},
+        {">=1.8.*", {"1.8", "1.9"}, {"1.7"}},
+        {"==1.8.*", {"1.8", "1.8.4"}, {"1.9"}},
+        {"*", {"0", "1!2", "3.4"}, {}},
+        {">1.0dev", {"1.0", "1.0a1"}, {"1.0dev", "0.9"}},
+        {"1.*.4", {"1.2.4", "1.26.4"}, {"1.2.5"}},
+        {"^1\\.[0-9]$", {"1.2"}, {"1.26", "2.1"}},
+        {"<13.0a0", {"12.9"}, {"13.0a0", "13.0"}},
+        {">=2021.1,<2022", {"2021.4"}, {"2022.0"}},
+    };
+    for (const auto& [text, takes, leaves] : table) {
+        const auto spec = VersionSpec::parse(text);
+        ASSERT_TRUE(spec) << text << ": " << to_string(spec.error());
+        for (const char* version : takes)
+            EXPECT_TRUE(spec->matches(version_of(version))) << text << " takes " << version;
+        for (const char* version : leaves)
+            EXPECT_FALSE(spec->matches(version_of(version))) << text << " leaves " << version;
+    }
+}
+
+TEST(VersionSpec, WhatIsNoneSaysWhy) {
+    for (const auto& [text, why] : {std::pair{"", "it is empty"},
+                                    {">=", "there is no version after '>='"},
+                                    {"1.2,,3", "a condition is empty"},
+                                    {"(1.2", "a ')' is missing"},
+                                    {"1.2)", "unexpected ')'"},
+                                    {"~=1.*", "'~=' cannot have a '*'"},
+                                    {"~=1", "at least two parts"},
+                                    {">=1<2", "separate conditions by ','"},
+                                    {"1..2", "a part between two dots is empty"}}) {
+        const auto spec = VersionSpec::parse(text);
+        ASSERT_FALSE(spec) << text;
+        EXPECT_NE(to_string(spec.error()).find(why), std::string::npos) << to_string(spec.error());
+    }
+}
+
+PackageRecord record(std::string name, std::string version, std::string build, std::uint64_t number = 0) {
+    PackageRecord made;
+    made.name = std::move(name);
+    made.version = std::move(version);
+    made.build = std::move(build);
+    made.build_number = number;
+    made.subdir = "linux-64";
+    return made;
+}
+
+TEST(MatchSpec, EveryDocumentedFormSelectsWhatItShould) {
+    const auto numpy = record("numpy", "1.26.4", "py311h64a7726_0");
+    const auto old = record("numpy", "1.19.5", "py39h_1", 1);
+    const struct {
+        const char* text;
+        bool takes_numpy, takes_old;
+    } table[] = {
+        {"numpy", true, true},
+        {"NumPy", true, true},
+        {"scipy", false, false},
+        {"numpy=1.26", true, false},
+        {"numpy==1.26.4", true, false},
+        {"numpy==1.26", false, false},
+        {"numpy 1.26.*", true, false},
+        {"numpy 1.26", false, false},
+        {"numpy>=1.20,<2|3.*", true, false},
+        {"numpy >= 1.20, < 2", true, false},
+        {"numpy >=1.10 , <1.20", false, true},
+        {"numpy=1.26.4=py311*", true, false},
+        {"numpy=1.26=py311*", false, false},
+        {"numpy=1.26.*=py311*", true, false},
+        {"numpy 1.26.* py311*", true, false},
+        {"numpy>=1.20=py311*", true, false},
+        {"numpy=*=py39*", false, true},
+        {"numpy[version='>=1.20,<2',build=*h64*]", true, false},
+        {"numpy[version=>=1.20,<2,build=*h64*]", true, false},
+        {"numpy[build_number='>=1']", false, true},
+        {"numpy[build_number=0]", true, false},
+        {"numpy[subdir=linux-64]", true, true},
+        {"numpy[subdir=noarch]", false, false},
+        {"conda-forge::numpy=1.26", true, false},
+        {"conda-forge/linux-64::numpy", true, true},
+        {"conda-forge[linux-64]::numpy", true, true},
+        {"pkgs/main/noarch::numpy>=1", false, false},
+        {"num*", true, true},
+        {"^num.*$", true, true},
+        {"* 1.26.4", true, false},
+        {"numpy  # a comment", true, true},
+        {"numpy=1.26.4=py311h64a7726_0", true, false},
+        {"https://x.org/c/linux-64/numpy-1.26.4-py311h64a7726_0.conda", false,
+         false}, // no file name in the record
+        {"numpy!=1.26.*", false, true},
+    };
+    for (const auto& [text, takes_numpy, takes_old] : table) {
+        const auto spec = parse_match_spec(text);
+        ASSERT_TRUE(spec) << text << ": " << to_string(spec.error());
+        EXPECT_EQ(spec->matches(numpy), takes_numpy) << text;
+        EXPECT_EQ(spec->matches(old), takes_old) << text;
+    }
+}
+
+TEST(MatchSpec, PartsAreTold) {
+    const auto url = parse_match_spec("https://u:p@conda.anaconda.org/conda-forge/noarch/"
+                                      "a-b-1.0-py_0.tar.bz2#0123456789abcdef0123456789ABCDEF");
+    ASSERT_TRUE(url);
+    EXPECT_EQ(url->name, "a-b");
+    EXPECT_EQ(url->version->text(), "==1.0");
+    EXPECT_EQ(url->build->text(), "py_0");
+    EXPECT_EQ(url->md5, "0123456789abcdef0123456789abcdef");
+    EXPECT_EQ(url->subdir, "noarch");
+    EXPECT_EQ(url->file_name, "a-b-1.0-py_0.tar.bz2");
+    EXPECT_EQ(url->channel, "https://u:p@conda.anaconda.org/conda-forge");
+    const auto hashed = parse_match_spec("./dir/a-1-0.conda#sha256:" + std::string(64, 'f'));
+    ASSERT_TRUE(hashed);
+    EXPECT_EQ(hashed->sha256, std::string(64, 'f'));
+    const auto channel = parse_match_spec("nvidia/label/cuda-12.1.0::cuda-nvcc>=12.0,<13.0a0");
+    ASSERT_TRUE(channel);
+    EXPECT_EQ(channel->channel, "nvidia/label/cuda-12.1.0");
+    EXPECT_EQ(channel->subdir, "");
+    EXPECT_EQ(channel->name, "cuda-nvcc");
+    EXPECT_EQ(channel->version->text(), ">=12.0,<13.0a0");
+    const auto openmpi = parse_match_spec("openmpi>=5=h*");
+    ASSERT_TRUE(openmpi);
+    EXPECT_EQ(openmpi->version->text(), ">=5");
+    EXPECT_EQ(openmpi->build->text(), "h*");
+    const auto brackets =
+        parse_match_spec("torch[version='>=1',build=*cuda*,channel=\"pytorch\",optional=true]");
+    ASSERT_TRUE(brackets);
+    EXPECT_EQ(brackets->channel, "pytorch");
+    EXPECT_TRUE(brackets->optional);
+    EXPECT_EQ(brackets->to_string(), "pytorch::torch >=1 *cuda*");
+}
+
+TEST(MatchSpec, MistakesSayWhatIsWrong) {
+    for (const auto& [text, why] :
+         {std::pair{"", "it is empty"},
+          {"numpy >=", "there is no version after '>='"},
+          {"numpy >=1 <2", "a blank between two conditions"},
+          {"=1.2", "it names no package"},
+          {"num/py", "a package's name has no '/'"},
+          {"::numpy", "there is no channel before '::'"},
+          {"numpy[version]", "each part must be KEY=VALUE"},
+          {"numpy[version='1]", "a quotation mark is missing"},
+          {"numpy[md5=abc]", "'abc' is no md5 checksum"},
+          {"a:b", "namespaces are not supported"},
+          {"https://x/noarch/numpy.conda", "its file name is not NAME-VERSION-BUILD"},
+          {"https://x/noarch/a-1-0.conda#12", "neither an md5 nor a sha256"}}) {
+        const auto spec = parse_match_spec(text);
+        ASSERT_FALSE(spec) << text;
+        EXPECT_NE(to_string(spec.error()).find(why), std::string::npos) << to_string(spec.error());
+    }
+}
+
+TEST(MatchSpecRealData, EveryConditionOfEveryRecordIsRead) {
+    const auto files = test::fixtures("conda/repodata", "repodata.json");
+    if (files.empty()) GTEST_SKIP() << "the fixtures are not there";
+    std::size_t read = 0;
+    for (const auto& file : files) {
+        const auto data = nlohmann::json::parse(std::ifstream(file));
+        for (const char* list : {"packages", "packages.conda"})
+            if (data.contains(list))
+                for (const auto& [name, record] : data.at(list).items())
+                    for (const char* key : {"depends", "constrains"})
+                        if (record.contains(key))
+                            for (const auto& text : record.at(key)) {
+                                const auto spec = parse_match_spec(text.get<std::string>());
+                                // One record is there because its condition is broken.
+                                EXPECT_EQ(spec.has_value(), !name.starts_with("issue_717"))
+                                    << file << " " << name << ": " << text;
+                                ++read;
+                            }
+    }
+    EXPECT_GT(read, 50'000U);
+}
+
+} // namespace
+} // namespace containerize::conda

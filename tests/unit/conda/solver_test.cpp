@@ -1,0 +1,273 @@
+#include "../temporary.h"
+#include "conda/conflict.h"
+#include "conda/solver.h"
+#include "fixtures.h"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+namespace containerize::conda {
+namespace {
+
+using test::TemporaryDirectory;
+
+/// Channels that a test writes itself: records in the order of their channels' priority.
+class Channels {
+public:
+    /// `records`: "name version build number | depends, separated by ;" each.
+    void add(const std::string& name, const std::vector<std::string>& records) {
+        nlohmann::json packages = nlohmann::json::object();
+        for (const auto& line : records) {
+            const auto bar = line.find('|');
+            std::istringstream head(line.substr(0, bar));
+            nlohmann::json entry = {{"depends", nlohmann::json::array()}, {"build_number", 0}};
+            std::string package, version, build;
+            std::uint64_t number = 0;
+            head >> package >> version >> build >> number;
+            entry["name"] = package;
+            entry["version"] = version;
+            entry["build"] = build;
+            entry["build_number"] = number;
+            std::istringstream tail(bar == std::string::npos ? "" : line.substr(bar + 1));
+            for (std::string one; std::getline(tail, one, ';');) {
+                const auto start = one.find_first_not_of(' ');
+                if (start == std::string::npos) continue;
+                one = one.substr(start, one.find_last_not_of(' ') - start + 1);
+                if (one.starts_with("constrains "))
+                    entry["constrains"].push_back(one.substr(11));
+                else if (one.starts_with("features "))
+                    entry["track_features"] = one.substr(9);
+                else
+                    entry["depends"].push_back(one);
+            }
+            packages[package + "-" + version + "-" + build + ".conda"] = entry;
+        }
+        const nlohmann::json data = {{"info", {{"subdir", "linux-64"}}},
+                                     {"packages", nlohmann::json::object()},
+                                     {"packages.conda", packages}};
+        const auto file = directory_.write(name + ".json", data.dump());
+        Repodata list;
+        list.channel = {.name = name, .url = "https://example.org/" + name, .mirrors = {}};
+        list.subdir = "linux-64";
+        list.priority = 100 - static_cast<int>(lists_.size());
+        list.json = file;
+        list.identity = name;
+        list.cache = cached ? directory_.path() : fs::path();
+        lists_.push_back(std::move(list));
+    }
+
+    Result<std::vector<PackageRecord>> solve(const std::vector<std::string>& specs,
+                                             ChannelPriority priority = ChannelPriority::flexible) const {
+        auto pool = PackagePool::load(lists_, machine);
+        if (!pool) return fail(std::move(pool.error()));
+        SolveRequest request;
+        request.priority = priority;
+        int line = 0;
+        for (const auto& text : specs) {
+            auto spec = parse_match_spec(text);
+            EXPECT_TRUE(spec) << text;
+            const std::string channel = spec->channel.empty() ? "" : "https://example.org/" + spec->channel;
+            request.wanted.push_back(
+                {.spec = std::move(*spec), .channel = channel, .where = "env.yml:" + std::to_string(++line)});
+        }
+        for (const auto& text : pins)
+            request.pins.push_back(*parse_match_spec(text));
+        return conda::solve(*pool, std::move(request));
+    }
+
+    /// "name-version-build" of the result, sorted; or the message.
+    std::string solved(const std::vector<std::string>& specs,
+                       ChannelPriority priority = ChannelPriority::flexible) const {
+        const auto records = solve(specs, priority);
+        if (!records) return to_string(records.error());
+        std::vector<std::string> names;
+        for (const auto& record : *records)
+            names.push_back(record.distribution());
+        std::ranges::sort(names);
+        std::string text;
+        for (const auto& name : names)
+            text += (text.empty() ? "" : " ") + name;
+        return text;
+    }
+
+    std::vector<VirtualPackage> machine = {{"__glibc", "2.36", "0"}, {"__archspec", "1", "x86_64_v3"}};
+    std::vector<std::string> pins;
+    bool cached = false;
+    [[nodiscard]] const fs::path& directory() const { return directory_.path(); }
+
+private:
+    TemporaryDirectory directory_;
+    std::vector<Repodata> lists_;
+};
+
+TEST(Solver, TakesTheNewestThatFitsAndWhatItNeeds) {
+    Channels channels;
+    channels.add("main", {"app 1.0 0 0 | lib >=1,<2", "app 2.0 0 0 | lib >=2,<3", "app 3.0 0 0 | lib >=4",
+                          "lib 1.5 0 0", "lib 2.5 0 0", "lib 2.5 1 1", "lib 3.0 0 0"});
+    EXPECT_EQ(channels.solved({"app"}), "app-2.0-0 lib-2.5-1");
+    EXPECT_EQ(channels.solved({"app", "lib<2"}), "app-1.0-0 lib-1.5-0");
+    EXPECT_EQ(channels.solved({"lib=2.5=0"}), "lib-2.5-0");
+    const auto order = channels.solve({"app"});
+    ASSERT_TRUE(order);
+    EXPECT_EQ(order->front().name, "lib") << "dependencies come first";
+    EXPECT_EQ(order->front().url, "https://example.org/main/linux-64/lib-2.5-1.conda");
+}
+
+TEST(Solver, PythonBringsPip) {
+    Channels channels;
+    channels.add("main", {"python 3.11.1 0 0", "python 3.12.0 0 0", "pip 24.0 py 0 | python >=3.8"});
+    EXPECT_EQ(channels.solved({"python=3.11"}), "pip-24.0-py python-3.11.1-0");
+}
+
+TEST(Solver, PrioritiesOfChannels) {
+    Channels channels;
+    channels.add("first", {"a 1.0 0 0", "b 1.0 0 0 | a >=2"});
+    channels.add("second", {"a 2.0 0 0", "c 1.0 0 0"});
+    EXPECT_EQ(channels.solved({"a"}), "a-1.0-0") << "a better channel wins over a newer version";
+    EXPECT_EQ(channels.solved({"a"}, ChannelPriority::disabled), "a-2.0-0");
+    EXPECT_EQ(channels.solved({"a>=2"}), "a-2.0-0");
+    EXPECT_EQ(channels.solved({"a", "c"}, ChannelPriority::strict), "a-1.0-0 c-1.0-0");
+    EXPECT_EQ(channels.solved({"second::a"}, ChannelPriority::strict), "a-2.0-0");
+    EXPECT_EQ(channels.solved({"a>=2"}, ChannelPriority::strict),
+              "env.yml:1: no channel has a>=2: a channel of lower priority has it, which strict channel "
+              "priority forbids\n"
+              "Name the channel (CHANNEL::a), or set channel_priority to flexible.");
+    EXPECT_EQ(channels.solved({"b"}), "a-2.0-0 b-1.0-0");
+}
+
+TEST(Solver, VirtualPackagesFeaturesConstraintsAndPins) {
+    Channels channels;
+    channels.add("main",
+                 {"torch 2.0 cuda 1 | __cuda >=12", "torch 2.0 cpu 0", "mkl 1.0 slow 0 | features blas",
+                  "mkl 1.0 fast 0", "a 1.0 0 0 | constrains b <2", "b 1.0 0 0", "b 2.0 0 0",
+                  "old 1.0 0 0 | __glibc >=2.17", "new 1.0 0 0 | __glibc >=3"});
+    EXPECT_EQ(channels.solved({"torch"}), "torch-2.0-cpu");
+    EXPECT_EQ(channels.solved({"mkl"}), "mkl-1.0-fast");
+    EXPECT_EQ(channels.solved({"a", "b"}), "a-1.0-0 b-1.0-0");
+    EXPECT_EQ(channels.solved({"b"}), "b-2.0-0");
+    EXPECT_EQ(channels.solved({"old"}), "old-1.0-0");
+    EXPECT_NE(channels.solved({"new"}).find("new 1.0 needs __glibc >=3, which this machine lacks"),
+              std::string::npos)
+        << channels.solved({"new"});
+    EXPECT_NE(channels.solved({"torch=2.0=cuda"}).find("--cuda 12.4"), std::string::npos)
+        << channels.solved({"torch=2.0=cuda"});
+    channels.machine.push_back({"__cuda", "12.4", "0"});
+    EXPECT_EQ(channels.solved({"torch"}), "torch-2.0-cuda");
+    channels.pins = {"b 1.*"};
+    EXPECT_EQ(channels.solved({"b"}), "b-1.0-0");
+    EXPECT_EQ(channels.solved({"old"}), "old-1.0-0") << "a pin asks for nothing";
+}
+
+TEST(Solver, AConflictIsExplained) {
+    Channels channels;
+    channels.add("main", {"torchvision 0.15.1 0 0 | pytorch 2.0.*", "torchvision 0.15.2 0 0 | pytorch 2.0.*",
+                          "pytorch 1.13.1 0 0 | python >=3.7,<3.12", "pytorch 2.0.1 0 0 | python >=3.8",
+                          "python 3.11.0 0 0", "pip 24 0 0"});
+    EXPECT_EQ(channels.solved({"pytorch=1.13", "torchvision=0.15"}),
+              "these cannot be had together:\n"
+              "  pytorch=1.13  (env.yml:1)\n"
+              "  torchvision=0.15  (env.yml:2)\n"
+              "    - torchvision 0.15.1, 0.15.2 needs pytorch 2.0.*, but pytorch=1.13 was asked for\n"
+              "Ask for other versions, or leave out what you can do without.");
+}
+
+TEST(Solver, ANameThatNobodyHasIsGuessed) {
+    Channels channels;
+    channels.add("main", {"numpy 1.26.4 0 0", "numpy 1.25.0 0 0", "scipy 1.11 0 0", "pytorch 2.0 0 0"});
+    EXPECT_EQ(channels.solved({"nunpy"}),
+              "env.yml:1: no channel has nunpy: there is no package of that name\nDid you mean numpy?");
+    EXPECT_EQ(channels.solved({"torch"}),
+              "env.yml:1: no channel has torch: there is no package of that name\nDid you mean pytorch?");
+    EXPECT_EQ(channels.solved({"numpy>=2"}),
+              "env.yml:1: no channel has numpy>=2: of numpy there are 1.26.4, 1.25.0");
+    EXPECT_NE(channels.solved({"zzzzqqqq"}).find("put it under `pip:`"), std::string::npos);
+}
+
+TEST(Solver, TheCachedFormGivesTheSameAndIsReplacedWhereItIsDamaged) {
+    Channels channels;
+    channels.cached = true;
+    channels.add("main", {"a 1.0 0 0 | b >=1", "b 1.0 0 0", "b 2.0 0 0 | features x"});
+    const auto first = channels.solved({"a"});
+    EXPECT_EQ(first, "a-1.0-0 b-1.0-0");
+    const auto cached = channels.directory() / "main.containerize-1.solv";
+    ASSERT_TRUE(fs::exists(cached));
+    EXPECT_EQ(channels.solved({"a"}), first);
+    const auto whole = fs::file_size(cached);
+    fs::resize_file(cached, whole / 2);
+    EXPECT_EQ(channels.solved({"a"}), first);
+    EXPECT_EQ(fs::file_size(cached), whole);
+}
+
+TEST(Solver, ADamagedListIsNamed) {
+    const TemporaryDirectory directory;
+    Repodata list;
+    list.channel = {.name = "broken", .url = "https://example.org/broken", .mirrors = {}};
+    list.subdir = "noarch";
+    for (const char* text :
+         {"{\"packages\": {\"a-1-0.conda\": {\"name\": \"a\"", "[]", "not json", "{\"packages\": 3}"}) {
+        list.json = directory.write("repodata.json", text);
+        const auto pool = PackagePool::load({list}, {});
+        ASSERT_FALSE(pool) << text;
+        EXPECT_TRUE(to_string(pool.error()).starts_with("broken/noarch: a channel's package list is damaged"))
+            << to_string(pool.error());
+    }
+}
+
+std::vector<Repodata> real_lists(const std::string& directory) {
+    std::vector<Repodata> lists;
+    for (const auto& file : test::fixtures("conda/" + directory, "repodata.json")) {
+        Repodata list;
+        list.channel = {
+            .name = "c", .url = "file://" + file.parent_path().parent_path().string(), .mirrors = {}};
+        list.subdir = file.parent_path().filename();
+        list.json = file;
+        lists.push_back(std::move(list));
+    }
+    return lists;
+}
+
+TEST(SolverRealData, EveryListIsReadAndItsPackagesAreRecords) {
+    const auto lists = real_lists("");
+    if (lists.empty()) GTEST_SKIP() << "the fixtures are not there";
+    std::size_t records = 0;
+    for (const auto& list : lists) {
+        const auto pool = PackagePool::load({list}, {});
+        ASSERT_TRUE(pool) << list.json << to_string(pool.error());
+        for (const Id id : pool->matching(*parse_match_spec("*"), {})) {
+            const auto record = pool->record(id);
+            ASSERT_TRUE(record) << list.json << to_string(record.error());
+            EXPECT_FALSE(record->file_name.empty());
+            ++records;
+        }
+    }
+    EXPECT_GT(records, 12'000U);
+}
+
+TEST(SolverRealData, AnEnvironmentOfCondaForgeIsSolved) {
+    const auto lists = real_lists("repodata/conda-forge-from-locks");
+    if (lists.empty()) GTEST_SKIP() << "the fixtures are not there";
+    auto pool = PackagePool::load(lists, {{"__glibc", "2.36", "0"},
+                                          {"__linux", "6.1", "0"},
+                                          {"__unix", "0", "0"},
+                                          {"__archspec", "1", "x86_64_v3"}});
+    ASSERT_TRUE(pool) << to_string(pool.error());
+    SolveRequest request;
+    for (const char* text : {"python=3.12", "numpy"})
+        request.wanted.push_back({.spec = *parse_match_spec(text), .channel = {}, .where = {}});
+    const auto records = solve(*pool, std::move(request));
+    ASSERT_TRUE(records) << to_string(records.error());
+    EXPECT_GT(records->size(), 20U);
+    for (const auto& record : *records)
+        for (const auto& text : record.depends) {
+            const auto spec = parse_match_spec(text);
+            ASSERT_TRUE(spec);
+            if (spec->name.starts_with("__")) continue;
+            EXPECT_TRUE(
+                std::ranges::any_of(*records, [&](const auto& other) { return spec->matches(other); }))
+                << record.name << " needs " << text;
+        }
+}
+
+} // namespace
+} // namespace containerize::conda
