@@ -365,14 +365,20 @@ Result<ChannelChoice> choose_channels(const std::vector<Located>& asked,
 
 std::vector<std::string> download_urls(const std::string& url, const std::vector<Channel>& channels,
                                        const Config& config) {
-    for (const auto& channel : channels) {
-        const auto rest = below(url, channel.url);
-        if (!rest) continue;
+    const auto through = [&](const Channel& channel, std::string_view base) {
         std::vector<std::string> result;
-        for (const auto& mirror : channel.mirrors)
-            result.push_back(mirror + "/" + std::string(*rest));
+        if (const auto rest = below(url, base))
+            for (const auto& mirror : channel.mirrors)
+                result.push_back(mirror + "/" + std::string(*rest));
         return result;
-    }
+    };
+    for (const auto& channel : channels)
+        if (auto result = through(channel, channel.url); !result.empty()) return result;
+    // A lock file names no channels; a site that has mirrors has them for its packages, too.
+    for (const auto& [name, mirrors] : config.mirrored_channels)
+        if (const auto channel = named({name, {}}, config))
+            for (const auto& base : {channel->url, at_url(url_of_name(name, config), config).url})
+                if (auto result = through(*channel, base); !result.empty()) return result;
     return {with_token(url, config)};
 }
 

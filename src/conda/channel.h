@@ -44,8 +44,8 @@ Result<ChannelChoice> choose_channels(const std::vector<Located>& asked,
                                       const std::vector<Located>& of_packages, const Config& config,
                                       bool allow_defaults);
 
-/// `url` (of a package) as it has to be asked for: the channel's mirrors and credentials applied where it
-/// lies in one of `channels`, otherwise tokens of the configuration.
+/// `url` (of a package) as it has to be asked for, in this order: by the mirrors and credentials of the one
+/// of `channels` that it lies in, else by the configuration's mirrors of its channel, else with its tokens.
 std::vector<std::string> download_urls(const std::string& url, const std::vector<Channel>& channels,
                                        const Config& config);
 

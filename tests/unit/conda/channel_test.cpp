@@ -263,6 +263,12 @@ TEST(Channel, DownloadUrls) {
               Texts{"https://a/xy/noarch/p-1-0.conda"});
     EXPECT_EQ(download_urls("https://tokens.example/c/noarch/p-1-0.conda", channels, config),
               Texts{"https://tokens.example/t/to-ken/c/noarch/p-1-0.conda"});
+    // Packages of a lock file made elsewhere, on a site that has a mirror alone.
+    config.mirrored_channels = {{"conda-forge", {"https://inside/cf"}}};
+    EXPECT_EQ(download_urls(forge + "/noarch/p-1-0.conda", {}, config),
+              Texts{"https://inside/cf/noarch/p-1-0.conda"});
+    EXPECT_EQ(download_urls("https://inside/cf/noarch/p-1-0.conda", {}, config),
+              Texts{"https://inside/cf/noarch/p-1-0.conda"});
 }
 
 } // namespace containerize::conda

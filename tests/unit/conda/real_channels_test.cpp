@@ -1,7 +1,7 @@
+#include "../fixtures.h"
 #include "../http_server.h"
 #include "conda/package_cache.h"
 #include "conda/repodata.h"
-#include "fixtures.h"
 
 #include <gtest/gtest.h>
 
@@ -15,12 +15,10 @@ using nlohmann::json;
 using test::HttpServer;
 using test::TemporaryDirectory;
 
-/// Directories below `root` that hold a subdir with a package list.
-std::vector<fs::path> channels_below(const fs::path& root) {
+std::vector<fs::path> real_channels() {
     std::vector<fs::path> channels;
-    for (const auto& entry : fs::recursive_directory_iterator(root))
-        if (entry.path().filename() == "repodata.json")
-            channels.push_back(entry.path().parent_path().parent_path());
+    for (const auto& list : test::fixtures("conda/channels", "/repodata.json"))
+        channels.push_back(list.parent_path().parent_path());
     std::ranges::sort(channels);
     channels.erase(std::unique(channels.begin(), channels.end()), channels.end());
     return channels;
@@ -48,16 +46,16 @@ std::vector<PackageRecord> records_of(const Repodata& list) {
 } // namespace
 
 TEST(RealChannels, FromDiskAndFromAServer) {
-    const auto fixtures = test::fixtures();
-    if (fixtures.empty()) GTEST_SKIP() << "there are no fixtures (CONTAINERIZE_FIXTURES)";
-    const auto root = fixtures / "conda/channels";
+    const auto channels = real_channels();
+    if (channels.empty()) GTEST_SKIP() << "there are no fixtures (CONTAINERIZE_FIXTURES)";
+    const auto root = test::fixture_directory() / "conda/channels";
     const TemporaryDirectory directory;
     const HttpServer server(root);
     const auto config = Config::defaults();
     const RepodataOptions options{.cache = directory.path()};
     std::size_t lists = 0;
     std::size_t packages = 0;
-    for (const auto& path : channels_below(root)) {
+    for (const auto& path : channels) {
         const auto local = resolve_channel({path.string(), {}}, config);
         ASSERT_TRUE(local);
         const auto relative = fs::relative(path, root).string();
