@@ -431,8 +431,7 @@ Result<fs::path> cache_directory(const Environment& environment) {
     for (const auto& [name, below] :
          {std::pair("XDG_CACHE_HOME", "containerize"), std::pair("HOME", ".cache/containerize")})
         if (const fs::path base = variable(environment, name); base.is_absolute())
-            if (auto directory = base / below; usable(directory, make_writable(directory)))
-                return directory;
+            if (auto directory = base / below; usable(directory, make_writable(directory))) return directory;
     for (const fs::path base :
          {variable(environment, "TMPDIR"), std::string("/var/tmp"), std::string("/tmp")}) {
         if (!base.is_absolute()) continue;
