@@ -146,9 +146,10 @@ TEST_F(Http, ServerWithoutRangesBeginsAnew) {
 TEST_F(Http, WrongRangeIsNotBelieved) {
     auto settings = quick();
     settings.retries = 1;
-    EXPECT_EQ(message(download("wrongrange/data"), settings),
-              "http://127.0.0.1:PORT/wrongrange/data: cannot download: the connection broke: transfer closed with "
-              "900000 bytes remaining to read (tried 2 times)");
+    EXPECT_EQ(
+        message(download("wrongrange/data"), settings),
+        "http://127.0.0.1:PORT/wrongrange/data: cannot download: the connection broke: transfer closed with "
+        "900000 bytes remaining to read (tried 2 times)");
     EXPECT_EQ(server.seen().size(), 3U);
 }
 
