@@ -235,7 +235,7 @@ Result<std::map<std::string, std::string>> PackageArchive::info() const {
     std::map<std::string, std::string> found;
     // An error that only ends the reading: nothing of what follows is needed.
     bool complete = false;
-    const auto done = read("info", [&](const ArchiveEntry& entry, const ReadMore& more) -> Status {
+    auto done = read("info", [&](const ArchiveEntry& entry, const ReadMore& more) -> Status {
         if (!entry.path.starts_with("info/") || entry.type != EntryType::file) {
             // In a .tar.bz2 the rest may be gigabytes.
             complete =

@@ -277,6 +277,7 @@ std::string base_url_of(std::string_view json, const Repodata& source) {
 struct PackagePool::State {
     Pool* pool = pool_create();
     std::map<const Repo*, List> lists;
+    Repo* of_machine = nullptr;
     Id offset_key = 0, length_key = 0;
     std::unordered_map<Id, std::vector<Id>> by_name; ///< solvables of channels
 
@@ -288,7 +289,7 @@ struct PackagePool::State {
     Status add_list(const Repodata& source);
     bool read_cached(Repo* repo, const fs::path& file) const;
     void write_cached(Repo* repo, const fs::path& file) const;
-    void add_machine(const std::vector<VirtualPackage>& machine) const;
+    void add_machine(const std::vector<VirtualPackage>& machine);
     [[nodiscard]] std::string_view raw(Id solvable) const;
 };
 
@@ -333,8 +334,9 @@ Status PackagePool::State::add_list(const Repodata& source) {
     return {};
 }
 
-void PackagePool::State::add_machine(const std::vector<VirtualPackage>& machine) const {
-    Repo* repo = repo_create(pool, "installed");
+// Not as libsolv's installed packages: for those it looks at every dependency of every candidate once more.
+void PackagePool::State::add_machine(const std::vector<VirtualPackage>& machine) {
+    Repo* repo = repo_create(pool, "machine");
     ::Repodata* data = repo_add_repodata(repo, 0);
     for (const auto& package : machine) {
         const Id id = repo_add_solvable(repo);
@@ -347,7 +349,7 @@ void PackagePool::State::add_machine(const std::vector<VirtualPackage>& machine)
         repodata_set_str(data, id, SOLVABLE_BUILDVERSION, "0");
     }
     repodata_internalize(data);
-    pool_set_installed(pool, repo);
+    of_machine = repo;
 }
 
 std::string_view PackagePool::State::raw(Id solvable) const {
@@ -385,6 +387,10 @@ Pool* PackagePool::pool() const {
     return state_->pool;
 }
 
+s_Repo* PackagePool::machine() const {
+    return state_->of_machine;
+}
+
 Result<PackageRecord> PackagePool::record(Id solvable) const {
     const auto text = state_->raw(solvable);
     const auto entry = nlohmann::json::parse(text, nullptr, false);
@@ -409,7 +415,7 @@ const std::string& PackagePool::channel(Id solvable) const {
 }
 
 bool PackagePool::is_virtual(Id solvable) const {
-    return pool_id2solvable(state_->pool, solvable)->repo == state_->pool->installed;
+    return pool_id2solvable(state_->pool, solvable)->repo == state_->of_machine;
 }
 
 std::vector<Id> PackagePool::matching(const MatchSpec& spec, const std::string& wanted_channel) const {

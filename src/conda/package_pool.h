@@ -15,6 +15,8 @@ extern "C" {
 #include <solv/pooltypes.h>
 }
 
+struct s_Repo;
+
 namespace containerize::conda {
 
 /// A package that the machine has and no channel: "__glibc" 2.36.
@@ -24,8 +26,7 @@ struct VirtualPackage {
 
 class PackagePool {
 public:
-    /// Reads every list, in parallel where they have to be parsed, and keeps the solved form beside them. The
-    /// virtual packages count as installed.
+    /// Reads every list, and keeps libsolv's form of it where the list says.
     static Result<PackagePool> load(const std::vector<Repodata>& lists,
                                     const std::vector<VirtualPackage>& machine);
     PackagePool(PackagePool&&) noexcept;
@@ -33,6 +34,8 @@ public:
     ~PackagePool();
 
     [[nodiscard]] Pool* pool() const;
+    /// What the machine has: must be installed in every solution.
+    [[nodiscard]] s_Repo* machine() const;
     /// Of a solvable that came from a channel: the whole record, from the list that it was read from.
     [[nodiscard]] Result<PackageRecord> record(Id solvable) const;
     /// The channel's URL; empty for a virtual package.

@@ -89,8 +89,6 @@ private:
         }
         piece.kind = Piece::Kind::file;
         piece.mode = S_IFREG | entry.mode;
-        if (planned.entry->type == PathType::softlink)
-            return wrong(entry.path, "is listed as a link and is a file");
         if (planned.entry->has_size && planned.entry->size != entry.size)
             return wrong(entry.path,
                          fmt::format("has {} bytes, and its list says {}", entry.size, planned.entry->size));

@@ -71,9 +71,9 @@ void exclude_lower_channels(const PackagePool& packages, const std::vector<Wante
     }
 }
 
-void add_pins(Pool* pool, const std::vector<MatchSpec>& pins) {
+void add_pins(Pool* pool, Repo* machine, const std::vector<MatchSpec>& pins) {
     for (const auto& pin : pins) {
-        const Id id = repo_add_solvable(pool->installed);
+        const Id id = repo_add_solvable(machine);
         Solvable* solvable = pool_id2solvable(pool, id);
         solvable->name = pool_str2id(pool, ("pin on " + pin.name).c_str(), 1);
         solvable->evr = pool_str2id(pool, "1", 1);
@@ -106,7 +106,7 @@ bool machine_has(const PackagePool& packages, const MatchSpec& spec) {
     Pool* pool = packages.pool();
     Id id = 0;
     const Solvable* solvable = nullptr;
-    FOR_REPO_SOLVABLES(pool->installed, id, solvable) {
+    FOR_REPO_SOLVABLES(packages.machine(), id, solvable) {
         PackageRecord record;
         record.name = pool_id2str(pool, solvable->name);
         record.version = pool_id2str(pool, solvable->evr);
@@ -122,7 +122,7 @@ bool machine_has(const PackagePool& packages, const MatchSpec& spec) {
 Result<std::vector<PackageRecord>> solve(PackagePool& packages, SolveRequest request) {
     Pool* pool = packages.pool();
     normalise(request.wanted);
-    add_pins(pool, request.pins);
+    add_pins(pool, packages.machine(), request.pins);
     Considered considered(pool);
     if (request.priority == ChannelPriority::strict)
         exclude_lower_channels(packages, request.wanted, considered);
@@ -154,14 +154,12 @@ Result<std::vector<PackageRecord>> solve(PackagePool& packages, SolveRequest req
     }
     Id id = 0;
     const Solvable* solvable = nullptr;
-    FOR_REPO_SOLVABLES(pool->installed, id, solvable) {
-        queue_push2(&jobs.queue, SOLVER_LOCK | SOLVER_SOLVABLE, id);
+    FOR_REPO_SOLVABLES(packages.machine(), id, solvable) {
+        queue_push2(&jobs.queue, SOLVER_INSTALL | SOLVER_SOLVABLE, id);
         of_job.push_back(nullptr);
     }
 
     const std::unique_ptr<Solver, void (*)(Solver*)> solver(solver_create(pool), solver_free);
-    solver_set_flag(solver.get(), SOLVER_FLAG_ALLOW_DOWNGRADE, 1);
-    solver_set_flag(solver.get(), SOLVER_FLAG_ALLOW_UNINSTALL, 1);
     if (solver_solve(solver.get(), &jobs.queue) != 0)
         return fail(explain_conflict(packages, *solver, of_job));
 

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""Installing packages: from a warm package cache to a finished image, beside unpacking them to disk and packing that.
+
+Usage: tests/bench/link.py TREE [--runs N] [--build DIR]
+
+TREE is any directory of real software (a venv with torch, say); it becomes conda packages of some 250 files each, twice over
+under two names, until there are 50,000 files. The alternative is what other tools do: bsdtar for each package, then mksquashfs
+at the same settings, with an fsync for both.
+"""
+
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(SOURCE / "tests/lib"))
+import conda_channel
+
+FILES = 50_000
+PER_PACKAGE = 250
+
+
+def make_channel(tree, channel):
+    files = sorted(path for path in tree.rglob("*") if path.is_file() and not path.is_symlink())
+    made = count = 0
+    while made < FILES:
+        package = conda_channel.Package(f"part-{count}", "1.0")
+        for path in files[made % len(files):][:PER_PACKAGE]:
+            # Another first line in each round: equal files would be stored once.
+            content = path.read_bytes()
+            if made >= len(files):
+                content = str(made // len(files)).encode() + content
+            package.add(f"share/{made // len(files)}/{path.relative_to(tree)}", content, path.stat().st_mode & 0o777)
+        made += len(package.files)
+        package.write(channel)
+        count += 1
+    conda_channel.index(channel)
+    return count, made
+
+
+def seconds(function):
+    os.sync()
+    start = time.perf_counter()
+    function()
+    return time.perf_counter() - start
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tree", type=Path)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--build", type=Path, default=SOURCE / "build/release")
+    options = parser.parse_args()
+    work = Path(tempfile.mkdtemp(prefix="containerize-bench-", dir="/var/tmp"))
+    try:
+        channel = work / "channel"
+        packages, files = make_channel(options.tree, channel)
+        spec = work / "env.yml"
+        spec.write_text(f"channels:\n- file://{channel}\ndependencies:\n" + "".join(f"- part-{i}\n" for i in range(packages)))
+        archives = sorted((channel / "linux-64").glob("*.conda"))
+
+        def ours():
+            shutil.rmtree(work / "ours", ignore_errors=True)
+            subprocess.run([options.build / "bin/containerize", "new", "-q", "--no-config", "--tmpdir", work, "--prefix", work / "ours", spec],
+                           check=True, env={**os.environ, "CONTAINERIZE_CACHE": str(work / "cache")})
+
+        def theirs():
+            shutil.rmtree(work / "tree", ignore_errors=True)
+            (work / "tree").mkdir()
+            (work / "theirs").unlink(missing_ok=True)
+            for archive in archives:
+                subprocess.run(f"bsdtar -xOf '{archive}' 'pkg-*.tar.zst' | bsdtar -xf - -C '{work}/tree'", shell=True, check=True)
+            subprocess.run(["mksquashfs", work / "tree", work / "theirs", "-comp", "zstd", "-Xcompression-level", "3", "-b", "128K", "-quiet",
+                            "-no-progress", "-processors", str(os.cpu_count())], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(["sync", work / "theirs"], check=True)
+
+        ours()  # the cache is warm from here on
+        times = {"containerize new": [], "unpack, then mksquashfs": []}
+        for _ in range(options.runs):
+            times["containerize new"].append(seconds(ours))
+            times["unpack, then mksquashfs"].append(seconds(theirs))
+        ratios = [one / other for one, other in zip(*times.values())]
+        print(f"{packages} packages, {files:,} files, {sum(path.stat().st_size for path in archives) / 1e6:.0f} MB of archives, {options.runs} runs\n")
+        print("| way | median s | spread s | image MB |\n| --- | --- | --- | --- |")
+        for (way, values), image in zip(times.items(), (next((work / "ours").glob("*.sqfs")), work / "theirs")):
+            print(f"| {way} | {statistics.median(values):.1f} | {min(values):.1f} to {max(values):.1f} | {image.stat().st_size / 1e6:.1f} |")
+        print(f"\npaired ratio: median {statistics.median(ratios):.2f}, {min(ratios):.2f} to {max(ratios):.2f}")
+    finally:
+        shutil.rmtree(work)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""Package lists and solving, beside py-rattler: a channel of 500,000 packages, loaded, loaded again from the cache, solved.
+
+Usage: tests/bench/solve.py [--packages N] [--runs N] [--build DIR]
+
+Every run is a process of its own: what is measured is what a user waits for, and the memory that it takes.
+"""
+
+import argparse
+import json
+import os
+import random
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parents[2]
+RATTLER = """
+import asyncio, rattler, sys
+machine = [rattler.GenericVirtualPackage(rattler.PackageName("__glibc"), rattler.Version("2.36"), rattler.BuildString("0"))]
+gateway = rattler.Gateway(cache_dir=sys.argv[2])
+records = asyncio.run(rattler.solve([rattler.Channel(sys.argv[1])], sys.argv[3:], gateway=gateway, platforms=["linux-64", "noarch"], virtual_packages=machine))
+print(len(records))
+"""
+
+
+def make_channel(directory, count):
+    """Names with a hundred versions each; every package needs a few older names, so that solving has work."""
+    chance = random.Random(1)
+    names = [f"package-{i}" for i in range(max(count // 100, 10))]
+    records = {}
+    for i, name in enumerate(names):
+        for j in range(100):
+            version = f"{j // 10}.{j % 10}.0"
+            needs = [f"{names[chance.randrange(i)]} >={chance.randrange(5)}.0" for _ in range(min(i, 4))]
+            records[f"{name}-{version}-h{i:06x}_{j % 3}.conda"] = {
+                "build": f"h{i:06x}_{j % 3}", "build_number": j % 3, "depends": ["__glibc >=2.17", *needs], "license": "BSD-3-Clause",
+                "md5": f"{i * 100 + j:032x}", "name": name, "sha256": f"{i * 100 + j:064x}", "size": 12345 + i, "subdir": "linux-64",
+                "timestamp": 1_700_000_000_000 + i * 100 + j, "version": version}
+    for subdir, packages in (("linux-64", records), ("noarch", {})):
+        (directory / subdir).mkdir(parents=True)
+        (directory / subdir / "repodata.json").write_text(json.dumps({"info": {"subdir": subdir}, "packages": {}, "packages.conda": packages}))
+    return names
+
+
+def measured(*argv, env=None):
+    """Seconds, and megabytes of memory at most."""
+    start = time.perf_counter()
+    process = subprocess.Popen([str(one) for one in argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, **(env or {})})
+    out, err = process.stdout.read(), process.stderr.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    seconds = time.perf_counter() - start
+    assert status == 0, (argv, err.decode())
+    return seconds, usage.ru_maxrss / 1024, out
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--packages", type=int, default=500_000)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--build", type=Path, default=SOURCE / "build/release")
+    options = parser.parse_args()
+    work = Path(tempfile.mkdtemp(prefix="containerize-bench-"))
+    try:
+        place = Path("/var/tmp/containerize-bench-rattler")
+        if not (place / "bin/python").exists():
+            subprocess.run(["/usr/bin/python3", "-m", "venv", place], check=True)
+            subprocess.run([place / "bin/pip", "install", "-q", "py-rattler==0.28.0"], check=True)
+        channel = work / "channel"
+        names = make_channel(channel, options.packages)
+        wanted = [names[-1], names[-2], names[len(names) // 2]]
+        spec = work / "env.yml"
+        spec.write_text(f"channels:\n- file://{channel}\ndependencies:\n" + "".join(f"- {name}\n" for name in wanted))
+        cache = work / "cache"
+        tool = [options.build / "bin/containerize", "new", "--no-config", "--dry-run", "--json", spec]
+        rows = {}
+        for _ in range(options.runs):
+            shutil.rmtree(cache, ignore_errors=True)
+            shutil.rmtree(work / "rattler", ignore_errors=True)
+            for title in ("first use", "second use"):
+                seconds, memory, out = measured(*tool, env={"CONTAINERIZE_CACHE": str(cache)})
+                ours = len(json.loads(out))
+                rows.setdefault(("containerize", title), []).append((seconds, memory))
+                seconds, memory, out = measured(place / "bin/python", "-c", RATTLER, f"file://{channel}", work / "rattler", *wanted)
+                rows.setdefault(("py-rattler", title), []).append((seconds, memory))
+                assert ours > 3 and int(out) > 3
+        size = sum(file.stat().st_size for file in channel.rglob("repodata.json"))
+        print(f"{options.packages:,} packages, {size / 1e6:.0f} MB of JSON, {options.runs} runs; a solution of {ours} packages\n")
+        print("| what | way | median s | spread s | memory MB |\n| --- | --- | --- | --- | --- |")
+        for (way, title), values in sorted(rows.items(), key=lambda row: (row[0][1], row[0][0])):
+            seconds = [value[0] for value in values]
+            print(f"| {title} | {way} | {statistics.median(seconds):.2f} | {min(seconds):.2f} to {max(seconds):.2f} | "
+                  f"{statistics.median(value[1] for value in values):.0f} |")
+    finally:
+        shutil.rmtree(work)
+
+
+if __name__ == "__main__":
+    main()
