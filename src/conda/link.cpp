@@ -40,9 +40,9 @@ std::optional<PythonPaths> python_paths(const std::vector<PackageInfo>& infos) {
         PythonPaths paths;
         paths.version = record.version;
         paths.name = "python" + minor + (free_threaded ? "t" : "");
-        paths.site_packages = record.python_site_packages_path.empty()
-                                  ? "lib/" + paths.name + "/site-packages"
-                                  : record.python_site_packages_path;
+        const auto& own = record.python_site_packages_path;
+        const bool usable = !own.empty() && own.front() != '/' && own.find("..") == std::string::npos;
+        paths.site_packages = usable ? own : "lib/" + paths.name + "/site-packages";
         paths.tag = "cpython-" + minor.substr(0, first) + minor.substr(first + 1);
         return paths;
     }

@@ -234,8 +234,10 @@ private:
             text = trimmed(text.substr(0, at));
             break;
         }
-        if (!build.empty())
+        // What stands in brackets counts more.
+        if (!build.empty() && !spec_.build)
             if (auto done = set_build(build); !done) return done;
+        if (spec_.version) return {};
         // "name=1.2=build" means exactly 1.2, while "name=1.2" means 1.2.*.
         const bool fuzzy = text.starts_with('=') && !text.starts_with("==");
         const auto bare = trimmed(text.substr(fuzzy ? 1 : 0));

@@ -131,7 +131,7 @@ bool is_dotted_name(const std::string& name) {
 
 // "command = module:function"
 Result<EntryPoint> parse_entry_point(const std::string& text, const std::string& package) {
-    const auto trimmed = [](std::string part) {
+    const auto trimmed = [](const std::string& part) {
         const auto start = part.find_first_not_of(' ');
         return start == part.npos ? std::string()
                                   : part.substr(start, part.find_last_not_of(' ') - start + 1);
@@ -176,6 +176,8 @@ Result<PackageInfo> parse_package_info(const std::map<std::string, std::string>&
         if (!record) return broken(package, record.error().what + ": " + record.error().why);
         info.record = std::move(*record);
         const auto paths = files.find("paths.json");
+        if (paths == files.end() && !files.contains("files"))
+            return broken(package, "it has no list of its files");
         auto read = paths == files.end() ? read_old_lists(files, info, package)
                                          : read_paths(json::parse(paths->second), info, package);
         if (!read) return fail(std::move(read.error()));

@@ -117,7 +117,8 @@ private:
             conda_files_.insert(stem);
         else if (conda_files_.contains(stem))
             return;
-        ondemand::object object = value.get_object();
+        ondemand::object object;
+        if (value.get_object().get(object) != simdjson::SUCCESS) return skip(file, "it is no object");
         const std::string_view raw = object.raw_json();
         object.reset();
         const Id id = repo_add_solvable(repo_);
@@ -130,9 +131,9 @@ private:
             return skip(file, error.what());
         }
         Solvable* solvable = pool_id2solvable(pool_, id);
-        if (solvable->name == 0 || solvable->evr == 0 || !plain_) {
+        if (solvable->name == 0 || solvable->evr == 0 || !plain_ || !has_build_) {
             repo_free_solvable(repo_, id, 1);
-            return skip(file, "its name, version or build is not one that a package can have");
+            return skip(file, "its name, version, build or a dependency is not one that a package can have");
         }
         solvable->provides = repo_addid_dep(repo_, solvable->provides,
                                             pool_rel2id(pool_, solvable->name, solvable->evr, REL_EQ, 1), 0);
@@ -149,6 +150,7 @@ private:
     void fill(Id id, ondemand::object& object) {
         Solvable* solvable = pool_id2solvable(pool_, id);
         plain_ = true;
+        has_build_ = false;
         for (auto field : object) {
             const std::string_view key = field.unescaped_key();
             ondemand::value value = field.value();
@@ -159,14 +161,18 @@ private:
             } else if (key == "build") {
                 const std::string_view build = value.get_string();
                 plain_ = plain_ && is_plain(build);
+                has_build_ = true;
                 repodata_add_poolstr_array(data_, id, SOLVABLE_BUILDFLAVOR, c_string(build));
             } else if (key == "build_number") {
                 repodata_set_str(data_, id, SOLVABLE_BUILDVERSION, std::to_string(number(value)).c_str());
             } else if (key == "depends") {
-                for (auto one : value.get_array())
-                    if (const Id dependency = dependency_id(one.get_string()))
+                for (auto one : value.get_array()) {
+                    const Id dependency = dependency_id(one.get_string());
+                    plain_ = plain_ && dependency != 0; // without it the package would not work
+                    if (dependency != 0)
                         solvable->requires_offset =
                             repo_addid_dep(repo_, solvable->requires_offset, dependency, 0);
+                }
             } else if (key == "constrains") {
                 for (auto one : value.get_array())
                     if (const Id dependency = dependency_id(one.get_string()))
@@ -239,7 +245,8 @@ private:
     Id offset_key_, length_key_;
     ::Repodata* data_;
     const char* base_ = nullptr;
-    bool plain_ = true; ///< the record's name, version and build are
+    bool plain_ = true; ///< the record's name, version, build and dependencies can be what they say
+    bool has_build_ = false;
     std::unordered_set<std::string> conda_files_;
     std::string buffer_;
 };
@@ -248,11 +255,14 @@ using File = std::unique_ptr<FILE, int (*)(FILE*)>;
 
 /// CEP 15: archives may lie elsewhere than the list. Only the short object "info" is looked at.
 std::string base_url_of(std::string_view json, const Repodata& source) {
-    const std::string standard = source.channel.url + "/" + source.subdir;
+    std::string standard = source.channel.url + "/" + source.subdir;
     try {
         ondemand::parser parser;
-        const auto info = json.find("\"info\"");
-        const auto open = info == json.npos ? json.npos : json.find('{', info);
+        // It comes first wherever it comes at all: a package could have that name, too.
+        const auto info = json.substr(0, 200).find("\"info\"");
+        const bool first =
+            info != json.npos && json.substr(0, info).find_first_not_of(" \t\r\n{") == json.npos;
+        const auto open = first ? json.find('{', info) : json.npos;
         const auto close = open == json.npos ? json.npos : json.find('}', open);
         if (close == json.npos) return standard;
         const simdjson::padded_string text(json.substr(open, close - open + 1));

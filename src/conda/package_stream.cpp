@@ -82,6 +82,8 @@ private:
             piece.kind = Piece::Kind::hardlink;
             piece.mode = S_IFREG | 0644U;
             piece.target = original->second.target;
+            if (const auto changed = changed_.find(entry.target); changed != changed_.end())
+                piece.sha256 = changed->second;
             return deliver(std::move(piece));
         }
         case EntryType::file:
@@ -102,31 +104,28 @@ private:
         return piece;
     }
 
-    Status verify(const Piece& piece, Sha256& digest) const {
-        if (piece.entry->sha256.empty()) return {};
-        if (const auto hex = digest.finish(); hex != piece.entry->sha256)
-            return wrong(piece.entry->path,
-                         "has the sha256 " + hex + ", and its list says " + piece.entry->sha256);
+    Status verify(const PathEntry& entry, Sha256& digest) const {
+        if (entry.sha256.empty()) return {};
+        if (const auto hex = digest.finish(); hex != entry.sha256)
+            return wrong(entry.path, "has the sha256 " + hex + ", and its list says " + entry.sha256);
         return {};
     }
 
     Status stream(Piece piece, const ReadMore& read) {
         Sha256 digest;
-        const Piece first = piece; // without content: what verify() asks for
-        for (bool begun = false;; begun = true) {
+        const PathEntry& entry = *piece.entry;
+        Piece next = std::move(piece);
+        for (;;) {
             auto bytes = read();
             if (!bytes) return fail(std::move(bytes.error()));
+            if (bytes->empty()) break;
             digest.update(bytes->data(), bytes->size());
-            if (bytes->empty()) {
-                if (auto good = verify(first, digest); !good) return good;
-                Piece end = begun ? more() : std::move(piece);
-                end.last = true;
-                return deliver(std::move(end));
-            }
-            Piece next = begun ? more() : std::move(piece);
             next.content.assign(reinterpret_cast<const char*>(bytes->data()), bytes->size());
-            if (auto done = deliver(std::move(next)); !done) return done;
+            if (auto done = deliver(std::exchange(next, more())); !done) return done;
         }
+        if (auto good = verify(entry, digest); !good) return good;
+        next.last = true;
+        return deliver(std::move(next));
     }
 
     Status change(Piece piece, const ReadMore& read) {
@@ -142,7 +141,7 @@ private:
             if (content.size() > largest_changed_file)
                 return wrong(entry.path, "is too large to change its prefix");
         }
-        if (auto good = verify(piece, digest); !good) return good;
+        if (auto good = verify(entry, digest); !good) return good;
         if (entry.mode == FileMode::text) {
             piece.content = replace_in_text(content, entry.placeholder, plan_.prefix);
         } else {
@@ -156,6 +155,7 @@ private:
         Sha256 installed;
         installed.update(piece.content.data(), piece.content.size());
         piece.sha256 = installed.finish();
+        changed_[entry.path] = piece.sha256;
         piece.last = true;
         return deliver(std::move(piece));
     }
@@ -171,6 +171,7 @@ private:
     std::size_t index_;
     PackagePlan plan_;
     std::unordered_set<std::string> came_;
+    std::unordered_map<std::string, std::string> changed_; ///< sha256 of files that name the prefix, by path
     bool abandoned_ = false;
 };
 

@@ -14,15 +14,10 @@ using nlohmann::json;
 
 json path_record(const InstalledPath& installed) {
     json entry = {{"_path", installed.path}};
-    switch (installed.kind) {
-    case InstalledPath::Kind::byte_code:
-        entry["path_type"] = "pyc_file";
+    if (installed.source == nullptr) {
+        const bool byte_code = installed.kind == InstalledPath::Kind::byte_code;
+        entry["path_type"] = byte_code ? "pyc_file" : "unix_python_entry_point";
         return entry;
-    case InstalledPath::Kind::entry_point:
-        entry["path_type"] = "unix_python_entry_point";
-        return entry;
-    case InstalledPath::Kind::packaged:
-        break;
     }
     const auto& source = *installed.source;
     entry["path_type"] = source.type == PathType::softlink    ? "softlink"

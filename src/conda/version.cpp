@@ -96,9 +96,11 @@ Result<Version::Parts> Version::split(std::string_view text) {
 }
 
 Result<Version> Version::parse(std::string_view given) {
+    const auto start = given.find_first_not_of(" \t");
+    if (start == given.npos) return bad_version(given, "it is empty");
+    given = given.substr(start, given.find_last_not_of(" \t") - start + 1);
     std::string text(given);
     std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
-    if (text.empty()) return bad_version(given, "it is empty");
     if (text.size() > longest_text) return bad_version(given.substr(0, 40), "it is too long");
     constexpr std::string_view allowed = "0123456789abcdefghijklmnopqrstuvwxyz_.+!*-";
     if (text.find_first_not_of(allowed) != std::string::npos)

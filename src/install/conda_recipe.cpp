@@ -294,7 +294,15 @@ private:
         Stage stage("Running link scripts");
         const auto messages = shop_.root() / ".messages.txt";
         for (const auto& script : linked_.scripts) {
-            auto command = shop_.inside({"bash", (shop_.prefix / script.path).string()});
+            // Sourced, as conda does it: a script may end with `return`. After the files are there, in the
+            // activated environment.
+            std::string program = script.before
+                                      ? ""
+                                      : "for one in \"$PREFIX\"/etc/conda/activate.d/*.sh; do [ ! -f "
+                                        "\"$one\" ] || . \"$one\"; done; ";
+            program += "one=$1; shift; . \"$one\"";
+            auto command = shop_.inside({"bash", "--noprofile", "--norc", "-c", program, "bash",
+                                         (shop_.prefix / script.path).string()});
             auto& environment = *command.environment;
             environment["PREFIX"] = environment["ROOT_PREFIX"] = environment["CONDA_ROOT_PREFIX"] =
                 shop_.prefix.string();
@@ -419,7 +427,7 @@ private:
     }
 
     /// "Charset_Normalizer" and "charset-normalizer" are one name.
-    static std::string normalised(std::string name) {
+    static std::string normalised(const std::string& name) {
         std::string result;
         for (const char c : name) {
             const bool separates = c == '-' || c == '_' || c == '.';
