@@ -310,7 +310,8 @@ private:
         DIR* listing = copy < 0 ? nullptr : fdopendir(copy);
         if (listing == nullptr) return names;
         while (const dirent* entry = readdir(listing))
-            names.emplace_back(static_cast<const char*>(entry->d_name));
+            if (const std::string name = static_cast<const char*>(entry->d_name); name != "." && name != "..")
+                names.push_back(name);
         closedir(listing);
         return names;
     }

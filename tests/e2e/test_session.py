@@ -151,6 +151,18 @@ def test_state_directory_in_xdg_runtime_dir(user, env, work, sessions):
     assert (runtime / "containerize").stat().st_mode & 0o777 == 0o700
 
 
+def test_files_beside_the_state_directory_stay(user, small, work):
+    """What a killed session left is removed by its names, and nothing of these names anywhere else."""
+    runtime = work / "beside"
+    runtime.mkdir(mode=0o700)
+    os.chown(runtime, user.uid, user.uid)
+    names = {"lock", "control", "log", "plan-b.txt"}
+    for name in names:
+        user.write(runtime / name, "mine")
+    user.run(f"{small}/bin/python", "-c", "pass", env={"XDG_RUNTIME_DIR": str(runtime)})
+    assert {entry.name for entry in runtime.iterdir()} == names | {"containerize"}
+
+
 def test_planted_state_directory_is_not_used(user, env, sessions):
     if os.getuid() != 0:
         pytest.skip("only root can make a directory for somebody else")
