@@ -118,6 +118,7 @@ Call understand_call(int argc, char** argv) {
 void start_session(const StateDirectory& state, const Call& call) {
     const auto lock = lock_starts(state);
     if (!lock) die(lock.error());
+    const Fd given(fcntl(lock->get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
     // While we waited for the lock, another rank may have started it.
     if (find_session(state)) return;
 
@@ -130,7 +131,8 @@ void start_session(const StateDirectory& state, const Call& call) {
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, writer.get(), STDOUT_FILENO);
-    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDWR, 0);
+    // With the lock as its standard input: if we are killed meanwhile, nobody starts a second session.
+    posix_spawn_file_actions_adddup2(&actions, given.get(), STDIN_FILENO);
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_RDWR, 0);
     posix_spawn_file_actions_addclosefrom_np(&actions, 3);
     std::vector<std::string> arguments = {program, state.path, key, call.prefix};

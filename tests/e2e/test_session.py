@@ -104,6 +104,32 @@ def test_supervisor_killed_under_a_running_process(user, env, sessions):
     eventually(lambda: orphan not in sessions.processes())
 
 
+def test_launcher_killed_while_it_starts_a_session(user, small, sessions, work):
+    """The session that it started is not disturbed by the next launch, which waits for it."""
+    installation = work / "slow"
+    shutil.copytree(small, installation, symlinks=True)
+    subprocess.run(["chown", "-R", f"{user.uid}:", str(installation)], check=True)
+    manifest = installation / "containerize.json"
+    text = manifest.read_text().replace(str(small), str(installation))
+    manifest.unlink()
+    os.mkfifo(manifest)  # the session reads it, and waits
+    os.chown(manifest, user.uid, user.uid)
+    command = [f"{installation}/bin/python", "-c", "print('up')"]
+    first = user.start(*command)
+    eventually(lambda: len(sessions.supervisors()) == 1 and list(sessions.state.glob("v1-*")))
+    first.kill()
+    first.communicate()
+    pipe = manifest.rename(work / "pipe")
+    user.write(manifest, text)
+    second = user.start(*command)
+    time.sleep(1)
+    assert second.poll() is None
+    pipe.write_text(text)
+    assert second.communicate(timeout=30) == ("up\n", "")
+    # The first has made way, since the manifest is not the one that it began with. None lost its directory.
+    assert len(sessions.supervisors()) == len([*sessions.state.glob("v1-*"), *sessions.state.glob("old-*")])
+
+
 def test_ends_by_itself_when_idle(user, env, sessions):
     user.run(f"{env}/bin/python", "-c", "pass", env={"CONTAINERIZE_SESSION_IDLE": "1"})
     assert sessions.supervisors()
