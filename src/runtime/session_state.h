@@ -37,7 +37,8 @@ struct StateDirectory {
 /// anyone's.
 Result<StateDirectory> open_state_directory();
 
-/// Which session serves this process: its user, mount and pid namespaces, its root, and its job step.
+/// Which session serves this process: its user, mount and pid namespaces, its root, its group, and its job
+/// step.
 std::string session_key();
 /// "in-NUMBER" for the mount namespace of this process.
 std::string inside_link_name();

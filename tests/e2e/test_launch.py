@@ -138,6 +138,16 @@ def test_umask_and_priority_are_kept(user, env):
     assert done.stdout == "0o27 5\n"
 
 
+def test_another_group(user, env, work):
+    """As after newgrp: the session of the first group has no name for the second."""
+    if os.getuid() != 0:
+        pytest.skip("only root can choose a group")
+    user.run(f"{env}/bin/python", "-c", "pass")
+    code = "import os; open('f', 'w'); os.chown('f', -1, os.getgid()); print(os.getgid(), os.stat('f').st_gid)"
+    done = user.run(f"{env}/bin/python", "-c", code, group=4, extra_groups=[user.uid], cwd=work)
+    assert done.stdout == "4 4\n"
+
+
 def test_working_directory(user, env, work):
     assert shown(user, env / "bin/python", cwd=work)[3] == str(work)
 
