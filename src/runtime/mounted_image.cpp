@@ -20,6 +20,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 namespace containerize::runtime {
@@ -44,6 +45,13 @@ std::vector<EnvironmentChange> expand(std::vector<EnvironmentChange> changes, st
     for (auto& change : changes)
         change.value = expand(std::move(change.value), prefix);
     return changes;
+}
+
+// Without asking the server: it may just have died, and the caller is who replaces it.
+dev_t device_at(const std::string& path) {
+    struct statx info {};
+    if (statx(AT_FDCWD, path.c_str(), AT_STATX_DONT_SYNC, STATX_TYPE, &info) != 0) return 0;
+    return makedev(info.stx_dev_major, info.stx_dev_minor);
 }
 
 // When the supervisor is killed, servers stay as long as processes use their mount, and end with them.
@@ -105,6 +113,7 @@ Result<MountedImage> MountedImage::mount(const std::string& prefix) {
     auto connection = mount_fuse(prefix, geteuid(), getegid(), server_threads());
     if (!connection) return fail(std::move(connection.error()));
     mounted.connection_ = std::move(*connection);
+    mounted.device_ = device_at(prefix);
     mounted.mount_points_.push_back(prefix);
     if (moved) mounted.mount_points_.push_back(manifest->prefix);
     if (auto started = mounted.start_server(); !started) {
@@ -151,7 +160,7 @@ Status MountedImage::start_server() {
 }
 
 bool MountedImage::current() const {
-    return manifest_identity(below_.get()) == plan_.identity;
+    return manifest_identity(below_.get()) == plan_.identity && device_at(plan_.prefix) == device_;
 }
 
 Status MountedImage::revive() {

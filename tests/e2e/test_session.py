@@ -222,6 +222,20 @@ def test_moved_installation(user, make, place, tool, sessions):
     original.rmdir() if original.exists() else None
 
 
+def test_another_installation_where_one_was_moved_away(user, small, work):
+    """The mount goes with the directory that was moved: what is there now needs a session that sees it."""
+    first, second = work / "first", work / "second"
+    for place in (first, second):
+        shutil.copytree(small, place, symlinks=True)
+        manifest = place / "containerize.json"
+        manifest.write_text(manifest.read_text().replace(str(small), str(first)))
+    subprocess.run(["chown", "-R", f"{user.uid}:", str(work)], check=True)
+    user.run(f"{first}/bin/python", "-c", "pass")
+    first.rename(work / "away")
+    second.rename(first)
+    assert user.run(f"{first}/bin/python", "-c", "print(10)").stdout == "10\n"
+
+
 def test_installation_on_a_filesystem_that_was_mounted_later(user, env, make, work, sessions):
     if os.getuid() != 0:
         pytest.skip("only root can mount a filesystem")
