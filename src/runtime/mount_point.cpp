@@ -79,8 +79,10 @@ Status cover(const fs::path& covered, const std::vector<fs::path>& missing) {
     std::vector<std::string> names;
     {
         const std::unique_ptr<DIR, int (*)(DIR*)> listing(opendir(covered.c_str()), closedir);
-        if (!original || !place_before || !listing) return cannot(covered);
-        while (const dirent* entry = readdir(listing.get()))
+        // What may not even be passed through, such as another user's home, holds nothing for us.
+        const bool closed = !listing && errno == EACCES && access(covered.c_str(), X_OK) != 0;
+        if (!original || !place_before || (!listing && !closed)) return cannot(covered);
+        while (const dirent* entry = closed ? nullptr : readdir(listing.get()))
             if (const std::string name = static_cast<const char*>(entry->d_name); name != "." && name != "..")
                 names.push_back(name);
     }

@@ -222,6 +222,31 @@ def test_moved_installation(user, make, place, tool, sessions):
     original.rmdir() if original.exists() else None
 
 
+@pytest.fixture()
+def moved(user, small, work):
+    """moved(FIRST PATH): the path of a copy that believes to have been built there."""
+
+    def make(first):
+        place = work / "moved"
+        shutil.copytree(small, place, symlinks=True)
+        manifest = place / "containerize.json"
+        manifest.write_text(manifest.read_text().replace(str(small), str(first)))
+        subprocess.run(["chown", "-R", f"{user.uid}:", str(place)], check=True)
+        return place
+
+    return make
+
+
+def test_moved_from_where_the_user_may_not_look(user, moved, work):
+    if os.getuid() != 0:
+        pytest.skip("only root can make a directory for somebody else")
+    private = work / "home of another"
+    private.mkdir(mode=0o700)
+    installation = moved(private / "env")
+    show = f"import os; print(os.listdir({str(private)!r}), os.path.exists({str(private / 'env/bin/python')!r}))"
+    assert user.run(f"{installation}/bin/python", "-c", show).stdout == "['env'] True\n"
+
+
 def test_another_installation_where_one_was_moved_away(user, small, work):
     """The mount goes with the directory that was moved: what is there now needs a session that sees it."""
     first, second = work / "first", work / "second"
