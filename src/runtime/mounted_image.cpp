@@ -106,9 +106,7 @@ Result<MountedImage> MountedImage::mount(const std::string& prefix) {
                          .why = "its programs name " + manifest->prefix.string(),
                          .where = prefix,
                          .hint = "Build it again at " + prefix + ", or move the other one away."});
-        auto made = make_mount_point(manifest->prefix);
-        if (!made) return fail(std::move(made.error()));
-        mounted.made_directories_ = std::move(*made);
+        if (auto made = make_mount_point(manifest->prefix); !made) return fail(std::move(made.error()));
     }
     auto connection = mount_fuse(prefix, geteuid(), getegid(), server_threads());
     if (!connection) return fail(std::move(connection.error()));
@@ -191,10 +189,6 @@ void MountedImage::unmount() {
     for (const auto& mount_point : mount_points_)
         umount2(mount_point.c_str(), MNT_DETACH);
     mount_points_.clear();
-    // Only where nothing was put into them meanwhile.
-    for (auto made = made_directories_.rbegin(); made != made_directories_.rend(); ++made)
-        rmdir(made->c_str());
-    made_directories_.clear();
 }
 
 bool namespace_in_use() {

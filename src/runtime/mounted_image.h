@@ -48,7 +48,6 @@ private:
     LaunchPlan plan_;
     dev_t device_ = 0; ///< of the mount
     std::vector<std::string> mount_points_; ///< where it is, and where it was built for, if that differs
-    std::vector<std::filesystem::path> made_directories_; ///< to mount on; removed in the end
     std::string image_path_;
     Fd below_; ///< the installation's directory as it is on disk
     Fd image_;

@@ -247,6 +247,22 @@ def test_moved_from_where_the_user_may_not_look(user, moved, work):
     assert user.run(f"{installation}/bin/python", "-c", show).stdout == "['env'] True\n"
 
 
+def test_moved_installation_in_two_sessions(user, moved, work, sessions):
+    """Also on two nodes: the session that ends first leaves the other its mount point."""
+    first = work / "first"
+    installation = moved(first)
+    python = f"{installation}/bin/python"
+    short = {"SLURM_JOB_ID": "1", "CONTAINERIZE_SESSION_IDLE": "0"}
+    waiting = user.start(python, "-c", "print(1, flush=True); input()", env=short, stdin=subprocess.PIPE)
+    assert waiting.stdout.readline() == "1\n"
+    code = f"import os; print(2, flush=True); input(); print(os.path.exists({str(first / 'bin/python')!r}))"
+    other = user.start(python, "-c", code, env={"SLURM_JOB_ID": "2"}, stdin=subprocess.PIPE)
+    assert other.stdout.readline() == "2\n"
+    waiting.communicate("\n", timeout=30)
+    eventually(lambda: len(sessions.supervisors()) == 1)
+    assert other.communicate("\n", timeout=30)[0] == "True\n"
+
+
 def test_another_installation_where_one_was_moved_away(user, small, work):
     """The mount goes with the directory that was moved: what is there now needs a session that sees it."""
     first, second = work / "first", work / "second"
