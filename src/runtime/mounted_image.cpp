@@ -54,6 +54,14 @@ dev_t device_at(const std::string& path) {
     return makedev(info.stx_dev_major, info.stx_dev_minor);
 }
 
+// A mount there is that of another copy in this session, as a rule: both may be used.
+bool holds_something(const std::filesystem::path& directory) {
+    std::error_code failed;
+    const auto device = device_at(directory);
+    return device != 0 && device == device_at(directory.parent_path()) &&
+           !std::filesystem::is_empty(directory, failed);
+}
+
 // When the supervisor is killed, servers stay as long as processes use their mount, and end with them.
 [[noreturn]] void outlive_supervisor(const std::vector<std::string>& mount_points) {
     while (namespace_in_use())
@@ -101,11 +109,12 @@ Result<MountedImage> MountedImage::mount(const std::string& prefix) {
 
     const bool moved = manifest->prefix != prefix;
     if (moved) {
-        if (is_installation(manifest->prefix))
-            return fail({.what = "this installation was built for another place, where another one is now",
+        // The image would hide it from our programs.
+        if (holds_something(manifest->prefix))
+            return fail({.what = "this installation was built for another place, where something else is now",
                          .why = "its programs name " + manifest->prefix.string(),
                          .where = prefix,
-                         .hint = "Build it again at " + prefix + ", or move the other one away."});
+                         .hint = "Build it again at " + prefix + ", or move away what is there."});
         if (auto made = make_mount_point(manifest->prefix); !made) return fail(std::move(made.error()));
     }
     auto connection = mount_fuse(prefix, geteuid(), getegid(), server_threads());

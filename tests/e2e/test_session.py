@@ -247,6 +247,24 @@ def test_moved_from_where_the_user_may_not_look(user, moved, work):
     assert user.run(f"{installation}/bin/python", "-c", show).stdout == "['env'] True\n"
 
 
+def test_moved_installation_hides_nothing(user, moved, work):
+    first = work / "first"
+    installation = moved(first)
+    first.mkdir()
+    user.write(first / "train.py", "print(42)")
+    done = user.run(f"{installation}/bin/python", str(first / "train.py"), check=False)
+    assert done.returncode == 1 and "where something else is now" in done.stderr
+
+
+def test_two_copies_of_a_moved_installation(user, moved, work):
+    first = moved(work / "first")
+    second = work / "second"
+    shutil.copytree(first, second, symlinks=True)
+    subprocess.run(["chown", "-R", f"{user.uid}:", str(second)], check=True)
+    for copy in (first, second, first):
+        assert user.run(f"{copy}/bin/python", "-c", "print(11)").stdout == "11\n"
+
+
 def test_moved_installation_in_two_sessions(user, moved, work, sessions):
     """Also on two nodes: the session that ends first leaves the other its mount point."""
     first = work / "first"
