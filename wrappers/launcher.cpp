@@ -280,7 +280,10 @@ std::string quoted(const std::string& text) {
         more = colon != std::string_view::npos;
         if (more) rest.remove_prefix(colon + 1);
         candidate = candidate.empty() ? std::string(command) : candidate + "/" + std::string(command);
-        if (access(candidate.c_str(), X_OK) == 0) execute(candidate, argv, launch);
+        struct stat info {};
+        if (stat(candidate.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
+            access(candidate.c_str(), X_OK) == 0)
+            execute(candidate, argv, launch);
     }
     die(std::string(command) + ": command not found", exit_not_found);
 }

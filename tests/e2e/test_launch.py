@@ -288,11 +288,13 @@ print(got, here.value, os.strerror(ctypes.get_errno()) if got < 0 else "")
     process.communicate("\n", timeout=30)
 
 
-def test_debug_commands(user, env, tool):
+def test_debug_commands(user, env, tool, work):
     assert user.run(f"{env}/bin/_debug_exec", "sh", "-c", "echo $VIRTUAL_ENV").stdout.strip() == str(env)
     assert user.run(f"{env}/bin/_debug_shell", "-c", "command -v pip", env={"SHELL": "/bin/sh"}).stdout == f"{env}/bin/pip\n"
     assert user.run(str(tool), "run", str(env), "--", "python", "-c", "print(9)").stdout == "9\n"
     assert user.run(f"{env}/bin/_debug_exec", "no-such-command", check=False).returncode == 127
+    (work / "id").mkdir()  # no command
+    assert user.run(f"{env}/bin/_debug_exec", "id", "-u", env={"PATH": f"{work}:/usr/bin"}).stdout == f"{user.uid}\n"
     done = user.run(f"{env}/bin/_debug_exec", check=False)
     assert done.returncode == 2 and "usage: _debug_exec" in done.stderr
     process = user.start(str(tool), "shell", str(env), stdin=subprocess.PIPE, env={"SHELL": "/bin/sh"})
