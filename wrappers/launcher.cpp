@@ -33,6 +33,8 @@ constexpr int exit_failure = 1;
 constexpr int exit_usage = 2;
 constexpr int exit_cannot_execute = 126;
 constexpr int exit_not_found = 127;
+/// Where programs are found without PATH.
+constexpr const char* default_path = "/usr/bin:/bin";
 /// A session may end, or make way for a new one, while we are on the way in.
 constexpr int attempts = 20;
 
@@ -273,7 +275,7 @@ std::string quoted(const std::string& text) {
     const std::string_view command = argv[0];
     if (command.find('/') != std::string_view::npos) execute(argv[0], argv, launch);
     const char* path = launch.variables.get("PATH");
-    std::string_view rest = path == nullptr ? "/usr/bin:/bin" : path;
+    std::string_view rest = path == nullptr ? default_path : path;
     for (bool more = true; more;) {
         const auto colon = rest.find(':');
         std::string candidate(rest.substr(0, colon));
@@ -317,6 +319,8 @@ int main(int argc, char** argv) {
     Launch launch{.call = call, .variables = Variables(environ), .scripts = {}};
     const bool debugging = call.name == "_debug_exec" || call.name == "_debug_shell";
     if (debugging || (call.through_prefix && !other_venv_is_active(launch.variables, call.prefix))) {
+        // Put before nothing, our directory would be all of PATH, and the default be lost.
+        if (launch.variables.get("PATH") == nullptr) launch.variables.set("PATH", default_path);
         launch.variables.apply(plan.activation);
         launch.scripts = plan.scripts;
     }

@@ -126,6 +126,11 @@ def test_path_does_not_grow(user, env):
     assert user.run(f"{env}/bin/python", "-c", code, env={"PATH": path}).stdout.strip() == f"{env}/bin:/usr/bin:/bin"
 
 
+def test_system_programs_are_found_without_path(user, env):
+    code = "import os, subprocess; print(os.environ['PATH']); subprocess.run(['true'], check=True)"
+    assert user.run(f"{env}/bin/python", "-c", code, env={"PATH": None}).stdout == f"{env}/bin:/usr/bin:/bin\n"
+
+
 def test_limits_are_kept(user, env):
     code = "import resource; print(resource.getrlimit(resource.RLIMIT_CORE), resource.getrlimit(resource.RLIMIT_NOFILE))"
     done = user.run("/bin/bash", "-c", f"ulimit -S -c 4; ulimit -n 100; exec {env}/bin/python -c '{code}'")
