@@ -46,7 +46,7 @@ private:
     Status start_server();
 
     LaunchPlan plan_;
-    dev_t device_ = 0; ///< of the mount
+    dev_t device_ = 0;                      ///< of the mount
     std::vector<std::string> mount_points_; ///< where it is, and where it was built for, if that differs
     std::string image_path_;
     Fd below_; ///< the installation's directory as it is on disk

@@ -3,7 +3,8 @@
 //
 //   STATE/                        $XDG_RUNTIME_DIR/containerize, else /tmp/containerize-UID; mode 0700, owner
 //   checked
-//     start.lock                  held (flock) while a session is started or ends; a session that starts holds its
+//     start.lock                  held (flock) while a session is started or ends; a session that starts
+//     holds its
 //                                 launcher's lock, too
 //     KEY/                        one session; KEY names the namespaces (and job step) that it serves
 //       lock                      byte 0: write-locked by the supervisor as long as it lives (F_GETLK tells

@@ -297,6 +297,10 @@ def test_debug_commands(user, env, tool, work):
     assert user.run(f"{env}/bin/_debug_exec", "sh", "-c", "echo $VIRTUAL_ENV").stdout.strip() == str(env)
     assert user.run(f"{env}/bin/_debug_shell", "-c", "command -v pip", env={"SHELL": "/bin/sh"}).stdout == f"{env}/bin/pip\n"
     assert user.run(str(tool), "run", str(env), "--", "python", "-c", "print(9)").stdout == "9\n"
+    words = ["[a,b]", "[]", "", "--", "-x", "--help", "a,b", "%%"]
+    for mark in ([], ["--"]):
+        done = user.run(str(tool), "run", str(env), *mark, "printf", "<%s>", *words)
+        assert done.stdout == "".join(f"<{word}>" for word in words)
     assert user.run(f"{env}/bin/_debug_exec", "no-such-command", check=False).returncode == 127
     (work / "id").mkdir()  # no command
     assert user.run(f"{env}/bin/_debug_exec", "id", "-u", env={"PATH": f"{work}:/usr/bin"}).stdout == f"{user.uid}\n"
