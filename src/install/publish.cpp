@@ -143,6 +143,8 @@ Status publish_by_one_rename(const Claim& claim, const fs::path& assembly, const
 
 Status publish_in_place(const Claim& claim, const fs::path& assembly, Manifest& manifest, Janitor& janitor) {
     const auto& prefix = claim.prefix;
+    // A build takes minutes: what somebody has put there meanwhile is not ours to remove.
+    if (auto still = check_prefix(prefix.string(), true); !still) return fail(std::move(still.error()));
     const bool replacing = runtime::is_installation(prefix);
     const auto old = runtime::read_manifest(prefix);
     const std::string assembled_image = std::exchange(manifest.image.file, free_image_name(prefix));

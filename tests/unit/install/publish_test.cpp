@@ -2,6 +2,7 @@
 #include "install/publish.h"
 
 #include <algorithm>
+#include <functional>
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -37,6 +38,7 @@ protected:
         const auto image = directory_.write("image-" + mark, mark);
         if (auto added = add_image(image, *assembly, manifest, {}); !added) return added;
         if (!publishing) return {};
+        if (meanwhile) meanwhile();
         auto done = publish(*claim, *assembly, manifest, *janitor);
         if (done) janitor->keep_all_but(directory_.path() / "staging");
         return done;
@@ -78,6 +80,7 @@ private:
     TemporaryDirectory directory_;
 
 protected:
+    std::function<void()> meanwhile; ///< called right before publishing
     fs::path prefix_ = directory_.path() / "env";
 };
 
@@ -106,6 +109,16 @@ TEST_F(Publish, EmptyDirectoryIsEmptyAgainAfterAFailure) {
     fs::create_directory(prefix_);
     ASSERT_TRUE(build("one", {"python"}, false));
     EXPECT_EQ(names(prefix_), "");
+}
+
+TEST_F(Publish, WhatCameMeanwhileStays) {
+    fs::create_directory(prefix_);
+    meanwhile = [this] { put(prefix_ / "bin/mine", "x"); };
+    const auto refused = build("one", {"python"});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().what, "the prefix is not empty");
+    EXPECT_EQ(names(prefix_), "bin");
+    EXPECT_EQ(names(prefix_ / "bin"), "mine");
 }
 
 TEST_F(Publish, ReplacingKeepsTheDirectory) {
