@@ -2,10 +2,12 @@
 #include "install/publish.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace containerize::install {
 
@@ -66,6 +68,12 @@ protected:
         if (!manifest) return to_string(manifest.error());
         const auto image = read_file(prefix_ / manifest->image.file);
         return image && *image == manifest->created ? *image : "mixed";
+    }
+
+    [[nodiscard]] static std::string this_host() {
+        std::array<char, 256> name{};
+        gethostname(name.data(), name.size() - 1);
+        return "@" + std::string(name.data());
     }
 
     [[nodiscard]] ino_t inode() const {
@@ -150,7 +158,7 @@ TEST_F(Publish, FailedReplacementLeavesTheOld) {
 
 TEST_F(Publish, LeftoversOfAKilledBuildGo) {
     ASSERT_TRUE(build("one", {"python"}));
-    put(prefix_ / ".containerize-env-4242/env.sqfs", "half");
+    put(prefix_ / (".containerize-env-4242" + this_host()) / "env.sqfs", "half");
     put(prefix_ / "env.7.sqfs", "not committed");
     put(directory().path() / ".containerize-other-1/x", "of another prefix");
     ASSERT_TRUE(build("two", {"python"}));
@@ -159,10 +167,17 @@ TEST_F(Publish, LeftoversOfAKilledBuildGo) {
 }
 
 TEST_F(Publish, HalfMadeSiblingGoes) {
-    put(directory().path() / ".containerize-env-4242/env.sqfs", "half");
-    put(directory().path() / ".containerize-env-b-4242/env.sqfs", "of another prefix, env-b");
+    const std::string other_prefix = ".containerize-env-b-4242" + this_host();
+    const std::string other_host = ".containerize-env-4242@elsewhere"; // may be building now
+    put(directory().path() / (".containerize-env-4242" + this_host()) / "env.sqfs", "half");
+    put(directory().path() / other_prefix / "env.sqfs", "of another prefix, env-b");
+    put(directory().path() / other_host / "env.sqfs", "half");
     ASSERT_TRUE(build("one", {"python"}));
-    EXPECT_EQ(names(directory().path()), ".containerize-env-b-4242 env image-one");
+    EXPECT_TRUE(fs::exists(directory().path() / other_prefix));
+    EXPECT_TRUE(fs::exists(directory().path() / other_host));
+    fs::remove_all(directory().path() / other_prefix);
+    fs::remove_all(directory().path() / other_host);
+    EXPECT_EQ(names(directory().path()), "env image-one");
 }
 
 TEST_F(Publish, WrapperPathsComeAndGo) {
