@@ -255,6 +255,13 @@ def test_venv_on_top(user, env, work):
     assert done.stdout.strip() == str(venv)
 
 
+@pytest.mark.parametrize("words", [["-m", "venv"], ["-mvenv"], ["-Imvenv"]])
+def test_venv_however_it_is_asked_for(user, env, work, words):
+    venv = work / "V"
+    user.run(f"{env}/bin/python", *words, "--without-pip", str(venv))
+    user.run(f"{venv}/bin/python", "-c", "import numpy")
+
+
 def test_active_venv_is_left_alone(user, env, work):
     code = "import os; print(os.environ['VIRTUAL_ENV'], os.environ['PATH'])"
     given = {"VIRTUAL_ENV": f"{work}/V", "PATH": f"{work}/V/bin:{env}/bin:/bin"}
