@@ -106,11 +106,9 @@ def test_supervisor_killed_under_a_running_process(user, env, sessions):
 
 def test_launcher_killed_while_it_starts_a_session(user, small, sessions, work):
     """The session that it started is not disturbed by the next launch, which waits for it."""
-    installation = work / "slow"
-    shutil.copytree(small, installation, symlinks=True)
-    subprocess.run(["chown", "-R", f"{user.uid}:", str(installation)], check=True)
+    installation = user.copy(small, work / "slow", work / "slow")
     manifest = installation / "containerize.json"
-    text = manifest.read_text().replace(str(small), str(installation))
+    text = manifest.read_text()
     manifest.unlink()
     os.mkfifo(manifest)  # the session reads it, and waits
     os.chown(manifest, user.uid, user.uid)
@@ -222,53 +220,35 @@ def test_moved_installation(user, make, place, tool, sessions):
     original.rmdir() if original.exists() else None
 
 
-@pytest.fixture()
-def moved(user, small, work):
-    """moved(FIRST PATH): the path of a copy that believes to have been built there."""
-
-    def make(first):
-        place = work / "moved"
-        shutil.copytree(small, place, symlinks=True)
-        manifest = place / "containerize.json"
-        manifest.write_text(manifest.read_text().replace(str(small), str(first)))
-        subprocess.run(["chown", "-R", f"{user.uid}:", str(place)], check=True)
-        return place
-
-    return make
-
-
-def test_moved_from_where_the_user_may_not_look(user, moved, work):
+def test_moved_from_where_the_user_may_not_look(user, small, work):
     if os.getuid() != 0:
         pytest.skip("only root can make a directory for somebody else")
     private = work / "home of another"
     private.mkdir(mode=0o700)
-    installation = moved(private / "env")
+    installation = user.copy(small, work / "moved", private / "env")
     show = f"import os; print(os.listdir({str(private)!r}), os.path.exists({str(private / 'env/bin/python')!r}))"
     assert user.run(f"{installation}/bin/python", "-c", show).stdout == "['env'] True\n"
 
 
-def test_moved_installation_hides_nothing(user, moved, work):
+def test_moved_installation_hides_nothing(user, small, work):
     first = work / "first"
-    installation = moved(first)
+    installation = user.copy(small, work / "moved", first)
     first.mkdir()
     user.write(first / "train.py", "print(42)")
     done = user.run(f"{installation}/bin/python", str(first / "train.py"), check=False)
     assert done.returncode == 1 and "where something else is now" in done.stderr
 
 
-def test_two_copies_of_a_moved_installation(user, moved, work):
-    first = moved(work / "first")
-    second = work / "second"
-    shutil.copytree(first, second, symlinks=True)
-    subprocess.run(["chown", "-R", f"{user.uid}:", str(second)], check=True)
-    for copy in (first, second, first):
+def test_two_copies_of_a_moved_installation(user, small, work):
+    copies = [user.copy(small, work / name, work / "built for") for name in ("first", "second")]
+    for copy in copies * 2:
         assert user.run(f"{copy}/bin/python", "-c", "print(11)").stdout == "11\n"
 
 
-def test_moved_installation_in_two_sessions(user, moved, work, sessions):
+def test_moved_installation_in_two_sessions(user, small, work, sessions):
     """Also on two nodes: the session that ends first leaves the other its mount point."""
     first = work / "first"
-    installation = moved(first)
+    installation = user.copy(small, work / "moved", first)
     python = f"{installation}/bin/python"
     short = {"SLURM_JOB_ID": "1", "CONTAINERIZE_SESSION_IDLE": "0"}
     waiting = user.start(python, "-c", "print(1, flush=True); input()", env=short, stdin=subprocess.PIPE)
@@ -283,12 +263,7 @@ def test_moved_installation_in_two_sessions(user, moved, work, sessions):
 
 def test_another_installation_where_one_was_moved_away(user, small, work):
     """The mount goes with the directory that was moved: what is there now needs a session that sees it."""
-    first, second = work / "first", work / "second"
-    for place in (first, second):
-        shutil.copytree(small, place, symlinks=True)
-        manifest = place / "containerize.json"
-        manifest.write_text(manifest.read_text().replace(str(small), str(first)))
-    subprocess.run(["chown", "-R", f"{user.uid}:", str(work)], check=True)
+    first, second = (user.copy(small, work / name, work / "first") for name in ("first", "second"))
     user.run(f"{first}/bin/python", "-c", "pass")
     first.rename(work / "away")
     second.rename(first)
