@@ -163,9 +163,9 @@ def test_working_directory_inside_the_installation(user, env):
 
 
 def test_working_directory_that_is_hidden_inside(user, env):
-    # share/ is on disk only, below the image.
-    done = user.run(f"{env}/bin/python", "-c", "import os; print(os.listdir('.'))", cwd=env / "share")
-    assert "build.log" in done.stdout
+    # libexec/ is on disk only, below the image.
+    done = user.run(f"{env}/bin/python", "-c", "import os; print(os.listdir('.'))", cwd=env / "libexec")
+    assert "containerize-session" in done.stdout
 
 
 def test_working_directory_that_was_deleted(user, env, work):
