@@ -33,6 +33,8 @@ constexpr int exit_failure = 1;
 constexpr int exit_usage = 2;
 constexpr int exit_cannot_execute = 126;
 constexpr int exit_not_found = 127;
+/// Where programs are found without PATH.
+constexpr const char* default_path = "/usr/bin:/bin";
 /// A session may end, or make way for a new one, while we are on the way in.
 constexpr int attempts = 20;
 
@@ -118,6 +120,7 @@ Call understand_call(int argc, char** argv) {
 void start_session(const StateDirectory& state, const Call& call) {
     const auto lock = lock_starts(state);
     if (!lock) die(lock.error());
+    const Fd given(fcntl(lock->get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
     // While we waited for the lock, another rank may have started it.
     if (find_session(state)) return;
 
@@ -130,7 +133,8 @@ void start_session(const StateDirectory& state, const Call& call) {
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, writer.get(), STDOUT_FILENO);
-    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDWR, 0);
+    // With the lock as its standard input: if we are killed meanwhile, nobody starts a second session.
+    posix_spawn_file_actions_adddup2(&actions, given.get(), STDIN_FILENO);
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_RDWR, 0);
     posix_spawn_file_actions_addclosefrom_np(&actions, 3);
     std::vector<std::string> arguments = {program, state.path, key, call.prefix};
@@ -271,14 +275,17 @@ std::string quoted(const std::string& text) {
     const std::string_view command = argv[0];
     if (command.find('/') != std::string_view::npos) execute(argv[0], argv, launch);
     const char* path = launch.variables.get("PATH");
-    std::string_view rest = path == nullptr ? "/usr/bin:/bin" : path;
+    std::string_view rest = path == nullptr ? default_path : path;
     for (bool more = true; more;) {
         const auto colon = rest.find(':');
         std::string candidate(rest.substr(0, colon));
         more = colon != std::string_view::npos;
         if (more) rest.remove_prefix(colon + 1);
         candidate = candidate.empty() ? std::string(command) : candidate + "/" + std::string(command);
-        if (access(candidate.c_str(), X_OK) == 0) execute(candidate, argv, launch);
+        struct stat info {};
+        if (stat(candidate.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
+            access(candidate.c_str(), X_OK) == 0)
+            execute(candidate, argv, launch);
     }
     die(std::string(command) + ": command not found", exit_not_found);
 }
@@ -312,6 +319,8 @@ int main(int argc, char** argv) {
     Launch launch{.call = call, .variables = Variables(environ), .scripts = {}};
     const bool debugging = call.name == "_debug_exec" || call.name == "_debug_shell";
     if (debugging || (call.through_prefix && !other_venv_is_active(launch.variables, call.prefix))) {
+        // Put before nothing, our directory would be all of PATH, and the default be lost.
+        if (launch.variables.get("PATH") == nullptr) launch.variables.set("PATH", default_path);
         launch.variables.apply(plan.activation);
         launch.scripts = plan.scripts;
     }

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -18,7 +19,8 @@ std::string shell_quoted(const std::string& word);
 
 /// Each command adds its options to `app` and leaves in `chosen` what to do if the user asks for it.
 void add_new(CLI::App& app, Action& chosen, const std::string& command_line);
-void add_run(CLI::App& app, Action& chosen);
+/// `typed` is the whole command line.
+void add_run(CLI::App& app, Action& chosen, std::vector<std::string> typed);
 void add_shell(CLI::App& app, Action& chosen);
 void add_inspect(CLI::App& app, Action& chosen);
 void add_doctor(CLI::App& app, Action& chosen);

@@ -53,7 +53,7 @@ int run(int argc, char** argv) {
     app.get_formatter()->column_width(34);
     cli::Action chosen;
     cli::add_new(app, chosen, typed(argc, argv));
-    cli::add_run(app, chosen);
+    cli::add_run(app, chosen, {argv, argv + argc});
     cli::add_shell(app, chosen);
     cli::add_inspect(app, chosen);
     cli::add_doctor(app, chosen);

@@ -3,6 +3,7 @@
 #include "util/filesystem.h"
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <unistd.h>
@@ -13,7 +14,7 @@ namespace {
 
 struct RunArguments {
     std::string directory;
-    std::vector<std::string> command;
+    std::vector<std::string> command; ///< only checked; command_of() has it as it was typed
 };
 
 // Both are the installation's own debug wrappers: entering it is their business, in one place.
@@ -26,26 +27,39 @@ Result<int> become(const std::string& directory, const char* wrapper,
                           "Give a directory that `containerize new --prefix` made.");
     std::string program = (*prefix / "bin" / wrapper).string();
     std::vector<char*> list = {program.data()};
-    // CLI11 leaves the "--" that ends our own options in front of the command.
-    const std::size_t first = !arguments.empty() && arguments.front() == "--" ? 1 : 0;
-    for (std::size_t i = first; i < arguments.size(); ++i)
-        list.push_back(const_cast<char*>(arguments[i].c_str()));
+    for (const auto& argument : arguments)
+        list.push_back(const_cast<char*>(argument.c_str()));
     list.push_back(nullptr);
     execv(program.c_str(), list.data());
     return fail_errno("cannot run", program);
 }
 
+// What follows "run DIR", each with or without a "--" after it. CLI11's own list of it is not what was typed:
+// it takes "[a,b]" for two arguments.
+std::vector<std::string> command_of(const std::vector<std::string>& typed) {
+    auto word = typed.begin() + 2;
+    const auto skip_mark = [&] {
+        if (word != typed.end() && *word == "--") ++word;
+    };
+    skip_mark();
+    ++word;
+    skip_mark();
+    return {word, typed.end()};
+}
+
 } // namespace
 
-void add_run(CLI::App& app, Action& chosen) {
+void add_run(CLI::App& app, Action& chosen, std::vector<std::string> typed) {
     auto* command = app.add_subcommand("run", "Run any command inside an installation");
     const auto arguments = std::make_shared<RunArguments>();
     command->add_option("DIR", arguments->directory, "The installation")->required();
     command->add_option("COMMAND", arguments->command, "Command and arguments, after --")->required();
     command->positionals_at_end();
     command->footer("Example:\n  containerize run ~/envs/ml -- bash -c 'echo $VIRTUAL_ENV'");
-    command->callback([&chosen, arguments] {
-        chosen = [arguments] { return become(arguments->directory, "_debug_exec", arguments->command); };
+    command->callback([&chosen, arguments, typed = std::move(typed)] {
+        chosen = [arguments, typed] {
+            return become(arguments->directory, "_debug_exec", command_of(typed));
+        };
     });
 }
 

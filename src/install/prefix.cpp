@@ -146,13 +146,13 @@ Result<Claim> claim_prefix(const fs::path& prefix, Janitor& janitor) {
     auto made = make_directory(prefix, janitor);
     if (!made) return fail(std::move(made.error()));
     if (access(prefix.c_str(), W_OK | X_OK) != 0) return cannot_claim("cannot write to the prefix", prefix);
-    Claim claim{.prefix = prefix, .existed = !*made, .lock = {}};
+    Claim claim{.prefix = prefix, .existed = !*made, .locked = false, .lock = {}};
     claim.lock.reset(open(prefix.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!claim.lock) return cannot_claim("cannot open the prefix", prefix);
     // A filesystem without such locks (NFS wants a file opened for writing) lets both go on: then the last
     // rename decides.
-    if (flock(claim.lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-        return claimed_by_another(prefix);
+    claim.locked = flock(claim.lock.get(), LOCK_EX | LOCK_NB) == 0;
+    if (!claim.locked && errno == EWOULDBLOCK) return claimed_by_another(prefix);
     if (!is_same(claim.lock, prefix)) return claimed_by_another(prefix);
     return claim;
 }

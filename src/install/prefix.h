@@ -22,6 +22,7 @@ Status check_outside(const std::filesystem::path& file, const std::filesystem::p
 struct Claim {
     std::filesystem::path prefix;
     bool existed = false; ///< it was there before, empty or an installation
+    bool locked = false;  ///< no other build of this node is there; false on a filesystem without locks
     Fd lock;
 };
 /// Directories that have to be made are given to the janitor.

@@ -5,6 +5,7 @@
 #include "util/progress.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <string>
 #include <utility>
@@ -102,12 +103,23 @@ void remove_what_is_gone(const fs::path& prefix, const Manifest& manifest, const
     }
 }
 
-/// What builds of this prefix left that were killed with everything around them: nobody else is building it.
+/// Where an assembly is made: "@HOST" after the number of its process.
+std::string this_host() {
+    std::array<char, 256> name{};
+    gethostname(name.data(), name.size() - 1);
+    return "@" + std::string(name.data());
+}
+
+/// What builds of this prefix left that were killed with everything around them. Only what is this node's:
+/// many shared filesystems lock for one node alone, so that another may be building there now.
 void remove_old_assemblies(const fs::path& directory, const std::string& start) {
-    for (const auto& name : names_in(directory))
-        if (name.starts_with(start) && name.size() > start.size() &&
-            name.find_first_not_of("0123456789", start.size()) == std::string::npos) [[maybe_unused]]
-            const auto removed = remove_tree(directory / name);
+    const auto host = this_host();
+    for (const auto& name : names_in(directory)) {
+        if (!name.starts_with(start)) continue;
+        const auto digits = name.find_first_not_of("0123456789", start.size());
+        if (digits == start.size() || digits == std::string::npos || name.substr(digits) != host) continue;
+        [[maybe_unused]] const auto removed = remove_tree(directory / name);
+    }
 }
 
 Status sync_all(const fs::path& assembly) {
@@ -143,6 +155,8 @@ Status publish_by_one_rename(const Claim& claim, const fs::path& assembly, const
 
 Status publish_in_place(const Claim& claim, const fs::path& assembly, Manifest& manifest, Janitor& janitor) {
     const auto& prefix = claim.prefix;
+    // A build takes minutes: what somebody has put there meanwhile is not ours to remove.
+    if (auto still = check_prefix(prefix.string(), true); !still) return fail(std::move(still.error()));
     const bool replacing = runtime::is_installation(prefix);
     const auto old = runtime::read_manifest(prefix);
     const std::string assembled_image = std::exchange(manifest.image.file, free_image_name(prefix));
@@ -192,11 +206,11 @@ Status check_room(const Claim& claim, std::uint64_t bytes) {
 Result<fs::path> make_assembly(const Claim& claim, Janitor& janitor) {
     const fs::path parent = claim.existed ? claim.prefix : claim.prefix.parent_path();
     const std::string start = ".containerize-" + claim.prefix.filename().string() + "-";
-    remove_old_assemblies(parent, start);
-    fs::path assembly = parent / (start + std::to_string(getpid()));
-    janitor.remove_tree_later(assembly);
+    if (claim.locked) remove_old_assemblies(parent, start);
+    fs::path assembly = parent / (start + std::to_string(getpid()) + this_host());
     // 0777 less the umask, and the parent's group where that is inherited: the assembly becomes the prefix.
     if (mkdir(assembly.c_str(), 0777) != 0) return fail_errno("cannot make a directory", assembly.string());
+    janitor.remove_tree_later(assembly);
     return assembly;
 }
 

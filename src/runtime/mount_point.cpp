@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -79,8 +80,10 @@ Status cover(const fs::path& covered, const std::vector<fs::path>& missing) {
     std::vector<std::string> names;
     {
         const std::unique_ptr<DIR, int (*)(DIR*)> listing(opendir(covered.c_str()), closedir);
-        if (!original || !place_before || !listing) return cannot(covered);
-        while (const dirent* entry = readdir(listing.get()))
+        // What may not even be passed through, such as another user's home, holds nothing for us.
+        const bool closed = !listing && errno == EACCES && access(covered.c_str(), X_OK) != 0;
+        if (!original || !place_before || (!listing && !closed)) return cannot(covered);
+        while (const dirent* entry = closed ? nullptr : readdir(listing.get()))
             if (const std::string name = static_cast<const char*>(entry->d_name); name != "." && name != "..")
                 names.push_back(name);
     }
@@ -109,20 +112,17 @@ Status cover(const fs::path& covered, const std::vector<fs::path>& missing) {
 
 } // namespace
 
-Result<std::vector<fs::path>> make_mount_point(const fs::path& path) {
-    if (directory_exists(path)) return std::vector<fs::path>{};
+Status make_mount_point(const fs::path& path) {
+    if (directory_exists(path)) return {};
     fs::path existing = path.parent_path();
     while (!directory_exists(existing))
         existing = existing.parent_path();
-    auto missing = missing_below(existing, path);
+    const auto missing = missing_below(existing, path);
 
-    if (access(existing.c_str(), W_OK) == 0) {
-        for (const auto& directory : missing)
-            if (mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST) return cannot(directory);
-        return missing;
-    }
-    if (auto done = cover(existing, missing); !done) return fail(std::move(done.error()));
-    return std::vector<fs::path>{};
+    if (access(existing.c_str(), W_OK) != 0) return cover(existing, missing);
+    for (const auto& directory : missing)
+        if (mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST) return cannot(directory);
+    return {};
 }
 
 } // namespace containerize::runtime

@@ -5,16 +5,16 @@
 #include "util/error.h"
 
 #include <filesystem>
-#include <vector>
 
 namespace containerize::runtime {
 
-/// Makes `path` exist as a directory in this mount namespace, which is ours. Returns the directories that had
-/// to be made on disk for it, parents first: the caller removes them when the session ends.
+/// Makes `path` exist as a directory in this mount namespace, which is ours.
 ///
-/// Where the user may write into the nearest directory that exists, the missing ones are made there.
-/// (Covering such a directory instead would swallow what programs write into it.) Elsewhere that directory is
-/// covered by a read-only one in memory, with everything that it holds bound into it, and the missing ones.
-Result<std::vector<std::filesystem::path>> make_mount_point(const std::filesystem::path& path);
+/// Where the user may write into the nearest directory that exists, the missing ones are made there, and
+/// stay: other sessions, also those of other nodes, mount on them too, and a removed mount point takes the
+/// mount away. (Covering such a directory instead would swallow what programs write into it.) Elsewhere that
+/// directory is covered by a read-only one in memory, with everything that it holds bound into it, and the
+/// missing ones.
+Status make_mount_point(const std::filesystem::path& path);
 
 } // namespace containerize::runtime

@@ -20,6 +20,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 namespace containerize::runtime {
@@ -44,6 +45,21 @@ std::vector<EnvironmentChange> expand(std::vector<EnvironmentChange> changes, st
     for (auto& change : changes)
         change.value = expand(std::move(change.value), prefix);
     return changes;
+}
+
+// Without asking the server: it may just have died, and the caller is who replaces it.
+dev_t device_at(const std::string& path) {
+    struct statx info {};
+    if (statx(AT_FDCWD, path.c_str(), AT_STATX_DONT_SYNC, STATX_TYPE, &info) != 0) return 0;
+    return makedev(info.stx_dev_major, info.stx_dev_minor);
+}
+
+// A mount there is that of another copy in this session, as a rule: both may be used.
+bool holds_something(const std::filesystem::path& directory) {
+    std::error_code failed;
+    const auto device = device_at(directory);
+    return device != 0 && device == device_at(directory.parent_path()) &&
+           !std::filesystem::is_empty(directory, failed);
 }
 
 // When the supervisor is killed, servers stay as long as processes use their mount, and end with them.
@@ -93,18 +109,18 @@ Result<MountedImage> MountedImage::mount(const std::string& prefix) {
 
     const bool moved = manifest->prefix != prefix;
     if (moved) {
-        if (is_installation(manifest->prefix))
-            return fail({.what = "this installation was built for another place, where another one is now",
+        // The image would hide it from our programs.
+        if (holds_something(manifest->prefix))
+            return fail({.what = "this installation was built for another place, where something else is now",
                          .why = "its programs name " + manifest->prefix.string(),
                          .where = prefix,
-                         .hint = "Build it again at " + prefix + ", or move the other one away."});
-        auto made = make_mount_point(manifest->prefix);
-        if (!made) return fail(std::move(made.error()));
-        mounted.made_directories_ = std::move(*made);
+                         .hint = "Build it again at " + prefix + ", or move away what is there."});
+        if (auto made = make_mount_point(manifest->prefix); !made) return fail(std::move(made.error()));
     }
     auto connection = mount_fuse(prefix, geteuid(), getegid(), server_threads());
     if (!connection) return fail(std::move(connection.error()));
     mounted.connection_ = std::move(*connection);
+    mounted.device_ = device_at(prefix);
     mounted.mount_points_.push_back(prefix);
     if (moved) mounted.mount_points_.push_back(manifest->prefix);
     if (auto started = mounted.start_server(); !started) {
@@ -151,7 +167,7 @@ Status MountedImage::start_server() {
 }
 
 bool MountedImage::current() const {
-    return manifest_identity(below_.get()) == plan_.identity;
+    return manifest_identity(below_.get()) == plan_.identity && device_at(plan_.prefix) == device_;
 }
 
 Status MountedImage::revive() {
@@ -182,10 +198,6 @@ void MountedImage::unmount() {
     for (const auto& mount_point : mount_points_)
         umount2(mount_point.c_str(), MNT_DETACH);
     mount_points_.clear();
-    // Only where nothing was put into them meanwhile.
-    for (auto made = made_directories_.rbegin(); made != made_directories_.rend(); ++made)
-        rmdir(made->c_str());
-    made_directories_.clear();
 }
 
 bool namespace_in_use() {

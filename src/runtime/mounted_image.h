@@ -25,7 +25,8 @@ public:
 
     [[nodiscard]] const LaunchPlan& plan() const { return plan_; }
     [[nodiscard]] pid_t server() const { return server_; }
-    /// Whether the installation on disk, which the mount hides, is still the one that is mounted.
+    /// Whether the installation on disk, which the mount hides, is still the one that is mounted, and the
+    /// mount still at its prefix: it moves with the directory that it lies on.
     [[nodiscard]] bool current() const;
 
     /// After the server died: starts a successor on the same descriptors and has the kernel hand out again
@@ -45,8 +46,8 @@ private:
     Status start_server();
 
     LaunchPlan plan_;
+    dev_t device_ = 0;                      ///< of the mount
     std::vector<std::string> mount_points_; ///< where it is, and where it was built for, if that differs
-    std::vector<std::filesystem::path> made_directories_; ///< to mount on; removed in the end
     std::string image_path_;
     Fd below_; ///< the installation's directory as it is on disk
     Fd image_;

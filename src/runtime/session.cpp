@@ -72,7 +72,7 @@ public:
             openat(directory_.get(), session_log_name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
         if (auto done = set_up(); !done) {
             end_mounts();
-            remove_directory(name_);
+            remove_own_directory();
             return done;
         }
         note("started with " + arguments_.prefix);
@@ -197,7 +197,7 @@ private:
     // The session's processes go on with the images that they have; whoever comes next gets a new session.
     void retire() {
         const std::string retired = "old-" + inside_link_;
-        if (name_ == retired) return;
+        if (name_ == retired || !directory_has_its_name()) return;
         remove_directory(retired);
         if (renameat(state_.fd.get(), name_.c_str(), state_.fd.get(), retired.c_str()) != 0) return;
         name_ = retired;
@@ -250,8 +250,7 @@ private:
             lock_byte(lock_.get(), entering_byte, F_UNLCK);
             return;
         }
-        remove_directory(name_);
-        unlinkat(state_.fd.get(), inside_link_.c_str(), 0);
+        remove_own_directory();
         ended_ = true;
         control_.reset();
         end_mounts();
@@ -262,6 +261,20 @@ private:
     void end_mounts() {
         for (auto& image : images_)
             image.unmount();
+    }
+
+    // A cleaner of /tmp may have removed our directory, and another session have made its own of that name.
+    [[nodiscard]] bool directory_has_its_name() const {
+        struct stat opened {};
+        struct stat named {};
+        return fstat(directory_.get(), &opened) == 0 &&
+               fstatat(state_.fd.get(), name_.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+               opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
+    }
+
+    void remove_own_directory() const {
+        if (directory_has_its_name()) remove_directory(name_);
+        unlinkat(state_.fd.get(), inside_link_.c_str(), 0);
     }
 
     // Only names that sessions make: the directory is ours, but nothing in it is worth more trust than
@@ -310,12 +323,14 @@ private:
         DIR* listing = copy < 0 ? nullptr : fdopendir(copy);
         if (listing == nullptr) return names;
         while (const dirent* entry = readdir(listing))
-            names.emplace_back(static_cast<const char*>(entry->d_name));
+            if (const std::string name = static_cast<const char*>(entry->d_name); name != "." && name != "..")
+                names.push_back(name);
         closedir(listing);
         return names;
     }
 
     void let_go_in_server() {
+        dup2(STDERR_FILENO, STDIN_FILENO);
         control_.reset();
         children_.reset();
         for (auto& image : images_)
@@ -371,6 +386,9 @@ int run_session(const SessionArguments& arguments, Fd report) {
     leave_the_launcher();
     Session session(arguments);
     auto started = session.start();
+    // Our standard input is the lock that the launcher took for us. Servers that were forked have it, too.
+    flock(STDIN_FILENO, LOCK_UN);
+    dup2(STDERR_FILENO, STDIN_FILENO);
     const std::string text = started ? "ok" : to_string(started.error());
     [[maybe_unused]] const auto written = write(report.get(), text.c_str(), text.size() + 1);
     report.reset();

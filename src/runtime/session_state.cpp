@@ -86,9 +86,12 @@ std::string session_key() {
     struct stat root {};
     stat("/", &root);
     char text[128];
-    std::snprintf(text, sizeof text, "v1-%llx-%llx-%llx-%llx.%llx", inode_of("/proc/self/ns/user"),
+    // The group, because a session has a name for one only: in another's (newgrp, sg), files could not be
+    // given to the caller's own group.
+    std::snprintf(text, sizeof text, "v1-%llx-%llx-%llx-%llx.%llx-%x", inode_of("/proc/self/ns/user"),
                   inode_of("/proc/self/ns/mnt"), inode_of("/proc/self/ns/pid"),
-                  static_cast<unsigned long long>(root.st_dev), static_cast<unsigned long long>(root.st_ino));
+                  static_cast<unsigned long long>(root.st_dev), static_cast<unsigned long long>(root.st_ino),
+                  static_cast<unsigned>(getegid()));
     std::string key = text;
     // slurmd kills what a job step started when the step ends, so a session belongs to its step.
     if (std::getenv("SLURM_JOB_ID") != nullptr) {

@@ -3,7 +3,9 @@
 //
 //   STATE/                        $XDG_RUNTIME_DIR/containerize, else /tmp/containerize-UID; mode 0700, owner
 //   checked
-//     start.lock                  held (flock) while a session is started or ends
+//     start.lock                  held (flock) while a session is started or ends; a session that starts
+//     holds its
+//                                 launcher's lock, too
 //     KEY/                        one session; KEY names the namespaces (and job step) that it serves
 //       lock                      byte 0: write-locked by the supervisor as long as it lives (F_GETLK tells
 //       its pid)
@@ -36,7 +38,8 @@ struct StateDirectory {
 /// anyone's.
 Result<StateDirectory> open_state_directory();
 
-/// Which session serves this process: its user, mount and pid namespaces, its root, and its job step.
+/// Which session serves this process: its user, mount and pid namespaces, its root, its group, and its job
+/// step.
 std::string session_key();
 /// "in-NUMBER" for the mount namespace of this process.
 std::string inside_link_name();

@@ -3,6 +3,7 @@
 #include "util/filesystem.h"
 
 #include <cstdio>
+#include <fstream>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -93,7 +94,9 @@ Status also(const fs::path& file) {
     if (log.file) {
         auto text = read_file(log.path);
         if (!text) return fail(std::move(text.error()));
-        if (auto done = write_file(file, *text); !done) return done;
+        // Not by write_file, whose rename would put a file in the place of /dev/null or a pipe.
+        if (!(std::ofstream(file, std::ios::binary) << *text << std::flush))
+            return fail_errno("cannot write the log", file.string());
     }
     auto sink = open_sink(file);
     if (!sink) return fail(std::move(sink.error()));

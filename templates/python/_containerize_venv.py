@@ -10,7 +10,7 @@ import sys
 import venv
 
 PREFIX = sys.prefix
-LIBRARY = os.path.join("lib", "python%d.%d" % sys.version_info[:2], "site-packages")
+LIBRARY = os.path.relpath(os.path.dirname(os.path.abspath(__file__)), PREFIX)
 
 _setup_python = venv.EnvBuilder.setup_python
 _create = venv.EnvBuilder.create

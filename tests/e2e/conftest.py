@@ -66,6 +66,15 @@ class User:
         path.chmod(0o755)
         return path
 
+    def copy(self, installation: Path, target: Path, built_for: Path) -> Path:
+        """A copy that believes to have been built at `built_for`."""
+        shutil.copytree(installation, target, symlinks=True)
+        manifest = target / "containerize.json"
+        manifest.write_text(manifest.read_text().replace(str(installation), str(built_for)))
+        for path in [target, *target.rglob("*")]:
+            os.chown(path, self.entry.pw_uid, self.entry.pw_gid, follow_symlinks=False)
+        return target
+
     def write(self, path: Path, text: str, mode: int = 0o644) -> Path:
         path.write_text(text)
         path.chmod(mode)

@@ -126,6 +126,11 @@ def test_path_does_not_grow(user, env):
     assert user.run(f"{env}/bin/python", "-c", code, env={"PATH": path}).stdout.strip() == f"{env}/bin:/usr/bin:/bin"
 
 
+def test_system_programs_are_found_without_path(user, env):
+    code = "import os, subprocess; print(os.environ['PATH']); subprocess.run(['true'], check=True)"
+    assert user.run(f"{env}/bin/python", "-c", code, env={"PATH": None}).stdout == f"{env}/bin:/usr/bin:/bin\n"
+
+
 def test_limits_are_kept(user, env):
     code = "import resource; print(resource.getrlimit(resource.RLIMIT_CORE), resource.getrlimit(resource.RLIMIT_NOFILE))"
     done = user.run("/bin/bash", "-c", f"ulimit -S -c 4; ulimit -n 100; exec {env}/bin/python -c '{code}'")
@@ -138,6 +143,16 @@ def test_umask_and_priority_are_kept(user, env):
     assert done.stdout == "0o27 5\n"
 
 
+def test_another_group(user, env, work):
+    """As after newgrp: the session of the first group has no name for the second."""
+    if os.getuid() != 0:
+        pytest.skip("only root can choose a group")
+    user.run(f"{env}/bin/python", "-c", "pass")
+    code = "import os; open('f', 'w'); os.chown('f', -1, os.getgid()); print(os.getgid(), os.stat('f').st_gid)"
+    done = user.run(f"{env}/bin/python", "-c", code, group=4, extra_groups=[user.uid], cwd=work)
+    assert done.stdout == "4 4\n"
+
+
 def test_working_directory(user, env, work):
     assert shown(user, env / "bin/python", cwd=work)[3] == str(work)
 
@@ -148,9 +163,9 @@ def test_working_directory_inside_the_installation(user, env):
 
 
 def test_working_directory_that_is_hidden_inside(user, env):
-    # share/ is on disk only, below the image.
-    done = user.run(f"{env}/bin/python", "-c", "import os; print(os.listdir('.'))", cwd=env / "share")
-    assert "build.log" in done.stdout
+    # libexec/ is on disk only, below the image.
+    done = user.run(f"{env}/bin/python", "-c", "import os; print(os.listdir('.'))", cwd=env / "libexec")
+    assert "containerize-session" in done.stdout
 
 
 def test_working_directory_that_was_deleted(user, env, work):
@@ -240,6 +255,13 @@ def test_venv_on_top(user, env, work):
     assert done.stdout.strip() == str(venv)
 
 
+@pytest.mark.parametrize("words", [["-m", "venv"], ["-mvenv"], ["-Imvenv"]])
+def test_venv_however_it_is_asked_for(user, env, work, words):
+    venv = work / "V"
+    user.run(f"{env}/bin/python", *words, "--without-pip", str(venv))
+    user.run(f"{venv}/bin/python", "-c", "import numpy")
+
+
 def test_active_venv_is_left_alone(user, env, work):
     code = "import os; print(os.environ['VIRTUAL_ENV'], os.environ['PATH'])"
     given = {"VIRTUAL_ENV": f"{work}/V", "PATH": f"{work}/V/bin:{env}/bin:/bin"}
@@ -278,11 +300,17 @@ print(got, here.value, os.strerror(ctypes.get_errno()) if got < 0 else "")
     process.communicate("\n", timeout=30)
 
 
-def test_debug_commands(user, env, tool):
+def test_debug_commands(user, env, tool, work):
     assert user.run(f"{env}/bin/_debug_exec", "sh", "-c", "echo $VIRTUAL_ENV").stdout.strip() == str(env)
     assert user.run(f"{env}/bin/_debug_shell", "-c", "command -v pip", env={"SHELL": "/bin/sh"}).stdout == f"{env}/bin/pip\n"
     assert user.run(str(tool), "run", str(env), "--", "python", "-c", "print(9)").stdout == "9\n"
+    words = ["[a,b]", "[]", "", "--", "-x", "--help", "a,b", "%%"]
+    for mark in ([], ["--"]):
+        done = user.run(str(tool), "run", str(env), *mark, "printf", "<%s>", *words)
+        assert done.stdout == "".join(f"<{word}>" for word in words)
     assert user.run(f"{env}/bin/_debug_exec", "no-such-command", check=False).returncode == 127
+    (work / "id").mkdir()  # no command
+    assert user.run(f"{env}/bin/_debug_exec", "id", "-u", env={"PATH": f"{work}:/usr/bin"}).stdout == f"{user.uid}\n"
     done = user.run(f"{env}/bin/_debug_exec", check=False)
     assert done.returncode == 2 and "usage: _debug_exec" in done.stderr
     process = user.start(str(tool), "shell", str(env), stdin=subprocess.PIPE, env={"SHELL": "/bin/sh"})

@@ -104,6 +104,30 @@ def test_supervisor_killed_under_a_running_process(user, env, sessions):
     eventually(lambda: orphan not in sessions.processes())
 
 
+def test_launcher_killed_while_it_starts_a_session(user, small, sessions, work):
+    """The session that it started is not disturbed by the next launch, which waits for it."""
+    installation = user.copy(small, work / "slow", work / "slow")
+    manifest = installation / "containerize.json"
+    text = manifest.read_text()
+    manifest.unlink()
+    os.mkfifo(manifest)  # the session reads it, and waits
+    os.chown(manifest, user.uid, user.uid)
+    command = [f"{installation}/bin/python", "-c", "print('up')"]
+    first = user.start(*command)
+    eventually(lambda: len(sessions.supervisors()) == 1 and list(sessions.state.glob("v1-*")))
+    first.kill()
+    first.communicate()
+    pipe = manifest.rename(work / "pipe")
+    user.write(manifest, text)
+    second = user.start(*command)
+    time.sleep(1)
+    assert second.poll() is None
+    pipe.write_text(text)
+    assert second.communicate(timeout=30) == ("up\n", "")
+    # The first has made way, since the manifest is not the one that it began with. None lost its directory.
+    assert len(sessions.supervisors()) == len([*sessions.state.glob("v1-*"), *sessions.state.glob("old-*")])
+
+
 def test_ends_by_itself_when_idle(user, env, sessions):
     user.run(f"{env}/bin/python", "-c", "pass", env={"CONTAINERIZE_SESSION_IDLE": "1"})
     assert sessions.supervisors()
@@ -151,6 +175,18 @@ def test_state_directory_in_xdg_runtime_dir(user, env, work, sessions):
     assert (runtime / "containerize").stat().st_mode & 0o777 == 0o700
 
 
+def test_files_beside_the_state_directory_stay(user, small, work):
+    """What a killed session left is removed by its names, and nothing of these names anywhere else."""
+    runtime = work / "beside"
+    runtime.mkdir(mode=0o700)
+    os.chown(runtime, user.uid, user.uid)
+    names = {"lock", "control", "log", "plan-b.txt"}
+    for name in names:
+        user.write(runtime / name, "mine")
+    user.run(f"{small}/bin/python", "-c", "pass", env={"XDG_RUNTIME_DIR": str(runtime)})
+    assert {entry.name for entry in runtime.iterdir()} == names | {"containerize"}
+
+
 def test_planted_state_directory_is_not_used(user, env, sessions):
     if os.getuid() != 0:
         pytest.skip("only root can make a directory for somebody else")
@@ -182,6 +218,56 @@ def test_moved_installation(user, make, place, tool, sessions):
     assert f"built for {original}" in told
     sessions.kill_all()
     original.rmdir() if original.exists() else None
+
+
+def test_moved_from_where_the_user_may_not_look(user, small, work):
+    if os.getuid() != 0:
+        pytest.skip("only root can make a directory for somebody else")
+    private = work / "home of another"
+    private.mkdir(mode=0o700)
+    installation = user.copy(small, work / "moved", private / "env")
+    show = f"import os; print(os.listdir({str(private)!r}), os.path.exists({str(private / 'env/bin/python')!r}))"
+    assert user.run(f"{installation}/bin/python", "-c", show).stdout == "['env'] True\n"
+
+
+def test_moved_installation_hides_nothing(user, small, work):
+    first = work / "first"
+    installation = user.copy(small, work / "moved", first)
+    first.mkdir()
+    user.write(first / "train.py", "print(42)")
+    done = user.run(f"{installation}/bin/python", str(first / "train.py"), check=False)
+    assert done.returncode == 1 and "where something else is now" in done.stderr
+
+
+def test_two_copies_of_a_moved_installation(user, small, work):
+    copies = [user.copy(small, work / name, work / "built for") for name in ("first", "second")]
+    for copy in copies * 2:
+        assert user.run(f"{copy}/bin/python", "-c", "print(11)").stdout == "11\n"
+
+
+def test_moved_installation_in_two_sessions(user, small, work, sessions):
+    """Also on two nodes: the session that ends first leaves the other its mount point."""
+    first = work / "first"
+    installation = user.copy(small, work / "moved", first)
+    python = f"{installation}/bin/python"
+    short = {"SLURM_JOB_ID": "1", "CONTAINERIZE_SESSION_IDLE": "0"}
+    waiting = user.start(python, "-c", "print(1, flush=True); input()", env=short, stdin=subprocess.PIPE)
+    assert waiting.stdout.readline() == "1\n"
+    code = f"import os; print(2, flush=True); input(); print(os.path.exists({str(first / 'bin/python')!r}))"
+    other = user.start(python, "-c", code, env={"SLURM_JOB_ID": "2"}, stdin=subprocess.PIPE)
+    assert other.stdout.readline() == "2\n"
+    waiting.communicate("\n", timeout=30)
+    eventually(lambda: len(sessions.supervisors()) == 1)
+    assert other.communicate("\n", timeout=30)[0] == "True\n"
+
+
+def test_another_installation_where_one_was_moved_away(user, small, work):
+    """The mount goes with the directory that was moved: what is there now needs a session that sees it."""
+    first, second = (user.copy(small, work / name, work / "first") for name in ("first", "second"))
+    user.run(f"{first}/bin/python", "-c", "pass")
+    first.rename(work / "away")
+    second.rename(first)
+    assert user.run(f"{first}/bin/python", "-c", "print(10)").stdout == "10\n"
 
 
 def test_installation_on_a_filesystem_that_was_mounted_later(user, env, make, work, sessions):

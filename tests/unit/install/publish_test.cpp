@@ -2,9 +2,12 @@
 #include "install/publish.h"
 
 #include <algorithm>
+#include <array>
+#include <functional>
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace containerize::install {
 
@@ -37,6 +40,7 @@ protected:
         const auto image = directory_.write("image-" + mark, mark);
         if (auto added = add_image(image, *assembly, manifest, {}); !added) return added;
         if (!publishing) return {};
+        if (meanwhile) meanwhile();
         auto done = publish(*claim, *assembly, manifest, *janitor);
         if (done) janitor->keep_all_but(directory_.path() / "staging");
         return done;
@@ -66,6 +70,12 @@ protected:
         return image && *image == manifest->created ? *image : "mixed";
     }
 
+    [[nodiscard]] static std::string this_host() {
+        std::array<char, 256> name{};
+        gethostname(name.data(), name.size() - 1);
+        return "@" + std::string(name.data());
+    }
+
     [[nodiscard]] ino_t inode() const {
         struct stat info {};
         EXPECT_EQ(stat(prefix_.c_str(), &info), 0);
@@ -78,6 +88,7 @@ private:
     TemporaryDirectory directory_;
 
 protected:
+    std::function<void()> meanwhile; ///< called right before publishing
     fs::path prefix_ = directory_.path() / "env";
 };
 
@@ -106,6 +117,16 @@ TEST_F(Publish, EmptyDirectoryIsEmptyAgainAfterAFailure) {
     fs::create_directory(prefix_);
     ASSERT_TRUE(build("one", {"python"}, false));
     EXPECT_EQ(names(prefix_), "");
+}
+
+TEST_F(Publish, WhatCameMeanwhileStays) {
+    fs::create_directory(prefix_);
+    meanwhile = [this] { put(prefix_ / "bin/mine", "x"); };
+    const auto refused = build("one", {"python"});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().what, "the prefix is not empty");
+    EXPECT_EQ(names(prefix_), "bin");
+    EXPECT_EQ(names(prefix_ / "bin"), "mine");
 }
 
 TEST_F(Publish, ReplacingKeepsTheDirectory) {
@@ -137,7 +158,7 @@ TEST_F(Publish, FailedReplacementLeavesTheOld) {
 
 TEST_F(Publish, LeftoversOfAKilledBuildGo) {
     ASSERT_TRUE(build("one", {"python"}));
-    put(prefix_ / ".containerize-env-4242/env.sqfs", "half");
+    put(prefix_ / (".containerize-env-4242" + this_host()) / "env.sqfs", "half");
     put(prefix_ / "env.7.sqfs", "not committed");
     put(directory().path() / ".containerize-other-1/x", "of another prefix");
     ASSERT_TRUE(build("two", {"python"}));
@@ -146,10 +167,17 @@ TEST_F(Publish, LeftoversOfAKilledBuildGo) {
 }
 
 TEST_F(Publish, HalfMadeSiblingGoes) {
-    put(directory().path() / ".containerize-env-4242/env.sqfs", "half");
-    put(directory().path() / ".containerize-env-b-4242/env.sqfs", "of another prefix, env-b");
+    const std::string other_prefix = ".containerize-env-b-4242" + this_host();
+    const std::string other_host = ".containerize-env-4242@elsewhere"; // may be building now
+    put(directory().path() / (".containerize-env-4242" + this_host()) / "env.sqfs", "half");
+    put(directory().path() / other_prefix / "env.sqfs", "of another prefix, env-b");
+    put(directory().path() / other_host / "env.sqfs", "half");
     ASSERT_TRUE(build("one", {"python"}));
-    EXPECT_EQ(names(directory().path()), ".containerize-env-b-4242 env image-one");
+    EXPECT_TRUE(fs::exists(directory().path() / other_prefix));
+    EXPECT_TRUE(fs::exists(directory().path() / other_host));
+    fs::remove_all(directory().path() / other_prefix);
+    fs::remove_all(directory().path() / other_host);
+    EXPECT_EQ(names(directory().path()), "env image-one");
 }
 
 TEST_F(Publish, WrapperPathsComeAndGo) {

@@ -3,9 +3,13 @@
 #include "util/process.h"
 #include "util/progress.h"
 
+#include <array>
 #include <regex>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace containerize {
 
@@ -39,6 +43,21 @@ TEST(Log, FileAndTerminal) {
     const std::vector<std::string> expected = {"> d {}", "> i \x1b[2J", "> warning: w", "> later"};
     EXPECT_EQ(lines(file), expected);
     EXPECT_EQ(lines(directory.path() / "copy"), expected);
+}
+
+// As /dev/null is, which root could replace.
+TEST(Log, CopyInSpecialFile) {
+    const test::TemporaryDirectory directory;
+    const auto pipe = directory.path() / "pipe";
+    ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+    const Fd reader(open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    ASSERT_TRUE(log::open(directory.path() / "log", log::Level::quiet));
+    log::detail("before");
+    ASSERT_TRUE(log::also(pipe));
+    EXPECT_TRUE(fs::is_fifo(pipe));
+    std::array<char, 256> buffer{};
+    EXPECT_GT(read(reader.get(), buffer.data(), buffer.size()), 0);
+    ASSERT_TRUE(log::open(directory.path() / "log", log::Level::quiet));
 }
 
 TEST(Log, Levels) {
