@@ -25,8 +25,8 @@ struct SolveRequest {
     ChannelPriority priority = ChannelPriority::flexible;
 };
 
-/// The packages to install, those that others depend on before them. Equal to mamba's choice for the same
-/// request. A request that cannot be met is an input error that says which parts conflict, and why.
+/// The packages to install, those that others depend on before them; chosen by mamba's rules, in its order of
+/// requests. A request that cannot be met is an input error that says which parts conflict, and why.
 Result<std::vector<PackageRecord>> solve(PackagePool& packages, SolveRequest request);
 
 } // namespace containerize::conda

@@ -476,3 +476,32 @@ def test_killed_at_any_moment_nothing_is_left_and_the_cache_serves(build, server
     assert len(fetched) < 5, fetched
     eventually_gone = [path for path in Path("/tmp").glob(f"containerize-*{user.uid}*build*") if path.is_dir()]
     assert eventually_gone == []
+
+
+FIXTURES = Path(os.environ.get("CONTAINERIZE_FIXTURES", SOURCE.parent / "shared/fixtures")) / "conda/channels"
+# What of them cannot be installed, and the reason that must be given.
+REFUSED = {
+    "failing_post_link": "the post-link script of failing_post_link-1.0-0 failed",
+    "unsatisfiable": "which no channel has",
+    "private-package": "",
+}
+
+
+@pytest.mark.skipif(not FIXTURES.exists(), reason="the fixtures are not there")
+def test_real_channels_of_others(build):
+    """Every package of them is built into an environment of its own, or refused for its reason."""
+    done, wrong = 0, []
+    for repodata in sorted(FIXTURES.glob("*/noarch/repodata.json")) + sorted(FIXTURES.glob("pixi-tests/*/noarch/repodata.json")):
+        channel = repodata.parent.parent
+        names = set()
+        for file in channel.glob("*/repodata.json"):
+            if file.parent.name in ("noarch", "linux-64"):
+                data = json.loads(file.read_text())
+                names |= {record["name"] for key in ("packages", "packages.conda") for record in data.get(key, {}).values()}
+        for name in sorted(names):
+            built = build(build.spec([name], f"file://{channel}"), "--force", "-q", check=False, env={"CONDA_OVERRIDE_CUDA": "12.4"})
+            done += 1
+            if built.returncode != 0 and REFUSED.get(name, "?") not in built.stderr:
+                wrong.append(f"{channel.name} {name}: {built.stderr}")
+    assert done > 40
+    assert wrong == [], "\n".join(wrong)
