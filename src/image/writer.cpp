@@ -91,6 +91,8 @@ struct Writer::State {
     WriteStats stats;
 
     ~State() {
+        // libsquashfs does not free what its threads still work on: an abandoned image waits for that.
+        if (!finished && processor) sqfs_block_processor_sync(processor.get());
         if (!finished && file) unlink(path.c_str());
     }
 

@@ -233,6 +233,19 @@ TEST(Writer, LeavesNoFileWithoutFinish) {
               "/nonexistent/image: cannot make the image: No such file or directory");
 }
 
+// Under AddressSanitizer this shows that what libsquashfs's threads still have is freed.
+TEST(Writer, MayBeAbandonedInTheMiddleOfAFile) {
+    const TemporaryDirectory directory;
+    std::mt19937 random(7);
+    std::vector<std::byte> noise(std::size_t{8} << 20U);
+    for (auto& byte : noise)
+        byte = static_cast<std::byte>(random());
+    auto writer = Writer::create(directory.path() / "image", with_jobs(2));
+    ASSERT_TRUE(writer);
+    ASSERT_TRUE(writer->begin_file("a", {}));
+    ASSERT_TRUE(writer->append(noise));
+}
+
 TEST(Options, AreChecked) {
     for (const char* good : {"zstd", "zstd:1", "zstd:22", "lz4", "none"})
         EXPECT_TRUE(parse_compression(good)) << good;

@@ -1,3 +1,4 @@
+#include "../fixtures.h"
 #include "../temporary.h"
 #include "spec/spec.h"
 
@@ -127,11 +128,10 @@ TEST(RecogniseSupported, Messages) {
             "To install a package file, write its path into a requirements file.");
 }
 
-// Files that people wrote, which are not part of the source: CONTAINERIZE_FIXTURES names their directory.
+// Files that people wrote, which are not part of the source.
 TEST(RealData, CondaFilesAreRecognised) {
-    const char* set = std::getenv("CONTAINERIZE_FIXTURES");
-    const fs::path fixtures = set != nullptr ? set : "";
-    if (fixtures.empty()) GTEST_SKIP() << "CONTAINERIZE_FIXTURES is not set: no real files were looked at";
+    const fs::path fixtures = test::fixture_directory();
+    if (!fs::exists(fixtures)) GTEST_SKIP() << "the fixtures are not there";
     const auto kind_of = [](const fs::path& file) {
         return recognise(read_file(file).value(), file.filename().string());
     };
