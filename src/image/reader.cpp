@@ -11,6 +11,7 @@
 #include <sqfs/block.h>
 #include <sqfs/dir.h>
 #include <sqfs/inode.h>
+#include <sqfs/xattr.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,7 +25,10 @@ constexpr std::size_t file_map_cache_bytes = 4U << 20U;
 constexpr std::uint64_t no_table = ~std::uint64_t{0};
 constexpr std::uint32_t stored_uncompressed = 1U << 24U;
 constexpr std::uint32_t stored_size_mask = stored_uncompressed - 1;
-constexpr std::size_t fragments_per_block = metadata_block_size / sizeof(sqfs_fragment_t);
+constexpr std::size_t longest_xattr = 64U << 10U;
+/// The value is elsewhere; what is here is where.
+constexpr std::uint16_t xattr_value_elsewhere = 0x100;
+constexpr std::string_view xattr_namespaces[] = {"user.", "trusted.", "security."};
 /// A listing's size field counts three bytes more than it has, for "." and "..".
 constexpr std::uint32_t listing_extra = 3;
 constexpr std::size_t longest_name = 255;
@@ -83,9 +87,10 @@ void take_device(Inode& inode, const Dev& device) {
 } // namespace
 
 Reader::Reader(Fd file, std::uint64_t size, const sqfs_super_t& super,
-               std::unique_ptr<Decompressor> decompressor)
-    : source_(std::move(file), size), super_(super), decompressor_(std::move(decompressor)),
-      blocks_(block_cache_bytes), directories_(directory_cache_bytes), file_maps_(file_map_cache_bytes) {}
+               std::unique_ptr<Decompressor> decompressor, std::size_t sharing)
+    : source_(std::move(file), size, sharing), super_(super), decompressor_(std::move(decompressor)),
+      blocks_(block_cache_bytes / sharing), directories_(directory_cache_bytes / sharing),
+      file_maps_(file_map_cache_bytes / sharing) {}
 
 Status Reader::check(int file, const std::filesystem::path& path) {
     auto size = size_of(file, path);
@@ -97,7 +102,8 @@ Status Reader::check(int file, const std::filesystem::path& path) {
     return {};
 }
 
-Result<std::unique_ptr<Reader>> Reader::open(Fd file, const std::filesystem::path& path) {
+Result<std::unique_ptr<Reader>> Reader::open(Fd file, const std::filesystem::path& path,
+                                             std::size_t sharing) {
     if (auto good = check(file.get(), path); !good) return fail(std::move(good.error()));
     auto size = size_of(file.get(), path);
     if (!size) return fail(std::move(size.error()));
@@ -106,7 +112,7 @@ Result<std::unique_ptr<Reader>> Reader::open(Fd file, const std::filesystem::pat
     auto decompressor = Decompressor::create(*super);
     if (!decompressor) return bad_image(path, std::strerror(decompressor.error()));
     auto reader =
-        std::unique_ptr<Reader>(new Reader(std::move(file), *size, *super, std::move(*decompressor)));
+        std::unique_ptr<Reader>(new Reader(std::move(file), *size, *super, std::move(*decompressor), sharing));
     if (auto done = reader->load_tables(); !done) return bad_image(path, "its tables are damaged");
     return reader;
 }
@@ -115,8 +121,8 @@ Result<std::unique_ptr<Reader>> Reader::open(Fd file, const std::filesystem::pat
 // read fetches them all, about a megabyte for 50,000 files.
 std::expected<void, int> Reader::load_tables() {
     const std::uint64_t base = super_.inode_table_start;
-    std::vector<std::byte> tail(super_.bytes_used - base);
-    if (auto done = source_.read(base, tail); !done) return done;
+    Tables tables{.start = base, .bytes = std::vector<std::byte>(super_.bytes_used - base)};
+    if (auto done = source_.read(base, tables.bytes); !done) return done;
 
     // The listings end where the first block of the next table starts, which that table's index names first.
     std::uint64_t listings_end = super_.bytes_used;
@@ -127,42 +133,61 @@ std::expected<void, int> Reader::load_tables() {
             return std::unexpected(EIO);
         if (index == super_.fragment_table_start && super_.fragment_entry_count == 0) continue;
         std::uint64_t first = 0;
-        std::memcpy(&first, tail.data() + (index - base), sizeof first);
+        std::memcpy(&first, tables.bytes.data() + (index - base), sizeof first);
         if (first < super_.directory_table_start) return std::unexpected(EIO);
         listings_end = std::min(listings_end, first);
     }
-    const auto part = [&](std::uint64_t from, std::uint64_t to) {
-        const auto begin = tail.begin() + static_cast<std::ptrdiff_t>(from - base);
-        return std::vector<std::byte>(begin, begin + static_cast<std::ptrdiff_t>(to - from));
+    const auto load = [&](std::unique_ptr<MetadataTable>& table, std::uint64_t from,
+                          std::uint64_t to) -> std::expected<void, int> {
+        const auto begin = tables.bytes.begin() + static_cast<std::ptrdiff_t>(from - base);
+        auto made = MetadataTable::create(
+            std::vector<std::byte>(begin, begin + static_cast<std::ptrdiff_t>(to - from)), *decompressor_);
+        if (!made) return std::unexpected(made.error());
+        table = std::move(*made);
+        return {};
     };
-    auto inodes = MetadataTable::create(part(base, super_.directory_table_start), *decompressor_);
-    if (!inodes) return std::unexpected(inodes.error());
-    inodes_ = std::move(*inodes);
-    auto listings = MetadataTable::create(part(super_.directory_table_start, listings_end), *decompressor_);
-    if (!listings) return std::unexpected(listings.error());
-    listings_ = std::move(*listings);
-    return load_fragments(tail);
+    auto done = load(inodes_, base, super_.directory_table_start);
+    if (done) done = load(listings_, super_.directory_table_start, listings_end);
+    if (done) done = load_fragments(tables);
+    if (!done || super_.xattr_id_table_start == no_table) return done;
+    // The attributes themselves lie between the place that their table's header names and its first block.
+    if (super_.xattr_id_table_start < base ||
+        super_.xattr_id_table_start > super_.bytes_used - sizeof(sqfs_xattr_id_table_t) - sizeof(std::uint64_t))
+        return std::unexpected(EIO);
+    sqfs_xattr_id_table_t header;
+    std::uint64_t first = 0;
+    const auto* at = tables.bytes.data() + (super_.xattr_id_table_start - base);
+    std::memcpy(&header, at, sizeof header);
+    std::memcpy(&first, at + sizeof header, sizeof first);
+    if (header.xattr_table_start < base || header.xattr_table_start > first || first > super_.bytes_used)
+        return std::unexpected(EIO);
+    done = load(xattrs_, header.xattr_table_start, first);
+    if (!done) return done;
+    return load_xattr_sets(tables, header.xattr_ids);
 }
 
-std::expected<void, int> Reader::load_fragments(std::span<const std::byte> tail) {
-    const std::size_t count = super_.fragment_table_start == no_table ? 0 : super_.fragment_entry_count;
-    if (count == 0) return {};
-    const std::uint64_t base = super_.inode_table_start;
-    const std::size_t index_start = super_.fragment_table_start - base;
-    const std::size_t blocks = (count + fragments_per_block - 1) / fragments_per_block;
-    if (blocks > (tail.size() - index_start) / sizeof(std::uint64_t)) return std::unexpected(EIO);
+template<class Entry>
+std::expected<std::vector<Entry>, int> Reader::indexed_table(const Tables& tables, std::uint64_t index,
+                                                             std::size_t count) {
+    constexpr std::size_t entries_per_block = metadata_block_size / sizeof(Entry);
+    const std::span<const std::byte> bytes = tables.bytes;
+    const std::size_t index_start = index - tables.start;
+    const std::size_t blocks = (count + entries_per_block - 1) / entries_per_block;
+    if (blocks > (bytes.size() - index_start) / sizeof(std::uint64_t)) return std::unexpected(EIO);
 
-    fragments_.reserve(count);
+    std::vector<Entry> table;
+    table.reserve(count);
     for (std::size_t i = 0; i < blocks; ++i) {
         std::uint64_t position = 0;
-        std::memcpy(&position, tail.data() + index_start + i * sizeof position, sizeof position);
-        if (position < base || position - base + 2 > tail.size()) return std::unexpected(EIO);
-        std::uint16_t header = 0;
-        std::memcpy(&header, tail.data() + (position - base), sizeof header);
-        const std::size_t stored = header & 0x7FFFU;
-        if (stored > metadata_block_size || stored > tail.size() - (position - base) - 2)
+        std::memcpy(&position, bytes.data() + index_start + i * sizeof position, sizeof position);
+        if (position < tables.start || position - tables.start + 2 > bytes.size())
             return std::unexpected(EIO);
-        const auto raw = tail.subspan(position - base + 2, stored);
+        std::uint16_t header = 0;
+        std::memcpy(&header, bytes.data() + (position - tables.start), sizeof header);
+        const std::size_t stored = header & 0x7FFFU;
+        if (stored > metadata_block_size || stored > bytes.size() - (position - tables.start) - 2)
+            return std::unexpected(EIO);
+        const auto raw = bytes.subspan(position - tables.start + 2, stored);
 
         std::array<std::byte, metadata_block_size> block;
         std::size_t size = stored;
@@ -173,15 +198,73 @@ std::expected<void, int> Reader::load_fragments(std::span<const std::byte> tail)
             if (!written) return std::unexpected(written.error());
             size = *written;
         }
-        const std::size_t entries = std::min(fragments_per_block, count - fragments_.size());
-        if (entries * sizeof(sqfs_fragment_t) > size) return std::unexpected(EIO);
-        for (std::size_t k = 0; k < entries; ++k) {
-            sqfs_fragment_t entry;
-            std::memcpy(&entry, block.data() + k * sizeof entry, sizeof entry);
-            fragments_.push_back({.start = entry.start_offset, .size = entry.size});
-        }
+        const std::size_t entries = std::min(entries_per_block, count - table.size());
+        if (entries * sizeof(Entry) > size) return std::unexpected(EIO);
+        const std::size_t before = table.size();
+        table.resize(before + entries);
+        std::memcpy(table.data() + before, block.data(), entries * sizeof(Entry));
     }
+    return table;
+}
+
+std::expected<void, int> Reader::load_fragments(const Tables& tables) {
+    const std::size_t count = super_.fragment_table_start == no_table ? 0 : super_.fragment_entry_count;
+    if (count == 0) return {};
+    auto table = indexed_table<sqfs_fragment_t>(tables, super_.fragment_table_start, count);
+    if (!table) return std::unexpected(table.error());
+    fragments_.reserve(count);
+    for (const auto& entry : *table)
+        fragments_.push_back({.start = entry.start_offset, .size = entry.size});
     return {};
+}
+
+std::expected<void, int> Reader::load_xattr_sets(const Tables& tables, std::size_t count) {
+    auto table = indexed_table<sqfs_xattr_id_t>(
+        tables, super_.xattr_id_table_start + sizeof(sqfs_xattr_id_table_t), count);
+    if (!table) return std::unexpected(table.error());
+    xattr_sets_.reserve(count);
+    for (const auto& entry : *table)
+        xattr_sets_.push_back({.start = entry.xattr, .count = entry.count});
+    return {};
+}
+
+std::expected<std::vector<Xattr>, int> Reader::xattrs(std::uint32_t set) const {
+    std::vector<Xattr> found;
+    if (set == Inode::no_xattrs) return found;
+    if (set >= xattr_sets_.size()) return std::unexpected(EIO);
+    auto at = xattrs_->at(xattr_sets_[set].start >> 16U, xattr_sets_[set].start & 0xFFFFU);
+    const auto read_text = [](MetadataTable::Cursor& cursor,
+                              std::size_t size) -> std::expected<std::string, int> {
+        if (size > longest_xattr) return std::unexpected(EIO);
+        std::string text(size, '\0');
+        if (auto done = cursor.read(std::as_writable_bytes(std::span(text))); !done)
+            return std::unexpected(done.error());
+        return text;
+    };
+    for (std::uint32_t i = 0; at && i < xattr_sets_[set].count; ++i) {
+        const auto type = at->read<std::uint16_t>();
+        const auto name_size = at->read<std::uint16_t>();
+        if (!type || !name_size || (*type & 0xFFU) >= std::size(xattr_namespaces)) return std::unexpected(EIO);
+        auto name = read_text(*at, *name_size);
+        auto value_size = at->read<std::uint32_t>();
+        if (!name || !value_size) return std::unexpected(EIO);
+        std::expected<std::string, int> value;
+        if ((*type & xattr_value_elsewhere) != 0) {
+            const auto place = at->read<std::uint64_t>();
+            if (!place) return std::unexpected(EIO);
+            auto there = xattrs_->at(*place >> 16U, *place & 0xFFFFU);
+            if (!there) return std::unexpected(there.error());
+            value_size = there->read<std::uint32_t>();
+            if (!value_size) return std::unexpected(EIO);
+            value = read_text(*there, *value_size);
+        } else {
+            value = read_text(*at, *value_size);
+        }
+        if (!value) return std::unexpected(value.error());
+        found.push_back({std::string(xattr_namespaces[*type & 0xFFU]) + *name, std::move(*value)});
+    }
+    if (!at) return std::unexpected(at.error());
+    return found;
 }
 
 // Reads the fixed part of an inode; the cursor returned stands at what follows: block sizes or a link's
@@ -211,6 +294,7 @@ std::expected<MetadataTable::Cursor, int> Reader::inode_at(Reference reference, 
     case SQFS_INODE_DIR: {
         const auto use = [&](const auto& dir) {
             inode.nlink = dir.nlink;
+            if constexpr (requires { dir.xattr_idx; }) inode.xattrs = dir.xattr_idx;
             inode.size = dir.size;
             inode.listing_block = dir.start_block;
             inode.listing_offset = dir.offset;
@@ -224,6 +308,7 @@ std::expected<MetadataTable::Cursor, int> Reader::inode_at(Reference reference, 
         if (extended)
             done = take.operator()<sqfs_inode_file_ext_t>([&](const auto& file) {
                 inode.nlink = file.nlink;
+                inode.xattrs = file.xattr_idx;
                 inode.size = file.file_size;
                 inode.data_start = file.blocks_start;
                 inode.fragment = file.fragment_idx;

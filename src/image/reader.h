@@ -28,10 +28,11 @@ using Reference = std::uint64_t;
 /// An inode as far as the server shows it. Owners are not kept: every file is shown as the user's.
 struct Inode {
     mode_t mode = 0; ///< with the type bits
-    std::uint32_t number = 0;
+    std::uint64_t number = 0;
     std::uint32_t nlink = 1;
     std::uint32_t mtime = 0;
     std::uint32_t rdev = 0;
+    std::uint32_t xattrs = no_xattrs; ///< which set of them (Reader::xattrs)
     std::uint64_t size = 0;
 
     // For directories: where the listing is, and how many bytes it has.
@@ -44,6 +45,12 @@ struct Inode {
     std::uint32_t fragment_offset = 0;
 
     static constexpr std::uint32_t no_fragment = 0xFFFFFFFF;
+    static constexpr std::uint32_t no_xattrs = 0xFFFFFFFF;
+};
+
+struct Xattr {
+    std::string name; ///< with its namespace: "user.comment"
+    std::string value;
 };
 
 /// A whole directory, sorted by the bytes of the names; without "." and "..".
@@ -75,8 +82,10 @@ struct Slice {
 /// the image is not trusted, each field is checked before it is used.
 class Reader {
 public:
-    /// The image starts at the file's beginning. The message names `path`.
-    static Result<std::unique_ptr<Reader>> open(Fd file, const std::filesystem::path& path);
+    /// The image starts at the file's beginning. The message names `path`. `sharing`: how many readers share
+    /// the memory that a server may use for what it has decompressed.
+    static Result<std::unique_ptr<Reader>> open(Fd file, const std::filesystem::path& path,
+                                                std::size_t sharing = 1);
     /// Only what can be seen at a glance: that it is a squashfs image, whole, by a known compressor.
     static Status check(int file, const std::filesystem::path& path);
 
@@ -93,6 +102,11 @@ public:
     /// Appends to `out` what the file has from `offset` on, at most `size` bytes; nothing at its end.
     std::expected<void, int> read(Reference reference, std::uint64_t offset, std::size_t size,
                                   std::vector<Slice>& out);
+
+    /// How many different sets of extended attributes the image has.
+    [[nodiscard]] std::uint32_t xattr_sets() const { return static_cast<std::uint32_t>(xattr_sets_.size()); }
+    /// One of them; nothing for no_xattrs.
+    std::expected<std::vector<Xattr>, int> xattrs(std::uint32_t set) const;
 
 private:
     struct Block {
@@ -111,10 +125,26 @@ private:
         std::uint32_t size = 0;
     };
 
-    Reader(Fd file, std::uint64_t size, const sqfs_super_t& super,
-           std::unique_ptr<Decompressor> decompressor);
+    /// Where a set of extended attributes starts, as References do, and how many it has.
+    struct XattrSet {
+        std::uint64_t start = 0;
+        std::uint32_t count = 0;
+    };
+    /// All tables, as they lie in the file from `start` on.
+    struct Tables {
+        std::uint64_t start = 0;
+        std::vector<std::byte> bytes;
+    };
+
+    Reader(Fd file, std::uint64_t size, const sqfs_super_t& super, std::unique_ptr<Decompressor> decompressor,
+           std::size_t sharing);
     std::expected<void, int> load_tables();
-    std::expected<void, int> load_fragments(std::span<const std::byte> tail);
+    std::expected<void, int> load_fragments(const Tables& tables);
+    std::expected<void, int> load_xattr_sets(const Tables& tables, std::size_t count);
+    /// The entries of a table whose blocks an index names, which lies at `index` of the file.
+    template<class Entry>
+    std::expected<std::vector<Entry>, int> indexed_table(const Tables& tables, std::uint64_t index,
+                                                         std::size_t count);
 
     std::expected<MetadataTable::Cursor, int> inode_at(Reference reference, Inode& inode) const;
     std::expected<Directory, int> parse_directory(const Inode& inode) const;
@@ -127,7 +157,9 @@ private:
     std::unique_ptr<Decompressor> decompressor_;
     std::unique_ptr<MetadataTable> inodes_;
     std::unique_ptr<MetadataTable> listings_;
+    std::unique_ptr<MetadataTable> xattrs_; ///< null if there are none
     std::vector<Fragment> fragments_;
+    std::vector<XattrSet> xattr_sets_;
     LoadingCache<Block> blocks_;
     LoadingCache<Directory> directories_;
     LoadingCache<FileMap> file_maps_;

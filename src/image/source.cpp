@@ -14,7 +14,8 @@ constexpr std::uint64_t chunk_size = 256U << 10U;
 constexpr std::size_t cached_bytes = 16U << 20U;
 } // namespace
 
-Source::Source(Fd file, std::uint64_t size) : file_(std::move(file)), size_(size), chunks_(cached_bytes) {}
+Source::Source(Fd file, std::uint64_t size, std::size_t sharing)
+    : file_(std::move(file)), size_(size), chunks_(cached_bytes / sharing) {}
 
 std::expected<void, int> Source::read(std::uint64_t offset, std::span<std::byte> out) {
     if (offset > size_ || out.size() > size_ - offset) return std::unexpected(EIO);

@@ -19,7 +19,8 @@ namespace containerize::image {
 /// Thread-safe.
 class Source {
 public:
-    explicit Source(Fd file, std::uint64_t size);
+    /// `sharing`: how many sources share the memory for chunks.
+    Source(Fd file, std::uint64_t size, std::size_t sharing);
 
     /// A contiguous range, valid as long as `pin` lives.
     struct Range {

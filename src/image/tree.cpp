@@ -1,3 +1,4 @@
+#include "image/layers.h"
 #include "image/writer.h"
 #include "util/fd.h"
 #include "util/interrupt.h"
@@ -36,9 +37,6 @@ struct Entry {
     static constexpr std::size_t npos = ~std::size_t{0};
 };
 
-/// What overlayfs notes on its upper directories; of no use in an image.
-constexpr std::string_view overlay_xattrs = "user.overlay.";
-
 std::vector<std::pair<std::string, std::string>> user_xattrs(const std::string& path) {
     std::vector<std::pair<std::string, std::string>> found;
     const auto size = llistxattr(path.c_str(), nullptr, 0);
@@ -63,7 +61,7 @@ std::vector<std::pair<std::string, std::string>> user_xattrs(const std::string& 
 
 bool is_opaque(const std::string& directory) {
     char value = 0;
-    return lgetxattr(directory.c_str(), "user.overlay.opaque", &value, 1) == 1 && value == 'y';
+    return lgetxattr(directory.c_str(), std::string(opaque_xattr).c_str(), &value, 1) == 1 && value == 'y';
 }
 
 class TreeWalk {
@@ -253,20 +251,23 @@ Attributes attributes_of_root(const fs::path& root, const struct stat& info, mod
 
 class TreeWriter {
 public:
-    TreeWriter(Writer& writer, const fs::path& root, const std::vector<Entry>& entries,
+    TreeWriter(Writer& writer, const fs::path& root, const std::vector<Entry>& entries, Whiteouts whiteouts,
                const PackProgress& progress)
-        : writer_(writer), root_(root), entries_(entries), progress_(progress), ahead_(root, entries) {}
+        : writer_(writer), root_(root), entries_(entries), whiteouts_(whiteouts), progress_(progress),
+          ahead_(root, entries) {}
 
     Status add(std::size_t index) {
         const Entry& entry = entries_[index];
+        // A directory in the place of one that a whiteout of this layer removed shows nothing of that one.
+        const bool opaque = entry.covers || writer_.is_whiteout(entry.path);
         // Of what was there before, only a directory stays, and only under a directory.
         if (entry.covers || entry.type != S_IFDIR || !writer_.is_directory(entry.path))
             writer_.remove(entry.path);
         switch (entry.type) {
         case S_IFCHR:
-            return {};
+            return whiteouts_ == Whiteouts::keep ? writer_.add_whiteout(entry.path) : Status();
         case S_IFDIR:
-            return writer_.add_directory(entry.path, entry.attributes);
+            return add_directory(entry, opaque && whiteouts_ == Whiteouts::keep);
         case S_IFLNK:
             return writer_.add_symlink(entry.path, entry.target, entry.attributes);
         default:
@@ -277,6 +278,13 @@ public:
     }
 
 private:
+    Status add_directory(const Entry& entry, bool opaque) {
+        if (!opaque) return writer_.add_directory(entry.path, entry.attributes);
+        auto attributes = entry.attributes;
+        attributes.xattrs.emplace_back(opaque_xattr, "y");
+        return writer_.add_directory(entry.path, attributes);
+    }
+
     Status add_file(std::size_t index) {
         const Entry& entry = entries_[index];
         if (auto begun = writer_.begin_file(entry.path, entry.attributes); !begun) return begun;
@@ -296,6 +304,7 @@ private:
     Writer& writer_;
     const fs::path& root_;
     const std::vector<Entry>& entries_;
+    Whiteouts whiteouts_;
     const PackProgress& progress_;
     ReadAhead ahead_;
     std::uint64_t bytes_ = 0;
@@ -311,7 +320,7 @@ mode_t mode_for_sharing(mode_t mode, mode_t umask_bits) {
 }
 
 Result<std::vector<std::string>> add_tree(Writer& writer, const fs::path& root, mode_t umask_bits,
-                                          const PackProgress& progress) {
+                                          Whiteouts whiteouts, const PackProgress& progress) {
     struct stat info {};
     if (stat(root.c_str(), &info) != 0) return fail_errno("cannot pack", root.string());
     if (!S_ISDIR(info.st_mode)) return fail_errno("cannot pack", root.string(), ENOTDIR);
@@ -319,7 +328,7 @@ Result<std::vector<std::string>> add_tree(Writer& writer, const fs::path& root, 
     if (auto walked = tree.walk({}); !walked) return fail(std::move(walked.error()));
     if (auto added = writer.add_directory("", attributes_of_root(root, info, umask_bits)); !added)
         return fail(std::move(added.error()));
-    TreeWriter entries(writer, root, tree.entries, progress);
+    TreeWriter entries(writer, root, tree.entries, whiteouts, progress);
     for (std::size_t i = 0; i < tree.entries.size(); ++i) {
         if (interrupted()) return fail_interrupted();
         if (auto added = entries.add(i); !added) return fail(std::move(added.error()));
@@ -331,7 +340,7 @@ Result<WriteStats> write_tree(const fs::path& root, const fs::path& image, const
                               mode_t umask_bits, const PackProgress& progress) {
     auto writer = Writer::create(image, options);
     if (!writer) return fail(std::move(writer.error()));
-    auto left_out = add_tree(*writer, root, umask_bits, progress);
+    auto left_out = add_tree(*writer, root, umask_bits, Whiteouts::apply, progress);
     if (!left_out) return fail(std::move(left_out.error()));
     auto stats = writer->finish();
     if (stats) stats->left_out = std::move(*left_out);

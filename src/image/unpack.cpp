@@ -1,6 +1,6 @@
 #include "image/unpack.h"
 
-#include "image/reader.h"
+#include "image/layers.h"
 #include "util/fd.h"
 #include "util/interrupt.h"
 
@@ -12,6 +12,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 namespace containerize::image {
@@ -22,24 +23,24 @@ namespace fs = std::filesystem;
 
 class Unpacker {
 public:
-    Unpacker(Reader& reader, const fs::path& image) : reader_(reader), image_(image) {}
+    Unpacker(Layers& layers, const fs::path& image) : layers_(layers), image_(image) {}
 
     Status directory(Reference reference, const fs::path& target) {
-        const auto inode = reader_.inode(reference);
+        const auto inode = layers_.inode(reference);
         if (!inode) return damaged(inode.error());
-        auto listing = reader_.directory(reference);
+        auto listing = layers_.directory(reference);
         if (!listing) return damaged(listing.error());
         for (const auto& entry : (*listing)->entries) {
             if (interrupted()) return fail_interrupted();
             if (auto done = this->entry(entry.inode, target / (*listing)->name(entry)); !done) return done;
         }
         // Last: writing into it changes its time, and its mode may forbid writing.
-        return set_attributes(*inode, target);
+        return set_attributes(reference, *inode, target);
     }
 
 private:
     Status entry(Reference reference, const fs::path& target) {
-        const auto inode = reader_.inode(reference);
+        const auto inode = layers_.inode(reference);
         if (!inode) return damaged(inode.error());
         if (S_ISDIR(inode->mode)) {
             if (mkdir(target.c_str(), 0700) != 0)
@@ -47,7 +48,7 @@ private:
             return directory(reference, target);
         }
         if (S_ISLNK(inode->mode)) {
-            const auto text = reader_.read_link(reference);
+            const auto text = layers_.read_link(reference);
             if (!text) return damaged(text.error());
             if (symlink(text->c_str(), target.c_str()) != 0)
                 return fail_errno("cannot unpack a link", target.string());
@@ -63,7 +64,7 @@ private:
             }
         }
         if (auto done = content(reference, inode->size, target); !done) return done;
-        return set_attributes(*inode, target);
+        return set_attributes(reference, *inode, target);
     }
 
     Status content(Reference reference, std::uint64_t size, const fs::path& target) {
@@ -72,7 +73,7 @@ private:
         constexpr std::size_t piece = 1U << 20U;
         for (std::uint64_t offset = 0; offset < size;) {
             std::vector<Slice> slices;
-            if (const auto got = reader_.read(reference, offset, piece, slices); !got)
+            if (const auto got = layers_.read(reference, offset, piece, slices); !got)
                 return damaged(got.error());
             const auto before = offset;
             for (const auto& slice : slices) {
@@ -94,7 +95,14 @@ private:
         return {};
     }
 
-    static Status set_attributes(const Inode& inode, const fs::path& target) {
+    Status set_attributes(Reference reference, const Inode& inode, const fs::path& target) const {
+        if (layers_.has_xattrs()) {
+            const auto xattrs = layers_.xattrs(reference);
+            if (!xattrs) return damaged(xattrs.error());
+            // A filesystem that has none loses them, as every copy to it does.
+            for (const auto& [name, value] : *xattrs)
+                setxattr(target.c_str(), name.c_str(), value.data(), value.size(), 0);
+        }
         // The owner must be able to work on it, whatever the image says.
         const mode_t mode = (inode.mode & 0777U) | (S_ISDIR(inode.mode) ? 0700U : 0200U);
         const std::array<timespec, 2> times = {timespec{inode.mtime, 0}, timespec{inode.mtime, 0}};
@@ -107,19 +115,22 @@ private:
         return fail_errno("cannot read the image", image_.string(), error_number);
     }
 
-    Reader& reader_;
+    Layers& layers_;
     const fs::path& image_;
-    std::map<std::uint32_t, fs::path> names_; ///< of files with several: the first, by inode number
+    std::map<std::uint64_t, fs::path> names_; ///< of files with several: the first, by inode number
 };
 
 } // namespace
 
-Status unpack(const fs::path& image, const fs::path& target) {
-    Fd file(open(image.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!file) return fail_errno("cannot open the image", image.string());
-    auto reader = Reader::open(std::move(file), image);
-    if (!reader) return fail(std::move(reader.error()));
-    return Unpacker(**reader, image).directory((*reader)->root(), target);
+Status unpack(std::span<const fs::path> images, const fs::path& target) {
+    std::vector<Layers::ImageFile> files;
+    for (const auto& image : images) {
+        files.push_back({.file = Fd(open(image.c_str(), O_RDONLY | O_CLOEXEC)), .path = image});
+        if (!files.back().file) return fail_errno("cannot open the image", image.string());
+    }
+    auto layers = Layers::open(std::move(files));
+    if (!layers) return fail(std::move(layers.error()));
+    return Unpacker(**layers, images.back()).directory((*layers)->root(), target);
 }
 
 } // namespace containerize::image

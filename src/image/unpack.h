@@ -1,14 +1,15 @@
-// A whole image as files on disk: for where it can be neither mounted nor written over.
+// Whole images as files on disk: for where it can be neither mounted nor written over.
 #pragma once
 
 #include "util/error.h"
 
 #include <filesystem>
+#include <span>
 
 namespace containerize::image {
 
-/// Writes the image's tree into the directory `target`, which exists and is empty: content, modes, times,
-/// links. Owned by the caller.
-Status unpack(const std::filesystem::path& image, const std::filesystem::path& target);
+/// Writes the tree of `images` (the lowest first) into the directory `target`, which exists and is empty:
+/// content, modes, times, links, extended attributes where the filesystem takes them. Owned by the caller.
+Status unpack(std::span<const std::filesystem::path> images, const std::filesystem::path& target);
 
 } // namespace containerize::image

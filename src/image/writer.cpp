@@ -62,6 +62,15 @@ sqfs_inode_generic_t* make_symlink_inode(const std::string& target) {
     return inode;
 }
 
+/// A whiteout: the device 0:0, which no driver has.
+sqfs_inode_generic_t* make_whiteout_inode() {
+    auto* inode = static_cast<sqfs_inode_generic_t*>(std::calloc(1, sizeof(sqfs_inode_generic_t)));
+    if (inode == nullptr) return nullptr;
+    inode->base.type = SQFS_INODE_CDEV;
+    inode->data.dev.nlink = 1;
+    return inode;
+}
+
 } // namespace
 
 struct Writer::State {
@@ -313,6 +322,12 @@ Status Writer::add_hardlink(std::string_view path, std::string_view existing) {
     return {};
 }
 
+Status Writer::add_whiteout(std::string_view path) {
+    auto node = state_->add(path, S_IFCHR, {.mode = 0, .mtime = 0, .xattrs = {}});
+    if (!node) return fail(std::move(node.error()));
+    return {};
+}
+
 bool Writer::contains(std::string_view path) const {
     return state_->find(path) != nullptr;
 }
@@ -320,6 +335,11 @@ bool Writer::contains(std::string_view path) const {
 bool Writer::is_directory(std::string_view path) const {
     const Node* node = state_->find(path);
     return node != nullptr && node->is_directory();
+}
+
+bool Writer::is_whiteout(std::string_view path) const {
+    const Node* node = state_->find(path);
+    return node != nullptr && node->inode->type == S_IFCHR;
 }
 
 void Writer::remove(std::string_view path) {
@@ -447,6 +467,9 @@ int Writer::State::write_file_inodes(Node& directory) {
         if (inode.written || child->is_directory()) continue;
         if (inode.type == S_IFLNK) {
             sqfs_free(std::exchange(inode.raw, make_symlink_inode(inode.target)));
+            if (inode.raw == nullptr) return SQFS_ERROR_ALLOC;
+        } else if (inode.type == S_IFCHR) {
+            sqfs_free(std::exchange(inode.raw, make_whiteout_inode()));
             if (inode.raw == nullptr) return SQFS_ERROR_ALLOC;
         } else {
             if (inode.links > 1 && inode.raw->base.type == SQFS_INODE_FILE)

@@ -67,6 +67,9 @@ public:
 
     Status add_directory(std::string_view path, const Attributes& attributes);
     Status add_symlink(std::string_view path, std::string_view target, const Attributes& attributes);
+    /// In the image of a layer: what the layers below have at this path is gone. Attributes of a directory
+    /// say the same with `opaque_xattr` (image/layers.h).
+    Status add_whiteout(std::string_view path);
     /// A second name of a regular file that was added before.
     Status add_hardlink(std::string_view path, std::string_view existing);
     /// Content is appended in any pieces between begin and end; one file at a time.
@@ -76,6 +79,7 @@ public:
 
     [[nodiscard]] bool contains(std::string_view path) const;
     [[nodiscard]] bool is_directory(std::string_view path) const;
+    [[nodiscard]] bool is_whiteout(std::string_view path) const;
     /// Takes an entry, and what is below it, out again; nothing happens if it is not there. Its content stays
     /// in the file, unreachable.
     void remove(std::string_view path);
@@ -99,12 +103,18 @@ using PackProgress = std::function<void(std::uint64_t)>;
 /// directory, unless `umask_bits` forbids it. Nobody writes to an image, and setuid means nothing in it.
 mode_t mode_for_sharing(mode_t mode, mode_t umask_bits);
 
+/// What becomes of the whiteouts and opaque directories of an overlay's upper directory.
+enum class Whiteouts {
+    apply, ///< they remove what they cover, which is in this image
+    keep   ///< they do, and stay as well: this image is a layer, and others are below it
+};
+
 /// Adds a directory tree, entries sorted by path bytes. What is in the image already makes way: a file for a
 /// file, and so on, while directories are merged. The tree may be the upper directory of an overlay (with
-/// userxattr) whose lower one is this image: whiteouts and opaque directories remove what they cover. Returns
-/// the paths that were left out.
+/// userxattr) whose lower one is this image, and the layers below it. Returns the paths that were left out.
 Result<std::vector<std::string>> add_tree(Writer& writer, const std::filesystem::path& root,
-                                          mode_t umask_bits, const PackProgress& progress = {});
+                                          mode_t umask_bits, Whiteouts whiteouts,
+                                          const PackProgress& progress = {});
 
 /// Packs a directory tree, entries sorted by path bytes, so that equal trees give equal images.
 /// Modes are made fit for sharing: what the owner may read all may read, unless `umask_bits` forbids;

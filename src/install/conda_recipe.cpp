@@ -10,6 +10,7 @@
 #include "util/log.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <utility>
 
@@ -181,7 +182,7 @@ public:
             return image::write_tree(shop_.staging / "root", shop_.image(), writer_options(),
                                      shop_.options.umask_bits,
                                      [&](std::uint64_t done) { progress(done, linked_.bytes); });
-        auto left_out = image::add_tree(*writer_, upper(), shop_.options.umask_bits,
+        auto left_out = image::add_tree(*writer_, upper(), shop_.options.umask_bits, image::Whiteouts::apply,
                                         [&](std::uint64_t done) { progress(done, 0); });
         if (!left_out) return fail(std::move(left_out.error()));
         auto stats = writer_->finish();
@@ -263,7 +264,8 @@ private:
     }
 
     Status mount() {
-        auto mounted = shop_.space.mount_overlay(shop_.image(), shop_.staging, shop_.prefix);
+        const std::array images = {shop_.image()};
+        auto mounted = shop_.space.mount_overlay(images, shop_.staging, shop_.prefix);
         if (mounted) return {};
         // Old kernels, and filesystems without extended attributes: a tree on disk does it, at its price.
         log::info("Note: the environment is unpacked to disk to be completed there: " +
@@ -272,7 +274,7 @@ private:
         std::error_code failed;
         fs::create_directory(tree, failed);
         if (failed) return fail_errno("cannot make a staging directory", tree.string(), failed.value());
-        if (auto unpacked = image::unpack(shop_.image(), tree); !unpacked) return unpacked;
+        if (auto unpacked = image::unpack(images, tree); !unpacked) return unpacked;
         writer_.reset(); // and with it the unfinished image
         return shop_.space.bind(tree, shop_.prefix);
     }

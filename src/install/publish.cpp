@@ -1,5 +1,6 @@
 #include "install/publish.h"
 
+#include "install/states.h"
 #include "util/filesystem.h"
 #include "util/log.h"
 #include "util/progress.h"
@@ -20,17 +21,6 @@ namespace containerize::install {
 namespace {
 
 using runtime::Manifest;
-
-constexpr const char* image_name = "env.sqfs";
-
-/// "env.sqfs", or the first of "env.1.sqfs", ... that is free: an image in use is never overwritten.
-std::string free_image_name(const fs::path& prefix) {
-    std::error_code failed;
-    std::string name = image_name;
-    for (int i = 1; fs::exists(fs::symlink_status(prefix / name, failed)); ++i)
-        name = "env." + std::to_string(i) + ".sqfs";
-    return name;
-}
 
 bool is_image_name(const std::string& name) {
     return name.starts_with("env.") && name.ends_with("sqfs");
@@ -82,13 +72,33 @@ void remove_wrappers(const fs::path& prefix, const fs::path& directory, const st
         if (rmdir((prefix / empty).c_str()) != 0) break;
 }
 
-// After the manifest has changed: whatever the new installation does not have. Failures leave litter, no
-// harm.
-void remove_what_is_gone(const fs::path& prefix, const Manifest& manifest, const Result<Manifest>& old,
+// After the manifest has changed: whatever no state has. Failures leave litter, no harm.
+void remove_what_is_gone(const Publication& publication, const Result<Manifest>& old,
                          const std::vector<std::set<std::string>>& wrappers) {
-    for (const auto& name : names_in(prefix))
-        if (is_image_name(name) && name != manifest.image.file) [[maybe_unused]]
-            const auto removed = remove_tree(prefix / name);
+    const auto& prefix = publication.claim.prefix;
+    const auto& manifest = publication.manifest;
+    std::set<std::string> images;
+    std::set<std::string> states;
+    const auto keep = [&](const Manifest& state) {
+        for (const auto& image : state.images())
+            images.insert(image.file);
+        states.insert(std::to_string(state.state));
+    };
+    keep(manifest);
+    std::ranges::for_each(publication.kept, keep);
+    const auto remove_others = [&](const fs::path& directory, const auto& is_kept) {
+        for (const auto& name : names_in(prefix / directory))
+            if (!is_kept(name)) [[maybe_unused]]
+                const auto removed = remove_tree(prefix / directory / name);
+    };
+    remove_others("", [&](const std::string& name) { return !is_image_name(name) || images.contains(name); });
+    remove_others(layers_name, [&](const std::string& name) {
+        return images.contains((fs::path(layers_name) / name).string());
+    });
+    remove_others(state_directory(manifest.state).parent_path(),
+                  [&](const std::string& name) { return states.contains(name); });
+    std::error_code ignored;
+    fs::remove(prefix / layers_name, ignored); // only if it is empty
     for (std::size_t i = 0; i < manifest.wrapper_paths.size(); ++i)
         remove_wrappers(prefix, manifest.wrapper_paths[i], wrappers[i]);
     if (!old) return;
@@ -140,54 +150,84 @@ void note(const Status& done) {
     if (!done) log::warn(to_string(done.error()));
 }
 
+/// The manifest, also as the state keeps it, and the link to the state's records.
 Status write_manifest(const fs::path& assembly, const Manifest& manifest) {
-    if (auto written = write_file(assembly / runtime::manifest_name, to_text(manifest)); !written)
-        return written;
+    const auto state = state_directory(manifest.state);
+    const auto text = to_text(manifest);
+    if (auto written = write_file(assembly / runtime::manifest_name, text); !written) return written;
+    std::error_code failed;
+    if (fs::exists(assembly / state, failed))
+        if (auto written = write_file(assembly / state / runtime::manifest_name, text); !written)
+            return written;
+    fs::create_directory_symlink(state, assembly / share_name, failed);
+    if (failed) return fail_errno("cannot make a link", (assembly / share_name).string(), failed.value());
     return sync_all(assembly);
 }
 
-Status publish_by_one_rename(const Claim& claim, const fs::path& assembly, const Manifest& manifest) {
-    if (auto written = write_manifest(assembly, manifest); !written) return written;
-    if (auto moved = move(assembly, claim.prefix); !moved) return moved;
-    note(sync_directory(claim.prefix.parent_path()));
+Status publish_by_one_rename(const Publication& publication) {
+    const auto& prefix = publication.claim.prefix;
+    if (auto written = write_manifest(publication.assembly, publication.manifest); !written) return written;
+    if (auto moved = move(publication.assembly, prefix); !moved) return moved;
+    note(sync_directory(prefix.parent_path()));
     return {};
 }
 
-Status publish_in_place(const Claim& claim, const fs::path& assembly, Manifest& manifest, Janitor& janitor) {
-    const auto& prefix = claim.prefix;
+// Each file of the assembly that is new, under its own name; then the manifest, which names them.
+Status move_new_files(const Publication& publication) {
+    const auto& prefix = publication.claim.prefix;
+    const auto& assembly = publication.assembly;
+    std::error_code failed;
+    for (const auto& image : publication.manifest.images()) {
+        if (!fs::exists(assembly / image.file, failed)) continue; // of an earlier state
+        fs::create_directories((prefix / image.file).parent_path(), failed);
+        if (auto done = move(assembly / image.file, prefix / image.file); !done) return done;
+        if (auto done = sync_directory((prefix / image.file).parent_path()); !done) return done;
+    }
+    // The launchers of the old installation and of the new one do the same: they may be mixed for a moment.
+    Status done = move_files(assembly / "libexec", prefix / "libexec");
+    for (const auto& path : publication.manifest.wrapper_paths)
+        if (done) done = move_files(assembly / path, prefix / path);
+    const auto state = state_directory(publication.manifest.state);
+    if (done && fs::exists(assembly / state, failed)) {
+        fs::create_directories((prefix / state).parent_path(), failed);
+        done = move(assembly / state, prefix / state);
+        if (done) done = sync_directory((prefix / state).parent_path());
+    }
+    if (done) done = sync_directory(prefix);
+    if (done) done = move(assembly / runtime::manifest_name, prefix / runtime::manifest_name);
+    return done;
+}
+
+Status publish_in_place(const Publication& publication, Janitor& janitor) {
+    const auto& prefix = publication.claim.prefix;
+    const auto& assembly = publication.assembly;
     // A build takes minutes: what somebody has put there meanwhile is not ours to remove.
     if (auto still = check_prefix(prefix.string(), true); !still) return fail(std::move(still.error()));
     const bool replacing = runtime::is_installation(prefix);
     const auto old = runtime::read_manifest(prefix);
-    const std::string assembled_image = std::exchange(manifest.image.file, free_image_name(prefix));
-    const fs::path image = prefix / manifest.image.file;
     std::vector<std::set<std::string>> wrappers;
-    for (const auto& path : manifest.wrapper_paths)
+    for (const auto& path : publication.manifest.wrapper_paths)
         wrappers.push_back(names_in(assembly / path));
-    if (!replacing) {
-        // An empty directory is to be empty again if this fails.
+    if (auto written = write_manifest(assembly, publication.manifest); !written) return written;
+    if (!replacing) // an empty directory is to be empty again if this fails
         for (const auto& name : names_in(assembly))
             janitor.remove_tree_later(prefix / name);
-        janitor.remove_tree_later(prefix / runtime::manifest_name);
-    }
-    if (auto written = write_manifest(assembly, manifest); !written) return written;
 
-    // The launchers of the old installation and of the new one do the same: they may be mixed for a moment.
-    Status done = move(assembly / assembled_image, image);
-    if (done) done = move_files(assembly / "libexec", prefix / "libexec");
-    for (const auto& path : manifest.wrapper_paths)
-        if (done) done = move_files(assembly / path, prefix / path);
-    if (done) done = sync_directory(prefix);
-    if (done) done = move(assembly / runtime::manifest_name, prefix / runtime::manifest_name);
-    if (!done) {
-        std::error_code ignored;
-        fs::remove(image, ignored);
+    std::vector<std::string> new_images;
+    std::error_code ignored;
+    for (const auto& image : publication.manifest.images())
+        if (fs::exists(assembly / image.file, ignored)) new_images.push_back(image.file);
+    const bool new_state = fs::exists(assembly / state_directory(publication.manifest.state), ignored);
+    if (auto done = move_new_files(publication); !done) {
+        for (const auto& image : new_images)
+            fs::remove(prefix / image, ignored);
+        if (new_state) [[maybe_unused]]
+            const auto removed = remove_tree(prefix / state_directory(publication.manifest.state));
         return done;
     }
     note(sync_directory(prefix));
-    note(remove_tree(prefix / "share/inputs"));
-    note(move_files(assembly, prefix)); // share, and single files such as pyvenv.cfg
-    remove_what_is_gone(prefix, manifest, old, wrappers);
+    note(move_files(assembly, prefix)); // the link to the records, and single files such as pyvenv.cfg
+    remove_what_is_gone(publication, old, wrappers);
     note(remove_tree(assembly));
     return {};
 }
@@ -214,20 +254,32 @@ Result<fs::path> make_assembly(const Claim& claim, Janitor& janitor) {
     return assembly;
 }
 
-Status add_image(const fs::path& image, const fs::path& assembly, Manifest& manifest,
+std::string free_image_name(const fs::path& prefix) {
+    std::error_code failed;
+    std::string name = "env.sqfs";
+    for (int i = 1; fs::exists(fs::symlink_status(prefix / name, failed)); ++i)
+        name = "env." + std::to_string(i) + ".sqfs";
+    return name;
+}
+
+Status add_image(const fs::path& image, const fs::path& assembly, runtime::ImageFile& entry,
                  const std::function<void(std::uint64_t)>& progress) {
     struct stat info {};
     if (stat(image.c_str(), &info) != 0) return fail_errno("cannot examine the image", image.string());
-    const auto size = static_cast<std::uint64_t>(info.st_size);
-    auto digest = copy_file_synced(image, assembly / image_name, progress);
+    const fs::path copy = assembly / entry.file;
+    std::error_code failed;
+    fs::create_directories(copy.parent_path(), failed);
+    if (failed) return fail_errno("cannot make a directory", copy.parent_path().string(), failed.value());
+    auto digest = copy_file_synced(image, copy, progress);
     if (!digest) return fail(std::move(digest.error()));
-    manifest.image = {.file = image_name, .size = size, .sha256 = std::move(*digest)};
+    entry.size = static_cast<std::uint64_t>(info.st_size);
+    entry.sha256 = std::move(*digest);
     return {};
 }
 
-Status publish(const Claim& claim, const fs::path& assembly, Manifest& manifest, Janitor& janitor) {
-    return claim.existed ? publish_in_place(claim, assembly, manifest, janitor)
-                         : publish_by_one_rename(claim, assembly, manifest);
+Status publish(const Publication& publication, Janitor& janitor) {
+    return publication.claim.existed ? publish_in_place(publication, janitor)
+                                     : publish_by_one_rename(publication);
 }
 
 } // namespace containerize::install

@@ -38,6 +38,23 @@ EntryKind kind_of(const fs::path& entry, const WrapperRequest& request) {
     return file == entry ? EntryKind::text : EntryKind::other;
 }
 
+// An executable copy, for all whom the umask lets; where an installation has the same program, that one. An
+// update then writes no more than what it changes.
+Status add_program(const fs::path& program, const fs::path& name, const WrapperRequest& request) {
+    const fs::path to = request.output / name;
+    std::error_code failed;
+    fs::create_directories(to.parent_path(), failed);
+    if (failed) return fail_errno("cannot make a directory", to.parent_path().string(), failed.value());
+    const fs::path existing = request.existing / name;
+    if (!request.existing.empty() && same_content(program, existing) && link(existing.c_str(), to.c_str()) == 0)
+        return {};
+    auto copied = copy_file_synced(program, to);
+    if (!copied) return fail(std::move(copied.error()));
+    if (chmod(to.c_str(), 0777 & ~request.umask_bits) != 0)
+        return fail_errno("cannot copy a program", to.string());
+    return {};
+}
+
 } // namespace
 
 Result<std::vector<std::string>> check_wrapper_paths(const std::vector<std::string>& given,
@@ -58,20 +75,12 @@ Result<std::vector<std::string>> check_wrapper_paths(const std::vector<std::stri
     return paths;
 }
 
-Status copy_program(const fs::path& from, const fs::path& to, mode_t umask_bits) {
-    auto copied = copy_file_synced(from, to);
-    if (!copied) return fail(std::move(copied.error()));
-    if (chmod(to.c_str(), 0777 & ~umask_bits) != 0) return fail_errno("cannot copy a program", to.string());
-    return {};
-}
-
 Result<std::size_t> make_wrappers(const WrapperRequest& request) {
     std::error_code failed;
-    const fs::path first = request.output / "bin" / debug_commands.front();
-    fs::create_directories(first.parent_path(), failed);
-    if (failed) return fail_errno("cannot make a directory", first.parent_path().string(), failed.value());
-    if (auto copied = copy_program(request.launcher, first, request.umask_bits); !copied)
-        return fail(std::move(copied.error()));
+    const fs::path launcher = fs::path("bin") / debug_commands.front();
+    const fs::path first = request.output / launcher;
+    if (auto added = add_program(request.libexec / "launcher", launcher, request); !added)
+        return fail(std::move(added.error()));
 
     const auto add = [&](const fs::path& wrapper) -> Status {
         if (link(first.c_str(), wrapper.c_str()) == 0) return {};
@@ -104,6 +113,15 @@ Result<std::size_t> make_wrappers(const WrapperRequest& request) {
         if (failed) return fail_errno("cannot list the environment's commands", path, failed.value());
     }
     return commands;
+}
+
+Status add_session(const WrapperRequest& request) {
+    if (auto added = add_program(request.libexec / "session", "libexec/containerize-session", request); !added)
+        return added;
+    const fs::path mark = request.root / "pyvenv.cfg";
+    std::error_code missing;
+    if (!fs::exists(mark, missing)) return {};
+    return copy_file_with_mode(mark, request.output / "pyvenv.cfg", request.umask_bits);
 }
 
 } // namespace containerize::install

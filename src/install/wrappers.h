@@ -17,15 +17,13 @@ namespace containerize::install {
 Result<std::vector<std::string>> check_wrapper_paths(const std::vector<std::string>& given,
                                                      const std::filesystem::path& prefix);
 
-/// An executable copy, for all whom the umask lets.
-Status copy_program(const std::filesystem::path& from, const std::filesystem::path& to, mode_t umask_bits);
-
 struct WrapperRequest {
     std::filesystem::path root;     ///< the environment as it was built
     std::filesystem::path prefix;   ///< where it stands inside
     std::vector<std::string> paths; ///< from check_wrapper_paths
-    std::filesystem::path launcher; ///< the program that all of them are
+    std::filesystem::path libexec;  ///< where the launcher, which all of them are, and the session program are
     std::filesystem::path output;   ///< the installation that is being put together
+    std::filesystem::path existing; ///< an installation whose programs serve again if they are the same
     mode_t umask_bits = 022;
 };
 
@@ -33,5 +31,9 @@ struct WrapperRequest {
 /// impossible). Files that are no programs (bin/activate) are copied. Returns how many commands there are.
 /// A path that is no directory of the environment is an input error.
 Result<std::size_t> make_wrappers(const WrapperRequest& request);
+
+/// What an installation has beside its wrappers: the session program, and the mark by which editors know a
+/// venv.
+Status add_session(const WrapperRequest& request);
 
 } // namespace containerize::install

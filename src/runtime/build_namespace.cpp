@@ -1,6 +1,6 @@
 #include "runtime/build_namespace.h"
 
-#include "image/reader.h"
+#include "image/layers.h"
 #include "runtime/fuse_connection.h"
 #include "runtime/fuse_server.h"
 #include "runtime/namespace.h"
@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,8 +33,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Longer than any request (three paths) or answer (the texts of an error).
-constexpr std::size_t longest_message = 64U << 10U;
+/// Longer than any answer (the texts of an error), and room for the paths of many images in a request.
+constexpr std::size_t longest_message = 128U << 10U;
 
 std::vector<std::string> split(std::string_view message) {
     std::vector<std::string> fields;
@@ -77,11 +78,14 @@ std::string receive_message(int channel) {
     return buffer;
 }
 
-Status serve_image(const fs::path& image, const fs::path& mount_point) {
-    Fd file(open(image.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!file) return fail_errno("cannot open the image", image.string());
-    auto reader = image::Reader::open(std::move(file), image);
-    if (!reader) return fail(std::move(reader.error()));
+Status serve_images(std::span<const std::string> paths, const fs::path& mount_point) {
+    std::vector<image::Layers::ImageFile> images;
+    for (const auto& path : paths) {
+        images.push_back({.file = Fd(open(path.c_str(), O_RDONLY | O_CLOEXEC)), .path = path});
+        if (!images.back().file) return fail_errno("cannot open the image", path);
+    }
+    auto layers = image::Layers::open(std::move(images));
+    if (!layers) return fail(std::move(layers.error()));
     auto connection = mount_fuse(mount_point, geteuid(), getegid(), server_threads());
     if (!connection) return fail(std::move(connection.error()));
     const pid_t parent = getpid();
@@ -90,7 +94,7 @@ Status serve_image(const fs::path& image, const fs::path& mount_point) {
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent) _exit(1);
-        _exit(serve_fuse(**reader, *connection, {.uid = geteuid(), .gid = getegid()}) == 0 ? 0 : 1);
+        _exit(serve_fuse(**layers, *connection, {.uid = geteuid(), .gid = getegid()}) == 0 ? 0 : 1);
     }
     return {};
 }
@@ -108,9 +112,10 @@ Status make_layer_directories(const fs::path& staging) {
     return {};
 }
 
-Status mount_overlay_here(const fs::path& image, const fs::path& staging, const fs::path& prefix) {
+Status mount_overlay_here(std::span<const std::string> images, const fs::path& staging,
+                          const fs::path& prefix) {
     if (auto made = make_layer_directories(staging); !made) return made;
-    if (auto served = serve_image(image, staging / "lower"); !served) return served;
+    if (auto served = serve_images(images, staging / "lower"); !served) return served;
     // By names relative to the working directory: commas and colons in a path would end an option.
     if (chdir(staging.c_str()) != 0)
         return fail_errno("cannot enter the staging directory", staging.string());
@@ -124,9 +129,17 @@ Status mount_overlay_here(const fs::path& image, const fs::path& staging, const 
 }
 
 Status carry_out(const std::vector<std::string>& request) {
-    if (request.at(0) == "overlay") return mount_overlay_here(request.at(1), request.at(2), request.at(3));
+    if (request.at(0) == "overlay")
+        return mount_overlay_here(std::span(request).subspan(3), request.at(1), request.at(2));
+    if (request.at(0) == "images") return serve_images(std::span(request).subspan(2), request.at(1));
     if (mount(request.at(1).c_str(), request.at(2).c_str(), nullptr, MS_BIND, nullptr) == 0) return {};
     return fail_errno("cannot bind the staging directory over the prefix", request.at(2));
+}
+
+std::string with_paths(std::string request, std::span<const fs::path> paths) {
+    for (const auto& path : paths)
+        request.append(1, '\0').append(path.string());
+    return request;
 }
 
 // The builder's locks and pipes end with the builder.
@@ -199,9 +212,13 @@ Status BuildNamespace::bind(const fs::path& directory, const fs::path& prefix) {
     return ask(std::string("bind") + '\0' + directory.string() + '\0' + prefix.string());
 }
 
-Status BuildNamespace::mount_overlay(const fs::path& image, const fs::path& staging, const fs::path& prefix) {
-    return ask(std::string("overlay") + '\0' + image.string() + '\0' + staging.string() + '\0' +
-               prefix.string());
+Status BuildNamespace::mount_overlay(std::span<const fs::path> images, const fs::path& staging,
+                                     const fs::path& prefix) {
+    return ask(with_paths(std::string("overlay") + '\0' + staging.string() + '\0' + prefix.string(), images));
+}
+
+Status BuildNamespace::mount_images(std::span<const fs::path> images, const fs::path& mount_point) {
+    return ask(with_paths(std::string("images") + '\0' + mount_point.string(), images));
 }
 
 fs::path BuildNamespace::seen(const fs::path& path) const {

@@ -5,6 +5,8 @@
 #include "util/fd.h"
 
 #include <filesystem>
+#include <span>
+#include <string>
 
 #include <sys/types.h>
 
@@ -22,11 +24,15 @@ public:
 
     /// Binds `directory` over `prefix` (both exist).
     Status bind(const std::filesystem::path& directory, const std::filesystem::path& prefix);
-    /// Mounts `image` and over it a writable layer, both together at `prefix`. What is changed there lands in
-    /// "upper" in `staging`; "lower" and "work" are made there, too. Fails where this kernel (before Linux
-    /// 5.11) does not let users mount overlays, or staging's filesystem has no extended attributes.
-    Status mount_overlay(const std::filesystem::path& image, const std::filesystem::path& staging,
+    /// Mounts `images` (the lowest first) and over them a writable layer, together at `prefix`. What is
+    /// changed there lands in "upper" in `staging`; "lower" and "work" are made there, too. Fails where this
+    /// kernel (before Linux 5.11) does not let users mount overlays, or staging's filesystem has no extended
+    /// attributes.
+    Status mount_overlay(std::span<const std::filesystem::path> images, const std::filesystem::path& staging,
                          const std::filesystem::path& prefix);
+    /// The images alone, read-only, at `mount_point`.
+    Status mount_images(std::span<const std::filesystem::path> images,
+                        const std::filesystem::path& mount_point);
 
     /// `path` as it is in there, for this process.
     [[nodiscard]] std::filesystem::path seen(const std::filesystem::path& path) const;

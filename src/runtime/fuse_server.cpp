@@ -42,8 +42,8 @@ constexpr std::uint64_t node_offset = 2;
 /// Answers the requests of one descriptor. One object a thread.
 class Worker {
 public:
-    Worker(image::Reader& reader, int device, bool no_opendir, FuseOwner owner)
-        : reader_(reader), device_(device), no_opendir_(no_opendir), owner_(owner) {}
+    Worker(image::Layers& layers, int device, bool no_opendir, FuseOwner owner)
+        : layers_(layers), device_(device), no_opendir_(no_opendir), owner_(owner) {}
 
     int run() {
         alignas(fuse_in_header) std::array<std::byte, request_buffer> buffer;
@@ -93,15 +93,19 @@ private:
         // Python asks isatty() of every file it opens, and the kernel forwards it each time.
         case FUSE_IOCTL:
             return fail(ENOTTY);
+        // Where no file has any, as nearly always, this is answered once, like what follows.
+        case FUSE_GETXATTR:
+            if (!layers_.has_xattrs()) return fail(ENOSYS);
+            return get_xattr(reference(header.nodeid), body);
+        case FUSE_LISTXATTR:
+            if (!layers_.has_xattrs()) return fail(ENOSYS);
+            return list_xattrs(reference(header.nodeid), take<fuse_getxattr_in>(body));
         // These are answered once: the kernel remembers "not implemented" and does by itself what we want.
-        // No open: pages stay cached. No xattrs, no flush, no fsync, no lseek, no statx: nothing to do for
-        // any.
+        // No open: pages stay cached. No flush, no fsync, no lseek, no statx: nothing to do for any.
         case FUSE_OPEN:
         case FUSE_FLUSH:
         case FUSE_FSYNC:
         case FUSE_FSYNCDIR:
-        case FUSE_GETXATTR:
-        case FUSE_LISTXATTR:
         case FUSE_ACCESS:
         case FUSE_LSEEK:
         case FUSE_INTERRUPT:
@@ -114,10 +118,10 @@ private:
     }
 
     [[nodiscard]] Reference reference(std::uint64_t node) const {
-        return node == FUSE_ROOT_ID ? reader_.root() : node - node_offset;
+        return node == FUSE_ROOT_ID ? layers_.root() : node - node_offset;
     }
     [[nodiscard]] std::uint64_t node(Reference reference) const {
-        return reference == reader_.root() ? std::uint64_t{FUSE_ROOT_ID} : reference + node_offset;
+        return reference == layers_.root() ? std::uint64_t{FUSE_ROOT_ID} : reference + node_offset;
     }
 
     static std::string_view text(std::span<const std::byte> body) {
@@ -159,7 +163,7 @@ private:
         attr.uid = owner_.uid;
         attr.gid = owner_.gid;
         attr.rdev = inode.rdev;
-        attr.blksize = reader_.block_size();
+        attr.blksize = layers_.block_size();
         return attr;
     }
     [[nodiscard]] fuse_entry_out entry(Reference reference, const Inode& inode) const {
@@ -171,21 +175,21 @@ private:
     }
 
     void lookup(Reference parent, std::string_view name) {
-        const auto found = reader_.lookup(parent, name);
+        const auto found = layers_.lookup(parent, name);
         if (!found && found.error() == ENOENT) {
             fuse_entry_out missing{}; // node 0 with a lifetime: the kernel remembers that there is none
             missing.entry_valid = forever;
             return reply(&missing, sizeof missing);
         }
         if (!found) return fail(found.error());
-        const auto inode = reader_.inode(*found);
+        const auto inode = layers_.inode(*found);
         if (!inode) return fail(inode.error());
         const auto out = entry(*found, *inode);
         reply(&out, sizeof out);
     }
 
     void get_attributes(Reference reference) {
-        const auto inode = reader_.inode(reference);
+        const auto inode = layers_.inode(reference);
         if (!inode) return fail(inode.error());
         fuse_attr_out out{};
         out.attr_valid = forever;
@@ -194,14 +198,14 @@ private:
     }
 
     void read_link(Reference reference) {
-        const auto target = reader_.read_link(reference);
+        const auto target = layers_.read_link(reference);
         if (!target) return fail(target.error());
         reply(target->data(), target->size());
     }
 
     void read_file(Reference reference, const fuse_read_in& in) {
         slices_.clear();
-        const auto done = reader_.read(reference, in.offset, in.size, slices_);
+        const auto done = layers_.read(reference, in.offset, in.size, slices_);
         if (!done) return fail(done.error());
         parts_.assign(1, iovec{});
         std::size_t size = 0;
@@ -214,6 +218,35 @@ private:
         slices_.clear(); // lets the cache give blocks up
     }
 
+    // Asked with size 0, how long the answer would be.
+    void reply_sized(std::string_view answer, std::uint32_t size) {
+        if (size == 0) {
+            const fuse_getxattr_out out{.size = static_cast<std::uint32_t>(answer.size()), .padding = 0};
+            return reply(&out, sizeof out);
+        }
+        if (answer.size() > size) return fail(ERANGE);
+        reply(answer.data(), answer.size());
+    }
+
+    void get_xattr(Reference reference, std::span<const std::byte> body) {
+        const auto in = take<fuse_getxattr_in>(body);
+        const auto name = text(body.subspan(std::min(sizeof in, body.size())));
+        const auto xattrs = layers_.xattrs(reference);
+        if (!xattrs) return fail(xattrs.error());
+        const auto found = std::ranges::find(*xattrs, name, &image::Xattr::name);
+        if (found == xattrs->end()) return fail(ENODATA);
+        reply_sized(found->value, in.size);
+    }
+
+    void list_xattrs(Reference reference, const fuse_getxattr_in& in) {
+        const auto xattrs = layers_.xattrs(reference);
+        if (!xattrs) return fail(xattrs.error());
+        std::string names;
+        for (const auto& xattr : *xattrs)
+            names.append(xattr.name).push_back('\0');
+        reply_sized(names, in.size);
+    }
+
     void open_directory() {
         fuse_open_out out{};
         out.open_flags = FOPEN_KEEP_CACHE | FOPEN_CACHE_DIR;
@@ -223,7 +256,7 @@ private:
     // The offset of an entry is its place in the sorted listing, after "." and "..": it means the same to
     // every server.
     void read_directory(Reference reference, const fuse_read_in& in, bool plus) {
-        const auto loaded = reader_.directory(reference);
+        const auto loaded = layers_.directory(reference);
         if (!loaded) return fail(loaded.error());
         const Directory& directory = **loaded;
         listing_.clear();
@@ -236,7 +269,7 @@ private:
                 continue;
             }
             const auto& item = directory.entries[position - 2];
-            const auto inode = reader_.inode(item.inode);
+            const auto inode = layers_.inode(item.inode);
             if (!inode) return fail(inode.error());
             const fuse_dirent dirent{
                 .ino = inode->number, .off = position + 1, .namelen = 0, .type = item.type};
@@ -266,14 +299,14 @@ private:
 
     void statfs() {
         fuse_statfs_out out{};
-        out.st.bsize = out.st.frsize = reader_.block_size();
-        out.st.blocks = (reader_.source().size() + reader_.block_size() - 1) / reader_.block_size();
-        out.st.files = reader_.inode_count();
+        out.st.bsize = out.st.frsize = layers_.block_size();
+        out.st.blocks = (layers_.bytes() + layers_.block_size() - 1) / layers_.block_size();
+        out.st.files = layers_.inode_count();
         out.st.namelen = NAME_MAX;
         reply(&out, sizeof out);
     }
 
-    image::Reader& reader_;
+    image::Layers& layers_;
     int device_;
     bool no_opendir_;
     FuseOwner owner_;
@@ -293,7 +326,7 @@ unsigned server_threads() {
     return static_cast<unsigned>(std::clamp(cpus, 2, 8));
 }
 
-int serve_fuse(image::Reader& reader, const FuseConnection& connection, FuseOwner owner) {
+int serve_fuse(image::Layers& layers, const FuseConnection& connection, FuseOwner owner) {
     prctl(PR_SET_NAME, "containerize-fs");
     // Blocks are allocated and freed all the time: without this each would be an mmap and its page faults.
     mallopt(M_MMAP_THRESHOLD, 8 << 20);
@@ -301,7 +334,7 @@ int serve_fuse(image::Reader& reader, const FuseConnection& connection, FuseOwne
     mallopt(M_ARENA_MAX, 2);
     std::atomic<int> result{0};
     const auto work = [&](const Fd& device) {
-        Worker worker(reader, device.get(), connection.features.no_opendir, owner);
+        Worker worker(layers, device.get(), connection.features.no_opendir, owner);
         if (const int error_number = worker.run()) result = error_number;
     };
     {

@@ -1,11 +1,11 @@
-// The FUSE server: answers the kernel's requests for one image.
+// The FUSE server: answers the kernel's requests for the images of an installation.
 //
 // It speaks the kernel's protocol (linux/fuse.h) itself. libfuse keeps the state of a connection in the
 // process and refuses one whose first message it has not seen; here any process can take over a connection at
-// any time, because nothing is remembered between requests: a node's id is its inode reference plus 2.
+// any time, because nothing is remembered between requests: a node's id is its inode's reference plus 2.
 #pragma once
 
-#include "image/reader.h"
+#include "image/layers.h"
 #include "runtime/fuse_connection.h"
 
 #include <sys/types.h>
@@ -22,6 +22,6 @@ unsigned server_threads();
 
 /// Serves with one thread a descriptor until the filesystem is unmounted everywhere and no file of it is
 /// open. Returns 0 then, else the errno that ended it. For a process that does nothing else.
-int serve_fuse(image::Reader& reader, const FuseConnection& connection, FuseOwner owner);
+int serve_fuse(image::Layers& layers, const FuseConnection& connection, FuseOwner owner);
 
 } // namespace containerize::runtime

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 namespace containerize::runtime {
@@ -54,6 +55,16 @@ bool lies_below_prefix(const std::filesystem::path& path) {
     return !path.empty() && path.is_relative() && !climbs && path.native().find('\0') == std::string::npos;
 }
 
+json to_json(const ImageFile& image) {
+    return {{"file", image.file}, {"size", image.size}, {"sha256", image.sha256}};
+}
+
+ImageFile image_from(const json& entry) {
+    return {.file = entry.at("file").get<std::string>(),
+            .size = entry.at("size").get<std::uint64_t>(),
+            .sha256 = entry.at("sha256").get<std::string>()};
+}
+
 std::unexpected<Error> bad_manifest(const std::filesystem::path& file, std::string why) {
     return fail({.what = "not a manifest that this version can read",
                  .why = std::move(why),
@@ -75,10 +86,11 @@ Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::pa
         manifest.prefix = root.at("prefix").get<std::string>();
         manifest.created = root.at("created").get<std::string>();
         manifest.base = root.at("base").get<std::string>();
-        const json& image = root.at("image");
-        manifest.image = {.file = image.at("file").get<std::string>(),
-                          .size = image.at("size").get<std::uint64_t>(),
-                          .sha256 = image.at("sha256").get<std::string>()};
+        manifest.image = image_from(root.at("image"));
+        for (const auto& layer : root.at("layers"))
+            manifest.layers.push_back(image_from(layer));
+        manifest.state = root.at("state").get<unsigned>();
+        manifest.parent = root.at("parent").get<unsigned>();
         manifest.wrapper_paths = root.at("wrapper_paths").get<std::vector<std::string>>();
         manifest.activation = changes_from(root.at("activation"));
         manifest.activation_scripts = root.at("activation_scripts").get<std::vector<std::string>>();
@@ -88,23 +100,35 @@ Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::pa
             if (!lies_below_prefix(script))
                 return bad_manifest(file, "a script of it is not below the prefix");
         if (!manifest.prefix.is_absolute()) return bad_manifest(file, "its prefix is not an absolute path");
-        if (manifest.image.file.empty() || manifest.image.file.find('/') != std::string::npos)
-            return bad_manifest(file, "its image is not a file of the installation");
+        for (const auto& image : manifest.images())
+            if (!lies_below_prefix(image.file))
+                return bad_manifest(file, "an image of it is not a file of the installation");
         return manifest;
     } catch (const json::exception& problem) {
         return bad_manifest(file, problem.what());
     }
 }
 
+std::vector<ImageFile> Manifest::images() const {
+    std::vector<ImageFile> all = layers;
+    all.insert(all.begin(), image);
+    return all;
+}
+
 std::string to_text(const Manifest& manifest) {
+    json layers = json::array();
+    for (const auto& layer : manifest.layers)
+        layers.push_back(to_json(layer));
     const json root = {
         {"format", manifest_format},
         {"tool_version", manifest.tool_version},
         {"prefix", manifest.prefix.string()},
         {"created", manifest.created},
         {"base", manifest.base},
-        {"image",
-         {{"file", manifest.image.file}, {"size", manifest.image.size}, {"sha256", manifest.image.sha256}}},
+        {"image", to_json(manifest.image)},
+        {"layers", layers},
+        {"state", manifest.state},
+        {"parent", manifest.parent},
         {"wrapper_paths", manifest.wrapper_paths},
         {"activation", to_json(manifest.activation)},
         {"activation_scripts", manifest.activation_scripts},
@@ -119,6 +143,28 @@ Result<Manifest> read_manifest(const std::filesystem::path& directory) {
     auto text = read_file(file);
     if (!text) return fail(std::move(text.error()));
     return parse_manifest(*text, file);
+}
+
+Result<std::vector<image::Layers::ImageFile>> open_images(const Manifest& manifest,
+                                                          const std::filesystem::path& directory) {
+    std::vector<image::Layers::ImageFile> opened;
+    for (const auto& image : manifest.images()) {
+        const auto path = directory / image.file;
+        Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+        struct stat info {};
+        if (!file || fstat(file.get(), &info) != 0)
+            return fail_errno("cannot open the image", path.string());
+        if (!S_ISREG(info.st_mode) || static_cast<std::uint64_t>(info.st_size) != image.size)
+            return fail(
+                {.what = "the image is not the one that was built",
+                 .why = "it has " + std::to_string(info.st_size) + " bytes where the manifest says " +
+                        std::to_string(image.size),
+                 .where = path.string(),
+                 .hint = "Copy the installation again, or build it again with `containerize new --force`."});
+        if (auto good = image::Reader::check(file.get(), path); !good) return fail(std::move(good.error()));
+        opened.push_back({.file = std::move(file), .path = path});
+    }
+    return opened;
 }
 
 bool is_installation(const std::filesystem::path& directory) {

@@ -1,6 +1,7 @@
 // containerize.json: what an installation is. Written by install/, read by the session that mounts it.
 #pragma once
 
+#include "image/layers.h"
 #include "runtime/environment.h"
 #include "runtime/manifest_name.h"
 #include "util/error.h"
@@ -17,7 +18,7 @@ namespace containerize::runtime {
 inline constexpr int manifest_format = 1;
 
 struct ImageFile {
-    std::string file; ///< name within the installation, no '/'
+    std::string file; ///< relative to the installation, below it
     std::uint64_t size = 0;
     std::string sha256;
 };
@@ -28,6 +29,9 @@ struct Manifest {
     std::string created;          ///< UTC, ISO 8601
     std::string base = "host";
     ImageFile image;
+    std::vector<ImageFile> layers; ///< of updates, over the image; the newest last
+    unsigned state = 1;            ///< number of this state of the installation: updates count on
+    unsigned parent = 0;           ///< the state that it was made from; 0 for none
     std::vector<std::string> wrapper_paths = {"bin"}; ///< directories with wrappers, relative to the prefix
     /// What activating the environment would change. Left undone where the caller has another venv active on
     /// top.
@@ -37,10 +41,16 @@ struct Manifest {
     std::vector<std::string> activation_scripts;
     std::vector<EnvironmentChange> environment; ///< always applied (--environ)
     nlohmann::json build; ///< provenance, for `inspect`: spec kind, python, installer, times
+
+    /// Image and layers, the lowest first.
+    [[nodiscard]] std::vector<ImageFile> images() const;
 };
 
 /// `directory` is where the installation is now, which need not be where it was built for.
 Result<Manifest> read_manifest(const std::filesystem::path& directory);
+/// Opens the images of an installation at `directory`, and sees that each has its size.
+Result<std::vector<image::Layers::ImageFile>> open_images(const Manifest& manifest,
+                                                          const std::filesystem::path& directory);
 Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::path& file);
 std::string to_text(const Manifest& manifest);
 

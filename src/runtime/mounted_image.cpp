@@ -1,6 +1,6 @@
 #include "runtime/mounted_image.h"
 
-#include "image/reader.h"
+#include "image/layers.h"
 #include "runtime/fuse_server.h"
 #include "runtime/manifest.h"
 #include "runtime/mount_point.h"
@@ -92,20 +92,9 @@ Result<MountedImage> MountedImage::mount(const std::string& prefix) {
         mounted.plan_.scripts.push_back(prefix + "/" + script);
     mounted.plan_.environment = expand(std::move(manifest->environment), prefix);
 
-    mounted.image_path_ = prefix + "/" + manifest->image.file;
-    mounted.image_.reset(open(mounted.image_path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-    struct stat info {};
-    if (!mounted.image_ || fstat(mounted.image_.get(), &info) != 0)
-        return fail_errno("cannot open the image", mounted.image_path_);
-    if (!S_ISREG(info.st_mode) || static_cast<std::uint64_t>(info.st_size) != manifest->image.size)
-        return fail(
-            {.what = "the image is not the one that was built",
-             .why = "it has " + std::to_string(info.st_size) + " bytes where the manifest says " +
-                    std::to_string(manifest->image.size),
-             .where = mounted.image_path_,
-             .hint = "Copy the installation again, or build it again with `containerize new --force`."});
-    if (auto good = image::Reader::check(mounted.image_.get(), mounted.image_path_); !good)
-        return fail(std::move(good.error()));
+    auto images = open_images(*manifest, prefix);
+    if (!images) return fail(std::move(images.error()));
+    mounted.images_ = std::move(*images);
 
     const bool moved = manifest->prefix != prefix;
     if (moved) {
@@ -152,9 +141,9 @@ Status MountedImage::start_server() {
     const FuseConnection connection = std::move(connection_); // the cleanup closes those of all images
     if (server_cleanup != nullptr) server_cleanup(server_cleanup_argument);
 
-    auto reader = image::Reader::open(std::move(image_), image_path_);
-    // Never seen after check(); the supervisor counts it as a death, and gives up after a while.
-    if (!reader) _exit(1);
+    auto layers = image::Layers::open(std::move(images_));
+    // Seldom seen after open_images(); the supervisor counts it as a death, and gives up after a while.
+    if (!layers) _exit(1);
     std::thread([this] {
         sigset_t death;
         sigemptyset(&death);
@@ -163,7 +152,7 @@ Status MountedImage::start_server() {
         sigwait(&death, &signal);
         outlive_supervisor(mount_points_);
     }).detach();
-    _exit(serve_fuse(**reader, connection, {.uid = geteuid(), .gid = getegid()}) == 0 ? 0 : 1);
+    _exit(serve_fuse(**layers, connection, {.uid = geteuid(), .gid = getegid()}) == 0 ? 0 : 1);
 }
 
 bool MountedImage::current() const {
@@ -180,11 +169,11 @@ Status MountedImage::revive() {
         done = fail(
             {.what = "the server of an image died, and this kernel cannot hand its requests to another one",
              .why = "that needs Linux 6.9",
-             .where = image_path_,
+             .where = plan_.prefix,
              .hint = {}});
     else if (deaths_.size() > deaths_allowed)
         done =
-            fail({.what = "the servers of an image keep dying", .why = {}, .where = image_path_, .hint = {}});
+            fail({.what = "the servers of an image keep dying", .why = {}, .where = plan_.prefix, .hint = {}});
     else if (done = start_server(); done)
         done = resend_requests(connection_);
     if (!done) {

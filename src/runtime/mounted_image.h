@@ -1,6 +1,7 @@
 // One installation as a session holds it: its mount, and the server process that answers for it.
 #pragma once
 
+#include "image/layers.h"
 #include "runtime/fuse_connection.h"
 #include "runtime/launch_plan.h"
 #include "util/error.h"
@@ -17,7 +18,7 @@ namespace containerize::runtime {
 
 class MountedImage {
 public:
-    /// Reads the manifest at `prefix`, mounts its image there and starts the server. The caller is the
+    /// Reads the manifest at `prefix`, mounts its images there and starts the server. The caller is the
     /// session's supervisor, single-threaded and in the session's namespaces.
     static Result<MountedImage> mount(const std::string& prefix);
     MountedImage(MountedImage&&) = default;
@@ -48,9 +49,8 @@ private:
     LaunchPlan plan_;
     dev_t device_ = 0;                      ///< of the mount
     std::vector<std::string> mount_points_; ///< where it is, and where it was built for, if that differs
-    std::string image_path_;
     Fd below_; ///< the installation's directory as it is on disk
-    Fd image_;
+    std::vector<image::Layers::ImageFile> images_; ///< the lowest first
     FuseConnection connection_;
     pid_t server_ = 0;
     std::vector<std::chrono::steady_clock::time_point> deaths_;

@@ -83,4 +83,13 @@ Status copy_file_with_mode(const fs::path& from, const fs::path& to, mode_t umas
     return {};
 }
 
+bool same_content(const fs::path& one, const fs::path& other) {
+    std::error_code failed;
+    const auto size = fs::file_size(one, failed);
+    if (failed || fs::file_size(other, failed) != size || failed) return false;
+    const auto first = read_file(one, size);
+    const auto second = read_file(other, size);
+    return first && second && *first == *second;
+}
+
 } // namespace containerize

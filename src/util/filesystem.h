@@ -29,6 +29,9 @@ Result<std::string> copy_file_synced(const fs::path& from, const fs::path& to,
 /// Copies with the permissions that the file has, less `umask_bits`. Fails if `to` exists.
 Status copy_file_with_mode(const fs::path& from, const fs::path& to, mode_t umask_bits);
 
+/// Whether both are there and have the same bytes.
+bool same_content(const fs::path& one, const fs::path& other);
+
 /// fsync of a directory, so that a rename in it lasts. File systems that cannot do so are no error.
 Status sync_directory(const fs::path& directory);
 

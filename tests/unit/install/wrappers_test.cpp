@@ -29,8 +29,9 @@ protected:
         return make_wrappers({.root = directory_.path() / "root",
                               .prefix = "/prefix",
                               .paths = paths,
-                              .launcher = directory_.write("launcher", "launcher"),
+                              .libexec = directory_.write("libexec/launcher", "launcher").parent_path(),
                               .output = directory_.path() / "output",
+                              .existing = {},
                               .umask_bits = umask_bits});
     }
     TemporaryDirectory directory_;

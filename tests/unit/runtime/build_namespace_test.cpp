@@ -110,11 +110,11 @@ TEST_P(ChangedImages, HaveWhatTheBuildsProgramsSaw) {
     fs::create_directory(prefix);
     auto writer = image::Writer::create(image, {});
     ASSERT_TRUE(writer) << to_string(writer.error());
-    ASSERT_TRUE(image::add_tree(*writer, tree, 022));
+    ASSERT_TRUE(image::add_tree(*writer, tree, 022, image::Whiteouts::apply));
     const auto first = writer->checkpoint();
     ASSERT_TRUE(first) << to_string(first.error());
 
-    const auto mounted = space->mount_overlay(image, staging, prefix);
+    const auto mounted = space->mount_overlay(std::array{image}, staging, prefix);
     ASSERT_TRUE(mounted) << to_string(mounted.error());
     EXPECT_EQ(listing_of(space->seen(prefix)), listing_of(tree));
     change(random, space->seen(prefix));
@@ -122,7 +122,7 @@ TEST_P(ChangedImages, HaveWhatTheBuildsProgramsSaw) {
     EXPECT_NE(seen, listing_of(tree));
     EXPECT_TRUE(fs::is_empty(prefix)) << "the host sees nothing of it";
 
-    ASSERT_TRUE(image::add_tree(*writer, staging / "upper", 022));
+    ASSERT_TRUE(image::add_tree(*writer, staging / "upper", 022, image::Whiteouts::apply));
     const auto stats = writer->finish();
     ASSERT_TRUE(stats) << to_string(stats.error());
     const auto unpacked = directory.path() / "unpacked", ours = directory.path() / "ours";
@@ -143,7 +143,7 @@ TEST_P(ChangedImages, HaveWhatTheBuildsProgramsSaw) {
     };
     EXPECT_EQ(without_links(listing_of(unpacked)), without_links(seen));
     fs::create_directory(ours);
-    const auto done = image::unpack(image, ours);
+    const auto done = image::unpack(std::array{image}, ours);
     ASSERT_TRUE(done) << to_string(done.error());
     EXPECT_EQ(listing_of(ours), listing_of(unpacked));
     std::uint64_t files = 0;
@@ -183,7 +183,7 @@ TEST(BuildNamespace, AStagingDirectoryWithoutAttributesIsRefused) {
     if (!mounted || !mounted->ok()) GTEST_SKIP() << "no mounts here";
     auto space = BuildNamespace::create();
     ASSERT_TRUE(space) << to_string(space.error());
-    const auto refused = space->mount_overlay(directory.path() / "image", staging, prefix);
+    const auto refused = space->mount_overlay(std::array{directory.path() / "image"}, staging, prefix);
     EXPECT_TRUE(run({.argv = {"umount", "-l", staging},
                      .environment = {},
                      .working_directory = {},

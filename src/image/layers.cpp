@@ -1,0 +1,226 @@
+#include "image/layers.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+
+#include <dirent.h>
+#include <sys/stat.h>
+
+namespace containerize::image {
+
+namespace {
+
+constexpr std::size_t listing_cache_bytes = 8U << 20U;
+/// No path has more directories.
+constexpr unsigned deepest = PATH_MAX / 2;
+
+const Directory::Entry* find_entry(const Directory& directory, std::string_view name) {
+    const auto found = std::ranges::lower_bound(
+        directory.entries, name, {}, [&](const Directory::Entry& entry) { return directory.name(entry); });
+    return found == directory.entries.end() || directory.name(*found) != name ? nullptr : &*found;
+}
+
+void append(Directory& directory, Directory::Entry entry, std::string_view name) {
+    entry.name_start = static_cast<std::uint32_t>(directory.names.size());
+    directory.names.append(name);
+    directory.entries.push_back(entry);
+}
+
+bool is_opaque(const std::vector<Xattr>& xattrs) {
+    return std::ranges::any_of(xattrs,
+                               [](const Xattr& one) { return one.name == opaque_xattr && one.value == "y"; });
+}
+
+} // namespace
+
+Layers::Layers() : listings_(listing_cache_bytes) {}
+
+Result<std::unique_ptr<Layers>> Layers::open(std::vector<ImageFile> images) {
+    auto layers = std::unique_ptr<Layers>(new Layers());
+    if (images.empty() || images.size() > most_images)
+        return fail({.what = "cannot show " + std::to_string(images.size()) + " images as one",
+                     .why = "at most " + std::to_string(most_images) + " can be",
+                     .where = {},
+                     .hint = "Make one image of them with `containerize squash`."});
+    const std::filesystem::path uppermost = images.back().path;
+    layers->first_numbers_.push_back(0);
+    Directories roots;
+    for (auto& image : images) {
+        auto reader = Reader::open(std::move(image.file), image.path, images.size());
+        if (!reader) return fail(std::move(reader.error()));
+        layers->first_numbers_.push_back(layers->first_numbers_.back() + (*reader)->inode_count());
+        roots.insert(roots.begin(), in_layer(layers->readers_.size(), (*reader)->root()));
+        layers->readers_.push_back(std::move(*reader));
+    }
+    layers->root_ = roots.front();
+    auto done = layers->merge(roots, 0);
+    if (done) done = layers->note_xattrs();
+    if (!done) return fail_errno("cannot read the image", uppermost.string(), done.error());
+    return layers;
+}
+
+std::uint64_t Layers::bytes() const {
+    std::uint64_t sum = 0;
+    for (const auto& reader : readers_)
+        sum += reader->source().size();
+    return sum;
+}
+
+// An attribute that nobody put there need never be asked for: overlayfs's own do not count.
+std::expected<void, int> Layers::note_xattrs() {
+    for (const auto& reader : readers_)
+        for (std::uint32_t index = 0; index < reader->xattr_sets() && !has_xattrs_; ++index) {
+            const auto set = reader->xattrs(index);
+            if (!set) return std::unexpected(set.error());
+            has_xattrs_ = std::ranges::any_of(
+                *set, [](const Xattr& one) { return !one.name.starts_with(overlay_xattrs); });
+        }
+    return {};
+}
+
+bool Layers::is_whiteout(Reference reference, std::uint8_t type) const {
+    if (type != DT_CHR) return false;
+    const auto inode = reader(reference).inode(within(reference));
+    return inode && inode->rdev == 0;
+}
+
+std::expected<void, int> Layers::merge(const Directories& directories, unsigned depth) {
+    // What only the lowest image has, and what nothing is below, is as that image has it.
+    if (directories.size() < 2) return {};
+    if (depth > deepest) return std::unexpected(EIO);
+    merged_.emplace(directories.front(), directories);
+    for (const Reference directory : directories) {
+        if (layer_of(directory) == 0) continue;
+        const auto listing = reader(directory).directory(within(directory));
+        if (!listing) return std::unexpected(listing.error());
+        for (const auto& entry : (*listing)->entries) {
+            if (entry.type != DT_DIR) continue;
+            const auto below = subdirectories(directories, (*listing)->name(entry));
+            if (!below) return std::unexpected(below.error());
+            if (below->empty() || merged_.contains(below->front())) continue;
+            if (auto done = merge(*below, depth + 1); !done) return done;
+        }
+    }
+    return {};
+}
+
+std::expected<Layers::Directories, int> Layers::subdirectories(const Directories& directories,
+                                                               std::string_view name) {
+    Directories found;
+    for (const Reference directory : directories) {
+        Reader& image = reader(directory);
+        const auto listing = image.directory(within(directory));
+        if (!listing) return std::unexpected(listing.error());
+        const auto* entry = find_entry(**listing, name);
+        if (entry == nullptr) continue;
+        if (entry->type != DT_DIR) break;
+        found.push_back(in_layer(layer_of(directory), entry->inode));
+        const auto inode = image.inode(entry->inode);
+        if (!inode) return std::unexpected(inode.error());
+        const auto attributes = image.xattrs(inode->xattrs);
+        if (!attributes) return std::unexpected(attributes.error());
+        if (is_opaque(*attributes)) break;
+    }
+    return found;
+}
+
+std::expected<Directory, int> Layers::merged_listing(Reference reference) {
+    const auto several = merged_.find(reference);
+    const Directories& directories = several == merged_.end() ? Directories{reference} : several->second;
+    Directory result;
+    for (const Reference one : directories) {
+        const auto loaded = reader(one).directory(within(one));
+        if (!loaded) return std::unexpected(loaded.error());
+        const Directory& lower = **loaded;
+        const Directory upper = std::exchange(result, {});
+        const auto take = [&](const Directory& from, Directory::Entry entry, std::size_t layer) {
+            if (&from == &lower) entry.inode = in_layer(layer, entry.inode);
+            append(result, entry, from.name(entry));
+        };
+        auto u = upper.entries.begin();
+        auto l = lower.entries.begin();
+        while (u != upper.entries.end() || l != lower.entries.end()) {
+            const int order = u == upper.entries.end()   ? 1
+                              : l == lower.entries.end() ? -1
+                                                         : upper.name(*u).compare(lower.name(*l));
+            if (order <= 0)
+                take(upper, *u++, 0);
+            else
+                take(lower, *l, layer_of(one));
+            if (order >= 0) ++l;
+        }
+    }
+    std::erase_if(result.entries, [this](const auto& entry) { return is_whiteout(entry.inode, entry.type); });
+    return result;
+}
+
+LoadingCache<Directory>::Loaded Layers::directory(Reference reference) {
+    if (layer_of(reference) >= readers_.size()) return std::unexpected(EIO);
+    if (layer_of(reference) == 0) return readers_.front()->directory(reference);
+    return listings_.get(reference, [&]() -> LoadingCache<Directory>::Loaded {
+        auto listing = merged_listing(reference);
+        if (!listing) return std::unexpected(listing.error());
+        return std::make_shared<const Directory>(std::move(*listing));
+    });
+}
+
+std::expected<Inode, int> Layers::inode(Reference reference) {
+    const auto layer = layer_of(reference);
+    if (layer >= readers_.size()) return std::unexpected(EIO);
+    auto inode = readers_[layer]->inode(within(reference));
+    if (!inode || layer == 0) return inode;
+    inode->number += first_numbers_[layer];
+    if (S_ISDIR(inode->mode)) {
+        const auto listing = directory(reference);
+        if (!listing) return std::unexpected(listing.error());
+        inode->nlink = 2;
+        for (const auto& entry : (*listing)->entries)
+            if (entry.type == DT_DIR) ++inode->nlink;
+    }
+    return inode;
+}
+
+std::expected<Reference, int> Layers::lookup(Reference directory, std::string_view name) {
+    const auto listing = this->directory(directory);
+    if (!listing) return std::unexpected(listing.error());
+    const auto* entry = find_entry(**listing, name);
+    if (entry == nullptr) return std::unexpected(ENOENT);
+    return entry->inode;
+}
+
+std::expected<std::string, int> Layers::read_link(Reference reference) const {
+    if (layer_of(reference) >= readers_.size()) return std::unexpected(EIO);
+    return reader(reference).read_link(within(reference));
+}
+
+std::expected<void, int> Layers::read(Reference reference, std::uint64_t offset, std::size_t size,
+                                      std::vector<Slice>& out) {
+    if (layer_of(reference) >= readers_.size()) return std::unexpected(EIO);
+    return reader(reference).read(within(reference), offset, size, out);
+}
+
+std::expected<std::vector<Xattr>, int> Layers::xattrs(Reference reference) const {
+    if (layer_of(reference) >= readers_.size()) return std::unexpected(EIO);
+    Reader& image = reader(reference);
+    const auto inode = image.inode(within(reference));
+    if (!inode) return std::unexpected(inode.error());
+    auto found = image.xattrs(inode->xattrs);
+    if (found) std::erase_if(*found, [](const Xattr& one) { return one.name.starts_with(overlay_xattrs); });
+    return found;
+}
+
+std::expected<Inode, int> Layers::find(std::string_view path) {
+    Reference at = root();
+    while (!path.empty()) {
+        const auto slash = path.find('/');
+        const auto next = lookup(at, path.substr(0, slash));
+        // A file on the way, too: there is nothing below it.
+        if (!next) return std::unexpected(next.error() == ENOTDIR ? ENOENT : next.error());
+        at = *next;
+        path = slash == std::string_view::npos ? std::string_view() : path.substr(slash + 1);
+    }
+    return inode(at);
+}
+
+} // namespace containerize::image

@@ -1,0 +1,88 @@
+// The images of an installation, shown as one tree.
+#pragma once
+
+#include "image/reader.h"
+#include "util/error.h"
+#include "util/fd.h"
+
+#include <cstdint>
+#include <expected>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace containerize::image {
+
+/// What overlayfs notes in extended attributes; never shown.
+inline constexpr std::string_view overlay_xattrs = "user.overlay.";
+/// On a directory whose value is "y": what the layers below have at its path is covered.
+inline constexpr std::string_view opaque_xattr = "user.overlay.opaque";
+
+/// Each image covers those below it as overlayfs has it: directories are merged, unless the upper one is
+/// opaque, a whiteout (a character device 0:0) removes a name, everything else replaces it. What is merged is
+/// worked out when the images are opened, from the upper images alone, so that two processes that open the
+/// same images use the same references. Thread-safe, with Reader's errors.
+///
+/// A Reference has the number of its image in bits 48 to 63, 0 being the lowest: what no upper image touches
+/// is asked of the lowest one directly.
+class Layers {
+public:
+    struct ImageFile {
+        Fd file;
+        std::filesystem::path path; ///< for messages
+    };
+    static constexpr std::size_t most_images = 1000;
+
+    /// The lowest first; at least one.
+    static Result<std::unique_ptr<Layers>> open(std::vector<ImageFile> images);
+
+    [[nodiscard]] Reference root() const { return root_; }
+    [[nodiscard]] std::uint32_t block_size() const { return readers_.front()->block_size(); }
+    [[nodiscard]] std::uint64_t inode_count() const { return first_numbers_.back(); }
+    [[nodiscard]] std::uint64_t bytes() const;
+
+    std::expected<Inode, int> inode(Reference reference);
+    LoadingCache<Directory>::Loaded directory(Reference reference);
+    std::expected<Reference, int> lookup(Reference directory, std::string_view name);
+    std::expected<std::string, int> read_link(Reference reference) const;
+    std::expected<void, int> read(Reference reference, std::uint64_t offset, std::size_t size,
+                                  std::vector<Slice>& out);
+
+    /// Whether any file can have extended attributes to show.
+    [[nodiscard]] bool has_xattrs() const { return has_xattrs_; }
+    std::expected<std::vector<Xattr>, int> xattrs(Reference reference) const;
+
+    /// The inode at a path relative to the root, links not followed; ENOENT if there is none.
+    std::expected<Inode, int> find(std::string_view path);
+
+private:
+    using Directories = std::vector<Reference>; ///< of one path, the uppermost first
+
+    Layers();
+    std::expected<void, int> merge(const Directories& directories, unsigned depth);
+    std::expected<void, int> note_xattrs();
+    /// Of the same path in each of `directories`, as far down as nothing covers what is below.
+    std::expected<Directories, int> subdirectories(const Directories& directories, std::string_view name);
+    std::expected<Directory, int> merged_listing(Reference reference);
+    [[nodiscard]] bool is_whiteout(Reference reference, std::uint8_t type) const;
+
+    [[nodiscard]] static std::size_t layer_of(Reference reference) { return reference >> 48U; }
+    [[nodiscard]] static Reference within(Reference reference) { return reference & ((1ULL << 48U) - 1); }
+    [[nodiscard]] static Reference in_layer(std::size_t layer, Reference reference) {
+        return std::uint64_t{layer} << 48U | reference;
+    }
+    [[nodiscard]] Reader& reader(Reference reference) const { return *readers_[layer_of(reference)]; }
+
+    std::vector<std::unique_ptr<Reader>> readers_;
+    std::vector<std::uint64_t> first_numbers_; ///< of each image's inodes, less one; at the end: their sum
+    std::unordered_map<Reference, Directories> merged_; ///< by the uppermost of several directories
+    LoadingCache<Directory> listings_;                  ///< of directories that are not the lowest image's alone
+    Reference root_ = 0;
+    bool has_xattrs_ = false;
+};
+
+} // namespace containerize::image

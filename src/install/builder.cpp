@@ -1,0 +1,264 @@
+#include "install/builder.h"
+
+#include "install/environ_script.h"
+#include "install/publish.h"
+#include "install/records.h"
+#include "install/states.h"
+#include "install/wrappers.h"
+#include "util/filesystem.h"
+#include "util/interrupt.h"
+#include "util/log.h"
+#include "util/process.h"
+#include "util/progress.h"
+
+#include <chrono>
+#include <optional>
+
+#include <fmt/format.h>
+
+namespace containerize::install {
+
+namespace {
+
+using runtime::Manifest;
+
+class Build {
+public:
+    Build(Workshop& shop, Recipe& recipe, Janitor& janitor, const Claim& claim, const Manifest* previous)
+        : shop_(shop), recipe_(recipe), janitor_(janitor), claim_(claim), previous_(previous) {
+        if (previous != nullptr) {
+            manifest_ = *previous;
+            manifest_.parent = previous->state;
+            shop_.record = previous->build;
+        }
+        manifest_.tool_version = CONTAINERIZE_VERSION;
+        manifest_.prefix = claim.prefix;
+        manifest_.state = next_state(claim.prefix);
+        manifest_.wrapper_paths = shop.inputs.wrapper_paths;
+    }
+
+    Result<BuildSummary> run() {
+        const auto start = std::chrono::steady_clock::now();
+        // Each step leaves the next what it needs; the first that fails ends the build.
+        using Step = Status (Build::*)();
+        for (const Step step :
+             {&Build::create, &Build::run_pre_install, &Build::install, &Build::add_venv_support,
+              &Build::run_post_install, &Build::compile, &Build::record_environment, &Build::list_packages,
+              &Build::pack, &Build::assemble}) {
+            if (interrupted()) return fail_interrupted();
+            if (auto done = (this->*step)(); !done) return fail(std::move(done.error()));
+            if (summary_.unchanged) break;
+        }
+        summary_.prefix = claim_.prefix;
+        summary_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        return summary_;
+    }
+
+private:
+    Status create() {
+        if (auto created = recipe_.create(); !created) return created;
+        // The last two are what scripts written for tykky know.
+        for (const char* name : {"CONTAINERIZE_PREFIX", "env_root", "install_root"})
+            shop_.environment[name] = claim_.prefix.string();
+        const std::string path =
+            shop_.environment.contains("PATH") ? shop_.environment["PATH"] : "/usr/bin:/bin";
+        shop_.environment["PATH"] = (claim_.prefix / "bin").string() + ":" + path;
+        return {};
+    }
+
+    Status run_hook(const std::optional<fs::path>& script, const std::string& title) {
+        if (!script) return {};
+        Stage stage(title);
+        auto outcome = shop_.run_inside({"bash", script->string()}, stage, "the script failed");
+        if (!outcome) {
+            if (outcome.error().where.empty()) outcome.error().where = script->string();
+            return fail(std::move(outcome.error()));
+        }
+        stage.finish(script->filename().string());
+        return {};
+    }
+    Status run_pre_install() { return run_hook(shop_.options.pre_install, "Running the pre-install script"); }
+    Status install() { return recipe_.install(); }
+    Status run_post_install() {
+        return run_hook(shop_.options.post_install, "Running the post-install script");
+    }
+    Status compile() { return recipe_.compile(); }
+
+    // Venvs made with this environment's python are on top of it: templates/python says how.
+    Status add_venv_support() {
+        if (recipe_.python_name().empty()) return {};
+        std::error_code failed;
+        const auto library = shop_.root() / "lib" / recipe_.python_name() / "site-packages";
+        const auto support = shop_.options.share / "python";
+        for (const auto& file : fs::recursive_directory_iterator(support, failed)) {
+            const auto copy = library / file.path().lexically_relative(support);
+            if (file.is_directory(failed))
+                fs::create_directories(copy, failed);
+            else if (!same_content(file.path(), copy)) // an update changes nothing that it need not
+                fs::copy_file(file.path(), copy, fs::copy_options::overwrite_existing, failed);
+            if (failed) break;
+        }
+        if (failed) return fail_errno("cannot add support for venvs", library.string(), failed.value());
+        return {};
+    }
+
+    Status record_environment() {
+        auto activation = recipe_.activation();
+        if (!activation) return fail(std::move(activation.error()));
+        manifest_.activation = std::move(*activation);
+        manifest_.activation_scripts = recipe_.launch_scripts();
+        if (!shop_.options.environ_script) return {};
+        // A script may build on TMPDIR: the build's own will be gone.
+        Environment environment = shop_.environment;
+        environment.erase("TMPDIR");
+        const auto& users_own = shop_.inputs.environment;
+        if (const auto users = users_own.find("TMPDIR"); users != users_own.end()) environment.insert(*users);
+        auto changes = record_script(*shop_.options.environ_script, claim_.prefix, environment, shop_.join);
+        if (!changes) return fail(std::move(changes.error()));
+        manifest_.environment = std::move(*changes);
+        return {};
+    }
+
+    Status list_packages() {
+        auto listed = recipe_.packages();
+        if (!listed) return fail(std::move(listed.error()));
+        packages_ = std::move(*listed);
+        return add_list_command();
+    }
+
+    // For users of tykky, and whoever looks around inside.
+    Status add_list_command() const {
+        const auto list = shop_.root() / "share/containerize/packages.txt";
+        const auto command = shop_.root() / "bin/list-packages";
+        std::error_code failed;
+        const bool ours = fs::exists(list, failed);
+        if (ours && read_file(list) == packages_) return {};
+        if (ours) return write_file(list, packages_);
+        if (fs::exists(fs::symlink_status(command, failed))) return {}; // a package's own
+        fs::create_directories(list.parent_path(), failed);
+        if (!failed) fs::create_directories(command.parent_path(), failed);
+        if (failed) return fail_errno("cannot make a directory", list.parent_path().string(), failed.value());
+        if (auto written = write_file(list, packages_); !written) return written;
+        return write_file(command,
+                          "#!/bin/sh\nexec cat \"$(dirname \"$(dirname \"$(realpath "
+                          "\"$0\")\")\")/share/containerize/packages.txt\"\n",
+                          true);
+    }
+
+    Status pack() {
+        if (previous_ != nullptr && !recipe_.has_changes() && same_settings()) {
+            summary_.unchanged = true;
+            return {};
+        }
+        Stage stage(previous_ == nullptr ? "Packing the image" : "Packing what changed");
+        auto written =
+            recipe_.pack([&](std::uint64_t done, std::uint64_t total) { stage.advance(done, total); });
+        if (!written) return fail(std::move(written.error()));
+        for (const auto& path : written->left_out)
+            log::detail("left out, because it is no file: " + path);
+        summary_.files = written->files;
+        summary_.image_bytes = written->image_bytes;
+        if (previous_ == nullptr) {
+            shop_.record["files"] = written->files;
+            shop_.record["bytes"] = written->input_bytes;
+        }
+        stage.finish(fmt::format("{} files, {} to {}", human_count(written->files),
+                                 human_bytes(written->input_bytes), human_bytes(written->image_bytes)));
+        return {};
+    }
+
+    /// Whether an update changes nothing that is outside the image.
+    [[nodiscard]] bool same_settings() const {
+        Manifest as_before = manifest_;
+        as_before.state = previous_->state;
+        as_before.parent = previous_->parent;
+        as_before.tool_version = previous_->tool_version;
+        return to_text(as_before) == to_text(*previous_);
+    }
+
+    Status assemble() {
+        Stage stage("Publishing");
+        // What else is copied there is small beside the image.
+        constexpr std::uint64_t allowance = 8U << 20U;
+        if (auto room = check_room(claim_, summary_.image_bytes + allowance); !room) return room;
+        auto assembly = make_assembly(claim_, janitor_);
+        if (!assembly) return fail(std::move(assembly.error()));
+        const mode_t umask_bits = shop_.options.umask_bits;
+        const WrapperRequest wrappers{.root = shop_.root(),
+                                      .prefix = claim_.prefix,
+                                      .paths = manifest_.wrapper_paths,
+                                      .libexec = shop_.options.libexec,
+                                      .output = *assembly,
+                                      .existing = previous_ == nullptr ? fs::path() : claim_.prefix,
+                                      .umask_bits = umask_bits};
+        auto commands = make_wrappers(wrappers);
+        if (!commands) return fail(std::move(commands.error()));
+        summary_.commands = *commands;
+        if (auto added = add_session(wrappers); !added) return added;
+        if (auto added = add_new_image(*assembly, stage); !added) return added;
+        manifest_.created = utc_now("%Y-%m-%dT%H:%M:%SZ");
+        if (auto kept = add_records(*assembly); !kept) return kept;
+        if (interrupted()) return fail_interrupted();
+        std::vector<Manifest> kept;
+        if (previous_ != nullptr) {
+            auto states = read_states(claim_.prefix);
+            if (!states) return fail(std::move(states.error()));
+            kept = std::move(*states);
+        }
+        if (auto done = publish(
+                {.claim = claim_, .assembly = *assembly, .manifest = manifest_, .kept = std::move(kept)},
+                janitor_);
+            !done)
+            return done;
+        janitor_.keep_all_but(shop_.staging);
+        stage.finish(fmt::format("{} commands", human_count(*commands)));
+        return {};
+    }
+
+    Status add_new_image(const fs::path& assembly, Stage& stage) {
+        if (previous_ != nullptr && !recipe_.has_changes()) return {};
+        runtime::ImageFile* entry = &manifest_.image;
+        if (previous_ != nullptr) {
+            entry = &manifest_.layers.emplace_back();
+            entry->file = layer_file(manifest_.state);
+        } else {
+            entry->file = free_image_name(claim_.prefix);
+        }
+        const std::uint64_t size = summary_.image_bytes;
+        return add_image(shop_.image(), assembly, *entry,
+                         [&](std::uint64_t done) { stage.advance(done, size); });
+    }
+
+    Status add_records(const fs::path& assembly) {
+        shop_.record["command"] = shop_.options.command_line;
+        if (!shop_.inputs.spec.empty()) shop_.record["spec"] = shop_.inputs.spec.string();
+        auto kept = keep_records(assembly / state_directory(manifest_.state),
+                                 {.inputs = shop_.inputs.files,
+                                  .packages = packages_,
+                                  .lock = recipe_.lock(),
+                                  .log = log::current()},
+                                 shop_.options.umask_bits);
+        if (!kept) return fail(std::move(kept.error()));
+        shop_.record["inputs"] = std::move(*kept);
+        manifest_.build = std::move(shop_.record);
+        return {};
+    }
+
+    Workshop& shop_;
+    Recipe& recipe_;
+    Janitor& janitor_;
+    const Claim& claim_;
+    const Manifest* previous_; ///< of an update: what the installation was; null for a new one
+    std::string packages_;
+    Manifest manifest_;
+    BuildSummary summary_;
+};
+
+} // namespace
+
+Result<BuildSummary> run_steps(Workshop& shop, Recipe& recipe, Janitor& janitor, const Claim& claim,
+                               const Manifest* previous) {
+    return Build(shop, recipe, janitor, claim, previous).run();
+}
+
+} // namespace containerize::install
