@@ -260,13 +260,14 @@ public:
     Status add(std::size_t index) {
         const Entry& entry = entries_[index];
         // Of what was there before, only a directory stays, and only under a directory.
-        if (entry.covers || entry.type != S_IFDIR || !writer_.is_directory(entry.path))
-            writer_.remove(entry.path);
+        const Attributes* merged =
+            entry.covers || entry.type != S_IFDIR ? nullptr : writer_.directory(entry.path);
+        if (merged == nullptr) writer_.remove(entry.path);
         switch (entry.type) {
         case S_IFCHR:
             return {};
         case S_IFDIR:
-            return writer_.add_directory(entry.path, entry.attributes);
+            return add_directory(entry, merged);
         case S_IFLNK:
             return writer_.add_symlink(entry.path, entry.target, entry.attributes);
         default:
@@ -277,6 +278,14 @@ public:
     }
 
 private:
+    // A merged directory keeps its time: copying a child up sets an overlay's directory back to the time it
+    // had when that began, so what is found there depends on which of two threads came first.
+    Status add_directory(const Entry& entry, const Attributes* merged) {
+        auto attributes = entry.attributes;
+        if (merged != nullptr) attributes.mtime = merged->mtime;
+        return writer_.add_directory(entry.path, attributes);
+    }
+
     Status add_file(std::size_t index) {
         const Entry& entry = entries_[index];
         if (auto begun = writer_.begin_file(entry.path, entry.attributes); !begun) return begun;
