@@ -261,13 +261,14 @@ public:
         // A directory in the place of one that a whiteout of this layer removed shows nothing of that one.
         const bool opaque = entry.covers || writer_.is_whiteout(entry.path);
         // Of what was there before, only a directory stays, and only under a directory.
-        if (entry.covers || entry.type != S_IFDIR || !writer_.is_directory(entry.path))
-            writer_.remove(entry.path);
+        const Attributes* merged =
+            entry.covers || entry.type != S_IFDIR ? nullptr : writer_.directory(entry.path);
+        if (merged == nullptr) writer_.remove(entry.path);
         switch (entry.type) {
         case S_IFCHR:
             return whiteouts_ == Whiteouts::keep ? writer_.add_whiteout(entry.path) : Status();
         case S_IFDIR:
-            return add_directory(entry, opaque && whiteouts_ == Whiteouts::keep);
+            return add_directory(entry, merged, opaque && whiteouts_ == Whiteouts::keep);
         case S_IFLNK:
             return writer_.add_symlink(entry.path, entry.target, entry.attributes);
         default:
@@ -278,10 +279,12 @@ public:
     }
 
 private:
-    Status add_directory(const Entry& entry, bool opaque) {
-        if (!opaque) return writer_.add_directory(entry.path, entry.attributes);
+    // A merged directory keeps its time: copying a child up sets an overlay's directory back to the time it
+    // had when that began, so what is found there depends on which of two threads came first.
+    Status add_directory(const Entry& entry, const Attributes* merged, bool opaque) {
         auto attributes = entry.attributes;
-        attributes.xattrs.emplace_back(opaque_xattr, "y");
+        if (merged != nullptr) attributes.mtime = merged->mtime;
+        if (opaque) attributes.xattrs.emplace_back(opaque_xattr, "y");
         return writer_.add_directory(entry.path, attributes);
     }
 

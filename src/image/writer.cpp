@@ -332,9 +332,9 @@ bool Writer::contains(std::string_view path) const {
     return state_->find(path) != nullptr;
 }
 
-bool Writer::is_directory(std::string_view path) const {
+const Attributes* Writer::directory(std::string_view path) const {
     const Node* node = state_->find(path);
-    return node != nullptr && node->is_directory();
+    return node != nullptr && node->is_directory() ? &node->inode->attributes : nullptr;
 }
 
 bool Writer::is_whiteout(std::string_view path) const {

@@ -78,8 +78,9 @@ public:
     Status end_file();
 
     [[nodiscard]] bool contains(std::string_view path) const;
-    [[nodiscard]] bool is_directory(std::string_view path) const;
     [[nodiscard]] bool is_whiteout(std::string_view path) const;
+    /// Of the directory at `path`; nullptr if there is none. Valid until it is added again or removed.
+    [[nodiscard]] const Attributes* directory(std::string_view path) const;
     /// Takes an entry, and what is below it, out again; nothing happens if it is not there. Its content stays
     /// in the file, unreachable.
     void remove(std::string_view path);

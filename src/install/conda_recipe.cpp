@@ -76,7 +76,7 @@ public:
     Status install() override {
         const auto& lines = pip_lines();
         if (lines.empty()) return {};
-        if (linked_.python_version.empty())
+        if (!has_python_)
             return fail_input("there is no Python for the `pip:` section", {}, shop_.inputs.spec.string(),
                               "Add `- python` and `- pip` to the dependencies.");
         Stage stage("Installing packages of PyPI");
@@ -113,7 +113,7 @@ public:
     }
 
     Status compile() override {
-        if (linked_.python_version.empty()) return {};
+        if (!has_python_) return {};
         Stage stage("Compiling byte-code");
         const auto sources = sources_to_compile();
         std::string list;
@@ -152,7 +152,7 @@ public:
                 fmt::format("{:<30} {:<15} {:<25} {}", record.name, record.version, record.build,
                             slash == std::string::npos ? record.channel : record.channel.substr(slash + 1)));
         }
-        if (!linked_.python_version.empty())
+        if (has_python_)
             for (const auto& [name, version] : packages_of_pip())
                 lines.insert(fmt::format("{:<30} {:<15} {:<25} {}", name, version, "pypi_0", "pypi"));
         std::string text;
@@ -190,7 +190,7 @@ public:
         return stats;
     }
 
-    [[nodiscard]] std::string python_name() const override { return linked_.python_name; }
+    [[nodiscard]] std::string python_name() const override { return has_python_ ? linked_.python_name : ""; }
 
 private:
     [[nodiscard]] fs::path upper() const { return shop_.staging / "upper"; }
@@ -282,7 +282,11 @@ private:
     Status prepare_environment() {
         shop_.environment["CONDA_PREFIX"] = shop_.environment["CONDA_DEFAULT_ENV"] = shop_.prefix.string();
         shop_.environment["CONDA_SHLVL"] = "1";
-        if (!linked_.python_version.empty())
+        // A package of that name may hold no interpreter: a stand-in of a test channel, say.
+        std::error_code failed;
+        has_python_ = !linked_.python_version.empty() &&
+                      fs::exists(fs::symlink_status(shop_.root() / "bin/python", failed));
+        if (has_python_)
             shop_.record["python"] = {{"version", linked_.python_version},
                                       {"executable", shop_.python().string()},
                                       {"bundled", true}};
@@ -481,6 +485,7 @@ private:
     std::uint32_t epoch_ = 0;
     std::vector<fs::path> archives_;
     conda::Linked linked_;
+    bool has_python_ = false;
     std::optional<image::Writer> writer_; ///< nothing where a tree on disk is packed
     std::vector<conda::Located> locked_pip_;
     std::vector<std::string> pip_requested_;

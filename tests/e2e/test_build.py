@@ -351,8 +351,8 @@ BAD = [
     ([], None, "requirements.txt: cannot read the environment's description: No such file or directory"),
     ([], "", "requirements.txt: there is no requirement in it"),
     ([], "# only a comment\n\n", "there is no requirement in it"),
-    ([], YAML, "requirements.txt: this is a conda environment file, which this version cannot build"),
-    ([], "@EXPLICIT\nhttps://x/y.conda\n", "this is an explicit list of conda packages"),
+    (["--python", "3.9"], YAML, "requirements.txt: --python is for requirements of pip: a conda environment brings its own Python"),
+    ([], "@EXPLICIT\nhttps://x/y.conda\n", "requirements.txt:2: not a package specification: 'https://x/y.conda'"),
     ([], "[project]\nname = 'x'\n", "this is a pyproject file"),
     ([], "<!DOCTYPE html>\n<html>\n", "this is a web page"),
     ([], "numpy\n--frobnicate\n", "requirements.txt:2: "),
@@ -398,7 +398,7 @@ BAD_PREFIXES = [
     ("{work}/file", "the prefix is not a directory"),
     ("{env}/inside", "this prefix lies inside another installation"),
     ("/proc/env", "/proc/env: cannot make the directory: No such file or directory"),
-    ("", "the prefix is empty"),
+    ("", "--prefix is missing"),
 ]
 
 

@@ -483,6 +483,11 @@ FIXTURES = Path(os.environ.get("CONTAINERIZE_FIXTURES", SOURCE.parent / "shared/
 REFUSED = {
     "failing_post_link": "the post-link script of failing_post_link-1.0-0 failed",
     "unsatisfiable": "which no channel has",
+    "dummy-d": "needs dummy-x, which no channel has",
+    "cuda-arch": "needs __cuda_arch >=12, which this machine lacks",
+    # The fixtures have its record, not its file.
+    "libgcc-ng": "libgcc-ng-8.2.0-hdf63c60_1.tar.bz2: cannot download: there is no such file",
+    "zlib": "libgcc-ng-8.2.0-hdf63c60_1.tar.bz2: cannot download: there is no such file",
     "private-package": "",
 }
 

@@ -280,6 +280,21 @@ TEST(Pack, TheImagesTimeIsTheNewestOrTheEpoch) {
 }
 
 // Files of /proc say that they are empty, and are not: so looks a file that grows.
+TEST(Pack, AMergedDirectoryKeepsItsTime) {
+    const TemporaryDirectory directory;
+    fs::create_directories(directory.path() / "tree/merged/new");
+    const auto image = directory.path() / "image";
+    auto writer = Writer::create(image, with_jobs(1));
+    ASSERT_TRUE(writer);
+    ASSERT_TRUE(writer->add_directory("merged", {.mode = 0755, .mtime = 1000, .xattrs = {}}));
+    ASSERT_TRUE(add_tree(*writer, directory.path() / "tree", 022));
+    ASSERT_NE(writer->directory("merged"), nullptr);
+    EXPECT_EQ(writer->directory("merged")->mtime, 1000U);
+    EXPECT_GT(writer->directory("merged/new")->mtime, 1000U);
+    EXPECT_EQ(writer->directory("file"), nullptr);
+    ASSERT_TRUE(writer->finish());
+}
+
 TEST(Pack, AFileThatGrowsIsNamed) {
     const AbandonsBlocks abandons;
     const TemporaryDirectory directory;
