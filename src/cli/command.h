@@ -19,6 +19,12 @@ std::string shell_quoted(const std::string& word);
 
 /// Each command adds its options to `app` and leaves in `chosen` what to do if the user asks for it.
 void add_new(CLI::App& app, Action& chosen, const std::string& command_line);
+/// `program` is what was typed after "--".
+void add_update(CLI::App& app, Action& chosen, const std::string& command_line,
+                std::vector<std::string> program);
+void add_log(CLI::App& app, Action& chosen);
+void add_rollback(CLI::App& app, Action& chosen, const std::string& command_line);
+void add_squash(CLI::App& app, Action& chosen, const std::string& command_line);
 /// `typed` is the whole command line.
 void add_run(CLI::App& app, Action& chosen, std::vector<std::string> typed);
 void add_shell(CLI::App& app, Action& chosen);

@@ -1,6 +1,7 @@
 #include "cli/command.h"
 #include "util/interrupt.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -29,6 +30,13 @@ std::string typed(int argc, char** argv) {
     return line;
 }
 
+// CLI11 would take its options for ours, and "[a,b]" for two arguments.
+std::vector<std::string> program_of_update(int argc, char** argv) {
+    if (argc < 2 || std::string_view(argv[1]) != "update") return {};
+    const auto mark = std::find_if(argv, argv + argc, [](std::string_view word) { return word == "--"; });
+    return mark == argv + argc ? std::vector<std::string>() : std::vector<std::string>(mark + 1, argv + argc);
+}
+
 // One line. What the user mistyped comes before what is missing: it often is the reason.
 std::string explain(const CLI::ParseError& problem, const CLI::App& app) {
     std::string what = problem.what();
@@ -53,13 +61,18 @@ int run(int argc, char** argv) {
     app.get_formatter()->column_width(34);
     cli::Action chosen;
     cli::add_new(app, chosen, typed(argc, argv));
+    const auto program = program_of_update(argc, argv);
+    cli::add_update(app, chosen, typed(argc, argv), program);
+    cli::add_log(app, chosen);
+    cli::add_rollback(app, chosen, typed(argc, argv));
+    cli::add_squash(app, chosen, typed(argc, argv));
     cli::add_run(app, chosen, {argv, argv + argc});
     cli::add_shell(app, chosen);
     cli::add_inspect(app, chosen);
     cli::add_doctor(app, chosen);
     cli::add_cache(app, chosen);
     try {
-        app.parse(argc, argv);
+        app.parse(program.empty() ? argc : argc - static_cast<int>(program.size()) - 1, argv);
     } catch (const CLI::ParseError& problem) {
         if (problem.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(problem);
         std::fprintf(stderr, "containerize: %s\n", explain(problem, app).c_str());

@@ -27,26 +27,32 @@ struct PythonPaths {
     std::string version, name, site_packages, tag; ///< "3.11.4", "python3.11", "lib/...", "cpython-311"
 };
 
-std::optional<PythonPaths> python_paths(const std::vector<PackageInfo>& infos) {
-    for (const auto& info : infos) {
-        const auto& record = info.record;
-        if (record.name != "python" || record.noarch == Noarch::python) continue;
-        const auto first = record.version.find('.');
-        const auto second = first == std::string::npos ? first : record.version.find('.', first + 1);
-        const auto minor = record.version.substr(0, second);
-        // A build without the global lock keeps its library apart.
-        const bool free_threaded =
-            record.build.ends_with("_cp" + minor.substr(0, first) + minor.substr(first + 1) + "t");
-        PythonPaths paths;
-        paths.version = record.version;
-        paths.name = "python" + minor + (free_threaded ? "t" : "");
-        const auto& own = record.python_site_packages_path;
-        const bool usable = !own.empty() && own.front() != '/' && own.find("..") == std::string::npos;
-        paths.site_packages = usable ? own : "lib/" + paths.name + "/site-packages";
-        paths.tag = "cpython-" + minor.substr(0, first) + minor.substr(first + 1);
-        return paths;
-    }
-    return std::nullopt;
+bool is_python(const PackageRecord& record) {
+    return record.name == "python" && record.noarch != Noarch::python;
+}
+
+PythonPaths paths_of(const PackageRecord& python) {
+    const auto first = python.version.find('.');
+    const auto second = first == std::string::npos ? first : python.version.find('.', first + 1);
+    const auto minor = python.version.substr(0, second);
+    // A build without the global lock keeps its library apart.
+    const bool free_threaded =
+        python.build.ends_with("_cp" + minor.substr(0, first) + minor.substr(first + 1) + "t");
+    PythonPaths paths;
+    paths.version = python.version;
+    paths.name = "python" + minor + (free_threaded ? "t" : "");
+    const auto& own = python.python_site_packages_path;
+    const bool usable = !own.empty() && own.front() != '/' && own.find("..") == std::string::npos;
+    paths.site_packages = usable ? own : "lib/" + paths.name + "/site-packages";
+    paths.tag = "cpython-" + minor.substr(0, first) + minor.substr(first + 1);
+    return paths;
+}
+
+std::optional<PythonPaths> python_paths(const std::vector<PackageInfo>& infos,
+                                        const std::optional<PackageRecord>& installed) {
+    for (const auto& info : infos)
+        if (is_python(info.record)) return paths_of(info.record);
+    return installed ? std::optional(paths_of(*installed)) : std::nullopt;
 }
 
 /// Where a path of a package goes.
@@ -91,7 +97,7 @@ public:
     Result<Linked> link() {
         if (auto done = read_all_info(); !done) return fail(std::move(done.error()));
         complete_records();
-        if (python_ = python_paths(infos_); python_) {
+        if (python_ = python_paths(infos_, options_.python); python_) {
             linked_.python_version = python_->version;
             linked_.python_name = python_->name;
             linked_.site_packages = python_->site_packages;
@@ -363,10 +369,13 @@ private:
             records.push_back(infos_[i].record);
             if (!packages_[i].requested.empty()) requested.push_back(packages_[i].requested);
         }
-        return add_file(
-            "conda-meta/history",
-            history(records, requested, options_.time, options_.command_line, options_.tool_version),
-            S_IFREG | 0644U);
+        const auto entry = history_text({.removed = options_.removed,
+                                         .added = std::move(records),
+                                         .requested = std::move(requested),
+                                         .time = options_.time,
+                                         .command_line = options_.command_line,
+                                         .tool_version = options_.tool_version});
+        return add_file("conda-meta/history", options_.earlier_history + entry, S_IFREG | 0644U);
     }
 
     struct Owner {

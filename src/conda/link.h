@@ -31,6 +31,10 @@ struct LinkOptions {
     std::optional<std::uint32_t> latest; ///< later times of files will be clamped to it by the writer
     std::string command_line;            ///< for conda-meta/history
     std::string tool_version;
+    /// Where packages join others: the Python that is among those, the history so far, and what went.
+    std::optional<PackageRecord> python;
+    std::string earlier_history;
+    std::vector<PackageRecord> removed;
 };
 
 struct LinkScript {

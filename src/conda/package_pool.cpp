@@ -288,6 +288,7 @@ struct PackagePool::State {
     Pool* pool = pool_create();
     std::map<const Repo*, List> lists;
     Repo* of_machine = nullptr;
+    std::unordered_map<Id, std::string> channels_of_installed;
     Id offset_key = 0, length_key = 0;
     std::unordered_map<Id, std::vector<Id>> by_name; ///< solvables of channels
 
@@ -299,6 +300,7 @@ struct PackagePool::State {
     Status add_list(const Repodata& source);
     bool read_cached(Repo* repo, const fs::path& file) const;
     void write_cached(Repo* repo, const fs::path& file) const;
+    Status add_installed(const Repodata& source);
     void add_machine(const std::vector<VirtualPackage>& machine);
     [[nodiscard]] std::string_view raw(Id solvable) const;
 };
@@ -344,6 +346,19 @@ Status PackagePool::State::add_list(const Repodata& source) {
     return {};
 }
 
+Status PackagePool::State::add_installed(const Repodata& source) {
+    if (auto added = add_list(source); !added) return added;
+    Repo* repo = pool->repos[pool->nrepos - 1];
+    pool_set_installed(pool, repo);
+    Id id = 0;
+    const Solvable* solvable = nullptr;
+    FOR_REPO_SOLVABLES(repo, id, solvable) {
+        const auto entry = nlohmann::json::parse(raw(id), nullptr, false);
+        channels_of_installed[id] = entry.is_object() ? entry.value("channel", "") : "";
+    }
+    return {};
+}
+
 // Not as libsolv's installed packages: for those it looks at every dependency of every candidate once more.
 void PackagePool::State::add_machine(const std::vector<VirtualPackage>& machine) {
     Repo* repo = repo_create(pool, "machine");
@@ -378,7 +393,8 @@ PackagePool& PackagePool::operator=(PackagePool&&) noexcept = default;
 PackagePool::~PackagePool() = default;
 
 Result<PackagePool> PackagePool::load(const std::vector<Repodata>& lists,
-                                      const std::vector<VirtualPackage>& machine) {
+                                      const std::vector<VirtualPackage>& machine,
+                                      const Repodata* installed) {
     auto state = std::make_unique<State>();
     pool_setdisttype(state->pool, DISTTYPE_CONDA);
     state->offset_key = pool_str2id(state->pool, "containerize:offset", 1);
@@ -386,6 +402,8 @@ Result<PackagePool> PackagePool::load(const std::vector<Repodata>& lists,
     for (const auto& list : lists)
         if (!list.json.empty())
             if (auto added = state->add_list(list); !added) return fail(std::move(added.error()));
+    if (installed != nullptr)
+        if (auto added = state->add_installed(*installed); !added) return fail(std::move(added.error()));
     for (Id id = 1; id < state->pool->nsolvables; ++id)
         if (const Solvable* solvable = pool_id2solvable(state->pool, id); solvable->repo != nullptr)
             state->by_name[solvable->name].push_back(id);
@@ -420,12 +438,20 @@ Result<PackageRecord> PackagePool::record(Id solvable) const {
 
 const std::string& PackagePool::channel(Id solvable) const {
     static const std::string none;
+    if (const auto own = state_->channels_of_installed.find(solvable);
+        own != state_->channels_of_installed.end())
+        return own->second;
     const auto found = state_->lists.find(pool_id2solvable(state_->pool, solvable)->repo);
     return found == state_->lists.end() ? none : found->second.source.channel.url;
 }
 
 bool PackagePool::is_virtual(Id solvable) const {
     return pool_id2solvable(state_->pool, solvable)->repo == state_->of_machine;
+}
+
+bool PackagePool::is_installed(Id solvable) const {
+    const Repo* repo = pool_id2solvable(state_->pool, solvable)->repo;
+    return repo != nullptr && repo == state_->pool->installed;
 }
 
 std::vector<Id> PackagePool::matching(const MatchSpec& spec, const std::string& wanted_channel) const {
@@ -476,7 +502,7 @@ std::vector<std::string> PackagePool::names() const {
 std::size_t PackagePool::size() const {
     std::size_t count = 0;
     for (const auto& [repo, list] : state_->lists)
-        count += static_cast<std::size_t>(repo->nsolvables);
+        if (repo != state_->pool->installed) count += static_cast<std::size_t>(repo->nsolvables);
     return count;
 }
 

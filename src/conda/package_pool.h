@@ -26,9 +26,11 @@ struct VirtualPackage {
 
 class PackagePool {
 public:
-    /// Reads every list, and keeps libsolv's form of it where the list says.
+    /// Reads every list, and keeps libsolv's form of it where the list says. `installed`, if there is one, is
+    /// such a list of what the environment has now, in which each record has its "channel".
     static Result<PackagePool> load(const std::vector<Repodata>& lists,
-                                    const std::vector<VirtualPackage>& machine);
+                                    const std::vector<VirtualPackage>& machine,
+                                    const Repodata* installed = nullptr);
     PackagePool(PackagePool&&) noexcept;
     PackagePool& operator=(PackagePool&&) noexcept;
     ~PackagePool();
@@ -38,9 +40,10 @@ public:
     [[nodiscard]] s_Repo* machine() const;
     /// Of a solvable that came from a channel: the whole record, from the list that it was read from.
     [[nodiscard]] Result<PackageRecord> record(Id solvable) const;
-    /// The channel's URL; empty for a virtual package.
+    /// The channel's URL; empty for a virtual package. Of an installed one: where it came from.
     [[nodiscard]] const std::string& channel(Id solvable) const;
     [[nodiscard]] bool is_virtual(Id solvable) const;
+    [[nodiscard]] bool is_installed(Id solvable) const;
 
     /// Solvables of the channels that match; `channel` is a URL, or empty for any.
     [[nodiscard]] std::vector<Id> matching(const MatchSpec& spec, const std::string& channel) const;

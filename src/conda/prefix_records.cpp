@@ -65,19 +65,20 @@ std::string prefix_record(const PackageRecord& record, const std::vector<Install
     return root.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
-std::string history(const std::vector<PackageRecord>& records, const std::vector<std::string>& requested,
-                    std::uint32_t time, const std::string& command_line, const std::string& tool_version) {
-    const std::time_t when = time;
+std::string history_text(const HistoryEntry& entry) {
+    const std::time_t when = entry.time;
     std::tm parts{};
     gmtime_r(&when, &parts);
     char date[32];
     const auto size = std::strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S", &parts);
     std::string text =
         fmt::format("==> {} <==\n# cmd: {}\n# conda version: 24.1.0\n# tool: containerize {}\n",
-                    std::string_view(date, size), command_line, tool_version);
-    for (const auto& record : records)
-        text += "+" + channel_and_subdir(record) + "::" + record.distribution() + "\n";
-    text += "# update specs: " + json(requested).dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+                    std::string_view(date, size), entry.command_line, entry.tool_version);
+    for (const auto& [sign, records] : {std::pair{'-', &entry.removed}, std::pair{'+', &entry.added}})
+        for (const auto& record : *records)
+            text += sign + channel_and_subdir(record) + "::" + record.distribution() + "\n";
+    text +=
+        "# update specs: " + json(entry.requested).dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
     return text;
 }
 

@@ -23,9 +23,14 @@ struct InstalledPath {
 std::string prefix_record(const PackageRecord& record, const std::vector<InstalledPath>& paths,
                           const std::string& requested);
 
-/// Text of conda-meta/history.
-std::string history(const std::vector<PackageRecord>& records, const std::vector<std::string>& requested,
-                    std::uint32_t time, const std::string& command_line, const std::string& tool_version);
+struct HistoryEntry {
+    std::vector<PackageRecord> removed, added;
+    std::vector<std::string> requested;
+    std::uint32_t time = 0; ///< seconds since 1970
+    std::string command_line, tool_version;
+};
+/// One entry of conda-meta/history.
+std::string history_text(const HistoryEntry& entry);
 
 /// Text of conda-meta/state: variables that activation sets.
 std::string state(const std::vector<std::pair<std::string, std::string>>& variables);

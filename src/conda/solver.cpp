@@ -54,7 +54,7 @@ void exclude_lower_channels(const PackagePool& packages, const std::vector<Wante
     std::map<Id, int> best;
     for (Id id = 1; id < pool->nsolvables; ++id) {
         const Solvable* solvable = pool_id2solvable(pool, id);
-        if (solvable->repo == nullptr || packages.is_virtual(id)) continue;
+        if (solvable->repo == nullptr || packages.is_virtual(id) || packages.is_installed(id)) continue;
         const auto [entry, is_new] = best.emplace(solvable->name, solvable->repo->priority);
         if (!is_new) entry->second = std::max(entry->second, solvable->repo->priority);
     }
@@ -63,7 +63,7 @@ void exclude_lower_channels(const PackagePool& packages, const std::vector<Wante
         if (!one.channel.empty()) named.emplace(one.spec.name, one.channel);
     for (Id id = 1; id < pool->nsolvables; ++id) {
         const Solvable* solvable = pool_id2solvable(pool, id);
-        if (solvable->repo == nullptr || packages.is_virtual(id) ||
+        if (solvable->repo == nullptr || packages.is_virtual(id) || packages.is_installed(id) ||
             solvable->repo->priority == best[solvable->name])
             continue;
         if (!named.contains({pool_id2str(pool, solvable->name), packages.channel(id)}))
@@ -119,7 +119,7 @@ bool machine_has(const PackagePool& packages, const MatchSpec& spec) {
 
 } // namespace
 
-Result<std::vector<PackageRecord>> solve(PackagePool& packages, SolveRequest request) {
+Result<Solution> solve(PackagePool& packages, SolveRequest request) {
     Pool* pool = packages.pool();
     normalise(request.wanted);
     add_pins(pool, packages.machine(), request.pins);
@@ -160,21 +160,29 @@ Result<std::vector<PackageRecord>> solve(PackagePool& packages, SolveRequest req
     }
 
     const std::unique_ptr<Solver, void (*)(Solver*)> solver(solver_create(pool), solver_free);
+    // Of what is installed, everything may change that nobody asked for.
+    for (const int flag : {SOLVER_FLAG_ALLOW_DOWNGRADE, SOLVER_FLAG_ALLOW_UNINSTALL,
+                           SOLVER_FLAG_ALLOW_ARCHCHANGE, SOLVER_FLAG_ALLOW_VENDORCHANGE})
+        solver_set_flag(solver.get(), flag, 1);
     if (solver_solve(solver.get(), &jobs.queue) != 0)
         return fail(explain_conflict(packages, *solver, of_job));
 
     const std::unique_ptr<Transaction, void (*)(Transaction*)> transaction(
         solver_create_transaction(solver.get()), transaction_free);
     transaction_order(transaction.get(), 0);
-    std::vector<PackageRecord> chosen;
+    Solution solution;
     for (int i = 0; i < transaction->steps.count; ++i) {
         const Id step = transaction->steps.elements[i];
         if (packages.is_virtual(step)) continue;
+        if (packages.is_installed(step)) {
+            solution.remove.emplace_back(pool_id2str(pool, pool_id2solvable(pool, step)->name));
+            continue;
+        }
         auto record = packages.record(step);
         if (!record) return fail(std::move(record.error()));
-        chosen.push_back(std::move(*record));
+        solution.install.push_back(std::move(*record));
     }
-    return chosen;
+    return solution;
 }
 
 } // namespace containerize::conda

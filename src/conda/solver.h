@@ -25,8 +25,14 @@ struct SolveRequest {
     ChannelPriority priority = ChannelPriority::flexible;
 };
 
-/// The packages to install, those that others depend on before them; chosen by mamba's rules, in its order of
-/// requests. A request that cannot be met is an input error that says which parts conflict, and why.
-Result<std::vector<PackageRecord>> solve(PackagePool& packages, SolveRequest request);
+struct Solution {
+    std::vector<PackageRecord> install; ///< those that others depend on before them
+    /// Of an environment that is there already: names of what goes, or is replaced.
+    std::vector<std::string> remove;
+};
+
+/// Chosen by mamba's rules, in its order of requests. What is installed already stays as it is, as far as
+/// the request lets it. A request that cannot be met is an input error that says which parts conflict, and why.
+Result<Solution> solve(PackagePool& packages, SolveRequest request);
 
 } // namespace containerize::conda

@@ -5,6 +5,7 @@
 #include <climits>
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 
 namespace containerize::image {
@@ -210,7 +211,7 @@ std::expected<std::vector<Xattr>, int> Layers::xattrs(Reference reference) const
     return found;
 }
 
-std::expected<Inode, int> Layers::find(std::string_view path) {
+std::expected<Reference, int> Layers::find(std::string_view path) {
     Reference at = root();
     while (!path.empty()) {
         const auto slash = path.find('/');
@@ -220,7 +221,16 @@ std::expected<Inode, int> Layers::find(std::string_view path) {
         at = *next;
         path = slash == std::string_view::npos ? std::string_view() : path.substr(slash + 1);
     }
-    return inode(at);
+    return at;
+}
+
+Result<std::unique_ptr<Layers>> open_layers(std::span<const std::filesystem::path> paths) {
+    std::vector<Layers::ImageFile> files;
+    for (const auto& path : paths) {
+        files.push_back({.file = Fd(open(path.c_str(), O_RDONLY | O_CLOEXEC)), .path = path});
+        if (!files.back().file) return fail_errno("cannot open the image", path.string());
+    }
+    return Layers::open(std::move(files));
 }
 
 } // namespace containerize::image

@@ -9,6 +9,7 @@
 #include <expected>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -57,7 +58,7 @@ public:
     std::expected<std::vector<Xattr>, int> xattrs(Reference reference) const;
 
     /// The inode at a path relative to the root, links not followed; ENOENT if there is none.
-    std::expected<Inode, int> find(std::string_view path);
+    std::expected<Reference, int> find(std::string_view path);
 
 private:
     using Directories = std::vector<Reference>; ///< of one path, the uppermost first
@@ -84,5 +85,8 @@ private:
     Reference root_ = 0;
     bool has_xattrs_ = false;
 };
+
+/// The images in the files at `paths`, the lowest first.
+Result<std::unique_ptr<Layers>> open_layers(std::span<const std::filesystem::path> paths);
 
 } // namespace containerize::image

@@ -25,28 +25,24 @@ class Unpacker {
 public:
     Unpacker(Layers& layers, const fs::path& image) : layers_(layers), image_(image) {}
 
-    Status directory(Reference reference, const fs::path& target) {
-        const auto inode = layers_.inode(reference);
-        if (!inode) return damaged(inode.error());
+    /// What is in a directory, into one that exists.
+    Status content_of(Reference reference, const fs::path& target) {
         auto listing = layers_.directory(reference);
         if (!listing) return damaged(listing.error());
         for (const auto& entry : (*listing)->entries) {
             if (interrupted()) return fail_interrupted();
             if (auto done = this->entry(entry.inode, target / (*listing)->name(entry)); !done) return done;
         }
-        // Last: writing into it changes its time, and its mode may forbid writing.
-        return set_attributes(reference, *inode, target);
+        return {};
     }
 
 private:
     Status entry(Reference reference, const fs::path& target) {
         const auto inode = layers_.inode(reference);
         if (!inode) return damaged(inode.error());
-        if (S_ISDIR(inode->mode)) {
-            if (mkdir(target.c_str(), 0700) != 0)
-                return fail_errno("cannot unpack a directory", target.string());
-            return directory(reference, target);
-        }
+        if (S_ISDIR(inode->mode)) return directory(reference, *inode, target);
+        if (unlink(target.c_str()) != 0 && errno != ENOENT)
+            return fail_errno("cannot unpack over what is there", target.string());
         if (S_ISLNK(inode->mode)) {
             const auto text = layers_.read_link(reference);
             if (!text) return damaged(text.error());
@@ -65,6 +61,18 @@ private:
         }
         if (auto done = content(reference, inode->size, target); !done) return done;
         return set_attributes(reference, *inode, target);
+    }
+
+    Status directory(Reference reference, const Inode& inode, const fs::path& target) {
+        std::error_code failed;
+        if (fs::is_directory(fs::symlink_status(target, failed))) return content_of(reference, target);
+        if (unlink(target.c_str()) != 0 && errno != ENOENT)
+            return fail_errno("cannot unpack over what is there", target.string());
+        if (mkdir(target.c_str(), 0700) != 0)
+            return fail_errno("cannot unpack a directory", target.string());
+        if (auto done = content_of(reference, target); !done) return done;
+        // Last: writing into it changes its time, and its mode may forbid writing.
+        return set_attributes(reference, inode, target);
     }
 
     Status content(Reference reference, std::uint64_t size, const fs::path& target) {
@@ -123,14 +131,9 @@ private:
 } // namespace
 
 Status unpack(std::span<const fs::path> images, const fs::path& target) {
-    std::vector<Layers::ImageFile> files;
-    for (const auto& image : images) {
-        files.push_back({.file = Fd(open(image.c_str(), O_RDONLY | O_CLOEXEC)), .path = image});
-        if (!files.back().file) return fail_errno("cannot open the image", image.string());
-    }
-    auto layers = Layers::open(std::move(files));
+    auto layers = open_layers(images);
     if (!layers) return fail(std::move(layers.error()));
-    return Unpacker(**layers, images.back()).directory((*layers)->root(), target);
+    return Unpacker(**layers, images.back()).content_of((*layers)->root(), target);
 }
 
 } // namespace containerize::image

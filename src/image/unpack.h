@@ -8,8 +8,9 @@
 
 namespace containerize::image {
 
-/// Writes the tree of `images` (the lowest first) into the directory `target`, which exists and is empty:
-/// content, modes, times, links, extended attributes where the filesystem takes them. Owned by the caller.
+/// Writes the tree of `images` (the lowest first) into the directory `target`: content, modes, times, links,
+/// extended attributes where the filesystem takes them. Owned by the caller. Directories that are there are
+/// left as they are; of everything else the images' takes the place.
 Status unpack(std::span<const std::filesystem::path> images, const std::filesystem::path& target);
 
 } // namespace containerize::image

@@ -337,11 +337,6 @@ const Attributes* Writer::directory(std::string_view path) const {
     return node != nullptr && node->is_directory() ? &node->inode->attributes : nullptr;
 }
 
-bool Writer::is_whiteout(std::string_view path) const {
-    const Node* node = state_->find(path);
-    return node != nullptr && node->inode->type == S_IFCHR;
-}
-
 void Writer::remove(std::string_view path) {
     Node* node = state_->find(path);
     if (node == nullptr || node == &state_->root) return;

@@ -78,7 +78,6 @@ public:
     Status end_file();
 
     [[nodiscard]] bool contains(std::string_view path) const;
-    [[nodiscard]] bool is_whiteout(std::string_view path) const;
     /// Of the directory at `path`; nullptr if there is none. Valid until it is added again or removed.
     [[nodiscard]] const Attributes* directory(std::string_view path) const;
     /// Takes an entry, and what is below it, out again; nothing happens if it is not there. Its content stays
@@ -112,10 +111,9 @@ enum class Whiteouts {
 
 /// Adds a directory tree, entries sorted by path bytes. What is in the image already makes way: a file for a
 /// file, and so on, while directories are merged. The tree may be the upper directory of an overlay (with
-/// userxattr) whose lower one is this image, and the layers below it. Returns the paths that were left out.
+/// userxattr) whose lower one is this image. Returns the paths that were left out.
 Result<std::vector<std::string>> add_tree(Writer& writer, const std::filesystem::path& root,
-                                          mode_t umask_bits, Whiteouts whiteouts,
-                                          const PackProgress& progress = {});
+                                          mode_t umask_bits, const PackProgress& progress = {});
 
 /// Packs a directory tree, entries sorted by path bytes, so that equal trees give equal images.
 /// Modes are made fit for sharing: what the owner may read all may read, unless `umask_bits` forbids;

@@ -55,6 +55,8 @@ struct BuildSummary {
     std::uint64_t image_bytes = 0;
     std::size_t commands = 0;
     double seconds = 0;
+    unsigned state = 0;
+    bool unchanged = false; ///< an update found nothing to do: the installation is what it was
 };
 
 /// The packages that a conda environment would get, in link order.

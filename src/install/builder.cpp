@@ -50,6 +50,7 @@ public:
             if (summary_.unchanged) break;
         }
         summary_.prefix = claim_.prefix;
+        summary_.state = manifest_.state;
         summary_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
         return summary_;
     }

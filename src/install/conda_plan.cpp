@@ -3,12 +3,18 @@
 #include "conda/repodata.h"
 #include "conda/solver.h"
 #include "conda/virtual_packages.h"
+#include "util/filesystem.h"
 #include "util/log.h"
 #include "util/progress.h"
 
 #include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
 
 #include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
 
 namespace containerize::install {
 
@@ -71,8 +77,52 @@ std::string names_of(const std::vector<conda::Channel>& channels) {
     return names;
 }
 
-Result<CondaPlan> solve(const BuildOptions& options, const Inputs& inputs,
-                        const std::filesystem::path& cache) {
+/// What is installed, in the form in which channels list their packages.
+Result<std::optional<conda::Repodata>> list_installed(const std::vector<conda::InstalledPackage>& installed,
+                                                      const std::filesystem::path& directory) {
+    if (installed.empty()) return std::nullopt;
+    nlohmann::json packages = nlohmann::json::object();
+    for (const auto& one : installed) {
+        auto entry = conda::to_json(one.record);
+        entry["channel"] = one.record.channel;
+        packages[one.record.distribution() + ".conda"] = std::move(entry);
+    }
+    conda::Repodata list;
+    list.channel.name = "installed";
+    list.json = directory / "installed.json";
+    const nlohmann::json root = {{"packages.conda", std::move(packages)}};
+    if (auto written =
+            write_file(list.json, root.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+        !written)
+        return fail(std::move(written.error()));
+    return list;
+}
+
+// What was asked for before stays asked for, unless the input asks for another version of it.
+void keep_earlier_requests(const std::vector<conda::InstalledPackage>& installed, conda::SolveRequest& request) {
+    std::set<std::string> asked;
+    for (const auto& one : request.wanted)
+        asked.insert(one.spec.name);
+    for (const auto& one : installed) {
+        if (asked.contains(one.record.name)) continue;
+        auto spec = conda::parse_match_spec(one.requested.empty() ? one.record.name : one.requested);
+        // A spec that conda understands and we do not: then any version.
+        if (!spec || spec->name != one.record.name) spec = conda::parse_match_spec(one.record.name);
+        if (!spec) continue;
+        spec->channel.clear();
+        request.wanted.push_back({.spec = std::move(*spec), .channel = {}, .where = {}});
+    }
+}
+
+struct Solved {
+    CondaPlan plan;
+    std::vector<std::string> removed; ///< names
+};
+
+/// `directory` is for files of ours.
+Result<Solved> solve(const BuildOptions& options, const Inputs& inputs, const std::filesystem::path& cache,
+                     const std::vector<conda::InstalledPackage>& installed, bool prune,
+                     const std::filesystem::path& directory) {
     const auto& config = inputs.conda_config;
     for (const auto& note : inputs.conda->notes)
         log::info("Note: " + note);
@@ -85,13 +135,15 @@ Result<CondaPlan> solve(const BuildOptions& options, const Inputs& inputs,
     for (const auto& note : choice->notes)
         log::info("Note: " + note);
 
-    CondaPlan plan;
+    Solved result;
+    auto& plan = result.plan;
     plan.channels = std::move(choice->channels);
     auto request = make_request(inputs, plan.channels);
     if (!request) return fail(std::move(request.error()));
     for (const auto& wanted : request->wanted)
         plan.requested.emplace(wanted.spec.name, wanted.spec.to_string());
-    if (request->wanted.empty()) return plan;
+    if (!prune) keep_earlier_requests(installed, *request);
+    if (request->wanted.empty()) return result;
     auto machine = conda::virtual_packages(inputs.environment, options.conda.cuda);
     if (!machine) return fail(std::move(machine.error()));
     for (const auto& package : *machine)
@@ -101,35 +153,144 @@ Result<CondaPlan> solve(const BuildOptions& options, const Inputs& inputs,
                                        {.cache = cache, .offline = options.conda.offline || config.offline});
     if (!lists) return fail(std::move(lists.error()));
     Stage stage("Solving");
-    auto pool = conda::PackagePool::load(*lists, *machine);
+    auto present = list_installed(installed, directory);
+    if (!present) return fail(std::move(present.error()));
+    auto pool = conda::PackagePool::load(*lists, *machine, *present ? &**present : nullptr);
     if (!pool) return fail(std::move(pool.error()));
     stage.detail(human_count(pool->size()) + " packages");
     auto solved = conda::solve(*pool, std::move(*request));
     if (!solved) return fail(std::move(solved.error()));
-    plan.packages = std::move(*solved);
+    plan.packages = std::move(solved->install);
+    result.removed = std::move(solved->remove);
     stage.finish(fmt::format("{} of {} packages, from {}", human_count(plan.packages.size()),
                              human_count(pool->size()), names_of(plan.channels)));
+    return result;
+}
+
+CondaPlan plan_of_lock(const Inputs& inputs) {
+    for (const auto& note : inputs.locked->notes)
+        log::info("Note: " + note);
+    CondaPlan plan;
+    plan.locked = true;
+    plan.packages = inputs.locked->packages;
+    plan.requested = inputs.locked->requested;
     return plan;
+}
+
+void log_packages(const CondaPlan& plan) {
+    for (const auto& record : plan.packages)
+        log::detail(record.distribution() + " of " + record.channel);
+}
+
+/// "numpy" of "numpy >=1.20".
+std::string name_in(const std::string& dependency) {
+    return dependency.substr(0, dependency.find_first_of(" =<>!~["));
+}
+
+/// The installed packages that nothing in `wanted` needs, given what else there will be.
+std::set<std::string> not_needed(const std::vector<const conda::PackageRecord*>& present,
+                                 const std::map<std::string, std::string>& wanted) {
+    std::map<std::string, const conda::PackageRecord*> by_name;
+    for (const auto* record : present)
+        by_name.emplace(record->name, record);
+    std::vector<std::string> next;
+    for (const auto& [name, spec] : wanted)
+        next.push_back(name);
+    // With Python comes pip, as for a new environment.
+    if (wanted.contains("python")) next.emplace_back("pip");
+    while (!next.empty()) {
+        const auto found = by_name.find(next.back());
+        next.pop_back();
+        if (found == by_name.end()) continue;
+        for (const auto& dependency : found->second->depends)
+            next.push_back(name_in(dependency));
+        by_name.erase(found);
+    }
+    std::set<std::string> names;
+    for (const auto& [name, record] : by_name)
+        names.insert(name);
+    return names;
+}
+
+// Of another Python, packages lie elsewhere, also those that fit any.
+void relink_for_new_python(const std::vector<conda::InstalledPackage>& installed, CondaChanges& changes) {
+    const auto minor = [](const std::string& version) {
+        return version.substr(0, version.find('.', version.find('.') + 1));
+    };
+    const auto is_python = [](const auto& record) { return record.name == "python"; };
+    const auto before = std::ranges::find_if(installed, is_python, &conda::InstalledPackage::record);
+    const auto after = std::ranges::find_if(changes.plan.packages, is_python);
+    if (before == installed.end() || after == changes.plan.packages.end() ||
+        minor(before->record.version) == minor(after->version))
+        return;
+    std::set<std::string> removed;
+    for (const auto& one : changes.removed)
+        removed.insert(one.record.name);
+    for (const auto& one : installed) {
+        if (one.record.noarch != conda::Noarch::python || removed.contains(one.record.name)) continue;
+        changes.plan.packages.push_back(one.record);
+        if (!one.requested.empty()) changes.plan.requested.emplace(one.record.name, one.requested);
+        changes.removed.push_back(one);
+    }
 }
 
 } // namespace
 
 Result<CondaPlan> plan_conda(const BuildOptions& options, const Inputs& inputs,
                              const std::filesystem::path& cache) {
-    auto plan = [&]() -> Result<CondaPlan> {
-        if (!inputs.locked) return solve(options, inputs, cache);
-        for (const auto& note : inputs.locked->notes)
-            log::info("Note: " + note);
-        CondaPlan locked;
-        locked.locked = true;
-        locked.packages = inputs.locked->packages;
-        locked.requested = inputs.locked->requested;
-        return locked;
-    }();
-    if (plan)
-        for (const auto& record : plan->packages)
-            log::detail(record.distribution() + " of " + record.channel);
+    CondaPlan plan;
+    if (inputs.locked) {
+        plan = plan_of_lock(inputs);
+    } else {
+        auto solved = solve(options, inputs, cache, {}, false, {});
+        if (!solved) return fail(std::move(solved.error()));
+        plan = std::move(solved->plan);
+    }
+    log_packages(plan);
     return plan;
+}
+
+Result<CondaChanges> plan_conda_changes(const BuildOptions& options, const Inputs& inputs,
+                                        const std::filesystem::path& cache,
+                                        const std::vector<conda::InstalledPackage>& installed, bool prune,
+                                        const std::filesystem::path& directory) {
+    CondaChanges changes;
+    std::set<std::string> removed; ///< names
+    if (inputs.locked) {
+        changes.plan = plan_of_lock(inputs);
+        std::set<std::string> there;
+        for (const auto& one : installed) {
+            const auto same = std::ranges::find_if(changes.plan.packages, [&](const auto& record) {
+                return record.distribution() == one.record.distribution();
+            });
+            if (same == changes.plan.packages.end())
+                removed.insert(one.record.name);
+            else
+                there.insert(one.record.distribution());
+        }
+        std::erase_if(changes.plan.packages,
+                      [&](const auto& record) { return there.contains(record.distribution()); });
+    } else {
+        auto solved = solve(options, inputs, cache, installed, prune, directory);
+        if (!solved) return fail(std::move(solved.error()));
+        changes.plan = std::move(solved->plan);
+        removed.insert(solved->removed.begin(), solved->removed.end());
+        if (prune) {
+            std::vector<const conda::PackageRecord*> present;
+            for (const auto& record : changes.plan.packages)
+                present.push_back(&record);
+            for (const auto& one : installed)
+                if (!removed.contains(one.record.name)) present.push_back(&one.record);
+            removed.merge(not_needed(present, changes.plan.requested));
+        }
+    }
+    for (const auto& one : installed)
+        if (removed.contains(one.record.name)) changes.removed.push_back(one);
+    relink_for_new_python(installed, changes);
+    for (const auto& one : changes.removed)
+        log::detail("without " + one.record.distribution());
+    log_packages(changes.plan);
+    return changes;
 }
 
 } // namespace containerize::install

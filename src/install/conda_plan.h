@@ -2,6 +2,7 @@
 #pragma once
 
 #include "conda/channel.h"
+#include "conda/installed.h"
 #include "conda/link.h"
 #include "install/build.h"
 #include "install/inputs.h"
@@ -20,6 +21,20 @@ struct CondaPlan {
     std::vector<conda::Channel> channels;
     bool locked = false; ///< as a list has them, not solved
 };
+
+/// What is to be changed in an environment.
+struct CondaChanges {
+    CondaPlan plan; ///< `packages`: those that come
+    std::vector<conda::InstalledPackage> removed;
+};
+
+/// Solves what the input asks for, to be added to what is `installed`: that stays, as far as the request
+/// lets it. With `prune`, or if the input is a lock, what the input does not need goes. `directory` is for
+/// files of ours.
+Result<CondaChanges> plan_conda_changes(const BuildOptions& options, const Inputs& inputs,
+                                        const std::filesystem::path& cache,
+                                        const std::vector<conda::InstalledPackage>& installed, bool prune,
+                                        const std::filesystem::path& directory);
 
 /// Solves what the input asks for, or takes a lock's packages. Shows what it does through util/log.h.
 /// `cache` is conda::cache_directory().

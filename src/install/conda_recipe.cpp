@@ -4,7 +4,9 @@
 #include "conda/virtual_packages.h"
 #include "image/unpack.h"
 #include "install/activation.h"
+#include "install/byte_code.h"
 #include "install/conda_plan.h"
+#include "install/link_scripts.h"
 #include "install/recipe.h"
 #include "util/filesystem.h"
 #include "util/log.h"
@@ -24,33 +26,6 @@ namespace {
 namespace fs = std::filesystem;
 using runtime::EnvironmentChange;
 
-/// Compiles the files that a list names, several at once; those that are not of this Python are left alone.
-/// Unchecked hashes, so that no run compares times or compiles again; Python 3.6 has none yet.
-constexpr const char* compile_program = R"(
-import py_compile, sys
-def compile_one(path):
-    try:
-        if hasattr(py_compile, 'PycInvalidationMode'):
-            py_compile.compile(path, doraise=True, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
-        else:
-            py_compile.compile(path, doraise=True)
-    except Exception as problem:
-        print(path, type(problem).__name__)
-if __name__ == '__main__':
-    with open(sys.argv[1], 'rb') as file:
-        paths = [path.decode('utf-8', 'surrogateescape') for path in file.read().split(b'\0') if path]
-    jobs = int(sys.argv[2])
-    if jobs > 1 and len(paths) > 100:
-        import multiprocessing
-        pool = multiprocessing.Pool(jobs)
-        pool.map(compile_one, paths, 64)
-        pool.close()
-        pool.join()
-    else:
-        for path in paths:
-            compile_one(path)
-)";
-
 /// What no package can be newer than, so that the same packages give the same image.
 std::uint32_t newest(const std::vector<conda::PackageRecord>& packages) {
     constexpr std::uint64_t first_of_1980 = 315'532'800; // zip archives have no earlier time
@@ -68,7 +43,7 @@ public:
         using Step = Status (CondaRecipe::*)();
         for (const Step step :
              {&CondaRecipe::plan, &CondaRecipe::fetch, &CondaRecipe::link, &CondaRecipe::mount,
-              &CondaRecipe::prepare_environment, &CondaRecipe::run_link_scripts})
+              &CondaRecipe::prepare_environment, &CondaRecipe::run_scripts})
             if (auto done = (this->*step)(); !done) return done;
         return {};
     }
@@ -114,19 +89,7 @@ public:
 
     Status compile() override {
         if (!has_python_) return {};
-        Stage stage("Compiling byte-code");
-        const auto sources = sources_to_compile();
-        std::string list;
-        for (const auto& source : sources)
-            list += (shop_.prefix / source).string() + '\0';
-        const fs::path file = shop_.staging / "to-compile";
-        if (auto written = write_file(file, list); !written) return written;
-        auto outcome = shop_.run_inside(
-            {shop_.python().string(), "-c", compile_program, file.string(), std::to_string(shop_.jobs)},
-            stage, "cannot compile byte-code");
-        if (!outcome) return fail(std::move(outcome.error()));
-        stage.finish(human_count(sources.size()) + " modules");
-        return {};
+        return compile_sources(shop_, sources_to_compile());
     }
 
     Result<std::vector<EnvironmentChange>> activation() override {
@@ -182,7 +145,7 @@ public:
             return image::write_tree(shop_.staging / "root", shop_.image(), writer_options(),
                                      shop_.options.umask_bits,
                                      [&](std::uint64_t done) { progress(done, linked_.bytes); });
-        auto left_out = image::add_tree(*writer_, upper(), shop_.options.umask_bits, image::Whiteouts::apply,
+        auto left_out = image::add_tree(*writer_, upper(), shop_.options.umask_bits,
                                         [&](std::uint64_t done) { progress(done, 0); });
         if (!left_out) return fail(std::move(left_out.error()));
         auto stats = writer_->finish();
@@ -249,7 +212,10 @@ private:
             .time = epoch_,
             .latest = epoch_,
             .command_line = "containerize new",
-            .tool_version = CONTAINERIZE_VERSION};
+            .tool_version = CONTAINERIZE_VERSION,
+            .python = {},
+            .earlier_history = {},
+            .removed = {}};
         auto linked = conda::link_packages(packages, options, *writer,
                                            [&stage](std::uint64_t done) { stage.advance(done, 0); });
         if (!linked) return fail(std::move(linked.error()));
@@ -295,73 +261,7 @@ private:
         return {};
     }
 
-    Status run_link_scripts() {
-        if (linked_.scripts.empty()) return {};
-        Stage stage("Running link scripts");
-        const auto messages = shop_.root() / ".messages.txt";
-        for (const auto& script : linked_.scripts) {
-            // Sourced, as conda does it: a script may end with `return`. After the files are there, in the
-            // activated environment.
-            std::string program = script.before
-                                      ? ""
-                                      : "for one in \"$PREFIX\"/etc/conda/activate.d/*.sh; do [ ! -f "
-                                        "\"$one\" ] || . \"$one\"; done; ";
-            program += "one=$1; shift; . \"$one\"";
-            auto command = shop_.inside({"bash", "--noprofile", "--norc", "-c", program, "bash",
-                                         (shop_.prefix / script.path).string()});
-            auto& environment = *command.environment;
-            environment["PREFIX"] = environment["ROOT_PREFIX"] = environment["CONDA_ROOT_PREFIX"] =
-                shop_.prefix.string();
-            environment["PKG_NAME"] = script.package.name;
-            environment["PKG_VERSION"] = script.package.version;
-            environment["PKG_BUILDNUM"] = std::to_string(script.package.build_number);
-            environment["PKG_BUILD"] = script.package.build;
-            if (script.before) environment["SOURCE_DIR"] = shop_.prefix.string();
-            const auto path = environment.find("PATH");
-            environment["PATH"] = (shop_.prefix / "bin").string() + ":" +
-                                  (path == environment.end() ? "/usr/bin:/bin" : path->second);
-            command.on_line = [&stage](std::string_view line) { stage.detail(line); };
-            auto outcome = run(command);
-            if (!outcome) return fail(std::move(outcome.error()));
-            // What a package tells its user it writes into this file.
-            if (auto text = read_file(messages); text && !text->empty()) {
-                log::info(script.package.name + " says:\n" + *text);
-                std::error_code ignored;
-                fs::remove(messages, ignored);
-            }
-            if (!outcome->ok())
-                return fail({.what = std::string("the ") + (script.before ? "pre-link" : "post-link") +
-                                     " script of " + script.package.distribution() + " failed",
-                             .why = "exit code " + std::to_string(outcome->exit_code) + "\n" +
-                                    tail(outcome->output, 12),
-                             .where = {},
-                             .hint = "Ask for another version of " + script.package.name +
-                                     ", or tell its maintainers."});
-        }
-        stage.finish(human_count(linked_.scripts.size()));
-        return {};
-    }
-
-    // pip looks for included files beside the one that names them, and ours lies in the staging directory.
-    static std::string requirements_text(const std::vector<conda::Located>& lines,
-                                         const fs::path& directory) {
-        std::string text;
-        for (const auto& line : lines) {
-            std::string content = line.text;
-            for (const std::string_view option : {"-r", "--requirement", "-c", "--constraint"}) {
-                if (!content.starts_with(option)) continue;
-                const auto start = content.find_first_not_of(" =", option.size());
-                if (start == content.npos || (start == option.size() && option.size() > 2)) continue;
-                const auto file = content.substr(start);
-                if (file.find("://") == file.npos)
-                    content =
-                        std::string(option) + " " + fs::path(directory / file).lexically_normal().string();
-                break;
-            }
-            text += content + "\n";
-        }
-        return text;
-    }
+    Status run_scripts() { return run_link_scripts(shop_, linked_.scripts); }
 
     // Every Python package that conda installed, as pip sees it.
     Status write_constraints(const fs::path& file) {
@@ -466,17 +366,10 @@ private:
     }
 
     /// Relative to the prefix: what the packages have no byte-code for, and what came since.
-    std::vector<std::string> sources_to_compile() const {
+    std::set<std::string> sources_to_compile() const {
         std::set<std::string> sources(linked_.to_compile.begin(), linked_.to_compile.end());
-        const fs::path since = writer_ ? upper() : shop_.staging / "root";
-        const fs::path library = fs::path("lib") / linked_.python_name;
-        std::error_code failed;
-        for (auto entry = fs::recursive_directory_iterator(
-                 since / library, fs::directory_options::skip_permission_denied, failed);
-             !failed && entry != fs::recursive_directory_iterator(); entry.increment(failed))
-            if (entry->path().extension() == ".py" && fs::is_regular_file(entry->symlink_status(failed)))
-                sources.insert(entry->path().lexically_relative(since).string());
-        return {sources.begin(), sources.end()};
+        sources.merge(sources_below(writer_ ? upper() : shop_.staging / "root", linked_.python_name));
+        return sources;
     }
 
     Workshop& shop_;

@@ -76,7 +76,7 @@ Status check_staging(const fs::path& parent, const fs::path& prefix) {
                       "Give --tmpdir a directory elsewhere, on a disk of this node.");
 }
 
-Status choose_programs(const BuildOptions& options, Inputs& inputs) {
+Status choose_uv(const BuildOptions& options, Inputs& inputs) {
     const auto entry = inputs.environment.find("PATH");
     // A wrapper of an installation would enter that installation's session, which does not see the build.
     inputs.uv =
@@ -84,6 +84,11 @@ Status choose_programs(const BuildOptions& options, Inputs& inputs) {
                      [](const fs::path& one) { return runtime::installation_of_program(one).empty(); });
     if (options.installer == pip::Installer::uv && !inputs.uv)
         return fail_input("there is no uv on PATH", {}, {}, "Install uv, or use --installer pip.");
+    return {};
+}
+
+Status choose_programs(const BuildOptions& options, Inputs& inputs) {
+    if (auto chosen = choose_uv(options, inputs); !chosen) return chosen;
     if (inputs.kind != spec::SpecKind::requirements) return {};
     auto interpreter = pip::choose_interpreter(options.python, inputs.environment);
     if (!interpreter) return fail(std::move(interpreter.error()));
@@ -105,6 +110,26 @@ Status refuse_conda_options(const BuildOptions& options, const std::string& file
                                                      : "--cuda is for conda environments",
                           "this is a requirements file", file, "Put everything into that file.");
     return {};
+}
+
+/// Where the user is, and what is set there.
+Status read_surroundings(Inputs& inputs) {
+    std::error_code failed;
+    inputs.working_directory = fs::current_path(failed);
+    if (failed)
+        return fail_input("the working directory does not exist any more", failed.message(), {},
+                          "Change to another directory.");
+    inputs.environment = clean_environment();
+    return {};
+}
+
+/// What every build wants to know, beside what it is to install.
+Status check_rest(const BuildOptions& options, Inputs& inputs) {
+    if (auto good = collect_files(options, inputs); !good) return good;
+    auto epoch = source_date_epoch();
+    if (!epoch) return fail(std::move(epoch.error()));
+    inputs.source_date_epoch = *epoch;
+    return check_staging(options.staging_parent, inputs.prefix);
 }
 
 // pip's part, beside what the file itself lists.
@@ -130,12 +155,7 @@ Status read_spec(const BuildOptions& options, Inputs& inputs) {
     auto file = resolve(options.spec);
     if (!file) return fail(std::move(file.error()));
     inputs.spec = std::move(*file);
-    std::error_code failed;
-    inputs.working_directory = fs::current_path(failed);
-    if (failed)
-        return fail_input("the working directory does not exist any more", failed.message(), {},
-                          "Change to another directory.");
-    inputs.environment = clean_environment();
+    if (auto read = read_surroundings(inputs); !read) return read;
     if (*kind == spec::SpecKind::requirements) {
         auto requirements = spec::read_requirements(inputs.spec, inputs.working_directory);
         if (!requirements) return fail(std::move(requirements.error()));
@@ -169,18 +189,34 @@ Result<Inputs> check_inputs(const BuildOptions& options) {
     if (!prefix) return fail(std::move(prefix.error()));
     inputs.prefix = std::move(*prefix);
     if (auto read = read_spec(options, inputs); !read) return fail(std::move(read.error()));
-    if (auto good = collect_files(options, inputs); !good) return fail(std::move(good.error()));
-
     auto paths = check_wrapper_paths(options.wrapper_paths, inputs.prefix);
     if (!paths) return fail(std::move(paths.error()));
     inputs.wrapper_paths = std::move(*paths);
-    auto epoch = source_date_epoch();
-    if (!epoch) return fail(std::move(epoch.error()));
-    inputs.source_date_epoch = *epoch;
-    if (auto good = check_staging(options.staging_parent, inputs.prefix); !good)
-        return fail(std::move(good.error()));
-
+    if (auto good = check_rest(options, inputs); !good) return fail(std::move(good.error()));
     if (auto chosen = choose_programs(options, inputs); !chosen) return fail(std::move(chosen.error()));
+    return inputs;
+}
+
+Result<Inputs> check_update(const BuildOptions& options, const runtime::Manifest& previous) {
+    Inputs inputs;
+    inputs.prefix = previous.prefix;
+    if (auto read = options.spec.empty() ? read_surroundings(inputs) : read_spec(options, inputs); !read)
+        return fail(std::move(read.error()));
+    for (const auto& given : options.conda.requirements) {
+        auto file = resolve(given);
+        if (!file) return fail(std::move(file.error()));
+        auto read = spec::read_requirements(*file, inputs.working_directory);
+        if (!read) return fail(std::move(read.error()));
+        inputs.files.insert(inputs.files.end(), read->files.begin(), read->files.end());
+        inputs.more_requirements.push_back({.file = std::move(*file), .read = std::move(*read)});
+    }
+    auto paths = previous.wrapper_paths;
+    paths.insert(paths.end(), options.wrapper_paths.begin(), options.wrapper_paths.end());
+    auto checked = check_wrapper_paths(paths, inputs.prefix);
+    if (!checked) return fail(std::move(checked.error()));
+    inputs.wrapper_paths = std::move(*checked);
+    if (auto good = check_rest(options, inputs); !good) return fail(std::move(good.error()));
+    if (auto chosen = choose_uv(options, inputs); !chosen) return fail(std::move(chosen.error()));
     return inputs;
 }
 

@@ -3,6 +3,7 @@
 
 #include "install/build.h"
 #include "pip/interpreter.h"
+#include "runtime/manifest.h"
 #include "spec/conda_environment.h"
 #include "spec/requirements.h"
 #include "spec/spec.h"
@@ -17,14 +18,20 @@
 
 namespace containerize::install {
 
+struct RequirementsFile {
+    std::filesystem::path file;
+    spec::Requirements read;
+};
+
 struct Inputs {
     std::filesystem::path prefix;            ///< absolute, without links
-    std::filesystem::path spec;              ///< likewise
+    std::filesystem::path spec;              ///< likewise; empty for an update without one
     std::filesystem::path working_directory; ///< the user's; local paths in requirements are relative to it
     spec::SpecKind kind = spec::SpecKind::requirements;
     spec::Requirements requirements;               ///< of kind requirements
     std::optional<spec::CondaEnvironment> conda;   ///< what must be solved
     std::optional<spec::LockedEnvironment> locked; ///< what must not
+    std::vector<RequirementsFile> more_requirements; ///< of an update: -r
     conda::Config conda_config;
     Environment environment; ///< the user's, less what would lead a Python astray
     pip::Interpreter interpreter;
@@ -37,6 +44,9 @@ struct Inputs {
 };
 
 Result<Inputs> check_inputs(const BuildOptions& options);
+
+/// The same for a change of an installation.
+Result<Inputs> check_update(const BuildOptions& options, const runtime::Manifest& previous);
 
 /// The part of it that tells what is to be installed, for who wants no more than that.
 Status read_spec(const BuildOptions& options, Inputs& inputs);

@@ -72,6 +72,16 @@ void remove_wrappers(const fs::path& prefix, const fs::path& directory, const st
         if (rmdir((prefix / empty).c_str()) != 0) break;
 }
 
+void remove_old_record_links(const fs::path& prefix, const fs::path& state) {
+    std::error_code ignored;
+    const auto current = fs::path("..") / state;
+    for (const auto& name : names_in(prefix / share_name)) {
+        const auto target = fs::read_symlink(prefix / share_name / name, ignored);
+        if (is_below(target, current.parent_path()) && !is_below(target, current))
+            fs::remove(prefix / share_name / name, ignored);
+    }
+}
+
 // After the manifest has changed: whatever no state has. Failures leave litter, no harm.
 void remove_what_is_gone(const Publication& publication, const Result<Manifest>& old,
                          const std::vector<std::set<std::string>>& wrappers) {
@@ -97,6 +107,7 @@ void remove_what_is_gone(const Publication& publication, const Result<Manifest>&
     });
     remove_others(state_directory(manifest.state).parent_path(),
                   [&](const std::string& name) { return states.contains(name); });
+    remove_old_record_links(prefix, state_directory(manifest.state));
     std::error_code ignored;
     fs::remove(prefix / layers_name, ignored); // only if it is empty
     for (std::size_t i = 0; i < manifest.wrapper_paths.size(); ++i)
@@ -150,23 +161,39 @@ void note(const Status& done) {
     if (!done) log::warn(to_string(done.error()));
 }
 
-/// The manifest, also as the state keeps it, and the link to the state's records.
-Status write_manifest(const fs::path& assembly, const Manifest& manifest) {
-    const auto state = state_directory(manifest.state);
-    const auto text = to_text(manifest);
+/// Links from the installation's records to those of the state that becomes the current one.
+Status add_record_links(const Publication& publication) {
+    const auto state = state_directory(publication.manifest.state);
+    const auto share = publication.assembly / share_name;
+    std::error_code failed;
+    fs::create_directories(share, failed);
+    if (failed) return fail_errno("cannot make a directory", share.string(), failed.value());
+    for (const auto& holder : {publication.assembly, publication.claim.prefix})
+        for (const auto& name : names_in(holder / state)) {
+            if (name == runtime::manifest_name) continue;
+            fs::create_symlink(fs::path("..") / state / name, share / name, failed);
+            if (failed && failed != std::errc::file_exists)
+                return fail_errno("cannot make a link", (share / name).string(), failed.value());
+        }
+    return {};
+}
+
+/// The manifest, also as the state keeps it.
+Status write_manifest(const Publication& publication) {
+    const auto& assembly = publication.assembly;
+    const auto state = assembly / state_directory(publication.manifest.state);
+    const auto text = to_text(publication.manifest);
     if (auto written = write_file(assembly / runtime::manifest_name, text); !written) return written;
     std::error_code failed;
-    if (fs::exists(assembly / state, failed))
-        if (auto written = write_file(assembly / state / runtime::manifest_name, text); !written)
-            return written;
-    fs::create_directory_symlink(state, assembly / share_name, failed);
-    if (failed) return fail_errno("cannot make a link", (assembly / share_name).string(), failed.value());
+    if (fs::exists(state, failed))
+        if (auto written = write_file(state / runtime::manifest_name, text); !written) return written;
+    if (auto added = add_record_links(publication); !added) return added;
     return sync_all(assembly);
 }
 
 Status publish_by_one_rename(const Publication& publication) {
     const auto& prefix = publication.claim.prefix;
-    if (auto written = write_manifest(publication.assembly, publication.manifest); !written) return written;
+    if (auto written = write_manifest(publication); !written) return written;
     if (auto moved = move(publication.assembly, prefix); !moved) return moved;
     note(sync_directory(prefix.parent_path()));
     return {};
@@ -208,7 +235,7 @@ Status publish_in_place(const Publication& publication, Janitor& janitor) {
     std::vector<std::set<std::string>> wrappers;
     for (const auto& path : publication.manifest.wrapper_paths)
         wrappers.push_back(names_in(assembly / path));
-    if (auto written = write_manifest(assembly, publication.manifest); !written) return written;
+    if (auto written = write_manifest(publication); !written) return written;
     if (!replacing) // an empty directory is to be empty again if this fails
         for (const auto& name : names_in(assembly))
             janitor.remove_tree_later(prefix / name);
@@ -226,7 +253,7 @@ Status publish_in_place(const Publication& publication, Janitor& janitor) {
         return done;
     }
     note(sync_directory(prefix));
-    note(move_files(assembly, prefix)); // the link to the records, and single files such as pyvenv.cfg
+    note(move_files(assembly, prefix)); // links to the records, and single files such as pyvenv.cfg
     remove_what_is_gone(publication, old, wrappers);
     note(remove_tree(assembly));
     return {};

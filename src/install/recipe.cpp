@@ -39,6 +39,24 @@ image::WriterOptions Workshop::writer_options() const {
             .source_date_epoch = inputs.source_date_epoch};
 }
 
+std::string requirements_text(const std::vector<spec::Located>& lines, const std::filesystem::path& directory) {
+    std::string text;
+    for (const auto& line : lines) {
+        std::string content = line.text;
+        for (const std::string_view option : {"-r", "--requirement", "-c", "--constraint"}) {
+            if (!content.starts_with(option)) continue;
+            const auto start = content.find_first_not_of(" =", option.size());
+            if (start == content.npos || (start == option.size() && option.size() > 2)) continue;
+            const auto file = content.substr(start);
+            if (file.find("://") == file.npos)
+                content = std::string(option) + " " + (directory / file).lexically_normal().string();
+            break;
+        }
+        text += content + "\n";
+    }
+    return text;
+}
+
 Status install_requirements(Workshop& shop, const RequirementsToInstall& requirements, Stage& stage) {
     auto configuration = capture(shop.inside({shop.python().string(), "-m", "pip", "config", "list"}));
     if (!configuration) return fail(std::move(configuration.error()));

@@ -6,6 +6,7 @@
 #include "install/inputs.h"
 #include "runtime/build_namespace.h"
 #include "runtime/environment.h"
+#include "runtime/manifest.h"
 #include "util/error.h"
 #include "util/process.h"
 #include "util/progress.h"
@@ -63,6 +64,8 @@ public:
     virtual Result<std::string> packages() = 0;
     /// Text of the lock file that gives this environment again; empty if there is none.
     virtual std::string lock() { return {}; }
+    /// Of an update: whether anything differs from the state that it began with.
+    [[nodiscard]] virtual bool has_changes() { return true; }
     /// Writes Workshop::image(). `progress` gets bytes done and in all.
     virtual Result<image::WriteStats>
     pack(const std::function<void(std::uint64_t, std::uint64_t)>& progress) = 0;
@@ -75,12 +78,25 @@ std::unique_ptr<Recipe> make_pip_recipe(Workshop& shop);
 /// Packages of conda channels, solved or as a lock has them, and what a `pip:` section lists.
 std::unique_ptr<Recipe> make_conda_recipe(Workshop& shop);
 
+struct UpdateRequest {
+    std::vector<std::string> command; ///< to be run at the terminal; empty for none
+    bool prune = false;               ///< packages of conda that the environment file does not need go
+};
+/// Changes of an installation that is there, whose images stand at the prefix with a writable layer over them:
+/// what the input lists, and what the user's command does.
+std::unique_ptr<Recipe> make_update_recipe(Workshop& shop, const runtime::Manifest& previous,
+                                           const UpdateRequest& request);
+
 struct RequirementsToInstall {
     std::filesystem::path file;
     const spec::Requirements& read;            ///< of that file
     std::filesystem::path directory;           ///< local paths in it are relative to it
     std::filesystem::path constraints, report; ///< as pip::InstallRequest has them
 };
+
+/// The text of a requirements file with these lines, for a place other than `directory`, to which what they
+/// name is relative.
+std::string requirements_text(const std::vector<spec::Located>& lines, const std::filesystem::path& directory);
 
 /// Installs requirements into the environment, with pip or uv, and finishes `stage`.
 Status install_requirements(Workshop& shop, const RequirementsToInstall& requirements, Stage& stage);

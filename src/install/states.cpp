@@ -15,8 +15,6 @@ namespace {
 
 using runtime::Manifest;
 
-constexpr const char* states_name = "states";
-
 std::optional<unsigned> number_from(const std::string& name) {
     unsigned number = 0;
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
@@ -59,6 +57,21 @@ unsigned next_state(const fs::path& prefix) {
     const auto numbers = numbers_in(prefix);
     const auto current = runtime::read_manifest(prefix);
     return std::max(numbers.empty() ? 0 : numbers.back(), current ? current->state : 0) + 1;
+}
+
+Result<runtime::Manifest> read_unmoved(const std::string& given) {
+    auto prefix = resolve(given);
+    if (!prefix) return fail(std::move(prefix.error()));
+    if (!runtime::is_installation(*prefix))
+        return fail_input("there is no installation", {}, prefix->string(),
+                          "Give a directory that `containerize new --prefix` made.");
+    auto manifest = runtime::read_manifest(*prefix);
+    if (!manifest) return fail(std::move(manifest.error()));
+    if (manifest->prefix != *prefix)
+        return fail_input("an installation that was moved cannot be updated",
+                          "its programs know it as " + manifest->prefix.string(), prefix->string(),
+                          "Update it there, or make a new one with `containerize new`.");
+    return manifest;
 }
 
 } // namespace containerize::install

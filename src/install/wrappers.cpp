@@ -1,5 +1,7 @@
 #include "install/wrappers.h"
 
+#include "install/states.h"
+
 #include "util/filesystem.h"
 
 #include <algorithm>
@@ -70,6 +72,9 @@ Result<std::vector<std::string>> check_wrapper_paths(const std::vector<std::stri
         if (relative.empty() || relative == "." || *relative.begin() == "..")
             return fail_input("a wrapper path must lie below the prefix", {}, one,
                               "Give it relative to the prefix, such as opt/tool/bin.");
+        if (*relative.begin() == states_name || *relative.begin() == layers_name)
+            return fail_input("a wrapper path must not lie in the installation's own directories", {}, one,
+                              "Name the directory of the commands otherwise.");
         if (std::ranges::find(paths, relative.string()) == paths.end()) paths.push_back(relative.string());
     }
     return paths;

@@ -33,6 +33,16 @@ std::string with_path_elements(std::string_view path, std::string_view elements,
     return joined;
 }
 
+std::vector<EnvironmentChange> with_prefix(std::vector<EnvironmentChange> changes, std::string_view prefix) {
+    static constexpr std::string_view placeholder = "${prefix}";
+    for (auto& change : changes) {
+        auto& value = change.value;
+        for (std::size_t at = 0; (at = value.find(placeholder, at)) != std::string::npos; at += prefix.size())
+            value.replace(at, placeholder.size(), prefix);
+    }
+    return changes;
+}
+
 Variables::Variables(const char* const* environment) {
     for (; environment != nullptr && *environment != nullptr; ++environment)
         entries_.emplace_back(*environment);

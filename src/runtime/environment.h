@@ -17,6 +17,9 @@ struct EnvironmentChange {
         value; ///< for prepend and append: one or more ':'-separated elements; those present already move
 };
 
+/// The changes of a manifest as they are for an installation at `prefix`.
+std::vector<EnvironmentChange> with_prefix(std::vector<EnvironmentChange> changes, std::string_view prefix);
+
 /// The variables of a process, "NAME=value" each, in their order. Entries without '=' are kept as they are.
 class Variables {
 public:

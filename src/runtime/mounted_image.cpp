@@ -34,19 +34,6 @@ constexpr auto deaths_window = std::chrono::seconds(10);
 void (*server_cleanup)(void*) = nullptr;
 void* server_cleanup_argument = nullptr;
 
-std::string expand(std::string value, std::string_view prefix) {
-    static constexpr std::string_view placeholder = "${prefix}";
-    for (std::size_t at = 0; (at = value.find(placeholder, at)) != std::string::npos; at += prefix.size())
-        value.replace(at, placeholder.size(), prefix);
-    return value;
-}
-
-std::vector<EnvironmentChange> expand(std::vector<EnvironmentChange> changes, std::string_view prefix) {
-    for (auto& change : changes)
-        change.value = expand(std::move(change.value), prefix);
-    return changes;
-}
-
 // Without asking the server: it may just have died, and the caller is who replaces it.
 dev_t device_at(const std::string& path) {
     struct statx info {};
@@ -87,10 +74,10 @@ Result<MountedImage> MountedImage::mount(const std::string& prefix) {
     auto manifest = read_manifest(prefix);
     if (!manifest) return fail(std::move(manifest.error()));
     mounted.plan_.prefix = prefix;
-    mounted.plan_.activation = expand(std::move(manifest->activation), prefix);
+    mounted.plan_.activation = with_prefix(std::move(manifest->activation), prefix);
     for (const auto& script : manifest->activation_scripts)
         mounted.plan_.scripts.push_back(prefix + "/" + script);
-    mounted.plan_.environment = expand(std::move(manifest->environment), prefix);
+    mounted.plan_.environment = with_prefix(std::move(manifest->environment), prefix);
 
     auto images = open_images(*manifest, prefix);
     if (!images) return fail(std::move(images.error()));

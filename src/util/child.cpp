@@ -28,6 +28,7 @@ struct Plan {
     const char* program;
     const char* const* argv;
     const char* const* environment;
+    bool foreground;
     int output, errors, report;
     pid_t parent;
 };
@@ -38,16 +39,21 @@ struct Plan {
     _exit(127);
 }
 
+/// Nothing to read, and what it writes into the pipes.
+void take_streams(const Plan& plan) {
+    const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (null < 0 || dup2(null, 0) < 0 || dup2(plan.output, 1) < 0 || dup2(plan.errors, 2) < 0)
+        give_up(plan, Failure::streams, errno);
+}
+
 [[noreturn]] void become_program(const Plan& plan) {
-    setpgid(0, 0);
+    if (!plan.foreground) setpgid(0, 0);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
     // Handlers vanish at exec by themselves, what is ignored stays so: a program must die of a closed pipe.
     signal(SIGPIPE, SIG_DFL);
-    const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (null < 0 || dup2(null, 0) < 0 || dup2(plan.output, 1) < 0 || dup2(plan.errors, 2) < 0)
-        give_up(plan, Failure::streams, errno);
+    if (!plan.foreground) take_streams(plan);
     if (plan.command.in_child)
         if (const int error_number = plan.command.in_child(); error_number != 0)
             give_up(plan, Failure::in_child, error_number);
@@ -101,6 +107,16 @@ std::unexpected<Error> describe(const Failure& failure, const Command& command, 
 
 Result<Child> Child::start(const Command& command, const std::string& program, const Environment& environment,
                            int output, int errors) {
+    return start(command, program, environment, false, output, errors);
+}
+
+Result<Child> Child::start_in_foreground(const Command& command, const std::string& program,
+                                         const Environment& environment) {
+    return start(command, program, environment, true, -1, -1);
+}
+
+Result<Child> Child::start(const Command& command, const std::string& program, const Environment& environment,
+                           bool foreground, int output, int errors) {
     std::vector<const char*> argv;
     for (const auto& argument : command.argv)
         argv.push_back(argument.c_str());
@@ -118,18 +134,20 @@ Result<Child> Child::start(const Command& command, const std::string& program, c
     if (pipe2(ends, O_CLOEXEC) != 0) return fail_errno("cannot make a pipe");
     const Fd report(ends[0]);
     Fd report_writer(ends[1]);
-    const Plan plan{command, program.c_str(), argv.data(),         variables.data(),
+    const Plan plan{command, program.c_str(), argv.data(),         variables.data(), foreground,
                     output,  errors,          report_writer.get(), getpid()};
     const pid_t pid = fork();
     if (pid < 0) return fail_errno("cannot start `" + program + "`");
     if (pid == 0) become_program(plan);
     Child child(pid);
-    // Parent and child both: whoever comes first, the group exists before it is used.
-    setpgid(pid, pid);
-    child.guard_ = fork();
-    if (child.guard_ < 0) return fail_errno("cannot start `" + program + "`");
-    if (child.guard_ == 0) guard_group(pid, plan.parent);
-    setpgid(child.guard_, pid);
+    if (!foreground) {
+        // Parent and child both: whoever comes first, the group exists before it is used.
+        setpgid(pid, pid);
+        child.guard_ = fork();
+        if (child.guard_ < 0) return fail_errno("cannot start `" + program + "`");
+        if (child.guard_ == 0) guard_group(pid, plan.parent);
+        setpgid(child.guard_, pid);
+    }
     report_writer.reset();
 
     Failure failure{};
@@ -151,7 +169,7 @@ Child::~Child() {
         }
     };
     // The guard keeps the group's number from being given to others, also after the child was waited for.
-    signal_group(SIGKILL);
+    if (guard_ > 0 || !exit_code_) signal_group(SIGKILL);
     if (!exit_code_) wait_for(pid_);
     if (guard_ > 0) {
         kill(guard_, SIGKILL);
@@ -160,13 +178,21 @@ Child::~Child() {
 }
 
 void Child::signal_group(int number) const {
-    kill(-pid_, number);
+    kill(guard_ > 0 ? -pid_ : pid_, number);
 }
 
 std::optional<int> Child::ended() {
+    return ended(WNOHANG);
+}
+
+std::optional<int> Child::wait() {
+    return ended(0);
+}
+
+std::optional<int> Child::ended(int options) {
     if (exit_code_) return exit_code_;
     int status = 0;
-    if (waitpid(pid_, &status, WNOHANG) != pid_) return std::nullopt;
+    if (waitpid(pid_, &status, options) != pid_) return std::nullopt;
     exit_code_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     return exit_code_;
 }

@@ -162,6 +162,25 @@ Result<std::string> program_of(const Command& command, const Environment& enviro
                  .hint = {}});
 }
 
+class IgnoredSignals {
+public:
+    explicit IgnoredSignals(std::initializer_list<int> numbers) {
+        struct sigaction ignore {};
+        ignore.sa_handler = SIG_IGN;
+        for (const int number : numbers)
+            sigaction(number, &ignore, &before_[number]);
+    }
+    IgnoredSignals(const IgnoredSignals&) = delete;
+    IgnoredSignals& operator=(const IgnoredSignals&) = delete;
+    ~IgnoredSignals() {
+        for (const auto& [number, action] : before_)
+            sigaction(number, &action, nullptr);
+    }
+
+private:
+    std::map<int, struct sigaction> before_;
+};
+
 struct Pipe {
     Fd reader, writer;
 };
@@ -236,6 +255,21 @@ Result<Outcome> capture(const Command& command) {
     if (!code) return fail(std::move(code.error()));
     outcome.exit_code = *code;
     return outcome;
+}
+
+Result<int> run_in_foreground(const Command& command) {
+    if (interrupted()) return fail_interrupted();
+    const Environment environment = command.environment ? *command.environment : current_environment();
+    auto program = program_of(command, environment);
+    if (!program) return fail(std::move(program.error()));
+    log_command(command);
+    auto child = Child::start_in_foreground(command, *program, environment);
+    if (!child) return fail(std::move(child.error()));
+    const IgnoredSignals keyboard({SIGINT, SIGQUIT});
+    for (;;) {
+        if (const auto code = child->wait()) return *code;
+        if (interrupted()) child->signal_group(SIGTERM);
+    }
 }
 
 std::optional<std::filesystem::path>

@@ -44,6 +44,10 @@ Result<Outcome> run(const Command& command);
 /// and to `on_line`.
 Result<Outcome> capture(const Command& command);
 
+/// Runs a program with our own stdin, stdout and stderr, so that it can be a shell; its exit code. What the
+/// keyboard sends is for it alone.
+Result<int> run_in_foreground(const Command& command);
+
 /// The first executable of this name on PATH-like `path`; nothing if there is none. `accept` may refuse
 /// candidates.
 std::optional<std::filesystem::path>

@@ -1,5 +1,6 @@
 #include "../temporary.h"
 #include "install/publish.h"
+#include "install/states.h"
 
 #include <algorithm>
 #include <array>
@@ -35,13 +36,15 @@ protected:
             for (const auto& command : commands)
                 put(*assembly / path / command, mark);
         put(*assembly / "libexec/containerize-session", mark);
-        put(*assembly / "share/inputs" / (mark + ".txt"), mark);
-        put(*assembly / "share/packages.txt", mark);
+        manifest.state = next_state(prefix_);
+        put(*assembly / state_directory(manifest.state) / "inputs" / (mark + ".txt"), mark);
+        put(*assembly / state_directory(manifest.state) / "packages.txt", mark);
         const auto image = directory_.write("image-" + mark, mark);
-        if (auto added = add_image(image, *assembly, manifest, {}); !added) return added;
+        manifest.image.file = free_image_name(prefix_);
+        if (auto added = add_image(image, *assembly, manifest.image, {}); !added) return added;
         if (!publishing) return {};
         if (meanwhile) meanwhile();
-        auto done = publish(*claim, *assembly, manifest, *janitor);
+        auto done = publish({.claim = *claim, .assembly = *assembly, .manifest = manifest, .kept = {}}, *janitor);
         if (done) janitor->keep_all_but(directory_.path() / "staging");
         return done;
     }
@@ -94,7 +97,7 @@ protected:
 
 TEST_F(Publish, NewAppearsWhole) {
     ASSERT_TRUE(build("one", {"python", "pip"}));
-    EXPECT_EQ(names(prefix_), "bin containerize.json env.sqfs libexec share");
+    EXPECT_EQ(names(prefix_), "bin containerize.json env.sqfs libexec share states");
     EXPECT_EQ(names(prefix_ / "bin"), "pip python");
     EXPECT_EQ(current(), "one");
     EXPECT_EQ(names(directory().path()), "env image-one");
@@ -110,7 +113,7 @@ TEST_F(Publish, EmptyDirectoryStaysTheSame) {
     const auto before = inode();
     ASSERT_TRUE(build("one", {"python"}));
     EXPECT_EQ(inode(), before);
-    EXPECT_EQ(names(prefix_), "bin containerize.json env.sqfs libexec share");
+    EXPECT_EQ(names(prefix_), "bin containerize.json env.sqfs libexec share states");
 }
 
 TEST_F(Publish, EmptyDirectoryIsEmptyAgainAfterAFailure) {
@@ -135,12 +138,12 @@ TEST_F(Publish, ReplacingKeepsTheDirectory) {
     ASSERT_TRUE(build("two", {"python", "new"}));
     // Sessions have their image mounted over this very directory.
     EXPECT_EQ(inode(), before);
-    EXPECT_EQ(names(prefix_), "bin containerize.json env.1.sqfs libexec share");
+    EXPECT_EQ(names(prefix_), "bin containerize.json env.1.sqfs libexec share states");
     EXPECT_EQ(names(prefix_ / "bin"), "new python");
     EXPECT_EQ(names(prefix_ / "share/inputs"), "two.txt");
     EXPECT_EQ(current(), "two");
     ASSERT_TRUE(build("three", {"python"}));
-    EXPECT_EQ(names(prefix_), "bin containerize.json env.sqfs libexec share");
+    EXPECT_EQ(names(prefix_), "bin containerize.json env.sqfs libexec share states");
     EXPECT_EQ(current(), "three");
 }
 
@@ -148,12 +151,12 @@ TEST_F(Publish, FailedReplacementLeavesTheOld) {
     ASSERT_TRUE(build("one", {"python"}));
     ASSERT_TRUE(build("two", {"python"}, false));
     EXPECT_EQ(current(), "one");
-    EXPECT_EQ(names(prefix_), "bin containerize.json env.sqfs libexec share");
+    EXPECT_EQ(names(prefix_), "bin containerize.json env.sqfs libexec share states");
     // A directory where a command has to go cannot be renamed over.
     fs::create_directories(prefix_ / "bin/blocked/x");
     ASSERT_FALSE(build("two", {"blocked", "python"}));
     EXPECT_EQ(current(), "one");
-    EXPECT_EQ(names(prefix_), "bin containerize.json env.sqfs libexec share");
+    EXPECT_EQ(names(prefix_), "bin containerize.json env.sqfs libexec share states");
 }
 
 TEST_F(Publish, LeftoversOfAKilledBuildGo) {
@@ -162,7 +165,7 @@ TEST_F(Publish, LeftoversOfAKilledBuildGo) {
     put(prefix_ / "env.7.sqfs", "not committed");
     put(directory().path() / ".containerize-other-1/x", "of another prefix");
     ASSERT_TRUE(build("two", {"python"}));
-    EXPECT_EQ(names(prefix_), "bin containerize.json env.1.sqfs libexec share");
+    EXPECT_EQ(names(prefix_), "bin containerize.json env.1.sqfs libexec share states");
     EXPECT_TRUE(fs::exists(directory().path() / ".containerize-other-1/x"));
 }
 
@@ -187,7 +190,7 @@ TEST_F(Publish, WrapperPathsComeAndGo) {
     EXPECT_EQ(names(prefix_ / "share/tool/bin"), "b");
     EXPECT_EQ(names(prefix_ / "opt"), "deep");
     ASSERT_TRUE(build("three", {"b"}));
-    EXPECT_EQ(names(prefix_), "bin containerize.json env.sqfs libexec share");
+    EXPECT_EQ(names(prefix_), "bin containerize.json env.sqfs libexec share states");
     EXPECT_EQ(names(prefix_ / "share"), "inputs packages.txt");
 }
 

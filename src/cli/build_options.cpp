@@ -1,0 +1,142 @@
+#include "cli/build_options.h"
+
+#include "util/filesystem.h"
+#include "util/log.h"
+
+#include <optional>
+#include <utility>
+
+#include <sys/stat.h>
+
+namespace containerize::cli {
+
+namespace {
+
+Result<std::optional<fs::path>> absolute_file(const std::string& given) {
+    if (given.empty()) return std::nullopt;
+    auto path = resolve(given);
+    if (!path) return fail(std::move(path.error()));
+    return *path;
+}
+
+} // namespace
+
+Result<install::BuildOptions> options_from(const BuildArguments& arguments, const std::string& command_line) {
+    install::BuildOptions options;
+    options.prefix = arguments.prefix;
+    options.spec = arguments.spec;
+    options.python = arguments.python;
+    options.bundle_python = arguments.bundle_python;
+    options.wrapper_paths = arguments.wrapper_paths;
+    options.jobs = arguments.jobs;
+    options.force = arguments.force;
+    options.staging_parent = arguments.staging_parent;
+    options.command_line = command_line;
+    options.log_level = arguments.quiet     ? log::Level::quiet
+                        : arguments.verbose ? log::Level::verbose
+                                            : log::Level::normal;
+    auto installer = pip::parse_installer(arguments.installer);
+    if (!installer) return fail(std::move(installer.error()));
+    options.installer = *installer;
+    auto compression = image::parse_compression(arguments.compression);
+    if (!compression) return fail(std::move(compression.error()));
+    options.compression = *compression;
+    auto block_size = image::parse_block_size(arguments.block_size);
+    if (!block_size) return fail(std::move(block_size.error()));
+    options.block_size = *block_size;
+    if (arguments.base != "host")
+        return fail_input("not a base that this version knows: '" + arguments.base + "'", {}, {},
+                          "Give --base host, or leave it out.");
+    for (const auto& [given, option] : {std::pair{&arguments.pre_install, &options.pre_install},
+                                        std::pair{&arguments.post_install, &options.post_install},
+                                        std::pair{&arguments.environ_script, &options.environ_script},
+                                        std::pair{&arguments.log_file, &options.log_copy}}) {
+        auto file = absolute_file(*given);
+        if (!file) return fail(std::move(file.error()));
+        *option = *file;
+    }
+    std::error_code failed;
+    if (!options.staging_parent.empty() && !fs::is_directory(options.staging_parent, failed))
+        return fail_input("the staging directory does not exist", {}, options.staging_parent.string(),
+                          "Give --tmpdir an existing directory.");
+    const fs::path program = fs::read_symlink("/proc/self/exe", failed);
+    options.libexec = program.parent_path().parent_path() / "libexec/containerize";
+    options.share = program.parent_path().parent_path() / "share/containerize";
+    for (const auto& part :
+         {options.libexec / "launcher", options.libexec / "session", options.share / "python"})
+        if (!fs::exists(part, failed))
+            return fail({.what = "this containerize is not installed completely",
+                         .why = "a part is missing",
+                         .where = part.string(),
+                         .hint = "Install it again with `cmake --install`."});
+    for (const auto& file : arguments.requirements)
+        options.conda.requirements.emplace_back(file);
+    options.conda.cuda = arguments.cuda;
+    options.conda.offline = arguments.offline;
+    options.conda.use_config = !arguments.no_config;
+    options.conda.allow_defaults = arguments.allow_defaults;
+    options.conda.constraints = !arguments.no_constraints;
+    options.umask_bits = umask(0);
+    umask(options.umask_bits);
+    return options;
+}
+
+void add_content_options(CLI::App& command, BuildArguments& arguments) {
+    command
+        .add_option("-r,--requirements", arguments.requirements,
+                    "Requirements for pip, beside an environment.yml")
+        ->type_name("FILE");
+    command
+        .add_option("--pre-install", arguments.pre_install, "Script to run before packages are installed")
+        ->type_name("FILE");
+    command
+        .add_option("--post-install", arguments.post_install, "Script to run after packages are installed")
+        ->type_name("FILE");
+    command
+        .add_option("--environ", arguments.environ_script,
+                    "Script whose effect on the environment every launch gets")
+        ->type_name("FILE");
+    command
+        .add_option("-w,--wrapper-paths", arguments.wrapper_paths,
+                    "More directories with commands, below the prefix")
+        ->delimiter(',')
+        ->type_name("DIR,...");
+    command
+        .add_option("--cuda", arguments.cuda,
+                    "CUDA version of the nodes that it is for (default: this machine's, if any)")
+        ->type_name("X.Y");
+    command.add_flag("--offline", arguments.offline, "Use what the caches have, never the network");
+    command.add_flag("--no-config", arguments.no_config, "Ignore .condarc files and CONDA_ variables");
+    command.add_flag("--allow-defaults", arguments.allow_defaults,
+                     "Use Anaconda's channels, under their terms of service");
+    command.add_flag("--no-constraints", arguments.no_constraints, "Let pip replace what conda installed");
+    command
+        .add_option("--installer", arguments.installer, "auto (uv where it is found, else pip), pip or uv")
+        ->type_name("NAME")
+        ->capture_default_str();
+    // Habits of tykky's users; there is one solver here, and uv is used where it is found.
+    command.add_flag("--mamba", arguments.mamba, "Accepted; does nothing");
+    command.add_flag("--uv", arguments.uv, "Accepted; uv is used where it is found");
+}
+
+void add_work_options(CLI::App& command, BuildArguments& arguments) {
+    command
+        .add_option("--jobs", arguments.jobs, "Parallel workers (default: what this job or login may use)")
+        ->check(CLI::Range(1, 1024))
+        ->type_name("N");
+    command.add_option("--compression", arguments.compression, "zstd:LEVEL (1 to 22), lz4 or none")
+        ->type_name("KIND")
+        ->capture_default_str();
+    command.add_option("--block-size", arguments.block_size, "Block size of the image, 4K to 1M")
+        ->type_name("SIZE")
+        ->capture_default_str();
+    command
+        .add_option("--tmpdir", arguments.staging_parent,
+                    "Node-local directory to build in (default: $TMPDIR or /tmp)")
+        ->type_name("DIR");
+    auto* verbose = command.add_flag("-v,--verbose", arguments.verbose, "Show what every program says");
+    command.add_flag("-q,--quiet", arguments.quiet, "Show warnings and errors only")->excludes(verbose);
+    command.add_option("--log", arguments.log_file, "Write the log to this file too")->type_name("FILE");
+}
+
+} // namespace containerize::cli

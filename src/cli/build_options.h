@@ -1,0 +1,35 @@
+// The options that the commands share which build something.
+#pragma once
+
+#include "install/build.h"
+#include "util/error.h"
+
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+namespace containerize::cli {
+
+/// As they were typed.
+struct BuildArguments {
+    std::string prefix, spec, python, installer = "auto", base = "host", compression = "zstd:3",
+                                      block_size = "128K";
+    std::string pre_install, post_install, environ_script, staging_parent, log_file;
+    std::vector<std::string> wrapper_paths, requirements;
+    std::string cuda;
+    bool offline = false, no_config = false, allow_defaults = false, no_constraints = false, mamba = false,
+         uv = false;
+    unsigned jobs = 0;
+    bool bundle_python = false, force = false, verbose = false, quiet = false;
+};
+
+/// What is run, added and shown: all that new and update have in common.
+void add_content_options(CLI::App& command, BuildArguments& arguments);
+/// How it is done: jobs, compression, staging directory, log.
+void add_work_options(CLI::App& command, BuildArguments& arguments);
+
+/// `command_line` is kept in the installation's record.
+Result<install::BuildOptions> options_from(const BuildArguments& arguments, const std::string& command_line);
+
+} // namespace containerize::cli

@@ -1,0 +1,133 @@
+// log, rollback, squash: the states that updates made.
+#include "cli/build_options.h"
+#include "cli/command.h"
+#include "install/history.h"
+#include "install/states.h"
+#include "util/filesystem.h"
+#include "util/interrupt.h"
+#include "util/progress.h"
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+namespace containerize::cli {
+
+namespace {
+
+using nlohmann::json;
+using runtime::Manifest;
+
+struct LogArguments {
+    std::string directory;
+    bool as_json = false;
+};
+
+struct RollbackArguments : BuildArguments {
+    std::optional<unsigned> state;
+};
+
+std::uint64_t bytes_of(const Manifest& state) {
+    return state.layers.empty() ? state.image.size : state.layers.back().size;
+}
+
+json describe(const Manifest& state, bool current) {
+    return {{"state", state.state},
+            {"parent", state.parent},
+            {"current", current},
+            {"created", state.created},
+            {"command", state.build.value("command", "")},
+            {"layers", state.layers.size()},
+            {"bytes", bytes_of(state)}};
+}
+
+Result<int> show_log(const LogArguments& arguments) {
+    auto prefix = resolve(arguments.directory);
+    if (!prefix) return fail(std::move(prefix.error()));
+    if (!runtime::is_installation(*prefix))
+        return fail_input("there is no installation", {}, prefix->string(),
+                          "Give a directory that `containerize new --prefix` made.");
+    auto current = runtime::read_manifest(*prefix);
+    if (!current) return fail(std::move(current.error()));
+    auto states = install::read_states(*prefix);
+    if (!states) return fail(std::move(states.error()));
+    json list = json::array();
+    for (const auto& state : *states)
+        list.push_back(describe(state, state.state == current->state));
+    if (arguments.as_json) {
+        fmt::print("{}\n", list.dump(2, ' ', false, json::error_handler_t::replace));
+        return 0;
+    }
+    for (const auto& state : list)
+        fmt::print("{} {:>3}  {}  {:>10}  {}\n", state["current"].get<bool>() ? "*" : " ",
+                   state["state"].get<unsigned>(), state["created"].get<std::string>(),
+                   human_bytes(state["bytes"].get<std::uint64_t>()), state["command"].get<std::string>());
+    return 0;
+}
+
+Result<int> run_rollback(const RollbackArguments& arguments, const std::string& command_line) {
+    catch_interrupts();
+    auto options = options_from(arguments, command_line);
+    if (!options) return fail(std::move(options.error()));
+    const auto state = install::rollback(*options, arguments.state);
+    if (!state) return fail(Error(state.error()));
+    if (!arguments.quiet) fmt::print("State {} is the current one.\n", *state);
+    return 0;
+}
+
+Result<int> run_squash(const BuildArguments& arguments, const std::string& command_line) {
+    catch_interrupts();
+    auto options = options_from(arguments, command_line);
+    if (!options) return fail(std::move(options.error()));
+    auto squashed = install::squash(*options);
+    if (!squashed) return fail(std::move(squashed.error()));
+    if (arguments.quiet) return 0;
+    if (squashed->unchanged)
+        fmt::print("There are no layers: {} is one image already.\n", squashed->prefix.string());
+    else
+        fmt::print("Squashed: {}, {} files, one image of {}, in {}.\n", squashed->prefix.string(),
+                   human_count(squashed->files), human_bytes(squashed->image_bytes),
+                   human_seconds(squashed->seconds));
+    return 0;
+}
+
+} // namespace
+
+void add_log(CLI::App& app, Action& chosen) {
+    auto* command = app.add_subcommand("log", "List the states of an installation");
+    const auto arguments = std::make_shared<LogArguments>();
+    command->add_option("DIR", arguments->directory, "The installation")->required();
+    command->add_flag("--json", arguments->as_json, "For programs");
+    command->footer("The current state has a star. Sizes are those of the layers that updates added.");
+    command->callback([&chosen, arguments] { chosen = [arguments] { return show_log(*arguments); }; });
+}
+
+void add_rollback(CLI::App& app, Action& chosen, const std::string& command_line) {
+    auto* command = app.add_subcommand("rollback", "Go back to an earlier state of an installation");
+    const auto arguments = std::make_shared<RollbackArguments>();
+    command->add_option("DIR", arguments->prefix, "The installation")->required();
+    command->add_option("N", arguments->state,
+                        "Number of the state (default: the one that the current one was made from)");
+    add_work_options(*command, *arguments);
+    command->footer("No state is lost: `containerize rollback DIR N` also goes forward again.");
+    command->callback([&chosen, arguments, command_line] {
+        chosen = [arguments, command_line] { return run_rollback(*arguments, command_line); };
+    });
+}
+
+void add_squash(CLI::App& app, Action& chosen, const std::string& command_line) {
+    auto* command = app.add_subcommand("squash", "Make one image of an installation's layers");
+    const auto arguments = std::make_shared<BuildArguments>();
+    command->add_option("DIR", arguments->prefix, "The installation")->required();
+    add_work_options(*command, *arguments);
+    command->footer("The other states are forgotten: there is nothing left to go back to.");
+    command->callback([&chosen, arguments, command_line] {
+        chosen = [arguments, command_line] { return run_squash(*arguments, command_line); };
+    });
+}
+
+} // namespace containerize::cli

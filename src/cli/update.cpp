@@ -1,0 +1,72 @@
+#include "cli/build_options.h"
+#include "cli/command.h"
+#include "install/update.h"
+#include "util/interrupt.h"
+#include "util/progress.h"
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace containerize::cli {
+
+namespace {
+
+struct UpdateArguments : BuildArguments {
+    bool prune = false;
+};
+
+constexpr const char* footer = R"(Examples:
+  containerize update ~/envs/ml -- pip install rich
+  containerize update ~/envs/ml -r more.txt
+  containerize update ~/envs/ml env.yml              # packages that it asks for are added or changed
+  containerize update ~/envs/ml --prune env.yml      # and those that it does not need removed
+  containerize update ~/envs/ml --post-install patch.sh
+  containerize update ~/envs/ml -- bash              # look around, change, exit
+
+Only what changed is written, as a layer of its own. Programs that run keep what they started with.
+If anything fails, or the command ends with an error, nothing changes.
+`containerize log`, `rollback` and `squash` show, undo and merge updates.)";
+
+Result<int> run_update(const UpdateArguments& arguments, const std::string& command_line,
+                       const std::vector<std::string>& command) {
+    catch_interrupts();
+    auto build = options_from(arguments, command_line);
+    if (!build) return fail(std::move(build.error()));
+    auto updated =
+        install::update({.build = std::move(*build), .command = command, .prune = arguments.prune});
+    if (!updated) return fail(std::move(updated.error()));
+    if (arguments.quiet) return 0;
+    if (updated->unchanged)
+        fmt::print("Nothing changed: {} is as it was.\n", updated->prefix.string());
+    else
+        fmt::print("Updated: {}, state {} ({} files, {} layer, {} commands) in {}.\n",
+                   updated->prefix.string(), updated->state, human_count(updated->files),
+                   human_bytes(updated->image_bytes), human_count(updated->commands),
+                   human_seconds(updated->seconds));
+    return 0;
+}
+
+} // namespace
+
+void add_update(CLI::App& app, Action& chosen, const std::string& command_line,
+                std::vector<std::string> program) {
+    auto* command = app.add_subcommand("update", "Change an installation; each change is one more layer");
+    const auto arguments = std::make_shared<UpdateArguments>();
+    command->footer(footer);
+    command->add_option("DIR", arguments->prefix, "The installation")->required();
+    command->add_option("SPEC", arguments->spec,
+                        "A conda environment.yml, a lock file, or a pip requirements file");
+    add_content_options(*command, *arguments);
+    command->add_flag("--prune", arguments->prune, "Remove packages of conda that SPEC does not need");
+    add_work_options(*command, *arguments);
+    command->callback([&chosen, arguments, command_line, program = std::move(program)] {
+        chosen = [arguments, command_line, program] {
+            return run_update(*arguments, command_line, program);
+        };
+    });
+}
+
+} // namespace containerize::cli

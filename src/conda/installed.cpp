@@ -1,0 +1,81 @@
+#include "conda/installed.h"
+
+#include "util/filesystem.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+namespace containerize::conda {
+
+namespace {
+
+using nlohmann::json;
+
+std::unexpected<Error> damaged(const fs::path& file, std::string why) {
+    return fail({.what = "a record of conda-meta is damaged",
+                 .why = std::move(why),
+                 .where = file.string(),
+                 .hint = "Make the environment anew with `containerize new --force`."});
+}
+
+bool lies_below_prefix(const fs::path& path) {
+    return !path.empty() && path.is_relative() &&
+           std::ranges::none_of(path, [](const fs::path& part) { return part == ".."; });
+}
+
+// conda notes the subdir with the channel: "https://conda.anaconda.org/conda-forge/linux-64".
+std::string channel_of(const json& entry, const PackageRecord& record) {
+    auto channel = entry.value("channel", "");
+    if (!record.subdir.empty() && channel.ends_with("/" + record.subdir))
+        channel.resize(channel.size() - record.subdir.size() - 1);
+    return channel;
+}
+
+std::string request_of(const json& entry) {
+    if (const auto requested = entry.value("requested_spec", ""); !requested.empty() && requested != "None")
+        return requested;
+    const auto several = entry.value("requested_specs", json::array());
+    return several.empty() ? "" : several.back().get<std::string>();
+}
+
+Result<InstalledPackage> read_record(const fs::path& file) {
+    auto text = read_file(file, std::uint64_t{1} << 30U);
+    if (!text) return fail(std::move(text.error()));
+    try {
+        const auto entry = json::parse(*text);
+        auto record = parse_record(entry);
+        if (!record) return damaged(file, record.error().what);
+        InstalledPackage installed{
+            .record = std::move(*record), .requested = request_of(entry), .files = {}, .record_file = file};
+        installed.record.url = entry.value("url", "");
+        installed.record.file_name = entry.value("fn", "");
+        installed.record.channel = channel_of(entry, installed.record);
+        for (const auto& path : entry.value("files", json::array())) {
+            installed.files.push_back(path.get<std::string>());
+            if (!lies_below_prefix(installed.files.back()))
+                return damaged(file, "'" + installed.files.back() + "' is not below the prefix");
+        }
+        return installed;
+    } catch (const json::exception& problem) {
+        return damaged(file, problem.what());
+    }
+}
+
+} // namespace
+
+Result<std::vector<InstalledPackage>> read_installed(const fs::path& prefix) {
+    std::vector<InstalledPackage> packages;
+    std::error_code missing;
+    for (const auto& entry : fs::directory_iterator(prefix / "conda-meta", missing)) {
+        if (entry.path().extension() != ".json") continue;
+        auto package = read_record(entry.path());
+        if (!package) return fail(std::move(package.error()));
+        packages.push_back(std::move(*package));
+    }
+    std::ranges::sort(packages, {}, [](const auto& package) { return package.record.name; });
+    return packages;
+}
+
+} // namespace containerize::conda

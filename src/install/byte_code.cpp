@@ -1,0 +1,65 @@
+#include "install/byte_code.h"
+
+#include "util/filesystem.h"
+
+namespace containerize::install {
+
+namespace {
+
+/// Compiles the files that a list names, several at once; those that are not of this Python are left alone.
+/// Unchecked hashes, so that no run compares times or compiles again; Python 3.6 has none yet.
+constexpr const char* compile_program = R"(
+import py_compile, sys
+def compile_one(path):
+    try:
+        if hasattr(py_compile, 'PycInvalidationMode'):
+            py_compile.compile(path, doraise=True, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+        else:
+            py_compile.compile(path, doraise=True)
+    except Exception as problem:
+        print(path, type(problem).__name__)
+if __name__ == '__main__':
+    with open(sys.argv[1], 'rb') as file:
+        paths = [path.decode('utf-8', 'surrogateescape') for path in file.read().split(b'\0') if path]
+    jobs = int(sys.argv[2])
+    if jobs > 1 and len(paths) > 100:
+        import multiprocessing
+        pool = multiprocessing.get_context('fork').Pool(jobs)
+        pool.map(compile_one, paths, 64)
+        pool.close()
+        pool.join()
+    else:
+        for path in paths:
+            compile_one(path)
+)";
+
+} // namespace
+
+std::set<std::string> sources_below(const fs::path& tree, const std::string& python_name) {
+    std::set<std::string> sources;
+    std::error_code failed;
+    const auto readable = fs::directory_options::skip_permission_denied;
+    for (auto entry = fs::recursive_directory_iterator(tree / "lib" / python_name, readable, failed);
+         !failed && entry != fs::recursive_directory_iterator(); entry.increment(failed))
+        if (entry->path().extension() == ".py" && fs::is_regular_file(entry->symlink_status(failed)))
+            sources.insert(entry->path().lexically_relative(tree).string());
+    return sources;
+}
+
+Status compile_sources(const Workshop& shop, const std::set<std::string>& sources) {
+    if (sources.empty()) return {};
+    Stage stage("Compiling byte-code");
+    std::string list;
+    for (const auto& source : sources)
+        list += (shop.prefix / source).string() + '\0';
+    const fs::path file = shop.staging / "to-compile";
+    if (auto written = write_file(file, list); !written) return written;
+    auto outcome = shop.run_inside(
+        {shop.python().string(), "-c", compile_program, file.string(), std::to_string(shop.jobs)}, stage,
+        "cannot compile byte-code");
+    if (!outcome) return fail(std::move(outcome.error()));
+    stage.finish(human_count(sources.size()) + " modules");
+    return {};
+}
+
+} // namespace containerize::install

@@ -1,0 +1,186 @@
+#include "install/history.h"
+
+#include "install/publish.h"
+#include "install/records.h"
+#include "install/states.h"
+#include "install/update.h"
+#include "install/workplace.h"
+#include "install/wrappers.h"
+#include "util/filesystem.h"
+#include "util/interrupt.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace containerize::install {
+
+namespace {
+
+using runtime::Manifest;
+
+/// What rollback and squash share: the images of a state, mounted where they can be looked at, and an assembly
+/// with the wrappers that fit them.
+class StateChange {
+public:
+    StateChange(Workshop& shop, Janitor& janitor, const Claim& claim)
+        : shop_(shop), janitor_(janitor), claim_(claim) {}
+
+    Status mount(const Manifest& manifest) {
+        std::error_code failed;
+        fs::create_directory(mount_point(), failed);
+        if (failed)
+            return fail_errno("cannot make a staging directory", mount_point().string(), failed.value());
+        std::vector<fs::path> images;
+        for (const auto& image : manifest.images())
+            images.push_back(claim_.prefix / image.file);
+        return shop_.space.mount_images(images, mount_point());
+    }
+
+    [[nodiscard]] fs::path tree() const { return shop_.space.seen(mount_point()); }
+
+    /// Returns how many commands there are.
+    Result<std::size_t> begin(const Manifest& manifest) {
+        auto assembly = make_assembly(claim_, janitor_);
+        if (!assembly) return fail(std::move(assembly.error()));
+        assembly_ = std::move(*assembly);
+        const WrapperRequest wrappers{.root = tree(),
+                                      .prefix = claim_.prefix,
+                                      .paths = manifest.wrapper_paths,
+                                      .libexec = shop_.options.libexec,
+                                      .output = assembly_,
+                                      .existing = claim_.prefix,
+                                      .umask_bits = shop_.options.umask_bits};
+        auto commands = make_wrappers(wrappers);
+        if (!commands) return commands;
+        if (auto added = add_session(wrappers); !added) return fail(std::move(added.error()));
+        return commands;
+    }
+
+    [[nodiscard]] const fs::path& assembly() const { return assembly_; }
+
+    Status finish(const Manifest& manifest, std::vector<Manifest> kept) {
+        if (interrupted()) return fail_interrupted();
+        if (auto done = publish(
+                {.claim = claim_, .assembly = assembly_, .manifest = manifest, .kept = std::move(kept)},
+                janitor_);
+            !done)
+            return done;
+        janitor_.keep_all_but(shop_.staging);
+        return {};
+    }
+
+private:
+    [[nodiscard]] fs::path mount_point() const { return shop_.staging / "tree"; }
+
+    Workshop& shop_;
+    Janitor& janitor_;
+    const Claim& claim_;
+    fs::path assembly_;
+};
+
+Result<Inputs> inputs_for(const BuildOptions& options) {
+    auto current = read_unmoved(options.prefix);
+    if (!current) return fail(std::move(current.error()));
+    return check_update(options, *current);
+}
+
+Result<Manifest> choose_state(const std::vector<Manifest>& states, const Manifest& current,
+                              std::optional<unsigned> asked, const fs::path& prefix) {
+    const auto hint = "`containerize log " + prefix.string() + "` shows the states that there are.";
+    if (!asked && current.parent == 0)
+        return fail_input("there is no earlier state", {}, prefix.string(), hint);
+    const unsigned number = asked.value_or(current.parent);
+    const auto found = std::ranges::find(states, number, &Manifest::state);
+    if (found == states.end())
+        return fail_input("there is no state " + std::to_string(number), {}, prefix.string(), hint);
+    return *found;
+}
+
+} // namespace
+
+Result<unsigned> rollback(const BuildOptions& options, std::optional<unsigned> state) {
+    auto inputs = inputs_for(options);
+    if (!inputs) return fail(std::move(inputs.error()));
+    unsigned number = 0;
+    auto done = in_workplace(
+        options, *inputs, [&](Workshop& shop, Janitor& janitor, const Claim& claim) -> Result<BuildSummary> {
+            auto current = runtime::read_manifest(claim.prefix);
+            if (!current) return fail(std::move(current.error()));
+            auto states = read_states(claim.prefix);
+            if (!states) return fail(std::move(states.error()));
+            auto chosen = choose_state(*states, *current, state, claim.prefix);
+            if (!chosen) return fail(std::move(chosen.error()));
+            // Its images may have been damaged since: then nothing must change.
+            if (auto images = runtime::open_images(*chosen, claim.prefix); !images)
+                return fail(std::move(images.error()));
+            number = chosen->state;
+            if (number == current->state) return BuildSummary{.prefix = claim.prefix, .unchanged = true};
+            StateChange change(shop, janitor, claim);
+            if (auto mounted = change.mount(*chosen); !mounted) return fail(std::move(mounted.error()));
+            auto commands = change.begin(*chosen);
+            if (!commands) return fail(std::move(commands.error()));
+            if (auto finished = change.finish(*chosen, std::move(*states)); !finished)
+                return fail(std::move(finished.error()));
+            return BuildSummary{.prefix = claim.prefix, .commands = *commands};
+        });
+    if (!done) return fail(std::move(done.error()));
+    return number;
+}
+
+Result<BuildSummary> squash(const BuildOptions& options) {
+    auto inputs = inputs_for(options);
+    if (!inputs) return fail(std::move(inputs.error()));
+    const auto start = std::chrono::steady_clock::now();
+    return in_workplace(
+        options, *inputs, [&](Workshop& shop, Janitor& janitor, const Claim& claim) -> Result<BuildSummary> {
+            auto manifest = runtime::read_manifest(claim.prefix);
+            if (!manifest) return fail(std::move(manifest.error()));
+            BuildSummary summary{.prefix = claim.prefix};
+            if (manifest->layers.empty()) {
+                summary.unchanged = true;
+                return summary;
+            }
+            StateChange change(shop, janitor, claim);
+            if (auto mounted = change.mount(*manifest); !mounted) return fail(std::move(mounted.error()));
+            Stage stage("Packing the image");
+            auto packed =
+                image::write_tree(change.tree(), shop.image(), shop.writer_options(), options.umask_bits,
+                                  [&](std::uint64_t done) { stage.advance(done, 0); });
+            if (!packed) return fail(std::move(packed.error()));
+            stage.finish(fmt::format("{} files, {} to {}", human_count(packed->files),
+                                     human_bytes(packed->input_bytes), human_bytes(packed->image_bytes)));
+            constexpr std::uint64_t allowance = 8U << 20U; // for what is small beside the image
+            if (auto room = check_room(claim, packed->image_bytes + allowance); !room)
+                return fail(std::move(room.error()));
+            auto commands = change.begin(*manifest);
+            if (!commands) return fail(std::move(commands.error()));
+            const unsigned squashed = manifest->state;
+            manifest->state = next_state(claim.prefix);
+            manifest->parent = 0;
+            manifest->layers.clear();
+            manifest->image = {.file = free_image_name(claim.prefix), .size = 0, .sha256 = {}};
+            manifest->build["files"] = packed->files;
+            manifest->build["bytes"] = packed->input_bytes;
+            manifest->build["command"] = options.command_line;
+            manifest->created = utc_now("%Y-%m-%dT%H:%M:%SZ");
+            if (auto added = add_image(shop.image(), change.assembly(), manifest->image, {}); !added)
+                return fail(std::move(added.error()));
+            std::error_code failed;
+            const auto records = change.assembly() / state_directory(manifest->state);
+            fs::create_directories(records.parent_path(), failed);
+            fs::copy(claim.prefix / state_directory(squashed), records, fs::copy_options::recursive, failed);
+            if (failed) return fail_errno("cannot keep the records", records.string(), failed.value());
+            if (auto finished = change.finish(*manifest, {}); !finished)
+                return fail(std::move(finished.error()));
+            summary.files = packed->files;
+            summary.image_bytes = packed->image_bytes;
+            summary.commands = *commands;
+            summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+            return summary;
+        });
+}
+
+} // namespace containerize::install

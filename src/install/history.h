@@ -1,0 +1,19 @@
+// Going back to an earlier state of an installation, and making one image of its layers.
+#pragma once
+
+#include "install/build.h"
+#include "util/error.h"
+
+#include <optional>
+
+namespace containerize::install {
+
+/// Makes an earlier (or later) state the current one; without a number the one that the current one was made
+/// from. All other states stay. Of the options, those count that say where things are. Returns the number.
+Result<unsigned> rollback(const BuildOptions& options, std::optional<unsigned> state);
+
+/// Packs what the current state shows into one image, as a new state, the only one then. The image is the one
+/// that packing such a tree afresh gives. Does nothing (`unchanged`) if there are no layers.
+Result<BuildSummary> squash(const BuildOptions& options);
+
+} // namespace containerize::install

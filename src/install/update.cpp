@@ -1,0 +1,42 @@
+#include "install/update.h"
+
+#include "install/builder.h"
+#include "install/inputs.h"
+#include "install/states.h"
+#include "install/workplace.h"
+#include "runtime/manifest.h"
+
+namespace containerize::install {
+
+namespace {
+
+Status check_request(const UpdateOptions& options) {
+    const auto& build = options.build;
+    const bool something = !build.spec.empty() || !build.conda.requirements.empty() || build.pre_install ||
+                           build.post_install || build.environ_script || !build.wrapper_paths.empty() ||
+                           !options.command.empty();
+    if (something) return {};
+    return fail_input("there is nothing to update", {}, {},
+                      "Give an environment file, -r, --post-install, or a command after --.");
+}
+
+} // namespace
+
+Result<BuildSummary> update(const UpdateOptions& options) {
+    if (auto good = check_request(options); !good) return fail(std::move(good.error()));
+    auto previous = read_unmoved(options.build.prefix);
+    if (!previous) return fail(std::move(previous.error()));
+    auto inputs = check_update(options.build, *previous);
+    if (!inputs) return fail(std::move(inputs.error()));
+    const UpdateRequest request{.command = options.command, .prune = options.prune};
+    return in_workplace(options.build, *inputs, [&](Workshop& shop, Janitor& janitor, const Claim& claim) -> Result<BuildSummary> {
+        // Until the claim, another update may have made a new state.
+        auto current = read_unmoved(options.build.prefix);
+        if (!current) return fail(std::move(current.error()));
+        shop.record = current->build;
+        const auto recipe = make_update_recipe(shop, *current, request);
+        return run_steps(shop, *recipe, janitor, claim, &*current);
+    });
+}
+
+} // namespace containerize::install

@@ -1,0 +1,338 @@
+// An installation's images with a writable layer over them, in which something is changed.
+#include "image/changes.h"
+#include "image/unpack.h"
+#include "install/activation.h"
+#include "install/byte_code.h"
+#include "install/conda_change.h"
+#include "install/conda_contents.h"
+#include "install/recipe.h"
+#include "install/states.h"
+#include "conda/virtual_packages.h"
+#include "util/filesystem.h"
+#include "util/log.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+namespace containerize::install {
+
+namespace {
+
+using runtime::EnvironmentChange;
+using runtime::Manifest;
+
+Environment with_changes(const Environment& environment, std::vector<EnvironmentChange> changes,
+                         const fs::path& prefix) {
+    std::vector<std::string> assignments;
+    for (const auto& [name, value] : environment)
+        assignments.push_back(name + "=" + value);
+    std::vector<const char*> pointers;
+    for (const auto& assignment : assignments)
+        pointers.push_back(assignment.c_str());
+    pointers.push_back(nullptr);
+    runtime::Variables variables(pointers.data());
+    variables.apply(runtime::with_prefix(std::move(changes), prefix.string()));
+    Environment changed;
+    for (const char* assignment : variables.pointers()) {
+        if (assignment == nullptr) break;
+        const std::string_view text = assignment;
+        const auto equals = text.find('=');
+        if (equals != text.npos) changed.emplace(text.substr(0, equals), text.substr(equals + 1));
+    }
+    return changed;
+}
+
+/// "python3.11", for which the environment's packages are; empty without Python.
+std::string name_of_python(const Workshop& shop) {
+    std::error_code failed;
+    if (!fs::exists(fs::symlink_status(shop.root() / "bin/python", failed))) return {};
+    constexpr const char* question =
+        "import os, sysconfig; print(os.path.basename(sysconfig.get_path('stdlib')))";
+    const auto answer = capture(shop.inside({shop.python().string(), "-c", question}));
+    if (!answer || !answer->ok()) return {};
+    return answer->output.substr(0, answer->output.find('\n'));
+}
+
+class UpdateRecipe : public Recipe {
+public:
+    UpdateRecipe(Workshop& shop, const Manifest& previous, const UpdateRequest& request)
+        : shop_(shop), previous_(previous), request_(request),
+          of_conda_(previous.build.contains("conda_packages")) {}
+
+    Status create() override {
+        Stage stage("Mounting the environment");
+        for (const auto& image : previous_.images())
+            images_.push_back(shop_.prefix / image.file);
+        if (auto mounted = mount(); !mounted) return mounted;
+        bare_environment_ = shop_.environment;
+        for (const auto* changes : {&previous_.activation, &previous_.environment})
+            shop_.environment = with_changes(shop_.environment, *changes, shop_.prefix);
+        python_name_ = name_of_python(shop_);
+        stage.finish("state " + std::to_string(previous_.state));
+        return {};
+    }
+
+    Status install() override {
+        if (!shop_.inputs.spec.empty())
+            if (auto done = install_spec(); !done) return done;
+        for (const auto& [file, read] : shop_.inputs.more_requirements)
+            if (auto done = install_file(file, read); !done) return done;
+        return run_command();
+    }
+
+    Status compile() override {
+        if (python_name_.empty()) return {};
+        const auto changed = changes();
+        if (!changed) return fail(changed.error());
+        std::set<std::string> sources;
+        for (const auto& path : changed->files)
+            if (path.ends_with(".py") && path.starts_with("lib/" + python_name_ + "/")) sources.insert(path);
+        return compile_sources(shop_, sources);
+    }
+
+    Result<std::vector<EnvironmentChange>> activation() override {
+        if (!of_conda_) return previous_.activation;
+        // As if nothing of it were done yet: else there would be nothing to record.
+        Environment environment = with_changes(
+            bare_environment_,
+            {{EnvironmentChange::Kind::prepend, "PATH", (shop_.prefix / "bin").string()}}, shop_.prefix);
+        std::swap(shop_.environment, environment);
+        auto recorded = record_activation(shop_, {});
+        std::swap(shop_.environment, environment);
+        if (!recorded) return fail(std::move(recorded.error()));
+        launch_scripts_ = std::move(recorded->scripts);
+        return std::move(recorded->changes);
+    }
+    std::vector<std::string> launch_scripts() override {
+        return of_conda_ ? launch_scripts_ : previous_.activation_scripts;
+    }
+
+    Result<std::string> packages() override {
+        if (!of_conda_) {
+            std::string text;
+            for (const auto& one : pip::read_distributions(shop_.root() / "lib" / python_name_ / "site-packages"))
+                text += one.name + "==" + one.version + "\n";
+            return text;
+        }
+        auto contents = read_contents(shop_.root(), python_name_);
+        if (!contents) return fail(std::move(contents.error()));
+        contents_ = std::move(*contents);
+        shop_.record["conda_packages"] = contents_.packages.size();
+        return package_list(contents_);
+    }
+
+    std::string lock() override {
+        if (!of_conda_) return {};
+        spec::LockedEnvironment locked;
+        const auto file = shop_.prefix / state_directory(previous_.state) / "containerize.lock";
+        std::error_code failed;
+        if (fs::exists(file, failed))
+            if (auto earlier =
+                    spec::read_locked(file, spec::SpecKind::lock, conda::this_subdir()))
+                locked = std::move(*earlier);
+        locked.packages.clear();
+        locked.requested.clear();
+        for (const auto& package : contents_.packages) {
+            locked.packages.push_back(package.record);
+            if (!package.requested.empty())
+                locked.requested.emplace(package.record.name, package.requested);
+        }
+        for (const auto& channel : channels_)
+            if (std::ranges::find(locked.channels, channel.url) == locked.channels.end())
+                locked.channels.push_back(channel.url);
+        if (shop_.inputs.conda)
+            for (const auto& [name, value] : shop_.inputs.conda->variables) {
+                std::erase_if(locked.variables, [&](const auto& one) { return one.first == name; });
+                locked.variables.emplace_back(name, value);
+            }
+        lock_pip(locked);
+        return spec::lock_text(locked, conda::this_subdir());
+    }
+
+    bool has_changes() override {
+        const auto changed = changes();
+        return !changed || !changed->files.empty();
+    }
+
+    Result<image::WriteStats>
+    pack(const std::function<void(std::uint64_t, std::uint64_t)>& progress) override {
+        auto changed = changes();
+        if (!changed) return fail(std::move(changed.error()));
+        return image::write_changes(*changed, shop_.image(), shop_.writer_options(),
+                                    [&](std::uint64_t done) { progress(done, 0); });
+    }
+
+    [[nodiscard]] std::string python_name() const override { return python_name_; }
+
+private:
+    [[nodiscard]] fs::path tree() const { return shop_.staging / "root"; }
+
+    Status mount() {
+        auto mounted = shop_.space.mount_overlay(images_, shop_.staging, shop_.prefix);
+        if (mounted) return {};
+        // Old kernels, and filesystems without extended attributes: a copy on disk does it, at its price.
+        log::info("Note: the environment is copied to disk to be changed there: " +
+                  to_string(mounted.error()));
+        copied_ = true;
+        std::error_code failed;
+        fs::create_directory(tree(), failed);
+        if (failed) return fail_errno("cannot make a staging directory", tree().string(), failed.value());
+        if (auto unpacked = image::unpack(images_, tree()); !unpacked) return unpacked;
+        auto now = image::time_on(shop_.staging);
+        if (!now) return fail(std::move(now.error()));
+        unpacked_ = *now;
+        return shop_.space.bind(tree(), shop_.prefix);
+    }
+
+    Result<image::Changes> changes() const {
+        const mode_t umask_bits = shop_.options.umask_bits;
+        return copied_ ? image::changes_since(tree(), images_, unpacked_, umask_bits)
+                       : image::changes_in_overlay(shop_.staging / "upper", shop_.staging / "lower", umask_bits);
+    }
+
+    Status install_spec() {
+        if (shop_.inputs.kind == spec::SpecKind::requirements)
+            return install_file(shop_.inputs.spec, shop_.inputs.requirements);
+        if (!of_conda_)
+            return fail_input("this installation was not made of packages of conda",
+                              "so none can be added to it", shop_.inputs.spec.string(),
+                              "Give a requirements file, or make a new installation.");
+        auto changed = change_packages(shop_, request_.prune);
+        if (!changed) return fail(std::move(changed.error()));
+        channels_ = std::move(changed->channels);
+        python_name_ = name_of_python(shop_);
+        if (auto kept = keep_variables(); !kept) return kept;
+        const auto& lines = shop_.inputs.conda ? shop_.inputs.conda->pip : shop_.inputs.locked->pip;
+        if (lines.empty()) return {};
+        const fs::path file = shop_.staging / "pip-requirements.txt";
+        const fs::path directory = shop_.inputs.spec.parent_path();
+        if (auto written = write_file(file, requirements_text(lines, directory)); !written) return written;
+        auto read = spec::read_requirements(file, directory);
+        if (!read) {
+            read.error().where = shop_.inputs.spec.string();
+            return fail(std::move(read.error()));
+        }
+        return install_file(file, *read);
+    }
+
+    // What the file sets joins what was set before.
+    Status keep_variables() const {
+        const auto& variables =
+            shop_.inputs.conda ? shop_.inputs.conda->variables : shop_.inputs.locked->variables;
+        if (variables.empty()) return {};
+        const auto file = shop_.root() / "conda-meta/state";
+        auto state = nlohmann::json::parse(read_file(file).value_or("{}"), nullptr, false);
+        if (!state.is_object()) state = nlohmann::json::object();
+        for (const auto& [name, value] : variables)
+            state["env_vars"][name] = value;
+        return write_file(file, state.dump() + "\n");
+    }
+
+    Status install_file(const fs::path& file, const spec::Requirements& read) {
+        if (python_name_.empty())
+            return fail_input("there is no Python in this installation", {}, file.string(),
+                              "Add `- python` and `- pip` to its environment file.");
+        Stage stage("Installing packages of PyPI");
+        fs::path constraints;
+        if (of_conda_ && shop_.options.conda.constraints) {
+            constraints = shop_.staging / "conda-constraints.txt";
+            auto contents = read_contents(shop_.root(), python_name_);
+            if (!contents) return fail(std::move(contents.error()));
+            std::string text;
+            for (const auto& one : contents->of_conda)
+                text += one.name + "==" + one.version + "\n";
+            if (auto written = write_file(constraints, text); !written) return written;
+        }
+        const auto installer = shop_.record.value("installer", "");
+        auto installed = install_requirements(shop_,
+                                              {.file = file,
+                                               .read = read,
+                                               .directory = shop_.inputs.working_directory,
+                                               .constraints = constraints,
+                                               .report = {}},
+                                              stage);
+        if (!installer.empty()) shop_.record["installer"] = installer; // of the installation
+        if (!installed && !constraints.empty())
+            installed.error().hint += "What conda installed stays as it is: if that is in the way, ask conda "
+                                      "for another version, or give --no-constraints.";
+        return installed;
+    }
+
+    Status run_command() {
+        if (request_.command.empty()) return {};
+        auto command = shop_.inside(request_.command);
+        command.working_directory = shop_.inputs.working_directory;
+        auto code = run_in_foreground(command);
+        if (!code) return fail(std::move(code.error()));
+        if (*code == 0 || (isatty(STDIN_FILENO) != 0 && user_wants_to_keep(*code))) return {};
+        return fail({.what = "the command failed",
+                     .why = "exit code " + std::to_string(*code),
+                     .where = {},
+                     .hint = "Nothing was changed."});
+    }
+
+    // A shell ends with what its last command said: that alone must not cost an hour's work.
+    bool user_wants_to_keep(int code) const {
+        log::info("The command ended with exit code " + std::to_string(code) +
+                  ". Keep what it changed? [y/N] ");
+        char answer = 0;
+        return read(STDIN_FILENO, &answer, 1) == 1 && (answer == 'y' || answer == 'Y');
+    }
+
+    // Of what pip installed before, the lock knew checksums.
+    void lock_pip(spec::LockedEnvironment& locked) const {
+        std::map<std::string, std::string> earlier;
+        std::vector<conda::Located> lines;
+        for (const auto& line : locked.pip) {
+            if (line.text.starts_with("-"))
+                lines.push_back(line);
+            else
+                earlier.emplace(line.text.substr(0, line.text.find(' ')), line.text);
+        }
+        const auto options = lines.size();
+        bool all_hashed = true;
+        std::vector<std::string> requested;
+        for (const auto& one : contents_.of_pip) {
+            const auto pin = one.name + "==" + one.version;
+            const auto known = earlier.find(pin);
+            lines.push_back({.text = known == earlier.end() ? pin : known->second, .where = {}});
+            all_hashed = all_hashed && lines.back().text.find("--hash") != std::string::npos;
+            if (one.requested) requested.push_back(pip::normalised_name(one.name));
+        }
+        // pip wants a checksum of all, or of none.
+        if (!all_hashed)
+            for (auto i = options; i < lines.size(); ++i)
+                lines[i].text = lines[i].text.substr(0, lines[i].text.find(" --hash"));
+        locked.pip = std::move(lines);
+        locked.pip_requested = std::move(requested);
+    }
+
+    Workshop& shop_;
+    const Manifest& previous_;
+    UpdateRequest request_;
+    bool of_conda_;
+    std::vector<fs::path> images_;
+    bool copied_ = false; ///< a tree on disk stands at the prefix
+    timespec unpacked_{}; ///< when that was
+    Environment bare_environment_;
+    std::string python_name_;
+    std::vector<conda::Channel> channels_;
+    CondaContents contents_;
+    std::vector<std::string> launch_scripts_;
+};
+
+} // namespace
+
+std::unique_ptr<Recipe> make_update_recipe(Workshop& shop, const Manifest& previous,
+                                           const UpdateRequest& request) {
+    return std::make_unique<UpdateRecipe>(shop, previous, request);
+}
+
+} // namespace containerize::install

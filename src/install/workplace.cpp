@@ -1,0 +1,89 @@
+#include "install/workplace.h"
+
+#include "install/records.h"
+#include "runtime/namespace.h"
+#include "util/filesystem.h"
+#include "util/interrupt.h"
+#include "util/log.h"
+#include "util/resources.h"
+
+#include <fmt/format.h>
+
+namespace containerize::install {
+
+namespace {
+
+/// The environment of all programs of a build. What they leave in their directory for temporary files goes
+/// with the staging directory.
+Environment build_environment(Environment environment, const fs::path& temporary) {
+    environment["TMPDIR"] = temporary.string();
+    return environment;
+}
+
+Result<BuildSummary> work_in(const Staging& staging, const BuildOptions& options, const Inputs& inputs,
+                             Janitor& janitor, const Claim& claim, const Work& work) {
+    const auto resources = available_resources();
+    be_polite(resources);
+    std::error_code failed;
+    fs::create_directories(staging.path() / "tmp", failed);
+    if (failed) return fail_errno("cannot make a staging directory", staging.path().string(), failed.value());
+    auto space = runtime::BuildNamespace::create();
+    if (!space) return fail(std::move(space.error()));
+    const pid_t holder = space->pid();
+    Workshop shop{.options = options,
+                  .inputs = inputs,
+                  .prefix = claim.prefix,
+                  .staging = staging.path(),
+                  .resources = resources,
+                  .jobs = options.jobs != 0 ? options.jobs : default_jobs(resources),
+                  .space = std::move(*space),
+                  .join = [holder] { return runtime::join_namespaces(holder); },
+                  .environment = build_environment(inputs.environment, staging.path() / "tmp")};
+    log::detail(fmt::format("containerize {}: {}", CONTAINERIZE_VERSION, options.command_line));
+    log::detail(fmt::format("{} of {} CPUs, {} of memory, staging in {}", shop.jobs, resources.cpus,
+                            human_bytes(resources.memory), staging.path().string()));
+    return work(shop, janitor, claim);
+}
+
+// Adds to the message where the log is: what it says may be the only trace of the reason.
+void name_log(Error& error, const BuildOptions& options, const fs::path& staging) {
+    log::detail("failed: " + to_string(error));
+    // Programs such as ensurepip keep the reason to themselves.
+    constexpr std::uint64_t nearly_full = 16U << 20U;
+    if (const auto room = available_bytes(staging); room && *room < nearly_full)
+        error.hint += (error.hint.empty() ? "" : "\n") + staging.parent_path().string() +
+                      " is full: make room, or give --tmpdir another directory.";
+    const fs::path log =
+        options.log_copy ? *options.log_copy : save_log(log::current(), staging.parent_path());
+    if (log.empty()) return;
+    if (!error.hint.empty()) error.hint += "\n";
+    error.hint += "The whole log: " + log.string();
+}
+
+} // namespace
+
+Result<BuildSummary> in_workplace(const BuildOptions& options, const Inputs& inputs, const Work& work) {
+    sweep_staging(options.staging_parent);
+    // The janitor outlives what is declared after it: the namespace's process holds its pipe, too.
+    auto janitor = Janitor::start();
+    if (!janitor) return fail(std::move(janitor.error()));
+    auto claim = claim_prefix(inputs.prefix, *janitor);
+    if (!claim) return fail(std::move(claim.error()));
+    auto staging = Staging::create(options.staging_parent);
+    if (!staging) return fail(std::move(staging.error()));
+    janitor->remove_tree_later(staging->path());
+    if (auto opened = log::open(staging->path() / "build.log", options.log_level); !opened)
+        return fail(std::move(opened.error()));
+    if (options.log_copy)
+        if (auto opened = log::also(*options.log_copy); !opened) {
+            opened.error().fault = Fault::input;
+            return fail(std::move(opened.error()));
+        }
+
+    auto done = work_in(*staging, options, inputs, *janitor, *claim, work);
+    if (!done && done.error().fault == Fault::failure && !interrupted())
+        name_log(done.error(), options, staging->path());
+    return done;
+}
+
+} // namespace containerize::install
