@@ -41,6 +41,13 @@ pid_t live_session(const fs::path& prefix) {
     return session->supervisor;
 }
 
+json layers_of(const runtime::Manifest& manifest) {
+    json layers = json::array();
+    for (const auto& layer : manifest.layers)
+        layers.push_back({{"file", layer.file}, {"bytes", layer.size}, {"sha256", layer.sha256}});
+    return layers;
+}
+
 Result<json> describe(const fs::path& prefix) {
     if (!runtime::is_installation(prefix))
         return fail_input("there is no installation", {}, prefix.string(),
@@ -57,6 +64,8 @@ Result<json> describe(const fs::path& prefix) {
                  {{"file", manifest->image.file},
                   {"bytes", manifest->image.size},
                   {"sha256", manifest->image.sha256}}},
+                {"layers", layers_of(*manifest)},
+                {"state", manifest->state},
                 {"wrapper_paths", manifest->wrapper_paths},
                 {"commands", count_commands(prefix, *manifest)},
                 {"session_pid", live_session(prefix)},
@@ -80,6 +89,10 @@ void print(const json& about) {
     fmt::print("Image         {}, {}, {} files, sha256 {}\n", image.at("file").get<std::string>(),
                human_bytes(image.at("bytes").get<std::uint64_t>()), human_count(build.value("files", 0ULL)),
                image.at("sha256").get<std::string>());
+    for (const auto& layer : about.at("layers"))
+        fmt::print("Layer         {}, {}, sha256 {}\n", layer.at("file").get<std::string>(),
+                   human_bytes(layer.at("bytes").get<std::uint64_t>()), layer.at("sha256").get<std::string>());
+    fmt::print("State         {}\n", about.at("state").get<unsigned>());
     fmt::print("Commands      {}\n", about.at("commands").get<std::size_t>());
     const auto pid = about.at("session_pid").get<pid_t>();
     fmt::print("Session       {}\n", pid == 0 ? "none on this node" : "process " + std::to_string(pid));

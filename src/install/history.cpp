@@ -1,11 +1,12 @@
 #include "install/history.h"
 
+#include "image/merge.h"
 #include "install/publish.h"
 #include "install/records.h"
 #include "install/states.h"
-#include "install/update.h"
 #include "install/workplace.h"
 #include "install/wrappers.h"
+#include "install/writable_images.h"
 #include "util/filesystem.h"
 #include "util/interrupt.h"
 
@@ -21,32 +22,20 @@ namespace {
 
 using runtime::Manifest;
 
-/// What rollback and squash share: the images of a state, mounted where they can be looked at, and an assembly
-/// with the wrappers that fit them.
+/// What rollback and squash share: an assembly with the wrappers that a state has.
 class StateChange {
 public:
     StateChange(Workshop& shop, Janitor& janitor, const Claim& claim)
         : shop_(shop), janitor_(janitor), claim_(claim) {}
 
-    Status mount(const Manifest& manifest) {
-        std::error_code failed;
-        fs::create_directory(mount_point(), failed);
-        if (failed)
-            return fail_errno("cannot make a staging directory", mount_point().string(), failed.value());
-        std::vector<fs::path> images;
-        for (const auto& image : manifest.images())
-            images.push_back(claim_.prefix / image.file);
-        return shop_.space.mount_images(images, mount_point());
-    }
-
-    [[nodiscard]] fs::path tree() const { return shop_.space.seen(mount_point()); }
-
     /// Returns how many commands there are.
     Result<std::size_t> begin(const Manifest& manifest) {
+        if (auto mounted = WritableImages::mount(shop_, manifest); !mounted)
+            return fail(std::move(mounted.error()));
         auto assembly = make_assembly(claim_, janitor_);
         if (!assembly) return fail(std::move(assembly.error()));
         assembly_ = std::move(*assembly);
-        const WrapperRequest wrappers{.root = tree(),
+        const WrapperRequest wrappers{.root = shop_.root(),
                                       .prefix = claim_.prefix,
                                       .paths = manifest.wrapper_paths,
                                       .libexec = shop_.options.libexec,
@@ -73,8 +62,6 @@ public:
     }
 
 private:
-    [[nodiscard]] fs::path mount_point() const { return shop_.staging / "tree"; }
-
     Workshop& shop_;
     Janitor& janitor_;
     const Claim& claim_;
@@ -119,7 +106,6 @@ Result<unsigned> rollback(const BuildOptions& options, std::optional<unsigned> s
             number = chosen->state;
             if (number == current->state) return BuildSummary{.prefix = claim.prefix, .unchanged = true};
             StateChange change(shop, janitor, claim);
-            if (auto mounted = change.mount(*chosen); !mounted) return fail(std::move(mounted.error()));
             auto commands = change.begin(*chosen);
             if (!commands) return fail(std::move(commands.error()));
             if (auto finished = change.finish(*chosen, std::move(*states)); !finished)
@@ -144,11 +130,13 @@ Result<BuildSummary> squash(const BuildOptions& options) {
                 return summary;
             }
             StateChange change(shop, janitor, claim);
-            if (auto mounted = change.mount(*manifest); !mounted) return fail(std::move(mounted.error()));
+            auto images = runtime::open_images(*manifest, claim.prefix);
+            if (!images) return fail(std::move(images.error()));
+            auto layers = image::Layers::open(std::move(*images));
+            if (!layers) return fail(std::move(layers.error()));
             Stage stage("Packing the image");
-            auto packed =
-                image::write_tree(change.tree(), shop.image(), shop.writer_options(), options.umask_bits,
-                                  [&](std::uint64_t done) { stage.advance(done, 0); });
+            auto packed = image::write_merged(**layers, shop.image(), shop.writer_options(),
+                                              [&](std::uint64_t done) { stage.advance(done, 0); });
             if (!packed) return fail(std::move(packed.error()));
             stage.finish(fmt::format("{} files, {} to {}", human_count(packed->files),
                                      human_bytes(packed->input_bytes), human_bytes(packed->image_bytes)));

@@ -1,13 +1,12 @@
 // An installation's images with a writable layer over them, in which something is changed.
-#include "image/changes.h"
-#include "image/unpack.h"
+#include "conda/virtual_packages.h"
 #include "install/activation.h"
 #include "install/byte_code.h"
 #include "install/conda_change.h"
 #include "install/conda_contents.h"
 #include "install/recipe.h"
 #include "install/states.h"
-#include "conda/virtual_packages.h"
+#include "install/writable_images.h"
 #include "util/filesystem.h"
 #include "util/log.h"
 
@@ -17,8 +16,6 @@
 #include <set>
 #include <utility>
 
-#include <sys/stat.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 namespace containerize::install {
@@ -68,9 +65,9 @@ public:
 
     Status create() override {
         Stage stage("Mounting the environment");
-        for (const auto& image : previous_.images())
-            images_.push_back(shop_.prefix / image.file);
-        if (auto mounted = mount(); !mounted) return mounted;
+        auto mounted = WritableImages::mount(shop_, previous_);
+        if (!mounted) return fail(std::move(mounted.error()));
+        images_ = std::move(*mounted);
         bare_environment_ = shop_.environment;
         for (const auto* changes : {&previous_.activation, &previous_.environment})
             shop_.environment = with_changes(shop_.environment, *changes, shop_.prefix);
@@ -89,7 +86,7 @@ public:
 
     Status compile() override {
         if (python_name_.empty()) return {};
-        const auto changed = changes();
+        const auto changed = images_.changes(shop_.options.umask_bits);
         if (!changed) return fail(changed.error());
         std::set<std::string> sources;
         for (const auto& path : changed->files)
@@ -157,13 +154,13 @@ public:
     }
 
     bool has_changes() override {
-        const auto changed = changes();
+        const auto changed = images_.changes(shop_.options.umask_bits);
         return !changed || !changed->files.empty();
     }
 
     Result<image::WriteStats>
     pack(const std::function<void(std::uint64_t, std::uint64_t)>& progress) override {
-        auto changed = changes();
+        auto changed = images_.changes(shop_.options.umask_bits);
         if (!changed) return fail(std::move(changed.error()));
         return image::write_changes(*changed, shop_.image(), shop_.writer_options(),
                                     [&](std::uint64_t done) { progress(done, 0); });
@@ -172,31 +169,6 @@ public:
     [[nodiscard]] std::string python_name() const override { return python_name_; }
 
 private:
-    [[nodiscard]] fs::path tree() const { return shop_.staging / "root"; }
-
-    Status mount() {
-        auto mounted = shop_.space.mount_overlay(images_, shop_.staging, shop_.prefix);
-        if (mounted) return {};
-        // Old kernels, and filesystems without extended attributes: a copy on disk does it, at its price.
-        log::info("Note: the environment is copied to disk to be changed there: " +
-                  to_string(mounted.error()));
-        copied_ = true;
-        std::error_code failed;
-        fs::create_directory(tree(), failed);
-        if (failed) return fail_errno("cannot make a staging directory", tree().string(), failed.value());
-        if (auto unpacked = image::unpack(images_, tree()); !unpacked) return unpacked;
-        auto now = image::time_on(shop_.staging);
-        if (!now) return fail(std::move(now.error()));
-        unpacked_ = *now;
-        return shop_.space.bind(tree(), shop_.prefix);
-    }
-
-    Result<image::Changes> changes() const {
-        const mode_t umask_bits = shop_.options.umask_bits;
-        return copied_ ? image::changes_since(tree(), images_, unpacked_, umask_bits)
-                       : image::changes_in_overlay(shop_.staging / "upper", shop_.staging / "lower", umask_bits);
-    }
-
     Status install_spec() {
         if (shop_.inputs.kind == spec::SpecKind::requirements)
             return install_file(shop_.inputs.spec, shop_.inputs.requirements);
@@ -318,9 +290,7 @@ private:
     const Manifest& previous_;
     UpdateRequest request_;
     bool of_conda_;
-    std::vector<fs::path> images_;
-    bool copied_ = false; ///< a tree on disk stands at the prefix
-    timespec unpacked_{}; ///< when that was
+    WritableImages images_;
     Environment bare_environment_;
     std::string python_name_;
     std::vector<conda::Channel> channels_;

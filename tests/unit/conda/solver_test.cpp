@@ -73,7 +73,9 @@ public:
         }
         for (const auto& text : pins)
             request.pins.push_back(*parse_match_spec(text));
-        return conda::solve(*pool, std::move(request));
+        auto solution = conda::solve(*pool, std::move(request));
+        if (!solution) return fail(std::move(solution.error()));
+        return std::move(solution->install);
     }
 
     /// "name-version-build" of the result, sorted; or the message.
@@ -255,16 +257,17 @@ TEST(SolverRealData, AnEnvironmentOfCondaForgeIsSolved) {
     SolveRequest request;
     for (const char* text : {"python=3.12", "numpy"})
         request.wanted.push_back({.spec = *parse_match_spec(text), .channel = {}, .where = {}});
-    const auto records = solve(*pool, std::move(request));
-    ASSERT_TRUE(records) << to_string(records.error());
-    EXPECT_GT(records->size(), 20U);
-    for (const auto& record : *records)
+    const auto solution = solve(*pool, std::move(request));
+    ASSERT_TRUE(solution) << to_string(solution.error());
+    const auto& records = solution->install;
+    EXPECT_GT(records.size(), 20U);
+    for (const auto& record : records)
         for (const auto& text : record.depends) {
             const auto spec = parse_match_spec(text);
             ASSERT_TRUE(spec);
             if (spec->name.starts_with("__")) continue;
             EXPECT_TRUE(
-                std::ranges::any_of(*records, [&](const auto& other) { return spec->matches(other); }))
+                std::ranges::any_of(records, [&](const auto& other) { return spec->matches(other); }))
                 << record.name << " needs " << text;
         }
 }

@@ -110,7 +110,7 @@ TEST_P(ChangedImages, HaveWhatTheBuildsProgramsSaw) {
     fs::create_directory(prefix);
     auto writer = image::Writer::create(image, {});
     ASSERT_TRUE(writer) << to_string(writer.error());
-    ASSERT_TRUE(image::add_tree(*writer, tree, 022, image::Whiteouts::apply));
+    ASSERT_TRUE(image::add_tree(*writer, tree, 022));
     const auto first = writer->checkpoint();
     ASSERT_TRUE(first) << to_string(first.error());
 
@@ -122,7 +122,7 @@ TEST_P(ChangedImages, HaveWhatTheBuildsProgramsSaw) {
     EXPECT_NE(seen, listing_of(tree));
     EXPECT_TRUE(fs::is_empty(prefix)) << "the host sees nothing of it";
 
-    ASSERT_TRUE(image::add_tree(*writer, staging / "upper", 022, image::Whiteouts::apply));
+    ASSERT_TRUE(image::add_tree(*writer, staging / "upper", 022));
     const auto stats = writer->finish();
     ASSERT_TRUE(stats) << to_string(stats.error());
     const auto unpacked = directory.path() / "unpacked", ours = directory.path() / "ours";
