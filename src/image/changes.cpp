@@ -22,6 +22,12 @@ bool is_after(const timespec& one, const timespec& other) {
     return std::tie(one.tv_sec, one.tv_nsec) > std::tie(other.tv_sec, other.tv_nsec);
 }
 
+bool is_directory(Layers& layers, const std::string& path) {
+    const auto found = layers.find(path);
+    const auto inode = found ? layers.inode(*found) : std::unexpected(found.error());
+    return inode && S_ISDIR(inode->mode);
+}
+
 /// Chooses, of all entries of a tree, those that differ from the images that it was unpacked from.
 class Comparison {
 public:
@@ -44,10 +50,7 @@ public:
 private:
     // A directory that is new, or in which something may be missing.
     Status look_at(const TreeEntry& directory) {
-        const auto before = images_.find(directory.path);
-        if (!before && before.error() != ENOENT) return damaged(before.error());
-        const auto inode = before ? images_.inode(*before) : std::unexpected(ENOENT);
-        if (!inode || !S_ISDIR(inode->mode)) {
+        if (!is_directory(images_, directory.path)) {
             files_.insert(directory.path);
             return {};
         }
@@ -111,16 +114,16 @@ private:
 
 } // namespace
 
-Result<Changes> changes_in_overlay(const fs::path& upper, const fs::path& lower, mode_t umask_bits) {
+Result<Changes> changes_in_overlay(const fs::path& upper, std::span<const fs::path> images,
+                                   mode_t umask_bits) {
     auto tree = list_tree(upper, umask_bits);
     if (!tree) return fail(std::move(tree.error()));
+    auto layers = open_layers(images);
+    if (!layers) return fail(std::move(layers.error()));
     Changes changes;
-    for (const auto& entry : tree->entries) {
-        std::error_code failed;
-        const bool merged = entry.type == S_IFDIR && !entry.covers &&
-                            fs::is_directory(fs::symlink_status(lower / entry.path, failed));
-        if (!merged) changes.files.push_back(entry.path);
-    }
+    for (const auto& entry : tree->entries)
+        if (entry.type != S_IFDIR || entry.covers || !is_directory(**layers, entry.path))
+            changes.files.push_back(entry.path);
     changes.tree = std::move(*tree);
     return changes;
 }

@@ -21,9 +21,9 @@ struct Changes {
                                     ///< that were there before
 };
 
-/// Of an overlay (with userxattr), from its upper directory. `lower` is where the images below are mounted.
-Result<Changes> changes_in_overlay(const std::filesystem::path& upper, const std::filesystem::path& lower,
-                                   mode_t umask_bits);
+/// Of an overlay (with userxattr) over `images` (the lowest first), from its upper directory.
+Result<Changes> changes_in_overlay(const std::filesystem::path& upper,
+                                   std::span<const std::filesystem::path> images, mode_t umask_bits);
 
 /// Of a `tree` into which `images` (the lowest first) were unpacked, from what has changed after `since`, a
 /// time of the tree's filesystem (`time_on`).

@@ -48,7 +48,7 @@ private:
             if (!text) return damaged(text.error());
             if (symlink(text->c_str(), target.c_str()) != 0)
                 return fail_errno("cannot unpack a link", target.string());
-            return {};
+            return set_time(*inode, target);
         }
         if (!S_ISREG(inode->mode)) return {}; // no image of ours has any other
         if (inode->nlink > 1) {
@@ -113,9 +113,15 @@ private:
         }
         // The owner must be able to work on it, whatever the image says.
         const mode_t mode = (inode.mode & 0777U) | (S_ISDIR(inode.mode) ? 0700U : 0200U);
+        if (chmod(target.c_str(), mode) != 0)
+            return fail_errno("cannot set the mode of a file", target.string());
+        return set_time(inode, target);
+    }
+
+    static Status set_time(const Inode& inode, const fs::path& target) {
         const std::array<timespec, 2> times = {timespec{inode.mtime, 0}, timespec{inode.mtime, 0}};
-        if (chmod(target.c_str(), mode) != 0 || utimensat(AT_FDCWD, target.c_str(), times.data(), 0) != 0)
-            return fail_errno("cannot set the attributes of a file", target.string());
+        if (utimensat(AT_FDCWD, target.c_str(), times.data(), AT_SYMLINK_NOFOLLOW) != 0)
+            return fail_errno("cannot set the time of a file", target.string());
         return {};
     }
 

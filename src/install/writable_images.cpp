@@ -34,7 +34,7 @@ Status WritableImages::copy(Workshop& shop) {
 
 Result<image::Changes> WritableImages::changes(mode_t umask_bits) const {
     return copied_ ? image::changes_since(staging_ / "root", images_, copied_at_, umask_bits)
-                   : image::changes_in_overlay(staging_ / "upper", staging_ / "lower", umask_bits);
+                   : image::changes_in_overlay(staging_ / "upper", images_, umask_bits);
 }
 
 } // namespace containerize::install

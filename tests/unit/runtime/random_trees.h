@@ -1,0 +1,104 @@
+// Random trees and random changes of them, and what can be seen of a tree.
+#pragma once
+
+#include "image/writer.h"
+#include "util/filesystem.h"
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+namespace containerize::test {
+
+/// Every path with its type, mode, time, and content or target.
+inline std::map<std::string, std::string> listing_of(const fs::path& root) {
+    std::map<std::string, std::string> listing;
+    for (const auto& entry : fs::recursive_directory_iterator(root)) {
+        struct stat info {};
+        EXPECT_EQ(lstat(entry.path().c_str(), &info), 0) << entry.path();
+        std::string& text = listing[entry.path().lexically_relative(root)];
+        // The image is made fit for sharing.
+        text = std::to_string(image::mode_for_sharing(info.st_mode, 022) | (info.st_mode & S_IFMT));
+        if (S_ISLNK(info.st_mode)) text = "link to " + fs::read_symlink(entry.path()).string();
+        if (S_ISREG(info.st_mode))
+            text += " " + std::to_string(info.st_mtime) + " " + std::to_string(info.st_nlink) + " " +
+                    read_file(entry.path()).value_or("unreadable");
+    }
+    return listing;
+}
+
+inline void fill(std::mt19937& random, const fs::path& directory, int depth) {
+    fs::create_directories(directory);
+    for (unsigned i = 0; i < 6; ++i) {
+        const auto path = directory / ("f" + std::to_string(i));
+        switch (random() % 4) {
+        case 0:
+            std::ofstream(path) << std::string(random() % 300'000, static_cast<char>('a' + random() % 3));
+            break;
+        case 1:
+            std::ofstream(path) << "small " << random();
+            fs::create_hard_link(path, directory / ("h" + std::to_string(i)));
+            break;
+        case 2:
+            fs::create_symlink("f" + std::to_string(random() % 6), path);
+            break;
+        default:
+            if (depth > 0) fill(random, path, depth - 1);
+        }
+    }
+}
+
+// Removes, replaces, renames and adds, so that there are whiteouts, opaque directories and copied-up files.
+inline void change(std::mt19937& random, const fs::path& root) {
+    std::vector<fs::path> paths;
+    for (const auto& entry : fs::recursive_directory_iterator(root))
+        paths.push_back(entry.path());
+    std::ranges::shuffle(paths, random);
+    for (const auto& path : paths) {
+        std::error_code gone;
+        const auto status = fs::symlink_status(path, gone);
+        if (!fs::exists(status)) continue;
+        switch (random() % 8) {
+        case 0:
+            fs::remove_all(path);
+            break;
+        case 1: // a file where a directory was, or a directory where anything was
+            fs::remove_all(path);
+            if (random() % 2 == 0)
+                fill(random, path, 1);
+            else
+                std::ofstream(path) << "new " << random();
+            break;
+        case 2:
+            if (fs::is_regular_file(status)) std::ofstream(path, std::ios::app) << "more";
+            break;
+        case 3:
+            if (!fs::is_directory(status))
+                fs::rename(path, path.parent_path() / ("moved" + path.filename().string()));
+            break;
+        case 4:
+            if (fs::is_regular_file(status))
+                fs::create_hard_link(path, path.parent_path() / ("again" + path.filename().string()), gone);
+            break;
+        default:
+            break;
+        }
+    }
+}
+
+/// Hard links are kept as such within an image, while overlayfs shows some apart.
+inline std::map<std::string, std::string> without_links(std::map<std::string, std::string> listing) {
+    for (auto& [path, text] : listing)
+        if (const auto time = text.find(' '); time != std::string::npos && !text.starts_with("link"))
+            text.erase(text.find(' ', time + 1),
+                       text.find(' ', text.find(' ', time + 1) + 1) - text.find(' ', time + 1));
+    return listing;
+}
+
+} // namespace containerize::test
