@@ -86,8 +86,7 @@ void add_content_options(CLI::App& command, BuildArguments& arguments) {
         .add_option("-r,--requirements", arguments.requirements,
                     "Requirements for pip, beside an environment.yml")
         ->type_name("FILE");
-    command
-        .add_option("--pre-install", arguments.pre_install, "Script to run before packages are installed")
+    command.add_option("--pre-install", arguments.pre_install, "Script to run before packages are installed")
         ->type_name("FILE");
     command
         .add_option("--post-install", arguments.post_install, "Script to run after packages are installed")

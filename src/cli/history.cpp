@@ -1,7 +1,8 @@
 // log, rollback, squash: the states that updates made.
+#include "install/history.h"
+
 #include "cli/build_options.h"
 #include "cli/command.h"
-#include "install/history.h"
 #include "install/states.h"
 #include "util/filesystem.h"
 #include "util/interrupt.h"

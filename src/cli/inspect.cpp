@@ -91,7 +91,8 @@ void print(const json& about) {
                image.at("sha256").get<std::string>());
     for (const auto& layer : about.at("layers"))
         fmt::print("Layer         {}, {}, sha256 {}\n", layer.at("file").get<std::string>(),
-                   human_bytes(layer.at("bytes").get<std::uint64_t>()), layer.at("sha256").get<std::string>());
+                   human_bytes(layer.at("bytes").get<std::uint64_t>()),
+                   layer.at("sha256").get<std::string>());
     fmt::print("State         {}\n", about.at("state").get<unsigned>());
     fmt::print("Commands      {}\n", about.at("commands").get<std::size_t>());
     const auto pid = about.at("session_pid").get<pid_t>();

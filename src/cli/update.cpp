@@ -1,6 +1,7 @@
+#include "install/update.h"
+
 #include "cli/build_options.h"
 #include "cli/command.h"
-#include "install/update.h"
 #include "util/interrupt.h"
 #include "util/progress.h"
 
@@ -63,9 +64,7 @@ void add_update(CLI::App& app, Action& chosen, const std::string& command_line,
     command->add_flag("--prune", arguments->prune, "Remove packages of conda that SPEC does not need");
     add_work_options(*command, *arguments);
     command->callback([&chosen, arguments, command_line, program = std::move(program)] {
-        chosen = [arguments, command_line, program] {
-            return run_update(*arguments, command_line, program);
-        };
+        chosen = [arguments, command_line, program] { return run_update(*arguments, command_line, program); };
     });
 }
 

@@ -393,8 +393,7 @@ PackagePool& PackagePool::operator=(PackagePool&&) noexcept = default;
 PackagePool::~PackagePool() = default;
 
 Result<PackagePool> PackagePool::load(const std::vector<Repodata>& lists,
-                                      const std::vector<VirtualPackage>& machine,
-                                      const Repodata* installed) {
+                                      const std::vector<VirtualPackage>& machine, const Repodata* installed) {
     auto state = std::make_unique<State>();
     pool_setdisttype(state->pool, DISTTYPE_CONDA);
     state->offset_key = pool_str2id(state->pool, "containerize:offset", 1);

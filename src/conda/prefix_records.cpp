@@ -77,8 +77,8 @@ std::string history_text(const HistoryEntry& entry) {
     for (const auto& [sign, records] : {std::pair{'-', &entry.removed}, std::pair{'+', &entry.added}})
         for (const auto& record : *records)
             text += sign + channel_and_subdir(record) + "::" + record.distribution() + "\n";
-    text +=
-        "# update specs: " + json(entry.requested).dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+    text += "# update specs: " + json(entry.requested).dump(-1, ' ', false, json::error_handler_t::replace) +
+            "\n";
     return text;
 }
 

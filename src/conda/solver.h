@@ -32,7 +32,8 @@ struct Solution {
 };
 
 /// Chosen by mamba's rules, in its order of requests. What is installed already stays as it is, as far as
-/// the request lets it. A request that cannot be met is an input error that says which parts conflict, and why.
+/// the request lets it. A request that cannot be met is an input error that says which parts conflict, and
+/// why.
 Result<Solution> solve(PackagePool& packages, SolveRequest request);
 
 } // namespace containerize::conda

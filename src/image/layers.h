@@ -81,7 +81,7 @@ private:
     std::vector<std::unique_ptr<Reader>> readers_;
     std::vector<std::uint64_t> first_numbers_; ///< of each image's inodes, less one; at the end: their sum
     std::unordered_map<Reference, Directories> merged_; ///< by the uppermost of several directories
-    LoadingCache<Directory> listings_;                  ///< of directories that are not the lowest image's alone
+    LoadingCache<Directory> listings_; ///< of directories that are not the lowest image's alone
     Reference root_ = 0;
     bool has_xattrs_ = false;
 };

@@ -111,8 +111,8 @@ Result<std::unique_ptr<Reader>> Reader::open(Fd file, const std::filesystem::pat
     if (!super) return bad_image(path, std::move(super.error()));
     auto decompressor = Decompressor::create(*super);
     if (!decompressor) return bad_image(path, std::strerror(decompressor.error()));
-    auto reader =
-        std::unique_ptr<Reader>(new Reader(std::move(file), *size, *super, std::move(*decompressor), sharing));
+    auto reader = std::unique_ptr<Reader>(
+        new Reader(std::move(file), *size, *super, std::move(*decompressor), sharing));
     if (auto done = reader->load_tables(); !done) return bad_image(path, "its tables are damaged");
     return reader;
 }
@@ -152,7 +152,8 @@ std::expected<void, int> Reader::load_tables() {
     if (!done || super_.xattr_id_table_start == no_table) return done;
     // The attributes themselves lie between the place that their table's header names and its first block.
     if (super_.xattr_id_table_start < base ||
-        super_.xattr_id_table_start > super_.bytes_used - sizeof(sqfs_xattr_id_table_t) - sizeof(std::uint64_t))
+        super_.xattr_id_table_start >
+            super_.bytes_used - sizeof(sqfs_xattr_id_table_t) - sizeof(std::uint64_t))
         return std::unexpected(EIO);
     sqfs_xattr_id_table_t header;
     std::uint64_t first = 0;
@@ -244,7 +245,8 @@ std::expected<std::vector<Xattr>, int> Reader::xattrs(std::uint32_t set) const {
     for (std::uint32_t i = 0; at && i < xattr_sets_[set].count; ++i) {
         const auto type = at->read<std::uint16_t>();
         const auto name_size = at->read<std::uint16_t>();
-        if (!type || !name_size || (*type & 0xFFU) >= std::size(xattr_namespaces)) return std::unexpected(EIO);
+        if (!type || !name_size || (*type & 0xFFU) >= std::size(xattr_namespaces))
+            return std::unexpected(EIO);
         auto name = read_text(*at, *name_size);
         auto value_size = at->read<std::uint32_t>();
         if (!name || !value_size) return std::unexpected(EIO);

@@ -39,6 +39,7 @@ Result<TreeEntries> list_tree(const std::filesystem::path& root, mode_t umask_bi
 
 /// Adds what is listed. What is in the image already makes way: a file for a file, and so on, while
 /// directories are merged.
-Status add_entries(Writer& writer, const TreeEntries& tree, Whiteouts whiteouts, const PackProgress& progress);
+Status add_entries(Writer& writer, const TreeEntries& tree, Whiteouts whiteouts,
+                   const PackProgress& progress);
 
 } // namespace containerize::image

@@ -68,8 +68,7 @@ private:
         if (fs::is_directory(fs::symlink_status(target, failed))) return content_of(reference, target);
         if (unlink(target.c_str()) != 0 && errno != ENOENT)
             return fail_errno("cannot unpack over what is there", target.string());
-        if (mkdir(target.c_str(), 0700) != 0)
-            return fail_errno("cannot unpack a directory", target.string());
+        if (mkdir(target.c_str(), 0700) != 0) return fail_errno("cannot unpack a directory", target.string());
         if (auto done = content_of(reference, target); !done) return done;
         // Last: writing into it changes its time, and its mode may forbid writing.
         return set_attributes(reference, inode, target);

@@ -18,8 +18,7 @@ Result<CondaContents> read_contents(const fs::path& root, const std::string& pyt
         files.insert(package.files.begin(), package.files.end());
     const std::string site_packages = "lib/" + python_name + "/site-packages";
     for (auto& one : pip::read_distributions(root / site_packages)) {
-        auto& list =
-            files.contains(site_packages + "/" + one.metadata) ? contents.of_conda : contents.of_pip;
+        auto& list = files.contains(site_packages + "/" + one.metadata) ? contents.of_conda : contents.of_pip;
         list.push_back(std::move(one));
     }
     return contents;

@@ -99,7 +99,8 @@ Result<std::optional<conda::Repodata>> list_installed(const std::vector<conda::I
 }
 
 // What was asked for before stays asked for, unless the input asks for another version of it.
-void keep_earlier_requests(const std::vector<conda::InstalledPackage>& installed, conda::SolveRequest& request) {
+void keep_earlier_requests(const std::vector<conda::InstalledPackage>& installed,
+                           conda::SolveRequest& request) {
     std::set<std::string> asked;
     for (const auto& one : request.wanted)
         asked.insert(one.spec.name);

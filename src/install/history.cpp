@@ -68,6 +68,27 @@ private:
     fs::path assembly_;
 };
 
+/// Copies the records of a state, and the inputs of all that it was made from.
+Status keep_records_of(unsigned state, const fs::path& prefix, const fs::path& records) {
+    auto states = read_states(prefix);
+    if (!states) return fail(std::move(states.error()));
+    std::error_code failed;
+    fs::create_directories(records.parent_path(), failed);
+    if (!failed) fs::copy(prefix / state_directory(state), records, fs::copy_options::recursive, failed);
+    if (failed) return fail_errno("cannot keep the records", records.string(), failed.value());
+    // Of inputs with one name the newest stays.
+    constexpr auto older = fs::copy_options::recursive | fs::copy_options::skip_existing;
+    for (unsigned number = state; !failed && number != 0;) {
+        const auto found = std::ranges::find(*states, number, &Manifest::state);
+        if (found == states->end()) break;
+        fs::copy(prefix / state_directory(number) / "inputs", records / "inputs", older, failed);
+        // A state can only come from an earlier one.
+        number = found->parent < number ? found->parent : 0;
+    }
+    if (failed) return fail_errno("cannot keep the inputs", records.string(), failed.value());
+    return {};
+}
+
 Result<Inputs> inputs_for(const BuildOptions& options) {
     auto current = read_unmoved(options.prefix);
     if (!current) return fail(std::move(current.error()));
@@ -156,11 +177,10 @@ Result<BuildSummary> squash(const BuildOptions& options) {
             manifest->created = utc_now("%Y-%m-%dT%H:%M:%SZ");
             if (auto added = add_image(shop.image(), change.assembly(), manifest->image, {}); !added)
                 return fail(std::move(added.error()));
-            std::error_code failed;
-            const auto records = change.assembly() / state_directory(manifest->state);
-            fs::create_directories(records.parent_path(), failed);
-            fs::copy(claim.prefix / state_directory(squashed), records, fs::copy_options::recursive, failed);
-            if (failed) return fail_errno("cannot keep the records", records.string(), failed.value());
+            if (auto kept = keep_records_of(squashed, claim.prefix,
+                                            change.assembly() / state_directory(manifest->state));
+                !kept)
+                return fail(std::move(kept.error()));
             if (auto finished = change.finish(*manifest, {}); !finished)
                 return fail(std::move(finished.error()));
             summary.files = packed->files;

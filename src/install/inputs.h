@@ -28,9 +28,9 @@ struct Inputs {
     std::filesystem::path spec;              ///< likewise; empty for an update without one
     std::filesystem::path working_directory; ///< the user's; local paths in requirements are relative to it
     spec::SpecKind kind = spec::SpecKind::requirements;
-    spec::Requirements requirements;               ///< of kind requirements
-    std::optional<spec::CondaEnvironment> conda;   ///< what must be solved
-    std::optional<spec::LockedEnvironment> locked; ///< what must not
+    spec::Requirements requirements;                 ///< of kind requirements
+    std::optional<spec::CondaEnvironment> conda;     ///< what must be solved
+    std::optional<spec::LockedEnvironment> locked;   ///< what must not
     std::vector<RequirementsFile> more_requirements; ///< of an update: -r
     conda::Config conda_config;
     Environment environment; ///< the user's, less what would lead a Python astray

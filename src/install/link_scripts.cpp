@@ -24,8 +24,8 @@ Command command_of(const Workshop& shop, const conda::LinkScript& script) {
     environment["PKG_BUILD"] = script.package.build;
     if (script.before) environment["SOURCE_DIR"] = shop.prefix.string();
     const auto path = environment.find("PATH");
-    environment["PATH"] = (shop.prefix / "bin").string() + ":" +
-                          (path == environment.end() ? "/usr/bin:/bin" : path->second);
+    environment["PATH"] =
+        (shop.prefix / "bin").string() + ":" + (path == environment.end() ? "/usr/bin:/bin" : path->second);
     return command;
 }
 

@@ -33,7 +33,7 @@ Status add_image(const std::filesystem::path& image, const std::filesystem::path
 struct Publication {
     const Claim& claim;
     std::filesystem::path assembly;
-    const runtime::Manifest& manifest;    ///< of the state that becomes the current one
+    const runtime::Manifest& manifest;   ///< of the state that becomes the current one
     std::vector<runtime::Manifest> kept; ///< other states that can be gone back to
 };
 

@@ -39,7 +39,8 @@ image::WriterOptions Workshop::writer_options() const {
             .source_date_epoch = inputs.source_date_epoch};
 }
 
-std::string requirements_text(const std::vector<spec::Located>& lines, const std::filesystem::path& directory) {
+std::string requirements_text(const std::vector<spec::Located>& lines,
+                              const std::filesystem::path& directory) {
     std::string text;
     for (const auto& line : lines) {
         std::string content = line.text;

@@ -82,8 +82,8 @@ struct UpdateRequest {
     std::vector<std::string> command; ///< to be run at the terminal; empty for none
     bool prune = false;               ///< packages of conda that the environment file does not need go
 };
-/// Changes of an installation that is there, whose images stand at the prefix with a writable layer over them:
-/// what the input lists, and what the user's command does.
+/// Changes of an installation that is there, whose images stand at the prefix with a writable layer over
+/// them: what the input lists, and what the user's command does.
 std::unique_ptr<Recipe> make_update_recipe(Workshop& shop, const runtime::Manifest& previous,
                                            const UpdateRequest& request);
 
@@ -96,7 +96,8 @@ struct RequirementsToInstall {
 
 /// The text of a requirements file with these lines, for a place other than `directory`, to which what they
 /// name is relative.
-std::string requirements_text(const std::vector<spec::Located>& lines, const std::filesystem::path& directory);
+std::string requirements_text(const std::vector<spec::Located>& lines,
+                              const std::filesystem::path& directory);
 
 /// Installs requirements into the environment, with pip or uv, and finishes `stage`.
 Status install_requirements(Workshop& shop, const RequirementsToInstall& requirements, Stage& stage);

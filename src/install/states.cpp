@@ -46,7 +46,8 @@ Result<std::vector<Manifest>> read_states(const fs::path& prefix) {
     if (!current) return fail(std::move(current.error()));
     std::vector<Manifest> states;
     for (const unsigned number : numbers_in(prefix)) {
-        auto state = number == current->state ? current : runtime::read_manifest(prefix / state_directory(number));
+        auto state =
+            number == current->state ? current : runtime::read_manifest(prefix / state_directory(number));
         // What a killed update left unfinished is no state.
         if (state && state->state == number) states.push_back(std::move(*state));
     }

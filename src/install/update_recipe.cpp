@@ -98,8 +98,8 @@ public:
         if (!of_conda_) return previous_.activation;
         // As if nothing of it were done yet: else there would be nothing to record.
         Environment environment = with_changes(
-            bare_environment_,
-            {{EnvironmentChange::Kind::prepend, "PATH", (shop_.prefix / "bin").string()}}, shop_.prefix);
+            bare_environment_, {{EnvironmentChange::Kind::prepend, "PATH", (shop_.prefix / "bin").string()}},
+            shop_.prefix);
         std::swap(shop_.environment, environment);
         auto recorded = record_activation(shop_, {});
         std::swap(shop_.environment, environment);
@@ -114,7 +114,8 @@ public:
     Result<std::string> packages() override {
         if (!of_conda_) {
             std::string text;
-            for (const auto& one : pip::read_distributions(shop_.root() / "lib" / python_name_ / "site-packages"))
+            for (const auto& one :
+                 pip::read_distributions(shop_.root() / "lib" / python_name_ / "site-packages"))
                 text += one.name + "==" + one.version + "\n";
             return text;
         }
@@ -131,15 +132,13 @@ public:
         const auto file = shop_.prefix / state_directory(previous_.state) / "containerize.lock";
         std::error_code failed;
         if (fs::exists(file, failed))
-            if (auto earlier =
-                    spec::read_locked(file, spec::SpecKind::lock, conda::this_subdir()))
+            if (auto earlier = spec::read_locked(file, spec::SpecKind::lock, conda::this_subdir()))
                 locked = std::move(*earlier);
         locked.packages.clear();
         locked.requested.clear();
         for (const auto& package : contents_.packages) {
             locked.packages.push_back(package.record);
-            if (!package.requested.empty())
-                locked.requested.emplace(package.record.name, package.requested);
+            if (!package.requested.empty()) locked.requested.emplace(package.record.name, package.requested);
         }
         for (const auto& channel : channels_)
             if (std::ranges::find(locked.channels, channel.url) == locked.channels.end())

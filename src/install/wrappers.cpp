@@ -1,7 +1,6 @@
 #include "install/wrappers.h"
 
 #include "install/states.h"
-
 #include "util/filesystem.h"
 
 #include <algorithm>
@@ -48,7 +47,8 @@ Status add_program(const fs::path& program, const fs::path& name, const WrapperR
     fs::create_directories(to.parent_path(), failed);
     if (failed) return fail_errno("cannot make a directory", to.parent_path().string(), failed.value());
     const fs::path existing = request.existing / name;
-    if (!request.existing.empty() && same_content(program, existing) && link(existing.c_str(), to.c_str()) == 0)
+    if (!request.existing.empty() && same_content(program, existing) &&
+        link(existing.c_str(), to.c_str()) == 0)
         return {};
     auto copied = copy_file_synced(program, to);
     if (!copied) return fail(std::move(copied.error()));
@@ -121,7 +121,8 @@ Result<std::size_t> make_wrappers(const WrapperRequest& request) {
 }
 
 Status add_session(const WrapperRequest& request) {
-    if (auto added = add_program(request.libexec / "session", "libexec/containerize-session", request); !added)
+    if (auto added = add_program(request.libexec / "session", "libexec/containerize-session", request);
+        !added)
         return added;
     const fs::path mark = request.root / "pyvenv.cfg";
     std::error_code missing;

@@ -21,8 +21,8 @@ struct WrapperRequest {
     std::filesystem::path root;     ///< the environment as it was built
     std::filesystem::path prefix;   ///< where it stands inside
     std::vector<std::string> paths; ///< from check_wrapper_paths
-    std::filesystem::path libexec;  ///< where the launcher, which all of them are, and the session program are
-    std::filesystem::path output;   ///< the installation that is being put together
+    std::filesystem::path libexec; ///< where the launcher, which all of them are, and the session program are
+    std::filesystem::path output;  ///< the installation that is being put together
     std::filesystem::path existing; ///< an installation whose programs serve again if they are the same
     mode_t umask_bits = 022;
 };

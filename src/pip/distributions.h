@@ -9,7 +9,8 @@ namespace containerize::pip {
 
 struct Distribution {
     std::string name, version;
-    std::string metadata;   ///< the file that says so, relative to `site_packages`: "six-1.16.0.dist-info/METADATA"
+    std::string
+        metadata; ///< the file that says so, relative to `site_packages`: "six-1.16.0.dist-info/METADATA"
     bool requested = false; ///< the user asked for it; nothing else needs it to be there
 };
 

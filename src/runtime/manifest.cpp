@@ -152,8 +152,7 @@ Result<std::vector<image::Layers::ImageFile>> open_images(const Manifest& manife
         const auto path = directory / image.file;
         Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
         struct stat info {};
-        if (!file || fstat(file.get(), &info) != 0)
-            return fail_errno("cannot open the image", path.string());
+        if (!file || fstat(file.get(), &info) != 0) return fail_errno("cannot open the image", path.string());
         if (!S_ISREG(info.st_mode) || static_cast<std::uint64_t>(info.st_size) != image.size)
             return fail(
                 {.what = "the image is not the one that was built",

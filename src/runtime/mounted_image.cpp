@@ -159,8 +159,8 @@ Status MountedImage::revive() {
              .where = plan_.prefix,
              .hint = {}});
     else if (deaths_.size() > deaths_allowed)
-        done =
-            fail({.what = "the servers of an image keep dying", .why = {}, .where = plan_.prefix, .hint = {}});
+        done = fail(
+            {.what = "the servers of an image keep dying", .why = {}, .where = plan_.prefix, .hint = {}});
     else if (done = start_server(); done)
         done = resend_requests(connection_);
     if (!done) {

@@ -49,7 +49,7 @@ private:
     LaunchPlan plan_;
     dev_t device_ = 0;                      ///< of the mount
     std::vector<std::string> mount_points_; ///< where it is, and where it was built for, if that differs
-    Fd below_; ///< the installation's directory as it is on disk
+    Fd below_;                              ///< the installation's directory as it is on disk
     std::vector<image::Layers::ImageFile> images_; ///< the lowest first
     FuseConnection connection_;
     pid_t server_ = 0;

@@ -266,8 +266,7 @@ TEST(SolverRealData, AnEnvironmentOfCondaForgeIsSolved) {
             const auto spec = parse_match_spec(text);
             ASSERT_TRUE(spec);
             if (spec->name.starts_with("__")) continue;
-            EXPECT_TRUE(
-                std::ranges::any_of(records, [&](const auto& other) { return spec->matches(other); }))
+            EXPECT_TRUE(std::ranges::any_of(records, [&](const auto& other) { return spec->matches(other); }))
                 << record.name << " needs " << text;
         }
 }

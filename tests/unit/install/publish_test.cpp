@@ -44,7 +44,8 @@ protected:
         if (auto added = add_image(image, *assembly, manifest.image, {}); !added) return added;
         if (!publishing) return {};
         if (meanwhile) meanwhile();
-        auto done = publish({.claim = *claim, .assembly = *assembly, .manifest = manifest, .kept = {}}, *janitor);
+        auto done =
+            publish({.claim = *claim, .assembly = *assembly, .manifest = manifest, .kept = {}}, *janitor);
         if (done) janitor->keep_all_but(directory_.path() / "staging");
         return done;
     }

@@ -1,9 +1,9 @@
 // An environment that is changed over its first image: what the programs of a build saw is what the final
 // image has.
 #include "../temporary.h"
-#include "random_trees.h"
 #include "image/unpack.h"
 #include "image/writer.h"
+#include "random_trees.h"
 #include "runtime/build_namespace.h"
 #include "runtime/namespace.h"
 #include "util/process.h"

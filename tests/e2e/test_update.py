@@ -1,0 +1,334 @@
+"""Updates: layers over an installation, the states that they make, and going back and forth between those."""
+
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import CACHE, SOURCE, eventually
+
+sys.path.insert(0, str(SOURCE / "tests/lib"))
+import conda_channel
+
+
+class Installation:
+    def __init__(self, user, tool, prefix, env=None):
+        self.user, self.tool, self.prefix, self.env = user, tool, prefix, env or {}
+
+    def call(self, *argv, check=True, **more):
+        return self.user.run(str(self.tool), *argv, check=check, env=self.env, timeout=600, **more)
+
+    def new(self, spec, *options):
+        return self.call("new", "--prefix", self.prefix, *options, spec)
+
+    def update(self, *options, **more):
+        return self.call("update", self.prefix, *options, **more)
+
+    def log(self):
+        return json.loads(self.call("log", self.prefix, "--json").stdout)
+
+    def current(self):
+        return next(state["state"] for state in self.log() if state["current"])
+
+    def python(self, code, **more):
+        return self.user.run(self.prefix / "bin/python", "-c", code, **more).stdout.strip()
+
+    def has(self, module):
+        return self.user.run(self.prefix / "bin/python", "-c", f"import {module}", check=False).returncode == 0
+
+    def commands(self):
+        return {path.name for path in (self.prefix / "bin").iterdir()}
+
+    def files(self):
+        return sorted(str(path.relative_to(self.prefix)) for path in self.prefix.rglob("*") if not path.is_dir() or path.is_symlink())
+
+    def manifest(self):
+        return json.loads((self.prefix / "containerize.json").read_text())
+
+
+@pytest.fixture()
+def installed(user, tool, work, made):
+    """A fresh copy of one installation, at the path that it was built for."""
+    prefix, backup = made
+    shutil.rmtree(prefix)
+    shutil.copytree(backup, prefix, symlinks=True)
+    for path in [prefix, *prefix.rglob("*")]:
+        os.chown(path, user.uid, user.uid, follow_symlinks=False)
+    return Installation(user, tool, prefix)
+
+
+@pytest.fixture(scope="module")
+def made(user, tool, place):
+    work = user.directory(place)
+    installation = Installation(user, tool, work / "env")
+    installation.new(user.write(work / "requirements.txt", "six==1.16.0\n"))
+    shutil.copytree(work / "env", work / "backup", symlinks=True)
+    return work / "env", work / "backup"
+
+
+def leftovers(user):
+    return [path.name for path in Path("/tmp").glob(f"containerize-build-{user.uid}-*") if path.is_dir()]
+
+
+def test_updates_add_up(installed, user, work):
+    before = installed.commands()
+    script = user.write(work / "post.sh", "set -e\necho from-script > $env_root/note.txt\npip install -q iniconfig==2.0.0\n")
+    installed.update("--", "pip", "install", "-q", "pygments==2.17.2")
+    assert installed.commands() - before == {"pygmentize"}
+    assert user.run(installed.prefix / "bin/pygmentize", "-V").stdout.startswith("Pygments version 2.17.2")
+    installed.update("--post-install", script)
+    installed.update("-r", user.write(work / "more.txt", "packaging==24.0\n"))
+    installed.update(user.write(work / "changed.txt", "six==1.15.0\n"))
+    installed.update("--", "pip", "uninstall", "-qy", "pygments")
+    assert installed.commands() == before
+    states = installed.log()
+    assert [(state["state"], state["parent"], state["layers"]) for state in states] == [(1, 0, 0), (2, 1, 1), (3, 2, 2), (4, 3, 3), (5, 4, 4), (6, 5, 5)]
+    assert installed.python("import six, packaging, iniconfig; print(six.__version__)") == "1.15.0"
+    assert not installed.has("pygments")
+    assert installed.python("import sys; print(open(sys.prefix + '/note.txt').read())") == "from-script"
+    sizes = [state["bytes"] for state in states]
+    assert max(sizes[2:]) < sizes[0] / 5, "a layer is as large as what changed"
+    packages = (installed.prefix / "share/packages.txt").read_text().split()
+    assert "six==1.15.0" in packages and "packaging==24.0" in packages and not any(one.lower().startswith("pygments") for one in packages)
+    assert installed.call("inspect", installed.prefix, "--packages").stdout.split() == packages
+    assert user.run(installed.prefix / "bin/list-packages").stdout.split() == packages
+    assert "from-script" not in (installed.prefix / "share/build.log").read_text() and (installed.prefix / "share/inputs/changed.txt").exists() is False
+    assert (installed.prefix / "states/5/inputs/changed.txt").read_text() == "six==1.15.0\n"
+    assert leftovers(user) == []
+
+
+def test_byte_code_fits(installed):
+    installed.update("--", "pip", "install", "-q", "--no-compile", "six==1.15.0")
+    flags = ("import importlib.util, six; data = open(importlib.util.cache_from_source(six.__file__), 'rb').read(); "
+             "print(int.from_bytes(data[4:8], 'little'), b'1.15.0' in data)")
+    assert installed.python(flags) == "1 True", "unchecked, so it had to be compiled anew"
+
+
+def test_nothing_changed(installed):
+    before = installed.files(), (installed.prefix / "containerize.json").stat().st_mtime_ns
+    assert "Nothing changed" in installed.update("--", "python", "-c", "import six, json").stdout
+    assert (installed.files(), (installed.prefix / "containerize.json").stat().st_mtime_ns) == before
+
+
+def test_running_programs_keep_their_state(installed, user):
+    process = user.start(installed.prefix / "bin/python", "-uc", "import sys; print('up'); sys.stdin.readline(); import six; print(six.__version__)",
+                         stdin=subprocess.PIPE)
+    assert process.stdout.readline() == "up\n"
+    installed.update("--", "pip", "install", "-q", "six==1.15.0")
+    assert installed.python("import six; print(six.__version__)") == "1.15.0"
+    output, errors = process.communicate("go\n", timeout=60)
+    assert output == "1.16.0\n", errors
+
+
+@pytest.mark.parametrize("options", [["--", "sh", "-c", "pip install -q six==1.15.0; exit 3"], ["--post-install", "{work}/bad.sh"],
+                                     ["-r", "{work}/impossible.txt"], ["--environ", "{work}/bad.sh"], ["-w", "no/such"]])
+def test_a_failure_changes_nothing(installed, user, work, options):
+    user.write(work / "bad.sh", "pip install -q six==1.15.0\necho it broke here >&2\nexit 7\n")
+    user.write(work / "impossible.txt", "six==99\n")
+    before = installed.files(), (installed.prefix / "containerize.json").read_bytes()
+    done = installed.update(*(option.format(work=work) for option in options), check=False)
+    assert done.returncode in (1, 2) and "Updated" not in done.stdout and done.stderr.count("containerize: ") == 1
+    assert (installed.files(), (installed.prefix / "containerize.json").read_bytes()) == before
+    assert installed.python("import six; print(six.__version__)") == "1.16.0"
+    assert leftovers(user) == []
+
+
+def test_back_and_forth(installed):
+    installed.update("--", "pip", "install", "-q", "pygments==2.17.2")
+    installed.update("--", "pip", "uninstall", "-qy", "six")
+    assert not installed.has("six")
+    assert installed.call("rollback", installed.prefix).stdout == "State 2 is the current one.\n"
+    assert installed.has("six") and installed.has("pygments") and "pygmentize" in installed.commands()
+    installed.call("rollback", installed.prefix, "1")
+    assert installed.has("six") and not installed.has("pygments") and "pygmentize" not in installed.commands()
+    assert "Pygments" not in (installed.prefix / "share/packages.txt").read_text()
+    installed.update("--", "pip", "install", "-q", "iniconfig==2.0.0")  # another branch: it begins where we are
+    assert [(state["state"], state["parent"], state["current"]) for state in installed.log()] == [(1, 0, False), (2, 1, False), (3, 2, False), (4, 1, True)]
+    assert installed.has("iniconfig") and not installed.has("pygments")
+    installed.call("rollback", installed.prefix, "3")
+    assert installed.has("pygments") and not installed.has("six") and not installed.has("iniconfig")
+    done = installed.call("rollback", installed.prefix, "9", check=False)
+    assert done.returncode == 2 and "there is no state 9" in done.stderr
+
+
+def test_squash(installed, user):
+    installed.update("--", "pip", "install", "-q", "pygments==2.17.2")
+    installed.update("--", "sh", "-c", "pip uninstall -qy six; mkdir -p $CONTAINERIZE_PREFIX/data; echo x > $CONTAINERIZE_PREFIX/data/file")
+    listing = "import os, sys; print(sorted((d, tuple(sorted(fs)), tuple(sorted(ds))) for d, ds, fs in os.walk(sys.prefix)))"
+    before = installed.python(listing)
+    total = sum(image["size"] for image in [installed.manifest()["image"], *installed.manifest()["layers"]])
+    installed.call("squash", installed.prefix)
+    assert installed.python(listing) == before
+    manifest = installed.manifest()
+    assert manifest["layers"] == [] and manifest["image"]["size"] < total
+    image = installed.prefix / manifest["image"]["file"]
+    assert hashlib.sha256(image.read_bytes()).hexdigest() == manifest["image"]["sha256"]
+    assert [path.name for path in installed.prefix.rglob("*.sqfs")] == [image.name]
+    assert [state["state"] for state in installed.log()] == [4]
+    assert (installed.prefix / "share/inputs/requirements.txt").read_text() == "six==1.16.0\n"
+    assert "There are no layers" in installed.call("squash", installed.prefix).stdout
+    done = installed.call("rollback", installed.prefix, check=False)
+    assert done.returncode == 2 and "there is no earlier state" in done.stderr
+    installed.update("--", "pip", "install", "-q", "six==1.15.0")
+    assert installed.has("pygments") and installed.current() == 5
+
+
+def test_replacing_forgets_the_states(installed, user, work):
+    installed.update("--", "pip", "install", "-q", "pygments==2.17.2")
+    installed.new(user.write(work / "requirements.txt", "iniconfig\n"), "--force")
+    assert len(installed.log()) == 1 and not (installed.prefix / "layers").exists()
+    assert installed.has("iniconfig") and not installed.has("pygments")
+
+
+def test_settings_change_without_a_layer(installed, user, work):
+    environ = user.write(work / "environ.sh", "export MY_SETTING=1\n")
+    installed.update("--environ", environ)
+    assert installed.python("import os; print(os.environ['MY_SETTING'])") == "1"
+    assert installed.manifest()["layers"] == [] and installed.current() == 2
+    installed.update("-w", "opt/bin", "--", "sh", "-c", "mkdir -p $CONTAINERIZE_PREFIX/opt/bin; printf '#!/bin/sh\\necho $MY_SETTING\\n' > "
+                     "$CONTAINERIZE_PREFIX/opt/bin/mine; chmod +x $CONTAINERIZE_PREFIX/opt/bin/mine")
+    assert user.run(installed.prefix / "opt/bin/mine").stdout == "1\n"
+    installed.call("rollback", installed.prefix)
+    assert not (installed.prefix / "opt").exists()
+
+
+def test_a_kill_leaves_one_state_or_the_other(installed, user):
+    chance = random.Random(4)
+    for attempt in range(12):
+        version = "1.15.0" if attempt % 2 else "1.14.0"
+        process = user.start(str(installed.tool), "update", installed.prefix, "--", "sh", "-c",
+                             f"sed -i 's/^__version__.*/__version__ = \"{version}\"/' $CONTAINERIZE_PREFIX/lib/python3*/site-packages/six.py")
+        time.sleep(chance.uniform(0, 0.8))
+        process.send_signal(signal.SIGKILL if attempt % 3 else signal.SIGTERM)
+        process.communicate()
+        assert installed.python("import six; print(six.__version__)") in ("1.16.0", "1.15.0", "1.14.0")
+        for image in [installed.manifest()["image"], *installed.manifest()["layers"]]:
+            assert hashlib.sha256((installed.prefix / image["file"]).read_bytes()).hexdigest() == image["sha256"]
+    eventually(lambda: leftovers(user) == [])
+    installed.update("--", "pip", "install", "-q", "iniconfig==2.0.0")
+    assert installed.has("iniconfig")
+    kept = {image["file"] for state in installed.log() for image in json.loads(
+        (installed.prefix / f"states/{state['state']}/containerize.json").read_text())["layers"]}
+    assert {f"layers/{path.name}" for path in (installed.prefix / "layers").iterdir()} == kept
+
+
+def test_two_at_once(installed, user):
+    first = user.start(str(installed.tool), "update", installed.prefix, "--", "sleep", "3")
+    time.sleep(1)
+    second = installed.update("--", "true", check=False)
+    assert second.returncode == 1 and "another build" in second.stderr
+    first.communicate()
+
+
+def test_without_overlays_a_copy_does_it(installed, user, work):
+    """A filesystem without extended attributes stands for an old kernel."""
+    if os.getuid() != 0:
+        pytest.skip("only root can mount a ramfs")
+    staging = work / "ramfs"
+    staging.mkdir()
+    subprocess.run(["mount", "-t", "ramfs", "none", staging], check=True)
+    try:
+        staging.chmod(0o1777)
+        done = installed.update("--tmpdir", staging, "--", "pip", "install", "-q", "pygments==2.17.2")
+        assert "is copied to disk" in done.stderr
+        installed.update("--tmpdir", staging, "--", "pip", "uninstall", "-qy", "six")
+        assert "Nothing changed" in installed.update("--tmpdir", staging, "--", "true").stdout
+        installed.call("rollback", installed.prefix, "--tmpdir", staging)
+        installed.call("rollback", installed.prefix, "3", "--tmpdir", staging)
+    finally:
+        subprocess.run(["umount", "-l", staging], check=True)
+    assert installed.has("pygments") and not installed.has("six")
+    sizes = [state["bytes"] for state in installed.log()]
+    assert sizes[2] < 20_000, "nothing but what went"
+
+
+def test_refusals(installed, user, work, tool):
+    other = work / "moved"
+    shutil.copytree(installed.prefix, other, symlinks=True)
+    for argv, message in [([other, "--", "true"], "an installation that was moved cannot be updated"),
+                          ([work, "--", "true"], "there is no installation"),
+                          ([installed.prefix], "there is nothing to update"),
+                          ([installed.prefix, user.write(work / "env.yml", "dependencies:\n  - python\n")], "not made of packages of conda"),
+                          ([installed.prefix, "-r", work / "missing.txt"], "missing.txt"),
+                          ([installed.prefix, "--frobnicate"], "--frobnicate")]:
+        done = user.run(str(tool), "update", *argv, check=False)
+        assert done.returncode == 2 and message in done.stderr, done.stderr
+
+
+# --- packages of conda -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def channels():
+    place = CACHE / "conda"
+    place.mkdir(exist_ok=True)
+    return conda_channel.make(place)
+
+
+@pytest.fixture()
+def conda(user, tool, work, channels):
+    installation = Installation(user, tool, work / "env", {"CONTAINERIZE_CACHE": str(work / "cache")})
+
+    def spec(dependencies, more=""):
+        lines = "".join(f"  - {one}\n" for one in dependencies)
+        return user.write(work / "env.yml", f"channels:\n  - file://{channels}/main\n  - nodefaults\ndependencies:\n{lines}{more}")
+
+    installation.spec = spec
+    return installation
+
+
+def records(installation):
+    names = installation.user.run(installation.prefix / "bin/_debug_exec", "ls", installation.prefix / "conda-meta").stdout.split()
+    return {name.removesuffix(".json") for name in names if name.endswith(".json")}
+
+
+def test_packages_of_conda_come_and_go(conda, user, work):
+    conda.new(conda.spec(["python=3.11", "numpy=1.24", "linked"]))
+    before = records(conda)
+    layers = conda.update(conda.spec(["where", "active"])).stdout
+    assert "state 2" in layers
+    assert records(conda) - before == {"where-1.0-0", "active-1.0-0"} and before <= records(conda)
+    assert user.run(conda.prefix / "bin/where").stdout.split()[0] == f"{conda.prefix}/share/where"
+    assert conda.python("import os; print(os.environ['DATA_HOME'])") == f"{conda.prefix}/share/data"
+    history = user.run(conda.prefix / "bin/_debug_exec", "cat", conda.prefix / "conda-meta/history").stdout
+    assert history.count("==> ") == 2 and "::where-1.0-0\n" in history.split("==> ")[2]
+    assert conda.log()[1]["bytes"] < conda.log()[0]["bytes"] / 20
+
+    conda.update(conda.spec(["numpy=1.25"], "  - pip:\n    - six==1.16.0\n"))
+    assert conda.python("import numpy, six; print(numpy.__version__, six.__version__)") == "1.25.0 1.16.0"
+    assert "numpy-1.24.0-py311_0" not in records(conda) and "where-1.0-0" in records(conda)
+    lock = json.loads((conda.prefix / "share/containerize.lock").read_text())
+    assert {one["name"]: one["version"] for one in lock["conda"]}["numpy"] == "1.25.0"
+    assert any(line.startswith("six==1.16.0") for line in lock["pip"])
+    listed = user.run(conda.prefix / "bin/list-packages").stdout
+    assert "1.25.0" in listed and "1.24.0" not in listed and "pypi_0" in listed
+
+    conda.update("--prune", conda.spec(["python=3.11", "numpy=1.25", "requests"]))
+    assert "where-1.0-0" not in records(conda) and not (conda.prefix / "bin/where").exists()
+    assert conda.python("import os, requests; print(os.environ.get('DATA_HOME'))") == "None"
+    assert user.run(conda.prefix / "bin/_debug_exec", "test", "-e", conda.prefix / "share/where", check=False).returncode == 1
+    # What is here now can be built again from its lock.
+    again = Installation(user, conda.tool, work / "again", conda.env)
+    again.new(user.write(work / "containerize.lock", (conda.prefix / "share/containerize.lock").read_text()))
+    assert records(again) == records(conda)
+
+
+def test_conflicts_change_nothing(conda):
+    conda.new(conda.spec(["picky", "torchlike=1.13"]))
+    before = conda.files()
+    done = conda.update(conda.spec(["torchlike=2.0"]), check=False)
+    assert done.returncode == 2 and "torchlike" in done.stderr
+    assert conda.files() == before and records(conda) == {"picky-1.0-0", "torchlike-1.13-cpu"}
+
+
+def test_an_unchanged_file_changes_nothing(conda):
+    spec = conda.spec(["where"])
+    conda.new(spec)
+    assert "Nothing changed" in conda.update(spec).stdout
