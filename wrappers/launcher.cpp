@@ -221,6 +221,14 @@ bool other_venv_is_active(const Variables& variables, const std::string& prefix)
            (ours == nullptr || std::string_view(ours) != active);
 }
 
+bool is_to_be_activated(const Call& call, const Variables& variables) {
+    // What tykky's users set where its own guess is wrong.
+    if (variables.get("CW_NO_CONDA_ACTIVATE") != nullptr) return false;
+    const bool debugging = call.name == "_debug_exec" || call.name == "_debug_shell";
+    if (debugging || variables.get("CW_FORCE_CONDA_ACTIVATE") != nullptr) return true;
+    return call.through_prefix && !other_venv_is_active(variables, call.prefix);
+}
+
 /// What is executed, by whichever wrapper.
 struct Launch {
     const Call& call;
@@ -231,6 +239,10 @@ struct Launch {
 [[noreturn]] void execute_now(const std::string& path, char** argv, Launch& launch) {
     execve(path.c_str(), argv, launch.variables.pointers().data());
     const int error_number = errno;
+    // "bin" has links to the commands of other directories, which the image need not have.
+    if (error_number == ENOENT && path == launch.call.target && path != launch.call.program &&
+        access(path.c_str(), F_OK) != 0)
+        execve(launch.call.program.c_str(), argv, launch.variables.pointers().data());
     if (error_number == ENOENT && access(path.c_str(), F_OK) != 0)
         die(path + " is not in the image of " + launch.call.prefix, exit_not_found);
     die("cannot execute " + path + ": " + std::strerror(error_number), exit_cannot_execute);
@@ -317,8 +329,7 @@ int main(int argc, char** argv) {
     const LaunchPlan plan = enter_session(call);
 
     Launch launch{.call = call, .variables = Variables(environ), .scripts = {}};
-    const bool debugging = call.name == "_debug_exec" || call.name == "_debug_shell";
-    if (debugging || (call.through_prefix && !other_venv_is_active(launch.variables, call.prefix))) {
+    if (is_to_be_activated(call, launch.variables)) {
         // Put before nothing, our directory would be all of PATH, and the default be lost.
         if (launch.variables.get("PATH") == nullptr) launch.variables.set("PATH", default_path);
         launch.variables.apply(plan.activation);

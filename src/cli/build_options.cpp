@@ -27,9 +27,11 @@ Result<install::BuildOptions> options_from(const BuildArguments& arguments, cons
     options.spec = arguments.spec;
     options.python = arguments.python;
     options.bundle_python = arguments.bundle_python;
+    options.system_site_packages = arguments.system_site_packages;
     options.wrapper_paths = arguments.wrapper_paths;
     options.jobs = arguments.jobs;
     options.force = arguments.force;
+    options.keep_files = arguments.keep_files;
     options.staging_parent = arguments.staging_parent;
     options.command_line = command_line;
     options.log_level = arguments.quiet     ? log::Level::quiet
@@ -81,11 +83,7 @@ Result<install::BuildOptions> options_from(const BuildArguments& arguments, cons
     return options;
 }
 
-void add_content_options(CLI::App& command, BuildArguments& arguments) {
-    command
-        .add_option("-r,--requirements", arguments.requirements,
-                    "Requirements for pip, beside an environment.yml")
-        ->type_name("FILE");
+void add_hook_options(CLI::App& command, BuildArguments& arguments) {
     command.add_option("--pre-install", arguments.pre_install, "Script to run before packages are installed")
         ->type_name("FILE");
     command
@@ -100,6 +98,14 @@ void add_content_options(CLI::App& command, BuildArguments& arguments) {
                     "More directories with commands, below the prefix")
         ->delimiter(',')
         ->type_name("DIR,...");
+}
+
+void add_content_options(CLI::App& command, BuildArguments& arguments) {
+    command
+        .add_option("-r,--requirement,--requirements,--requirements-file", arguments.requirements,
+                    "Requirements for pip, beside an environment.yml")
+        ->type_name("FILE");
+    add_hook_options(command, arguments);
     command
         .add_option("--cuda", arguments.cuda,
                     "CUDA version of the nodes that it is for (default: this machine's, if any)")

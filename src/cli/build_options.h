@@ -21,13 +21,21 @@ struct BuildArguments {
     bool offline = false, no_config = false, allow_defaults = false, no_constraints = false, mamba = false,
          uv = false;
     unsigned jobs = 0;
-    bool bundle_python = false, force = false, verbose = false, quiet = false;
+    bool bundle_python = false, system_site_packages = false, keep_files = false, force = false, verbose = false, quiet = false;
 };
 
-/// What is run, added and shown: all that new and update have in common.
+/// Scripts and wrapper paths.
+void add_hook_options(CLI::App& command, BuildArguments& arguments);
+/// And packages: all that new and update have in common.
 void add_content_options(CLI::App& command, BuildArguments& arguments);
 /// How it is done: jobs, compression, staging directory, log.
 void add_work_options(CLI::App& command, BuildArguments& arguments);
+
+/// What the commands do, once their options are known.
+Result<int> run_new(const BuildArguments& arguments, const std::string& command_line);
+Result<int> run_update(const BuildArguments& arguments, bool prune, const std::vector<std::string>& program,
+                       const std::string& command_line);
+Result<int> run_wrap_install(const BuildArguments& arguments, bool mask, const std::string& command_line);
 
 /// `command_line` is kept in the installation's record.
 Result<install::BuildOptions> options_from(const BuildArguments& arguments, const std::string& command_line);

@@ -1,4 +1,5 @@
 #include "cli/command.h"
+#include "cli/tykky.h"
 #include "util/interrupt.h"
 
 #include <algorithm>
@@ -51,6 +52,9 @@ std::string explain(const CLI::ParseError& problem, const CLI::App& app) {
 }
 
 int run(int argc, char** argv) {
+    const std::string_view called = argc > 0 ? argv[0] : "";
+    if (const auto name = called.substr(called.rfind('/') + 1); cli::is_name_of_tykky(name))
+        return cli::run_as_tykky(name, argc, argv);
     CLI::App app(
         "Turns a Python environment into one image file, with wrappers that run its programs as if it were a "
         "directory.",
@@ -61,6 +65,7 @@ int run(int argc, char** argv) {
     app.get_formatter()->column_width(34);
     cli::Action chosen;
     cli::add_new(app, chosen, typed(argc, argv));
+    cli::add_wrap_install(app, chosen, typed(argc, argv));
     const auto program = program_of_update(argc, argv);
     cli::add_update(app, chosen, typed(argc, argv), program);
     cli::add_log(app, chosen);

@@ -53,27 +53,52 @@ Result<int> show_plan(const install::BuildOptions& options, bool as_json) {
     return 0;
 }
 
-Result<int> run_new(const NewArguments& arguments, const std::string& command_line) {
+Result<int> run_dry(const NewArguments& arguments, const std::string& command_line) {
     catch_interrupts();
     auto options = options_from(arguments, command_line);
     if (!options) return fail(std::move(options.error()));
-    if (arguments.json && !arguments.dry_run)
-        return fail_input("--json is for --dry-run", {}, {}, "Give both, or neither.");
-    if (arguments.dry_run) return show_plan(*options, arguments.json);
-    if (options->prefix.empty())
-        return fail_input("--prefix is missing", "it says where the installation goes", {},
-                          "Give --prefix DIR.");
-    auto built = install::build(*options);
-    if (!built) return fail(std::move(built.error()));
-    if (!arguments.quiet)
-        fmt::print("Ready: {} ({} files, {} image, {} commands) in {}.\nNext:  export PATH={}:$PATH\n",
-                   built->prefix.string(), human_count(built->files), human_bytes(built->image_bytes),
-                   human_count(built->commands), human_seconds(built->seconds),
-                   shell_quoted((built->prefix / "bin").string()));
+    return show_plan(*options, arguments.json);
+}
+
+Result<int> show_built(const Result<install::BuildSummary>& built, bool quiet) {
+    if (!built) return fail(Error(built.error()));
+    if (!quiet)
+        fmt::print("{}\n{}\n",
+                   log::tagged("INFO", fmt::format("Ready: {} ({} files, {} image, {} commands) in {}.",
+                                                   built->prefix.string(), human_count(built->files),
+                                                   human_bytes(built->image_bytes),
+                                                   human_count(built->commands), human_seconds(built->seconds))),
+                   log::tagged("INFO", fmt::format("Next:  export PATH={}:$PATH",
+                                                   shell_quoted((built->prefix / "bin").string()))));
     return 0;
 }
 
+Result<install::BuildOptions> options_with_prefix(const BuildArguments& arguments,
+                                                  const std::string& command_line) {
+    catch_interrupts();
+    auto options = options_from(arguments, command_line);
+    if (!options) return options;
+    if (options->prefix.empty())
+        return fail_input("--prefix is missing", "it says where the installation goes", {},
+                          "Give --prefix DIR.");
+    return options;
+}
+
 } // namespace
+
+Result<int> run_new(const BuildArguments& arguments, const std::string& command_line) {
+    auto options = options_with_prefix(arguments, command_line);
+    if (!options) return fail(std::move(options.error()));
+    return show_built(install::build(*options), arguments.quiet);
+}
+
+Result<int> run_wrap_install(const BuildArguments& arguments, bool mask, const std::string& command_line) {
+    auto with_no_spec = arguments;
+    with_no_spec.spec.clear();
+    auto options = options_with_prefix(with_no_spec, command_line);
+    if (!options) return fail(std::move(options.error()));
+    return show_built(install::wrap_install(*options, arguments.spec, mask), arguments.quiet);
+}
 
 void add_new(CLI::App& app, Action& chosen, const std::string& command_line) {
     auto* command =
@@ -95,13 +120,38 @@ void add_new(CLI::App& app, Action& chosen, const std::string& command_line) {
         ->type_name("PATH|X.Y");
     command->add_flag("--bundle-python", arguments->bundle_python,
                       "Copy the interpreter and its standard library into the image");
+    command->add_flag("--system-site-packages", arguments->system_site_packages,
+                      "Let programs see the interpreter's own packages, and the user's");
     command->add_option("--base", arguments->base, "Root filesystem that programs see")
         ->type_name("BASE")
         ->capture_default_str();
     command->add_flag("--force", arguments->force, "Replace the installation that is there");
     add_work_options(*command, *arguments);
     command->callback([&chosen, arguments, command_line] {
-        chosen = [arguments, command_line] { return run_new(*arguments, command_line); };
+        chosen = [arguments, command_line]() -> Result<int> {
+            if (arguments->dry_run) return run_dry(*arguments, command_line);
+            if (arguments->json) return fail_input("--json is for --dry-run", {}, {}, "Give both, or neither.");
+            return run_new(*arguments, command_line);
+        };
+    });
+}
+
+void add_wrap_install(CLI::App& app, Action& chosen, const std::string& command_line) {
+    auto* command =
+        app.add_subcommand("wrap-install", "Put software that is installed in a directory into an image");
+    const auto arguments = std::make_shared<BuildArguments>();
+    const auto mask = std::make_shared<bool>(false);
+    command->add_option("SRC", arguments->spec, "The directory of the software")->required();
+    command->add_option("--prefix", arguments->prefix, "Directory of the installation; absent or empty")
+        ->type_name("DIR");
+    command->add_flag("--mask", *mask, "Programs that name SRC see the image there, not what is on disk");
+    add_hook_options(*command, *arguments);
+    command->add_flag("--force", arguments->force, "Replace the installation that is there");
+    add_work_options(*command, *arguments);
+    command->footer("Example:\n  containerize wrap-install --prefix ~/soft/tool -w bin,libexec /appl/tool-1.2\n\n"
+                    "Wrapper paths are relative to SRC, or lie below it. Links that lead out of it are reported.");
+    command->callback([&chosen, arguments, mask, command_line] {
+        chosen = [arguments, mask, command_line] { return run_wrap_install(*arguments, *mask, command_line); };
     });
 }
 

@@ -3,6 +3,7 @@
 #include "cli/build_options.h"
 #include "cli/command.h"
 #include "util/interrupt.h"
+#include "util/log.h"
 #include "util/progress.h"
 
 #include <memory>
@@ -31,26 +32,29 @@ Only what changed is written, as a layer of its own. Programs that run keep what
 If anything fails, or the command ends with an error, nothing changes.
 `containerize log`, `rollback` and `squash` show, undo and merge updates.)";
 
-Result<int> run_update(const UpdateArguments& arguments, const std::string& command_line,
-                       const std::vector<std::string>& command) {
+} // namespace
+
+Result<int> run_update(const BuildArguments& arguments, bool prune, const std::vector<std::string>& program,
+                       const std::string& command_line) {
     catch_interrupts();
     auto build = options_from(arguments, command_line);
     if (!build) return fail(std::move(build.error()));
-    auto updated =
-        install::update({.build = std::move(*build), .command = command, .prune = arguments.prune});
+    auto updated = install::update({.build = std::move(*build), .command = program, .prune = prune});
     if (!updated) return fail(std::move(updated.error()));
     if (arguments.quiet) return 0;
     if (updated->unchanged)
-        fmt::print("Nothing changed: {} is as it was.\n", updated->prefix.string());
+        fmt::print("{}\n", log::tagged("INFO", "Nothing changed: " + updated->prefix.string() +
+                                                   " is as it was."));
     else
-        fmt::print("Updated: {}, state {} ({} files, {} layer, {} commands) in {}.\n",
-                   updated->prefix.string(), updated->state, human_count(updated->files),
-                   human_bytes(updated->image_bytes), human_count(updated->commands),
-                   human_seconds(updated->seconds));
+        fmt::print("{}\n",
+                   log::tagged("INFO", fmt::format("Updated: {}, state {} ({} files, {} layer, {} commands) in {}.",
+                                                   updated->prefix.string(), updated->state,
+                                                   human_count(updated->files),
+                                                   human_bytes(updated->image_bytes),
+                                                   human_count(updated->commands),
+                                                   human_seconds(updated->seconds))));
     return 0;
 }
-
-} // namespace
 
 void add_update(CLI::App& app, Action& chosen, const std::string& command_line,
                 std::vector<std::string> program) {
@@ -64,7 +68,7 @@ void add_update(CLI::App& app, Action& chosen, const std::string& command_line,
     command->add_flag("--prune", arguments->prune, "Remove packages of conda that SPEC does not need");
     add_work_options(*command, *arguments);
     command->callback([&chosen, arguments, command_line, program = std::move(program)] {
-        chosen = [arguments, command_line, program] { return run_update(*arguments, command_line, program); };
+        chosen = [arguments, command_line, program] { return run_update(*arguments, arguments->prune, program, command_line); };
     });
 }
 

@@ -6,6 +6,9 @@
 #include "install/inputs.h"
 #include "install/workplace.h"
 
+#include <functional>
+#include <memory>
+
 namespace containerize::install {
 
 Result<std::vector<conda::PackageRecord>> dry_run(const BuildOptions& options) {
@@ -21,19 +24,33 @@ Result<std::vector<conda::PackageRecord>> dry_run(const BuildOptions& options) {
     return std::move(plan->packages);
 }
 
-Result<BuildSummary> build(const BuildOptions& options) {
-    auto inputs = check_inputs(options);
-    if (!inputs) return fail(std::move(inputs.error()));
+namespace {
 
+Result<BuildSummary> build_by(const std::function<std::unique_ptr<Recipe>(Workshop&)>& make_recipe,
+                              const BuildOptions& options, const Inputs& inputs) {
     return in_workplace(
-        options, *inputs, [&](Workshop& shop, Janitor& janitor, const Claim& claim) -> Result<BuildSummary> {
+        options, inputs, [&](Workshop& shop, Janitor& janitor, const Claim& claim) -> Result<BuildSummary> {
             // Until the claim, another build may have put something there.
             if (auto still = check_prefix(options.prefix, options.force); !still)
                 return fail(std::move(still.error()));
-            const auto recipe = inputs->kind == spec::SpecKind::requirements ? make_pip_recipe(shop)
-                                                                             : make_conda_recipe(shop);
+            const auto recipe = make_recipe(shop);
             return run_steps(shop, *recipe, janitor, claim, nullptr);
         });
+}
+
+} // namespace
+
+Result<BuildSummary> build(const BuildOptions& options) {
+    auto inputs = check_inputs(options);
+    if (!inputs) return fail(std::move(inputs.error()));
+    return build_by(inputs->kind == spec::SpecKind::requirements ? make_pip_recipe : make_conda_recipe,
+                    options, *inputs);
+}
+
+Result<BuildSummary> wrap_install(const BuildOptions& options, const std::filesystem::path& source, bool mask) {
+    auto inputs = check_wrap(options, source, mask);
+    if (!inputs) return fail(std::move(inputs.error()));
+    return build_by(make_wrap_recipe, options, *inputs);
 }
 
 } // namespace containerize::install

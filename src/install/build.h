@@ -33,6 +33,7 @@ struct BuildOptions {
     std::string python; ///< a path, a version, or empty
     pip::Installer installer = pip::Installer::automatic;
     bool bundle_python = false;
+    bool system_site_packages = false; ///< the interpreter's own packages, and the user's, are seen, too
     CondaOptions conda;
     std::optional<std::filesystem::path> pre_install, post_install, environ_script;
     std::vector<std::string> wrapper_paths;
@@ -41,6 +42,7 @@ struct BuildOptions {
     std::uint32_t block_size = 128U << 10U;
     std::filesystem::path staging_parent; ///< empty: a node-local directory
     bool force = false;
+    bool keep_files = false; ///< after a failure the staging directory stays, for a look at it
     log::Level log_level = log::Level::normal;
     std::optional<std::filesystem::path> log_copy; ///< the log goes there as well
     std::filesystem::path libexec;                 ///< where our own launcher and session programs are
@@ -65,5 +67,9 @@ Result<std::vector<conda::PackageRecord>> dry_run(const BuildOptions& options);
 /// All or nothing: on failure nothing is left but the log, which the message names. Reports through
 /// util/log.h.
 Result<BuildSummary> build(const BuildOptions& options);
+
+/// The same of a directory of software that is installed on disk; with `mask` the image covers that directory
+/// wherever the installation runs.
+Result<BuildSummary> wrap_install(const BuildOptions& options, const std::filesystem::path& source, bool mask);
 
 } // namespace containerize::install

@@ -35,6 +35,7 @@ public:
         manifest_.prefix = claim.prefix;
         manifest_.state = next_state(claim.prefix);
         manifest_.wrapper_paths = shop.inputs.wrapper_paths;
+        if (shop.inputs.mask) manifest_.mask = shop.inputs.wrap_source;
     }
 
     Result<BuildSummary> run() {
@@ -70,7 +71,7 @@ private:
     Status run_hook(const std::optional<fs::path>& script, const std::string& title) {
         if (!script) return {};
         Stage stage(title);
-        auto outcome = shop_.run_inside({"bash", script->string()}, stage, "the script failed");
+        auto outcome = shop_.run_hook(*script, stage);
         if (!outcome) {
             if (outcome.error().where.empty()) outcome.error().where = script->string();
             return fail(std::move(outcome.error()));
@@ -133,6 +134,7 @@ private:
         const auto command = shop_.root() / "bin/list-packages";
         std::error_code failed;
         const bool ours = fs::exists(list, failed);
+        if (!ours && packages_.empty()) return {}; // software without packages
         if (ours && read_file(list) == packages_) return {};
         if (ours) return write_file(list, packages_);
         if (fs::exists(fs::symlink_status(command, failed))) return {}; // a package's own

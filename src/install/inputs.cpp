@@ -66,12 +66,17 @@ Status collect_files(const BuildOptions& options, Inputs& inputs) {
     return {};
 }
 
+/// Itself, too.
+bool is_below(const fs::path& path, const fs::path& directory) {
+    const auto relative = path.lexically_relative(directory);
+    return !relative.empty() && *relative.begin() != "..";
+}
+
 Status check_staging(const fs::path& parent, const fs::path& prefix) {
     if (parent.empty()) return {};
     auto resolved = resolve(parent);
     if (!resolved) return fail(std::move(resolved.error()));
-    const auto relative = resolved->lexically_relative(prefix);
-    if (relative.empty() || *relative.begin() == "..") return {};
+    if (!is_below(*resolved, prefix)) return {};
     return fail_input("the directory for building lies in the prefix", {}, resolved->string(),
                       "Give --tmpdir a directory elsewhere, on a disk of this node.");
 }
@@ -194,6 +199,39 @@ Result<Inputs> check_inputs(const BuildOptions& options) {
     inputs.wrapper_paths = std::move(*paths);
     if (auto good = check_rest(options, inputs); !good) return fail(std::move(good.error()));
     if (auto chosen = choose_programs(options, inputs); !chosen) return fail(std::move(chosen.error()));
+    return inputs;
+}
+
+Result<Inputs> check_wrap(const BuildOptions& options, const fs::path& source, bool mask) {
+    Inputs inputs;
+    auto prefix = check_prefix(options.prefix, options.force);
+    if (!prefix) return fail(std::move(prefix.error()));
+    inputs.prefix = std::move(*prefix);
+    auto resolved = resolve(source);
+    if (!resolved) return fail(std::move(resolved.error()));
+    inputs.wrap_source = std::move(*resolved);
+    inputs.mask = mask;
+    std::error_code failed;
+    if (!fs::is_directory(inputs.wrap_source, failed))
+        return fail_input("there is no such directory to wrap", failed.message(), source.string(),
+                          "Give the directory in which the software is installed.");
+    for (const auto& [one, other] : {std::pair{&inputs.prefix, &inputs.wrap_source},
+                                     std::pair{&inputs.wrap_source, &inputs.prefix}})
+        if (is_below(*one, *other))
+            return fail_input("the prefix and the software must not lie in one another", {}, source.string(),
+                              "Give another --prefix.");
+    if (auto read = read_surroundings(inputs); !read) return fail(std::move(read.error()));
+    // As they are on disk, or within it.
+    std::vector<std::string> given;
+    for (const auto& path : options.wrapper_paths) {
+        const auto whole = fs::path(path).is_absolute() ? resolve(path) : Result<fs::path>(path);
+        const bool on_disk = whole && is_below(*whole, inputs.wrap_source);
+        given.push_back(on_disk ? whole->lexically_relative(inputs.wrap_source).string() : path);
+    }
+    auto paths = check_wrapper_paths(given, inputs.prefix);
+    if (!paths) return fail(std::move(paths.error()));
+    inputs.wrapper_paths = std::move(*paths);
+    if (auto good = check_rest(options, inputs); !good) return fail(std::move(good.error()));
     return inputs;
 }
 

@@ -38,12 +38,22 @@ struct Inputs {
     std::optional<std::filesystem::path> uv;
     std::vector<std::string> wrapper_paths; ///< relative to the prefix, "bin" first
     std::optional<std::uint32_t> source_date_epoch;
+    std::filesystem::path wrap_source; ///< of wrap-install: the software on disk; absolute, without links
+    bool mask = false;                 ///< and whether the image is to cover it
+
+    /// What tykky calls this kind of installation: "conda", "venv", "wrapdisk".
+    [[nodiscard]] const char* tykky_mode() const {
+        return !wrap_source.empty() ? "wrapdisk" : conda || locked ? "conda" : "venv";
+    }
 
     /// Every file that the user gave: requirements with what they include, and scripts.
     std::vector<std::filesystem::path> files;
 };
 
 Result<Inputs> check_inputs(const BuildOptions& options);
+
+/// The same for software that is on disk already.
+Result<Inputs> check_wrap(const BuildOptions& options, const std::filesystem::path& source, bool mask);
 
 /// The same for a change of an installation.
 Result<Inputs> check_update(const BuildOptions& options, const runtime::Manifest& previous);

@@ -47,6 +47,7 @@ public:
         if (auto made = pip::make_venv({.interpreter = interpreter,
                                         .uv = shop_.inputs.uv,
                                         .prefix = shop_.prefix,
+                                        .system_site_packages = shop_.options.system_site_packages,
                                         .environment = shop_.environment,
                                         .in_child = shop_.join});
             !made)

@@ -19,7 +19,23 @@ Command Workshop::inside(std::vector<std::string> argv) const {
 
 Result<Outcome> Workshop::run_inside(std::vector<std::string> argv, Stage& stage,
                                      const std::string& what) const {
-    auto command = inside(std::move(argv));
+    return run_successfully(inside(std::move(argv)), stage, what);
+}
+
+Result<Outcome> Workshop::run_hook(const std::filesystem::path& script, Stage& stage) const {
+    auto command = inside({"bash", "-e", script.string()});
+    command.working_directory = inputs.working_directory;
+    // What scripts written for tykky may ask for.
+    const std::pair<const char*, std::string> known[] = {
+        {"CW_INSTALLATION_PATH", prefix.string()},      {"CW_INSTALLATION_PREFIX", prefix.string()},
+        {"CW_WORKDIR", inputs.working_directory.string()}, {"CW_BUILD_TMPDIR", staging.string()},
+        {"CW_NUM_CPUS", std::to_string(jobs)},           {"CW_MODE", inputs.tykky_mode()}};
+    for (const auto& [name, value] : known)
+        (*command.environment)[name] = value;
+    return run_successfully(std::move(command), stage, "the script failed");
+}
+
+Result<Outcome> Workshop::run_successfully(Command command, Stage& stage, const std::string& what) const {
     command.on_line = [&stage](std::string_view line) { stage.detail(line); };
     auto outcome = run(command);
     if (outcome && !outcome->ok())

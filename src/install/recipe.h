@@ -43,7 +43,12 @@ struct Workshop {
     /// Runs a program that must succeed; its lines are shown as the stage's details. `what` is what failed
     /// then.
     Result<Outcome> run_inside(std::vector<std::string> argv, Stage& stage, const std::string& what) const;
+    /// A user's script, in the user's working directory; the first command of it that fails ends it.
+    Result<Outcome> run_hook(const std::filesystem::path& script, Stage& stage) const;
     [[nodiscard]] image::WriterOptions writer_options() const;
+
+private:
+    Result<Outcome> run_successfully(Command command, Stage& stage, const std::string& what) const;
 };
 
 class Recipe {
@@ -77,6 +82,9 @@ std::unique_ptr<Recipe> make_pip_recipe(Workshop& shop);
 
 /// Packages of conda channels, solved or as a lock has them, and what a `pip:` section lists.
 std::unique_ptr<Recipe> make_conda_recipe(Workshop& shop);
+
+/// A directory of software, as it is on disk.
+std::unique_ptr<Recipe> make_wrap_recipe(Workshop& shop);
 
 struct UpdateRequest {
     std::vector<std::string> command; ///< to be run at the terminal; empty for none

@@ -81,8 +81,14 @@ Result<BuildSummary> in_workplace(const BuildOptions& options, const Inputs& inp
         }
 
     auto done = work_in(*staging, options, inputs, *janitor, *claim, work);
-    if (!done && done.error().fault == Fault::failure && !interrupted())
+    if (!done && options.keep_files) {
+        staging->keep();
+        janitor->keep_all_but({});
+        done.error().hint += (done.error().hint.empty() ? "" : "\n") +
+                             ("What was built so far is in " + staging->path().string());
+    } else if (!done && done.error().fault == Fault::failure && !interrupted()) {
         name_log(done.error(), options, staging->path());
+    }
     return done;
 }
 

@@ -98,8 +98,12 @@ Result<std::size_t> make_wrappers(const WrapperRequest& request) {
         return fail(std::move(added.error()));
 
     std::size_t commands = 0;
+    // "bin" comes first, so that its own commands win over those that are only to be found there, too.
+    std::error_code taken;
     for (const auto& path : request.paths) {
-        if (!fs::is_directory(request.root / path, failed))
+        const bool there = fs::is_directory(request.root / path, failed);
+        if (!there && path == "bin") continue; // software of another layout: what it has is elsewhere
+        if (!there)
             return fail_input("the environment has no such directory for wrappers", {}, path,
                               "Give --wrapper-paths directories that the packages or your scripts make.");
         const fs::path directory = request.output / path;
@@ -109,6 +113,8 @@ Result<std::size_t> make_wrappers(const WrapperRequest& request) {
             const auto kind = kind_of(entry.path(), request);
             if (kind == EntryKind::command) {
                 if (auto added = add(wrapper); !added) return fail(std::move(added.error()));
+                if (path != "bin") fs::create_symlink(wrapper.lexically_relative(request.output / "bin"),
+                                                      request.output / "bin" / wrapper.filename(), taken);
                 ++commands;
             } else if (kind == EntryKind::text) {
                 if (auto copied = copy_file_with_mode(entry.path(), wrapper, request.umask_bits); !copied)

@@ -28,7 +28,8 @@ struct WrapperRequest {
 };
 
 /// Makes them in `output`: one copy of the launcher and hard links to it (links where hard links are
-/// impossible). Files that are no programs (bin/activate) are copied. Returns how many commands there are.
+/// impossible). Files that are no programs (bin/activate) are copied. Commands of other directories can be
+/// called by way of "bin", too, so that it alone need be on PATH. Returns how many commands there are.
 /// A path that is no directory of the environment is an input error.
 Result<std::size_t> make_wrappers(const WrapperRequest& request);
 

@@ -12,7 +12,12 @@ Result<WritableImages> WritableImages::mount(Workshop& shop, const runtime::Mani
     for (const auto& image : manifest.images())
         mounted.images_.push_back(shop.prefix / image.file);
     const auto overlay = shop.space.mount_overlay(mounted.images_, shop.staging, shop.prefix);
-    if (overlay) return mounted;
+    if (overlay) {
+        if (manifest.mask.empty()) return mounted;
+        if (auto bound = shop.space.bind(shop.prefix, manifest.mask); !bound)
+            return fail(std::move(bound.error()));
+        return mounted;
+    }
     // Old kernels, and filesystems without extended attributes: a copy on disk does it, at its price.
     log::info("Note: the environment is copied to disk to be changed there: " + to_string(overlay.error()));
     if (auto copied = mounted.copy(shop); !copied) return fail(std::move(copied.error()));

@@ -39,12 +39,12 @@ Status make_venv(const VenvRequest& request) {
     const auto& interpreter = request.interpreter;
     const std::string program = interpreter.executable.string();
     const std::string prefix = request.prefix.string();
-    if (interpreter.has_ensurepip)
-        return expect_success(request, {program, "-m", "venv", prefix}, "the environment could not be made");
-    if (auto made = expect_success(request, {program, "-m", "venv", "--without-pip", prefix},
-                                   "the environment could not be made");
-        !made)
-        return made;
+    std::vector<std::string> argv = {program, "-m", "venv"};
+    if (request.system_site_packages) argv.emplace_back("--system-site-packages");
+    if (!interpreter.has_ensurepip) argv.emplace_back("--without-pip");
+    argv.push_back(prefix);
+    if (auto made = expect_success(request, argv, "the environment could not be made"); !made) return made;
+    if (interpreter.has_ensurepip) return {};
     const std::string python = (request.prefix / "bin/python").string();
     if (interpreter.has_pip)
         return expect_success(request,

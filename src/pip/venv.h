@@ -18,6 +18,7 @@ struct VenvRequest {
     Interpreter interpreter;
     std::optional<std::filesystem::path> uv;
     std::filesystem::path prefix; ///< where it is made; may hold files already
+    bool system_site_packages = false; ///< as `python -m venv` has it
     Environment environment;
     std::function<int()> in_child; ///< joins the build's namespace
 };

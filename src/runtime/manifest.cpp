@@ -91,6 +91,7 @@ Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::pa
             manifest.layers.push_back(image_from(layer));
         manifest.state = root.at("state").get<unsigned>();
         manifest.parent = root.at("parent").get<unsigned>();
+        manifest.mask = root.at("mask").get<std::string>();
         manifest.wrapper_paths = root.at("wrapper_paths").get<std::vector<std::string>>();
         manifest.activation = changes_from(root.at("activation"));
         manifest.activation_scripts = root.at("activation_scripts").get<std::vector<std::string>>();
@@ -100,6 +101,8 @@ Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::pa
             if (!lies_below_prefix(script))
                 return bad_manifest(file, "a script of it is not below the prefix");
         if (!manifest.prefix.is_absolute()) return bad_manifest(file, "its prefix is not an absolute path");
+        if (!manifest.mask.empty() && !manifest.mask.is_absolute())
+            return bad_manifest(file, "what it masks is not an absolute path");
         for (const auto& image : manifest.images())
             if (!lies_below_prefix(image.file))
                 return bad_manifest(file, "an image of it is not a file of the installation");
@@ -129,6 +132,7 @@ std::string to_text(const Manifest& manifest) {
         {"layers", layers},
         {"state", manifest.state},
         {"parent", manifest.parent},
+        {"mask", manifest.mask.string()},
         {"wrapper_paths", manifest.wrapper_paths},
         {"activation", to_json(manifest.activation)},
         {"activation_scripts", manifest.activation_scripts},

@@ -32,6 +32,7 @@ struct Manifest {
     std::vector<ImageFile> layers; ///< of updates, over the image; the newest last
     unsigned state = 1;            ///< number of this state of the installation: updates count on
     unsigned parent = 0;           ///< the state that it was made from; 0 for none
+    std::filesystem::path mask;    ///< a directory of the host over which the image is shown; empty for none
     std::vector<std::string> wrapper_paths = {"bin"}; ///< directories with wrappers, relative to the prefix
     /// What activating the environment would change. Left undone where the caller has another venv active on
     /// top.

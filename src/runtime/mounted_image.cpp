@@ -49,6 +49,24 @@ bool holds_something(const std::filesystem::path& directory) {
            !std::filesystem::is_empty(directory, failed);
 }
 
+/// Where the image must be beside its prefix: where it was built for, and at the directory that it masks.
+Result<std::vector<std::string>> other_mount_points(const Manifest& manifest, const std::string& prefix) {
+    std::vector<std::string> paths;
+    if (manifest.prefix != prefix) {
+        // The image would hide it from our programs.
+        if (holds_something(manifest.prefix))
+            return fail({.what = "this installation was built for another place, where something else is now",
+                         .why = "its programs name " + manifest.prefix.string(),
+                         .where = prefix,
+                         .hint = "Build it again at " + prefix + ", or move away what is there."});
+        paths.push_back(manifest.prefix);
+    }
+    if (!manifest.mask.empty()) paths.push_back(manifest.mask);
+    for (const auto& path : paths)
+        if (auto made = make_mount_point(path); !made) return fail(std::move(made.error()));
+    return paths;
+}
+
 // When the supervisor is killed, servers stay as long as processes use their mount, and end with them.
 [[noreturn]] void outlive_supervisor(const std::vector<std::string>& mount_points) {
     while (namespace_in_use())
@@ -83,28 +101,21 @@ Result<MountedImage> MountedImage::mount(const std::string& prefix) {
     if (!images) return fail(std::move(images.error()));
     mounted.images_ = std::move(*images);
 
-    const bool moved = manifest->prefix != prefix;
-    if (moved) {
-        // The image would hide it from our programs.
-        if (holds_something(manifest->prefix))
-            return fail({.what = "this installation was built for another place, where something else is now",
-                         .why = "its programs name " + manifest->prefix.string(),
-                         .where = prefix,
-                         .hint = "Build it again at " + prefix + ", or move away what is there."});
-        if (auto made = make_mount_point(manifest->prefix); !made) return fail(std::move(made.error()));
-    }
+    auto others = other_mount_points(*manifest, prefix);
+    if (!others) return fail(std::move(others.error()));
     auto connection = mount_fuse(prefix, geteuid(), getegid(), server_threads());
     if (!connection) return fail(std::move(connection.error()));
     mounted.connection_ = std::move(*connection);
     mounted.device_ = device_at(prefix);
     mounted.mount_points_.push_back(prefix);
-    if (moved) mounted.mount_points_.push_back(manifest->prefix);
+    mounted.mount_points_.insert(mounted.mount_points_.end(), others->begin(), others->end());
     if (auto started = mounted.start_server(); !started) {
         mounted.unmount();
         return fail(std::move(started.error()));
     }
-    if (moved && ::mount(prefix.c_str(), manifest->prefix.c_str(), nullptr, MS_BIND, nullptr) != 0) {
-        auto error = fail_errno("cannot make the installation's first path exist", manifest->prefix.string());
+    for (const auto& other : *others) {
+        if (::mount(prefix.c_str(), other.c_str(), nullptr, MS_BIND, nullptr) == 0) continue;
+        auto error = fail_errno("cannot show the installation at its other path", other);
         mounted.unmount();
         return error;
     }

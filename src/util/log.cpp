@@ -24,6 +24,7 @@ struct State {
     std::unique_ptr<spdlog::logger> file;
     fs::path path;
     Level level = Level::normal;
+    bool tags = false;
     std::string progress;
 };
 
@@ -65,11 +66,11 @@ void print_line(const State& log, std::string_view line) {
     std::fflush(stderr);
 }
 
-void write_line(Level from_level, std::string_view line) {
+void write_line(Level from_level, std::string_view kind, std::string_view line) {
     auto& log = state();
     const std::lock_guard lock(log.mutex);
     if (log.file) log.file->info("{}", line);
-    if (log.level >= from_level) print_line(log, line);
+    if (log.level >= from_level) print_line(log, tagged(kind, line));
 }
 
 } // namespace
@@ -110,16 +111,30 @@ fs::path current() {
     return log.path;
 }
 
+void use_tags() {
+    state().tags = true;
+}
+
+std::string tagged(std::string_view kind, std::string_view text) {
+    if (!state().tags) return std::string(text);
+    std::string result = "[ " + std::string(kind) + " ] ";
+    for (const char c : text) {
+        result += c;
+        if (c == '\n') result += "         "; // so that what follows is seen to belong to it
+    }
+    return result;
+}
+
 void detail(std::string_view line) {
-    write_line(Level::verbose, line);
+    write_line(Level::verbose, "DEBUG", line);
 }
 
 void info(std::string_view line) {
-    write_line(Level::normal, line);
+    write_line(Level::normal, "INFO", line);
 }
 
 void warn(std::string_view line) {
-    write_line(Level::quiet, "warning: " + std::string(line));
+    write_line(Level::quiet, "WARNING", "warning: " + std::string(line));
 }
 
 unsigned progress_columns() {

@@ -4,6 +4,7 @@
 #include "util/error.h"
 
 #include <filesystem>
+#include <string>
 #include <string_view>
 
 namespace containerize::log {
@@ -17,6 +18,11 @@ Status open(const std::filesystem::path& file, Level level);
 Status also(const std::filesystem::path& file);
 /// The file given to open(); empty before.
 std::filesystem::path current();
+
+/// From now on what the terminal shows begins with its kind: "[ INFO ] ", "[ WARNING ] ", "[ DEBUG ] ".
+void use_tags();
+/// As the terminal shows it, with a kind ("ERROR") in front if tags are used.
+std::string tagged(std::string_view kind, std::string_view text);
 
 /// To the file only; to the terminal too where the user asked for -v.
 void detail(std::string_view line);

@@ -1,0 +1,279 @@
+#include "cli/tykky.h"
+
+#include "cli/build_options.h"
+#include "cli/command.h"
+#include "cli/tykky_settings.h"
+#include "util/filesystem.h"
+#include "util/interrupt.h"
+#include "util/log.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace containerize::cli {
+
+namespace {
+
+constexpr std::array<std::string_view, 4> names = {"conda-containerize", "pip-containerize", "wrap-container",
+                                                   "wrap-install"};
+
+/// What was typed, in addition to what all commands of ours know.
+struct TykkyArguments : BuildArguments {
+    std::string file;     ///< environment, requirements, software or container
+    std::string settings; ///< a YAML file
+    std::string python_version;
+    bool no_cache = false, slim = false, mask = false;
+};
+
+/// As tykky has it: 0 errors only, 1 warnings, 2 what is done, 3 everything.
+void apply_log_level(BuildArguments& arguments) {
+    const char* text = std::getenv("CW_LOG_LEVEL");
+    if (text == nullptr) return;
+    const int level = std::atoi(text);
+    arguments.quiet = level < 2;
+    arguments.verbose = level > 2;
+}
+
+/// What tykky's environment variables say. Its users' configuration of conda counts only if they say so.
+void apply_environment(TykkyArguments& arguments) {
+    apply_log_level(arguments);
+    if (const char* directory = std::getenv("CW_BUILD_TMPDIR")) arguments.staging_parent = directory;
+    arguments.no_config = std::getenv("CW_ENABLE_CONDARC") == nullptr;
+    arguments.keep_files = std::getenv("CW_DEBUG_KEEP_FILES") != nullptr;
+    if (!arguments.no_cache) return;
+    setenv("PIP_NO_CACHE_DIR", "1", 1);
+    setenv("UV_NO_CACHE", "1", 1);
+}
+
+int report(const Error& error) {
+    std::fprintf(stderr, "%s\n", log::tagged("ERROR", to_string(error)).c_str());
+    if (interrupted()) return 128 + interrupt_signal();
+    return 1;
+}
+
+/// The default prefix is the working directory; one that is missing is made.
+Status prepare_prefix(TykkyArguments& arguments) {
+    std::error_code failed;
+    if (arguments.prefix.empty()) arguments.prefix = fs::current_path(failed).string();
+    const fs::path prefix = arguments.prefix;
+    if (!fs::exists(prefix, failed)) {
+        if (!arguments.quiet)
+            fmt::print("{}\n", log::tagged("INFO", "Installation directory " + prefix.string() +
+                                                       " does not exist: it is made."));
+        std::fflush(stdout);
+    } else if (access(prefix.c_str(), W_OK | X_OK) != 0) {
+        return fail_input("the installation directory is not writable", {}, prefix.string(),
+                          "Give --prefix a directory of your own.");
+    }
+    // Who builds again into an installation means to replace it.
+    arguments.force = true;
+    return {};
+}
+
+class Commands {
+public:
+    Commands(CLI::App& app, std::string command_line) : app_(app), command_line_(std::move(command_line)) {}
+
+    void add_for_conda() {
+        auto& create = add_new("conda env file");
+        create.add_flag("--mamba", arguments_->mamba, "accepted: there is one solver");
+        create.add_flag("--uv", arguments_->uv, "accepted: uv is used where it is found");
+        add_requirements(create);
+        add_common(create);
+        auto& update = add_update();
+        add_requirements(update);
+        add_common(update);
+        add_advanced("conda");
+    }
+
+    void add_for_pip() {
+        auto& create = add_new("requirements file for pip");
+        create.add_flag("--uv", arguments_->uv, "Use uv");
+        create.add_flag("--slim", arguments_->slim, "Use minimal base python container");
+        create.add_option("--pyver", arguments_->python_version, "Python version to use");
+        create.add_flag("--system-site-packages", arguments_->system_site_packages,
+                        "Let programs see the interpreter's own packages, and the user's");
+        add_common(create);
+        auto& update = add_update();
+        add_requirements(update);
+        add_common(update);
+        add_advanced("venv");
+    }
+
+    void add_for_install() {
+        app_.add_option("dir", arguments_->file, "Software to wrap")->required();
+        app_.add_option("--prefix", arguments_->prefix, "Installation location");
+        app_.add_flag("--mask", arguments_->mask, "Mask installation on disk");
+        app_.add_option("-y,--yaml", arguments_->settings, "Tool yaml conf file");
+        add_common(app_);
+        app_.callback([this] { action_ = [this] { return wrap_install(); }; });
+    }
+
+    void add_for_container() {
+        app_.add_option("container", arguments_->file, "Container to wrap")->required();
+        app_.add_option("--prefix", arguments_->prefix, "Installation location");
+        app_.add_option("-w,--wrapper-paths", arguments_->wrapper_paths, "Comma separated list of paths")
+            ->delimiter(',');
+        app_.add_option("--environ", arguments_->environ_script, "Script to run before each program launch");
+        app_.add_option("-y,--yaml", arguments_->settings, "Tool yaml conf file");
+        app_.callback([this] {
+            action_ = []() -> Result<int> {
+                return fail_input("containers cannot be wrapped by this version", {}, {},
+                                  "It wraps directories of software: see wrap-install.");
+            };
+        });
+    }
+
+    Result<int> run() {
+        if (!action_) return 0;
+        apply_environment(*arguments_);
+        return action_();
+    }
+
+private:
+    CLI::App& add_new(const char* what) {
+        auto* command = app_.add_subcommand("new", "Create new installation");
+        command->add_option("env_file", arguments_->file, what)->required();
+        command->add_option("--prefix", arguments_->prefix, "Installation location");
+        command->callback([this] { action_ = [this] { return create(); }; });
+        return *command;
+    }
+
+    CLI::App& add_update() {
+        auto* command = app_.add_subcommand("update", "update an existing installation");
+        command->add_option("dir", arguments_->prefix, "Installation to update")->required();
+        command->callback([this] { action_ = [this] { return update(); }; });
+        return *command;
+    }
+
+    void add_advanced(const char* mode) {
+        auto* command = app_.add_subcommand("advanced", "settings from a yaml file");
+        command->add_option("yaml", arguments_->settings, "yaml file with tool config")->required();
+        command->callback([this, mode] { action_ = [this, mode] { return advanced(mode); }; });
+    }
+
+    void add_requirements(CLI::App& command) {
+        command.add_option("-r,--requirement,--requirements-file", arguments_->requirements,
+                           "requirements file for pip");
+    }
+
+    void add_common(CLI::App& command) {
+        if (command.get_name() != std::string(names[3]))
+            command.add_flag("--nocache", arguments_->no_cache, "Do not use pip/uv cache");
+        add_hook_options(command, *arguments_);
+    }
+
+    Result<int> create() {
+        if (auto prepared = prepare_prefix(*arguments_); !prepared) return fail(std::move(prepared.error()));
+        if (arguments_->slim)
+            return fail_input("--slim needs a base container, which this version does not have yet", {}, {},
+                              "Leave --slim out: the interpreter of this machine is used.");
+        arguments_->python = arguments_->python_version;
+        arguments_->spec = arguments_->file;
+        return run_new(*arguments_, command_line_);
+    }
+
+    Result<int> update() { return run_update(*arguments_, false, {}, command_line_); }
+
+    Result<int> wrap_install() {
+        TykkySettings settings;
+        if (!arguments_->settings.empty())
+            if (auto read = settings.read(arguments_->settings, *arguments_); !read)
+                return fail(std::move(read.error()));
+        if (arguments_->wrapper_paths.empty())
+            return fail_input("-w/--wrapper-paths is missing", "it says which programs get wrappers", {},
+                              "Give the directories that hold them, such as -w bin.");
+        if (auto prepared = prepare_prefix(*arguments_); !prepared) return fail(std::move(prepared.error()));
+        arguments_->spec = arguments_->file;
+        return run_wrap_install(*arguments_, arguments_->mask, command_line_);
+    }
+
+    Result<int> advanced(std::string_view mode) {
+        TykkySettings settings;
+        if (auto read = settings.read(arguments_->settings, *arguments_); !read)
+            return fail(std::move(read.error()));
+        const auto wanted = settings.mode().empty() ? std::string(mode) : settings.mode();
+        if (wanted == "wrapcont")
+            return fail_input("containers cannot be wrapped by this version", {}, arguments_->settings, {});
+        if (auto prepared = prepare_prefix(*arguments_); !prepared) return fail(std::move(prepared.error()));
+        if (wanted == "wrapdisk") {
+            arguments_->spec = settings.wrap_source();
+            return run_wrap_install(*arguments_, settings.mask(), command_line_);
+        }
+        arguments_->spec = wanted == "conda" ? settings.environment_file() : settings.requirements_file();
+        if (wanted == "conda" && !settings.requirements_file().empty())
+            arguments_->requirements.push_back(settings.requirements_file());
+        if (arguments_->spec.empty())
+            return fail_input(wanted == "conda" ? "`env_file:` is missing" : "`requirements_file:` is missing",
+                              {}, arguments_->settings, {});
+        return run_new(*arguments_, command_line_);
+    }
+
+    CLI::App& app_;
+    std::string command_line_;
+    std::shared_ptr<TykkyArguments> arguments_ = std::make_shared<TykkyArguments>();
+    Action action_;
+};
+
+const char* description_of(std::string_view name) {
+    if (name == names[0]) return "Make or change an installation of conda packages";
+    if (name == names[1]) return "Make or change an installation of packages of pip";
+    if (name == names[2]) return "Make wrappers for the programs of a container";
+    return "Put software that is installed in a directory into an image, with wrappers for its programs";
+}
+
+std::string whole_line(std::string_view name, int argc, char** argv) {
+    std::string line(name);
+    for (int i = 1; i < argc; ++i)
+        line.append(" ").append(shell_quoted(argv[i]));
+    return line;
+}
+
+} // namespace
+
+bool is_name_of_tykky(std::string_view name) {
+    return std::ranges::find(names, name) != names.end();
+}
+
+int run_as_tykky(std::string_view name, int argc, char** argv) {
+    // All of tykky's messages are on standard output, and its users' scripts look there.
+    dup2(STDOUT_FILENO, STDERR_FILENO);
+    log::use_tags();
+    CLI::App app(description_of(name), std::string(name));
+    app.set_help_flag("-h,--help", "show this help message and exit");
+    app.get_formatter()->label("Usage", "usage");
+    app.get_formatter()->column_width(34);
+    app.require_subcommand(0, 1);
+    Commands commands(app, whole_line(name, argc, argv));
+    if (name == names[0]) commands.add_for_conda();
+    if (name == names[1]) commands.add_for_pip();
+    if (name == names[2]) commands.add_for_container();
+    if (name == names[3]) commands.add_for_install();
+    if (argc == 1) {
+        std::fputs(app.help().c_str(), stdout);
+        return 0;
+    }
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& problem) {
+        if (problem.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(problem);
+        const auto chosen = app.get_subcommands();
+        const auto& of = chosen.empty() ? app : *chosen.front();
+        std::fprintf(stdout, "usage: %s ...\n%s\n", of.get_display_name().c_str(),
+                     log::tagged("ERROR", problem.what()).c_str());
+        return 2;
+    }
+    const auto done = commands.run();
+    return done ? *done : report(done.error());
+}
+
+} // namespace containerize::cli

@@ -1,0 +1,95 @@
+#include "cli/tykky_settings.h"
+
+#include "spec/yaml.h"
+#include "util/log.h"
+
+#include <map>
+
+namespace containerize::cli {
+
+namespace {
+
+/// "export NAME=..." for one entry of extra_envs, as tykky has it: the value may name other variables.
+Result<std::string> export_line(const spec::YamlFile& file, const YAML::Node& entry) {
+    const auto name = entry["name"].as<std::string>("");
+    const auto value = entry["value"].as<std::string>("");
+    const auto type = entry["type"].as<std::string>("");
+    const bool good = !name.empty() && name.find_first_of("= \t\n\"'`;&|$()") == std::string::npos;
+    if (!good) return file.refuse(entry, "`name:` is not the name of a variable");
+    if (type == "set") return "export " + name + "=\"" + value + "\"\n";
+    if (type == "append") return "export " + name + "=\"$" + name + ":" + value + "\"\n";
+    if (type == "prepend") return "export " + name + "=\"" + value + ":$" + name + "\"\n";
+    return file.refuse(entry, "`type:` must be set, append or prepend");
+}
+
+} // namespace
+
+Status TykkySettings::read(const std::string& path, BuildArguments& arguments) {
+    auto file = spec::YamlFile::read(path);
+    if (!file) return fail(std::move(file.error()));
+    if (!file->root().IsMap())
+        return file->refuse(file->root(), "these are no settings", "Write `KEY: VALUE` lines.");
+    return file->each(file->root(), [&](const std::string& key, const YAML::Node& value) {
+        return read_key(*file, key, value, arguments);
+    });
+}
+
+Status TykkySettings::read_key(const spec::YamlFile& file, const std::string& key, const YAML::Node& value,
+                               BuildArguments& arguments) {
+    const std::map<std::string, std::string*> texts = {{"mode", &mode_},
+                                                       {"env_file", &environment_file_},
+                                                       {"requirements_file", &requirements_file_},
+                                                       {"wrap_src", &wrap_source_},
+                                                       {"installation_prefix", &arguments.prefix},
+                                                       {"build_tmpdir_base", &arguments.staging_parent}};
+    if (const auto text = texts.find(key); text != texts.end()) {
+        if (!value.IsScalar()) return file.refuse(value, "`" + key + ":` must be a text");
+        // What was typed counts more.
+        if (text->second->empty()) *text->second = value.as<std::string>();
+        return {};
+    }
+    if (key == "mask_wrap_install") {
+        mask_ = value.as<bool>(false);
+        return {};
+    }
+    if (key == "wrapper_paths") {
+        if (!value.IsSequence()) return file.refuse(value, "`wrapper_paths:` must be a list");
+        for (const auto& path : value)
+            arguments.wrapper_paths.push_back(path.as<std::string>(""));
+        return {};
+    }
+    if (key == "pre_install") return add_script(file, value, key, arguments.pre_install);
+    if (key == "post_install") return add_script(file, value, key, arguments.post_install);
+    if (key == "extra_envs") return add_script(file, value, key, arguments.environ_script);
+    log::info("Note: `" + key + ":` in " + file.where(value) + " means nothing here.");
+    return {};
+}
+
+Status TykkySettings::add_script(const spec::YamlFile& file, const YAML::Node& list, const std::string& name,
+                                 std::string& path) {
+    if (!list.IsSequence()) return file.refuse(list, "`" + name + ":` must be a list");
+    std::string script;
+    for (const auto& entry : list) {
+        auto line = script_line(file, entry);
+        if (!line) return fail(std::move(line.error()));
+        script += *line;
+    }
+    if (!scripts_) {
+        auto directory = Staging::create({});
+        if (!directory) return fail(std::move(directory.error()));
+        scripts_.emplace(std::move(*directory));
+    }
+    path = (scripts_->path() / (name + ".sh")).string();
+    return write_file(path, script);
+}
+
+Result<std::string> TykkySettings::script_line(const spec::YamlFile& file, const YAML::Node& entry) const {
+    if (entry.IsScalar()) return entry.as<std::string>() + "\n";
+    if (!entry.IsMap()) return file.refuse(entry, "this is neither a line nor `file: PATH`");
+    if (!entry["file"]) return export_line(file, entry);
+    auto text = read_file(entry["file"].as<std::string>(""));
+    if (!text) return file.refuse(entry, "the script cannot be read: " + text.error().why);
+    return *text + "\n";
+}
+
+} // namespace containerize::cli

@@ -1,0 +1,132 @@
+// Software that is installed on disk already, packed from there.
+#include "image/tree_entries.h"
+#include "image/unpack.h"
+#include "install/recipe.h"
+#include "util/filesystem.h"
+#include "util/log.h"
+
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+namespace containerize::install {
+
+namespace {
+
+using runtime::EnvironmentChange;
+
+/// Whether a link at `path` below `root`, with this target, leads to something outside.
+bool leaves(const fs::path& root, const std::string& path, const fs::path& target) {
+    const auto whole =
+        target.is_absolute() ? target : ((root / path).parent_path() / target).lexically_normal();
+    const auto relative = whole.lexically_normal().lexically_relative(root);
+    return relative.empty() || *relative.begin() == "..";
+}
+
+class WrapRecipe : public Recipe {
+public:
+    explicit WrapRecipe(Workshop& shop) : shop_(shop) {}
+
+    Status create() override {
+        if (auto packed = pack_source(); !packed) return packed;
+        const std::array images = {shop_.image()};
+        auto mounted = shop_.space.mount_overlay(images, shop_.staging, shop_.prefix);
+        if (!mounted) {
+            log::info("Note: the software is unpacked to disk to be completed there: " +
+                      to_string(mounted.error()));
+            if (auto copied = use_copy(); !copied) return copied;
+        }
+        if (!shop_.inputs.mask) return {};
+        return shop_.space.bind(shop_.prefix, shop_.inputs.wrap_source);
+    }
+
+    Status install() override { return {}; }
+    Status compile() override { return {}; }
+
+    Result<std::vector<EnvironmentChange>> activation() override {
+        return std::vector<EnvironmentChange>{{EnvironmentChange::Kind::prepend, "PATH", "${prefix}/bin"}};
+    }
+
+    Result<std::string> packages() override { return std::string(); }
+
+    Result<image::WriteStats>
+    pack(const std::function<void(std::uint64_t, std::uint64_t)>& progress) override {
+        const auto on_bytes = [&](std::uint64_t done) { progress(done, 0); };
+        const mode_t umask_bits = shop_.options.umask_bits;
+        if (!writer_)
+            return image::write_tree(copy(), shop_.image(), shop_.writer_options(), umask_bits, on_bytes);
+        auto left_out = image::add_tree(*writer_, shop_.staging / "upper", umask_bits, on_bytes);
+        if (!left_out) return fail(std::move(left_out.error()));
+        auto stats = writer_->finish();
+        left_out_.insert(left_out_.end(), left_out->begin(), left_out->end());
+        if (stats) stats->left_out = left_out_;
+        return stats;
+    }
+
+    [[nodiscard]] std::string python_name() const override { return {}; }
+
+private:
+    [[nodiscard]] fs::path copy() const { return shop_.staging / "root"; }
+
+    Status pack_source() {
+        Stage stage("Packing the software");
+        const auto& source = shop_.inputs.wrap_source;
+        auto tree = image::list_tree(source, shop_.options.umask_bits);
+        if (!tree) return fail(std::move(tree.error()));
+        report_links(source, *tree);
+        std::uint64_t bytes = 0;
+        for (const auto& entry : tree->entries)
+            bytes += entry.original == image::TreeEntry::npos ? entry.size : 0;
+        auto writer = image::Writer::create(shop_.image(), shop_.writer_options());
+        if (!writer) return fail(std::move(writer.error()));
+        if (auto added = image::add_entries(*writer, *tree, image::Whiteouts::apply,
+                                            [&](std::uint64_t done) { stage.advance(done, bytes); });
+            !added)
+            return added;
+        if (auto done = writer->checkpoint(); !done) return done;
+        writer_.emplace(std::move(*writer));
+        left_out_ = std::move(tree->left_out);
+        shop_.record["source"] = source.string();
+        stage.finish(fmt::format("{} entries, {}", human_count(tree->entries.size()), human_bytes(bytes)));
+        return {};
+    }
+
+    Status use_copy() {
+        std::error_code failed;
+        fs::create_directory(copy(), failed);
+        if (failed) return fail_errno("cannot make a staging directory", copy().string(), failed.value());
+        const std::array images = {shop_.image()};
+        if (auto unpacked = image::unpack(images, copy()); !unpacked) return unpacked;
+        writer_.reset(); // and with it the unfinished image
+        return shop_.space.bind(copy(), shop_.prefix);
+    }
+
+    // What they lead to must be on every node, and is not in the image.
+    static void report_links(const fs::path& source, const image::TreeEntries& tree) {
+        constexpr std::size_t shown = 10;
+        std::size_t count = 0;
+        for (const auto& entry : tree.entries) {
+            if (!S_ISLNK(entry.type) || !leaves(source, entry.path, entry.target)) continue;
+            if (++count <= shown)
+                log::warn("the link " + entry.path + " leads out of the software, to " + entry.target + ".");
+            else
+                log::detail("leads out of the software: " + entry.path + " -> " + entry.target);
+        }
+        if (count > shown)
+            log::warn(human_count(count - shown) + " more links lead out of it; the log has them all.");
+    }
+
+    Workshop& shop_;
+    std::optional<image::Writer> writer_; ///< nothing where a tree on disk is packed
+    std::vector<std::string> left_out_;
+};
+
+} // namespace
+
+std::unique_ptr<Recipe> make_wrap_recipe(Workshop& shop) {
+    return std::make_unique<WrapRecipe>(shop);
+}
+
+} // namespace containerize::install
