@@ -201,6 +201,19 @@ def test_byte_code_is_there_and_fits(demo):
     assert lost == ""
 
 
+def test_byte_code_is_compiled_whatever_way_python_starts_workers(build, user):
+    """Python 3.14 starts them by a server, which cannot import a program that is given as text."""
+    package = conda_channel.Package("modules", "1.0", depends=["python"], noarch="python")
+    package.add("site-packages/sitecustomize.py", "import multiprocessing\nmultiprocessing.set_start_method('forkserver')\n")
+    for number in range(120):
+        package.add(f"site-packages/modules/m{number}.py", f"number = {number}\n")
+    package.write(build.work / "channel")
+    conda_channel.index(build.work / "channel")
+    text = f"channels: ['file://{build.work}/channel', 'file://{build.channels}/main', nodefaults]\ndependencies: [python, modules]\n"
+    build(user.write(build.work / "env.yml", text), "--jobs", "2", timeout=60)
+    assert python(build, "import modules.m119, os; print(os.path.exists(modules.m119.__cached__))") == "True"
+
+
 def test_a_venv_on_top_sees_the_packages(demo, user, work):
     demo.run("python", "-m", "venv", str(work / "venv"))
     assert user.run(work / "venv/bin/python", "-c", "import numpy, sys; print(sys.prefix, numpy.__version__)").stdout.split() == [str(work / "venv"), "1.26.4"]
