@@ -96,13 +96,42 @@ Result<LockedEnvironment> read_explicit(const fs::path& file, const std::string&
     return locked;
 }
 
-/// A requirement that pip takes and verifies.
-std::string pip_requirement(const std::string& name, const std::string& version, const std::string& url,
-                            const std::string& sha256) {
-    if (url.find("://") != std::string::npos)
-        return name + " @ " + url +
-               (sha256.empty() || url.find('#') != std::string::npos ? "" : "#sha256=" + sha256);
-    return name + "==" + version;
+/// A package of pip's in a lock.
+struct PipPackage {
+    std::string name, version;
+    std::string location; ///< URL, or path relative to the lock; empty if the lock names none
+    std::string sha256;
+    bool editable = false;
+};
+
+/// The URL of a file or project beside the lock.
+Result<std::string> local_url(const std::string& path, const fs::path& lock, const std::string& where) {
+    const auto full = fs::absolute(lock.parent_path() / path).lexically_normal();
+    std::error_code failed;
+    if (!fs::exists(full, failed))
+        return fail_input("there is no file or directory '" + path + "'", {}, where,
+                          "Paths are relative to the lock file: put it beside what it locks.");
+    return file_url(full.string());
+}
+
+/// A requirement that pip takes and verifies. What the lock has from somewhere comes from there alone: a
+/// package of the same name on PyPI is another one.
+Result<std::string> pip_requirement(const PipPackage& package, const fs::path& lock,
+                                    const std::string& where) {
+    if (package.location.empty()) return package.name + "==" + package.version;
+    std::string url = package.location;
+    if (!is_url(url)) {
+        auto local = local_url(url, lock, where);
+        if (!local) return local;
+        url = std::move(*local);
+    }
+    if (package.editable) return "-e " + url;
+    // Of a directory a lock has the checksum of other things.
+    std::error_code failed;
+    const bool verifiable = !package.sha256.empty() && url.find('#') == std::string::npos &&
+                            !fs::is_directory(file_url_path(url), failed);
+    if (verifiable) url += "#sha256=" + package.sha256;
+    return package.name.empty() ? url : package.name + " @ " + url;
 }
 
 std::string scalar(const YAML::Node& node, const char* key) {
@@ -144,9 +173,13 @@ Result<LockedEnvironment> read_conda_lock(const fs::path& file, const std::strin
         const auto hash = one["hash"];
         const auto sha256 = hash.IsMap() ? scalar(hash, "sha256") : std::string();
         if (scalar(one, "manager") == "pip") {
-            locked.pip.push_back(
-                {.text = pip_requirement(scalar(one, "name"), scalar(one, "version"), url, sha256),
-                 .where = yaml->where(one)});
+            auto text = pip_requirement({.name = scalar(one, "name"),
+                                         .version = scalar(one, "version"),
+                                         .location = url,
+                                         .sha256 = sha256},
+                                        file, yaml->where(one));
+            if (!text) return fail(std::move(text.error()));
+            locked.pip.push_back({.text = std::move(*text), .where = yaml->where(one)});
             continue;
         }
         auto record = record_of_url(url, file, yaml->where(one));
@@ -176,7 +209,7 @@ Result<LockedEnvironment> read_pixi(const fs::path& file, const std::string& sub
     std::map<std::string, YAML::Node> details;
     for (const auto& one : root["packages"]) {
         if (!one.IsMap()) continue;
-        for (const char* key : {"conda", "pypi", "url"})
+        for (const char* key : {"conda", "pypi", "url", "path"})
             if (const auto url = scalar(one, key); !url.empty()) details.emplace(url, one);
     }
     const auto environment = root["environments"]["default"];
@@ -190,9 +223,14 @@ Result<LockedEnvironment> read_pixi(const fs::path& file, const std::string& sub
         const auto found = details.find(conda.empty() ? pypi : conda);
         const YAML::Node detail = found == details.end() ? YAML::Node(YAML::NodeType::Map) : found->second;
         if (!pypi.empty()) {
-            locked.pip.push_back({.text = pip_requirement(scalar(detail, "name"), scalar(detail, "version"),
-                                                          pypi, scalar(detail, "sha256")),
-                                  .where = yaml->where(one)});
+            auto text = pip_requirement({.name = scalar(detail, "name"),
+                                         .version = scalar(detail, "version"),
+                                         .location = pypi,
+                                         .sha256 = scalar(detail, "sha256"),
+                                         .editable = scalar(detail, "editable") == "true"},
+                                        file, yaml->where(one));
+            if (!text) return fail(std::move(text.error()));
+            locked.pip.push_back({.text = std::move(*text), .where = yaml->where(one)});
             continue;
         }
         auto record = record_of_url(conda, file, yaml->where(one));

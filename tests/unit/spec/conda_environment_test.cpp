@@ -108,6 +108,59 @@ TEST(LockedRealData, LockFilesHaveTheirPackages) {
               std::string::npos);
 }
 
+TEST(Locked, WhatALockHasFromAPathIsNeverLookedForByName) {
+    const TemporaryDirectory directory;
+    fs::create_directories(directory.path() / "projects/a b");
+    const std::string lock = R"(version: 6
+environments:
+  default:
+    channels:
+    - url: https://x.org/c
+    packages:
+      linux-64:
+      - conda: https://x.org/c/noarch/a-1-0.conda
+      - pypi: ./
+      - pypi: "../projects/a b"
+      - pypi: ../w-1.0-py3-none-any.whl
+      - pypi: https://y.org/z-1.0-py3-none-any.whl
+packages:
+- conda: https://x.org/c/noarch/a-1-0.conda
+- pypi: ./
+  name: mine
+  version: 0.1.0
+  sha256: ")" + std::string(64, 'a') +
+                             R"("
+- pypi: "../projects/a b"
+  name: edited
+  version: 0.1.0
+  editable: true
+- pypi: ../w-1.0-py3-none-any.whl
+  name: w
+  version: '1.0'
+  sha256: b
+- pypi: https://y.org/z-1.0-py3-none-any.whl
+  name: z
+  version: '1.0'
+  sha256: c
+)";
+    fs::create_directory(directory.path() / "lock");
+    const auto file = directory.write("lock/pixi.lock", lock);
+    const auto missing = read_locked(file, SpecKind::pixi_lock, "linux-64");
+    ASSERT_FALSE(missing);
+    EXPECT_EQ(to_string(missing.error()),
+              file.string() + ":11: there is no file or directory '../w-1.0-py3-none-any.whl'\n"
+                              "Paths are relative to the lock file: put it beside what it locks.");
+    directory.write("w-1.0-py3-none-any.whl", "");
+    const auto locked = read_locked(file, SpecKind::pixi_lock, "linux-64");
+    ASSERT_TRUE(locked) << to_string(locked.error());
+    ASSERT_EQ(locked->pip.size(), 4U);
+    const auto base = "file://" + directory.path().string();
+    EXPECT_EQ(locked->pip[0].text, "mine @ " + base + "/lock/");
+    EXPECT_EQ(locked->pip[1].text, "-e " + base + "/projects/a%20b");
+    EXPECT_EQ(locked->pip[2].text, "w @ " + base + "/w-1.0-py3-none-any.whl#sha256=b");
+    EXPECT_EQ(locked->pip[3].text, "z @ https://y.org/z-1.0-py3-none-any.whl#sha256=c");
+}
+
 TEST(Locked, OurOwnIsReadAsItWasWritten) {
     const TemporaryDirectory directory;
     LockedEnvironment locked;
