@@ -1,5 +1,7 @@
 #include "conda/match_spec.h"
 
+#include "util/url.h"
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -41,7 +43,9 @@ std::vector<std::string> words(std::string_view text) {
 
 class Parser {
 public:
-    explicit Parser(std::string_view given) : given_(given) { spec_.text = given; }
+    explicit Parser(std::string_view given) : given_(given) {
+        spec_.text = without_credentials_within(given);
+    }
 
     Result<MatchSpec> parse() {
         std::string_view rest = trimmed(given_);
@@ -62,8 +66,8 @@ public:
 
 private:
     std::unexpected<Error> refuse(std::string why, std::string hint = {}) const {
-        return fail_input("not a package specification: '" + std::string(given_.substr(0, 200)) + "'",
-                          std::move(why), {}, std::move(hint));
+        return fail_input("not a package specification: '" + spec_.text.substr(0, 200) + "'", std::move(why),
+                          {}, std::move(hint));
     }
 
     static bool is_package(std::string_view text) {
@@ -364,7 +368,8 @@ bool MatchSpec::matches(const PackageRecord& record) const {
 }
 
 std::string MatchSpec::to_string() const {
-    std::string result = channel.empty() ? "" : channel + (subdir.empty() ? "" : "/" + subdir) + "::";
+    std::string result =
+        channel.empty() ? "" : without_credentials(channel) + (subdir.empty() ? "" : "/" + subdir) + "::";
     result += name.empty() ? "*" : name;
     if (version) result += " " + version->text();
     if (build) result += (version ? " " : " * ") + build->text();

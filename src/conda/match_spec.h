@@ -22,11 +22,11 @@ struct MatchSpec {
     std::string file_name, url, md5, sha256, license, license_family;
     std::vector<std::string> features, track_features;
     bool optional = false;
-    std::string text; ///< as written
+    std::string text; ///< as written, for messages: without credentials
 
     /// Everything but the channel, which only the configuration can compare.
     [[nodiscard]] bool matches(const PackageRecord& record) const;
-    /// Canonical form, as `conda` prints it.
+    /// Canonical form, as `conda` prints it, without credentials.
     [[nodiscard]] std::string to_string() const;
 };
 

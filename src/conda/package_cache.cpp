@@ -133,12 +133,19 @@ bool is_archive_of(const fs::path& path, const PackageRecord& record) {
     return record.md5.empty() || digest_of<Md5>(file) == record.md5;
 }
 
+/// What a list gives with credentials is asked for as it is.
+std::vector<std::string> urls_of(const PackageRecord& record, const std::vector<Channel>& channels,
+                                 const Config& config) {
+    if (!record.download_url.empty()) return {record.download_url};
+    return download_urls(record.url, channels, config);
+}
+
 /// Where it may be already: our cache, the channel itself if it is a directory, conda's caches.
 std::vector<fs::path> candidates(const Item& item, const std::vector<Channel>& channels,
                                  const Config& config) {
     const auto& record = *item.record;
     std::vector<fs::path> paths = {item.file};
-    for (const auto& url : download_urls(record.url, channels, config))
+    for (const auto& url : urls_of(record, channels, config))
         if (url.starts_with("file:")) paths.emplace_back(file_url_path(url));
     // Those are named by the record alone, so without a digest nothing ties them to it.
     if (!has_digest(record)) return paths;
@@ -318,7 +325,7 @@ private:
         for (const auto& part : parts) {
             const auto& record = *part.item->record;
             http::Request request;
-            request.urls = download_urls(record.url, channels_, config_);
+            request.urls = urls_of(record, channels_, config_);
             request.file = part.path;
             request.size = record.size;
             request.sha256 = record.sha256;

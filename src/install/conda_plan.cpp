@@ -5,6 +5,7 @@
 #include "conda/virtual_packages.h"
 #include "util/log.h"
 #include "util/progress.h"
+#include "util/url.h"
 
 #include <algorithm>
 
@@ -29,8 +30,8 @@ Result<std::string> channel_url(const spec::CondaDependency& dependency,
     if (asked.empty()) return std::string();
     for (const auto& channel : channels)
         if (conda::is_channel(asked, channel.url, config)) return channel.url;
-    return fail_input("the channel of this package is not among those that may be used", asked,
-                      dependency.where, "Name another channel, or leave it out.");
+    return fail_input("the channel of this package is not among those that may be used",
+                      without_credentials(asked), dependency.where, "Name another channel, or leave it out.");
 }
 
 Result<conda::SolveRequest> make_request(const Inputs& inputs, const std::vector<conda::Channel>& channels) {

@@ -8,6 +8,7 @@
 #include "install/recipe.h"
 #include "util/filesystem.h"
 #include "util/log.h"
+#include "util/url.h"
 
 #include <algorithm>
 #include <set>
@@ -174,6 +175,8 @@ public:
             shop_.inputs.conda ? shop_.inputs.conda->variables : shop_.inputs.locked->variables;
         if (plan_.locked) locked.channels = shop_.inputs.locked->channels;
         locked.pip = locked_pip_;
+        for (auto& line : locked.pip)
+            line.text = without_credentials_within(line.text);
         locked.requested = plan_.requested;
         locked.pip_requested = pip_requested_;
         return spec::lock_text(locked, conda::this_subdir());

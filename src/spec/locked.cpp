@@ -34,13 +34,20 @@ std::string where_of(const fs::path& file, std::size_t line) {
     return file.string() + ":" + std::to_string(line);
 }
 
+/// Credentials are for the download alone: all else of a record is written into files.
+void set_address(conda::PackageRecord& record, const std::string& url, const std::string& channel) {
+    record.url = without_credentials(url);
+    if (record.url != url) record.download_url = url;
+    record.channel = without_credentials(channel);
+}
+
 /// The record of a package's URL or path, "#" and a checksum after it.
 Result<conda::PackageRecord> record_of_url(const std::string& text, const fs::path& file,
                                            const std::string& where) {
     auto spec = conda::parse_match_spec(text);
     if (!spec || spec->url.empty()) {
         if (spec)
-            return fail_input("this is not the URL of a package", text.substr(0, 200), where,
+            return fail_input("this is not the URL of a package", spec->text.substr(0, 200), where,
                               "It ends in .conda or .tar.bz2.");
         spec.error().where = where;
         return fail(std::move(spec.error()));
@@ -52,13 +59,13 @@ Result<conda::PackageRecord> record_of_url(const std::string& text, const fs::pa
     record.build = parts->build;
     record.file_name = spec->file_name;
     record.subdir = spec->subdir;
-    record.url = spec->url;
     record.md5 = spec->md5;
     record.sha256 = spec->sha256;
-    record.channel = spec->channel;
     // Paths are relative to the list that has them.
-    if (record.url.find("://") == std::string::npos)
-        record.url = "file://" + fs::absolute(file.parent_path() / record.url).lexically_normal().string();
+    std::string url = spec->url;
+    if (url.find("://") == std::string::npos)
+        url = "file://" + fs::absolute(file.parent_path() / url).lexically_normal().string();
+    set_address(record, url, spec->channel);
     return record;
 }
 
@@ -216,7 +223,7 @@ Result<LockedEnvironment> read_pixi(const fs::path& file, const std::string& sub
     if (!environment.IsMap()) return yaml->refuse(root, "this pixi lock file has no environment 'default'");
     LockedEnvironment locked;
     for (const auto& channel : environment["channels"])
-        if (channel.IsMap()) locked.channels.push_back(scalar(channel, "url"));
+        if (channel.IsMap()) locked.channels.push_back(without_credentials(scalar(channel, "url")));
     for (const auto& one : environment["packages"][subdir]) {
         const auto conda = scalar(one, "conda");
         const auto pypi = scalar(one, "pypi");
@@ -264,8 +271,7 @@ Result<LockedEnvironment> read_own(const fs::path& file, const std::string& subd
             auto record = conda::parse_record(one);
             if (!record) return fail_input(record.error().what, record.error().why, file.string());
             record->file_name = one.at("fn").get<std::string>();
-            record->url = one.at("url").get<std::string>();
-            record->channel = one.value("channel", "");
+            set_address(*record, one.at("url").get<std::string>(), one.value("channel", ""));
             if (record->sha256.empty() && record->md5.empty())
                 return fail_input("a package of this lock file has no checksum", record->name, file.string());
             locked.packages.push_back(std::move(*record));

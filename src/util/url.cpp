@@ -78,6 +78,30 @@ std::string without_credentials(std::string_view url) {
            without_token(path);
 }
 
+std::string without_credentials_within(std::string_view line) {
+    std::string result;
+    while (true) {
+        const auto mark = line.find("://");
+        if (mark == std::string_view::npos) return result + std::string(line);
+        const auto before = line.substr(0, mark);
+        const auto is_scheme = [](unsigned char c) {
+            return std::isalnum(c) != 0 || c == '+' || c == '-' || c == '.';
+        };
+        auto start = before.size();
+        while (start > 0 && is_scheme(static_cast<unsigned char>(before[start - 1])))
+            --start;
+        // "-ihttps://...": an option's letter is part of it now, its dash is not.
+        while (start < mark && std::isalpha(static_cast<unsigned char>(before[start])) == 0)
+            ++start;
+        const auto end = std::min(line.find_first_of(" \t'\"#", mark), line.size());
+        const auto url = line.substr(start, end - start);
+        result += line.substr(0, start);
+        // Git's user over ssh is no secret, and nothing works without it.
+        result += before.ends_with("ssh") ? std::string(url) : without_credentials(url);
+        line.remove_prefix(end);
+    }
+}
+
 std::string url_host(std::string_view url) {
     const auto start = authority_start(url);
     if (!start) return {};

@@ -299,19 +299,43 @@ def test_what_a_server_refuses_is_named(build, server):
     assert "127.0.0.1" in error and "this is no channel" in error
 
 
-def test_secrets_stay_secret(build, server, user):
-    spec = build.spec(["where"], server.url("auth/main", login="user:s3cret@"))
-    build(spec)
-    token = build.spec(["where"], server.url("t/to-ken/main"), name="token.yml")
-    build(token, "--force")
-    for path in [*build.prefix.rglob("*"), *(build.work / "cache").rglob("*")]:
-        # The user's own input is kept as it was, readable for its owner only where it was so.
-        if path.is_file() and "inputs" not in path.parts and not path.is_symlink():
-            content = path.read_bytes()
-            assert b"s3cret" not in content and b"to-ken" not in content, path
-        assert "s3cret" not in path.name and "to-ken" not in path.name
+def no_secret_in(build):
+    """Fails if a file of the installation, of its image or of the cache has one of this file's secrets."""
     meta = build.run("_debug_exec", "sh", "-c", f"cat {build.prefix}/conda-meta/*").stdout
-    assert "to-ken" not in meta
+    # The user's own input is kept as it was, readable for its owner only where it was so.
+    files = [path for top in (build.prefix, build.work / "cache") for path in top.rglob("*") if path.is_file() and "inputs" not in path.parts]
+    for secret in ("s3cret", "to-ken"):
+        assert secret not in meta
+        for path in files:
+            assert secret.encode() not in path.read_bytes() and secret not in path.name, path
+
+
+def test_secrets_stay_secret(build, server):
+    build(build.spec(["where"], server.url("auth/main", login="user:s3cret@")))
+    no_secret_in(build)
+    build(build.spec(["where"], server.url("t/to-ken/main"), name="token.yml"), "--force")
+    no_secret_in(build)
+
+
+@pytest.mark.parametrize("login, place", [("user:s3cret@", "auth/main"), ("", "t/to-ken/main")])
+def test_secrets_of_lists_and_specs_stay_secret(build, server, user, login, place):
+    where = f"{server.url(place, login)}/linux-64/where-1.0-0.conda"
+    explicit = user.write(build.work / "explicit.txt", f"@EXPLICIT\n{where}\n", mode=0o600)
+    build(explicit)
+    no_secret_in(build)
+    assert (build.prefix / "share/containerize.lock").stat().st_mode & 0o777 == 0o600, "as the input"
+    shown = user.run(CONTAINERIZE, "new", "--dry-run", "--json", explicit).stdout
+    assert "s3cret" not in shown and "to-ken" not in shown
+    build(build.spec([f"{server.url(place, login)}::where"], server.url("main")), "--force")
+    no_secret_in(build)
+    assert (build.prefix / "share/containerize.lock").stat().st_mode & 0o777 == 0o644
+
+
+def test_secrets_of_pip_stay_secret(build, server):
+    extra = server.url("simple", "user:s3cret@")
+    build(build.spec(["python", "pip"], more=f"  - pip:\n    - --extra-index-url {extra}\n    - iniconfig\n"))
+    no_secret_in(build)
+    assert f'"--extra-index-url {server.url("simple")}"' in (build.prefix / "share/containerize.lock").read_text()
 
 
 @pytest.mark.parametrize("name, words", [

@@ -178,6 +178,11 @@ TEST(MatchSpec, PartsAreTold) {
     EXPECT_EQ(url->subdir, "noarch");
     EXPECT_EQ(url->file_name, "a-b-1.0-py_0.tar.bz2");
     EXPECT_EQ(url->channel, "https://u:p@conda.anaconda.org/conda-forge");
+    EXPECT_EQ(url->to_string(), "https://conda.anaconda.org/conda-forge/noarch::a-b ==1.0 py_0"
+                                "[md5='0123456789abcdef0123456789abcdef']");
+    EXPECT_EQ(parse_match_spec("https://u:p@x.org/c::a >=1").value().text, "https://x.org/c::a >=1");
+    EXPECT_EQ(to_string(parse_match_spec("https://u:p@x.org/c::a >=1 <2").error()).find("u:p@"),
+              std::string::npos);
     const auto hashed = parse_match_spec("./dir/a-1-0.conda#sha256:" + std::string(64, 'f'));
     ASSERT_TRUE(hashed);
     EXPECT_EQ(hashed->sha256, std::string(64, 'f'));

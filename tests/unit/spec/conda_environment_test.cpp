@@ -195,6 +195,28 @@ TEST(Locked, OurOwnIsReadAsItWasWritten) {
               std::string::npos);
 }
 
+TEST(Locked, CredentialsServeTheDownloadAlone) {
+    const TemporaryDirectory directory;
+    const auto file = directory.write("list.txt", "@EXPLICIT\n"
+                                                  "https://u:p@x.org/c/noarch/a-1-0.conda\n"
+                                                  "https://x.org/t/to-ken/c/noarch/b-1-0.conda\n"
+                                                  "https://x.org/c/noarch/c-1-0.conda\n");
+    const auto locked = read_locked(file, SpecKind::conda_explicit, "linux-64");
+    ASSERT_TRUE(locked) << to_string(locked.error());
+    const auto& packages = locked->packages;
+    ASSERT_EQ(packages.size(), 3U);
+    EXPECT_EQ(packages[0].url, "https://x.org/c/noarch/a-1-0.conda");
+    EXPECT_EQ(packages[0].download_url, "https://u:p@x.org/c/noarch/a-1-0.conda");
+    EXPECT_EQ(packages[1].url, "https://x.org/c/noarch/b-1-0.conda");
+    EXPECT_EQ(packages[1].download_url, "https://x.org/t/to-ken/c/noarch/b-1-0.conda");
+    EXPECT_EQ(packages[2].download_url, "");
+    for (const auto& record : packages)
+        EXPECT_EQ(record.channel, "https://x.org/c");
+    const auto text = lock_text(*locked, "linux-64");
+    EXPECT_EQ(text.find("u:p"), std::string::npos);
+    EXPECT_EQ(text.find("to-ken"), std::string::npos);
+}
+
 TEST(Locked, ExplicitListsNameTheLineThatIsWrong) {
     const TemporaryDirectory directory;
     for (const auto& [text, message] :
