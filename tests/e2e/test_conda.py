@@ -342,6 +342,7 @@ def test_secrets_of_pip_stay_secret(build, server):
     ("absolute", "'/etc/evil' leads out of the prefix"),
     ("climbing", "'share/../../evil' leads out of the prefix"),
     ("linkout", "'share/out' is a link that leads out of the prefix, to '../../../etc/passwd'"),
+    ("linkchained", "'share/out' is a link that leads out of the prefix, to 'd/e/up/../../../etc/passwd'"),
     ("linkabsolute", "'share/out' is a link that leads out of the prefix, to '/etc/passwd'"),
     ("hardout", "'share/out' is a hard link that leads out of the prefix"),
     ("device", "'share/null' is a device, pipe or socket"),

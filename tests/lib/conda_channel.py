@@ -297,12 +297,13 @@ def hostile_channel(channel):
         "absolute": (member("/etc/evil", size=1), b"x"),
         "climbing": (member("share/../../evil", size=1), b"x"),
         "linkout": (member("share/out", tarfile.SYMTYPE, "../../../etc/passwd"), b""),
+        "linkchained": (member("share/out", tarfile.SYMTYPE, "d/e/up/../../../etc/passwd"), b""),
         "linkabsolute": (member("share/out", tarfile.SYMTYPE, "/etc/passwd"), b""),
         "hardout": (member("share/out", tarfile.LNKTYPE, "../../etc/passwd"), b""),
         "device": (member("share/null", tarfile.CHRTYPE), b""),
     }
     for name, extra in cases.items():
-        package = Package(name, "1.0").add("share/" + name, "x")
+        package = Package(name, "1.0").add("share/" + name, "x").add("share/d/e/up", Link("../.."))
         package.write(channel, extra=[extra])
     lying = Package("lying", "1.0").add("share/lying", "x")
     lying.wrong["share/lying"] = "0" * 64
