@@ -43,7 +43,7 @@ std::vector<std::string> words(std::string_view text) {
 
 class Parser {
 public:
-    explicit Parser(std::string_view given) : given_(given) {
+    Parser(std::string_view given, UnknownKeys unknown_keys) : given_(given), unknown_keys_(unknown_keys) {
         spec_.text = without_credentials_within(given);
     }
 
@@ -113,10 +113,11 @@ private:
 
     /// "[version='>=1',build=*cuda*]" at the end, which is taken off `rest`.
     Status brackets(std::string_view& rest) {
-        // From the first that opens after the name: values have brackets of their own.
-        const auto open = rest.find('[');
+        // From the first that opens after the name: values have brackets of their own, and so has
+        // "channel[subdir]::name".
+        const auto channel_end = rest.find("]::");
+        const auto open = rest.find('[', channel_end == rest.npos ? 0 : channel_end);
         if (open == rest.npos) return refuse("a '[' is missing");
-        // "channel[subdir]::name" has none at its end.
         std::string_view inner = rest.substr(open + 1, rest.size() - open - 2);
         rest = trimmed(rest.substr(0, open));
         while (!(inner = trimmed(inner)).empty()) {
@@ -161,28 +162,45 @@ private:
         const auto text_fields = std::to_array<std::pair<std::string_view, std::string*>>({
             {"channel", &spec_.channel},
             {"subdir", &spec_.subdir},
-            {"url", &spec_.url},
             {"fn", &spec_.file_name},
             {"license", &spec_.license},
             {"license_family", &spec_.license_family},
         });
         for (const auto& [name, field] : text_fields)
-            if (key == name) *field = value;
-        if (key == "name") spec_.name = lower(value);
+            if (key == name) {
+                *field = value;
+                return {};
+            }
         if (key == "version") return set_version(value);
         if (key == "build") return set_build(value);
         if (key == "build_number") return set_build_number(value);
-        if (key == "features") spec_.features = words(value);
-        if (key == "track_features") spec_.track_features = words(value);
-        if (key == "optional") spec_.optional = value != "false" && value != "False";
+        if (key == "name")
+            spec_.name = lower(value);
+        else if (key == "features")
+            spec_.features = words(value);
+        else if (key == "track_features")
+            spec_.track_features = words(value);
+        else if (key == "optional")
+            spec_.optional = value != "false" && value != "False";
+        else
+            return checksum_or_unknown(key, value);
+        return {};
+    }
+
+    Status checksum_or_unknown(const std::string& key, std::string_view value) {
         for (const auto& [name, size, field] : {std::tuple{"md5", std::size_t{32}, &spec_.md5},
                                                 std::tuple{"sha256", std::size_t{64}, &spec_.sha256}}) {
             if (key != name) continue;
             if (!is_hex(value, size))
                 return refuse("'" + std::string(value) + "' is no " + key + " checksum");
             *field = lower(value);
+            return {};
         }
-        return {}; // conda ignores keys that it does not know
+        if (unknown_keys_ == UnknownKeys::ignored) return {};
+        return refuse("in brackets, '" + key + "' means nothing",
+                      key == "url" ? "Write the URL alone, in place of the package."
+                                   : "Known are version, build, build_number, channel, subdir, fn, md5, "
+                                     "sha256, license, license_family, features, track_features.");
     }
 
     /// "conda-forge/linux-64::", taken off `rest`.
@@ -287,6 +305,7 @@ private:
     }
 
     std::string_view given_;
+    UnknownKeys unknown_keys_;
     MatchSpec spec_;
 };
 
@@ -342,8 +361,8 @@ bool is_subdir(std::string_view text) {
     return std::ranges::find(known, text) != known.end();
 }
 
-Result<MatchSpec> parse_match_spec(std::string_view text) {
-    return Parser(text).parse();
+Result<MatchSpec> parse_match_spec(std::string_view text, UnknownKeys unknown_keys) {
+    return Parser(text, unknown_keys).parse();
 }
 
 bool MatchSpec::matches(const PackageRecord& record) const {

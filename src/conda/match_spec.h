@@ -41,6 +41,8 @@ bool is_subdir(std::string_view text);
 
 /// Every form that conda documents, URLs and paths of packages among them. The error says which part is wrong
 /// and why; the caller adds file and line.
-Result<MatchSpec> parse_match_spec(std::string_view text);
+/// Keys in brackets that nobody knows are mistakes where a person wrote them; channels may have newer ones.
+enum class UnknownKeys { refused, ignored };
+Result<MatchSpec> parse_match_spec(std::string_view text, UnknownKeys unknown_keys = UnknownKeys::refused);
 
 } // namespace containerize::conda

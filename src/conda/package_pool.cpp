@@ -225,7 +225,7 @@ private:
     Id dependency_id(std::string_view text) {
         // libsolv's own parser drops what stands in brackets into the version.
         if (text.find('[') != text.npos) {
-            const auto spec = parse_match_spec(text);
+            const auto spec = parse_match_spec(text, UnknownKeys::ignored);
             if (!spec) return 0;
             return pool_conda_matchspec(pool_, c_string(without_brackets(*spec)));
         }

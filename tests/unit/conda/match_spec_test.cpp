@@ -149,6 +149,8 @@ TEST(MatchSpec, EveryDocumentedFormSelectsWhatItShould) {
         {"conda-forge::numpy=1.26", true, false},
         {"conda-forge/linux-64::numpy", true, true},
         {"conda-forge[linux-64]::numpy", true, true},
+        {"conda-forge[linux-64]::numpy[version='1.26.*']", true, false},
+        {"conda-forge[noarch]::numpy[version='1.26.*']", false, false},
         {"pkgs/main/noarch::numpy>=1", false, false},
         {"num*", true, true},
         {"^num.*$", true, true},
@@ -213,6 +215,9 @@ TEST(MatchSpec, MistakesSayWhatIsWrong) {
           {"num/py", "a package's name has no '/'"},
           {"::numpy", "there is no channel before '::'"},
           {"numpy[version]", "each part must be KEY=VALUE"},
+          {"numpy[verison='1.26.*']", "in brackets, 'verison' means nothing"},
+          {"numpy[extra]", "each part must be KEY=VALUE"},
+          {"numpy[url='https://x/noarch/numpy-1-0.conda']", "Write the URL alone"},
           {"numpy[version='1]", "a quotation mark is missing"},
           {"numpy[md5=abc]", "'abc' is no md5 checksum"},
           {"a:b", "namespaces are not supported"},
@@ -236,7 +241,8 @@ TEST(MatchSpecRealData, EveryConditionOfEveryRecordIsRead) {
                     for (const char* key : {"depends", "constrains"})
                         if (record.contains(key))
                             for (const auto& text : record.at(key)) {
-                                const auto spec = parse_match_spec(text.get<std::string>());
+                                const auto spec =
+                                    parse_match_spec(text.get<std::string>(), UnknownKeys::ignored);
                                 // One record is there because its condition is broken.
                                 EXPECT_EQ(spec.has_value(), !name.starts_with("issue_717"))
                                     << file << " " << name << ": " << text;
