@@ -70,14 +70,18 @@ std::string proxy_for(std::string_view url, const Settings& settings) {
     return {};
 }
 
+/// Proxies may be given without "http://", and have passwords all the same.
+std::string proxy_without_credentials(const std::string& proxy) {
+    return without_credentials(is_url(proxy) ? proxy : "http://" + proxy);
+}
+
 /// The proxy that will be used, as messages name it.
 std::string proxy_name(std::string_view url, const Settings& settings) {
-    if (auto proxy = proxy_for(url, settings); !proxy.empty()) return without_credentials(proxy);
+    if (auto proxy = proxy_for(url, settings); !proxy.empty()) return proxy_without_credentials(proxy);
     const auto names = url.starts_with("https:") ? std::array{"https_proxy", "HTTPS_PROXY"}
                                                  : std::array{"http_proxy", "http_proxy"};
     for (const char* name : {names[0], names[1], "all_proxy", "ALL_PROXY"})
-        if (auto proxy = variable(name); !proxy.empty())
-            return without_credentials(is_url(proxy) ? proxy : "http://" + proxy);
+        if (auto proxy = variable(name); !proxy.empty()) return proxy_without_credentials(proxy);
     return {};
 }
 

@@ -38,8 +38,11 @@ std::size_t host_start(std::string_view url, std::size_t start) {
     return at == std::string_view::npos ? start : at + 1;
 }
 
-/// "/t/TOKEN" in `path` as conda's servers have it, and what follows it.
+/// `path` without its "/t/TOKEN". At the beginning, where conda's servers have it, whatever stands there is
+/// one.
 std::string without_token(std::string_view path) {
+    if (path.starts_with("/t/") && path.size() > 3 && path[3] != '/')
+        return std::string(path.substr(std::min(path.find('/', 3), path.size())));
     const auto is_token = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_'; };
     for (auto at = path.find("/t/"); at != std::string_view::npos; at = path.find("/t/", at + 1)) {
         const auto rest = path.substr(at + 3);

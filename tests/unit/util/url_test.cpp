@@ -17,6 +17,8 @@ TEST(Url, Credentials) {
          "https://conda.anaconda.org/private/linux-64"},
         {"https://host:8080/conda/t/ab-12/private", "https://host:8080/conda/private"},
         {"https://host/t/ab-12", "https://host"},
+        {"https://host/t/a.b=c~d+e%2Ff/private", "https://host/private"},
+        {"https://host/t/a.b=", "https://host"},
         {"https://me@host/t/ab/x?token=1#sha", "https://host/x"},
         // Neither are tokens:
         {"https://host/t/", "https://host/t/"},
