@@ -29,6 +29,7 @@ struct PackageRecord {
     Noarch noarch = Noarch::no;
     std::vector<std::string> depends, constrains, track_features;
     std::string features, license, license_family;
+    bool of_list = false;                  ///< of a person's list or lock, which says little but where it is
     std::string python_site_packages_path; ///< of a python package: where noarch packages go, if it says so
 
     /// "numpy-1.26.4-py311h64a7726_0", under which conda-meta keeps it.

@@ -56,11 +56,11 @@ if __name__ == '__main__':
 )";
 
 /// What no package can be newer than, so that the same packages give the same image.
-std::uint32_t newest(const std::vector<conda::PackageRecord>& packages) {
+std::uint32_t newest(const std::vector<conda::PackageInfo>& packages) {
     constexpr std::uint64_t first_of_1980 = 315'532'800; // zip archives have no earlier time
     std::uint64_t seconds = first_of_1980;
-    for (const auto& record : packages)
-        seconds = std::max(seconds, record.timestamp / 1000);
+    for (const auto& package : packages)
+        seconds = std::max(seconds, package.record.timestamp / 1000);
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(seconds, 0xFFFFFFFF));
 }
 
@@ -216,10 +216,6 @@ private:
         auto planned = plan_conda(shop_.options, shop_.inputs, cache_);
         if (!planned) return fail(std::move(planned.error()));
         plan_ = std::move(*planned);
-        epoch_ = shop_.inputs.source_date_epoch.value_or(shop_.inputs.locked &&
-                                                                 shop_.inputs.locked->source_date_epoch
-                                                             ? *shop_.inputs.locked->source_date_epoch
-                                                             : newest(plan_.packages));
         return {};
     }
 
@@ -238,8 +234,6 @@ private:
 
     Status link() {
         Stage stage("Installing packages");
-        auto writer = image::Writer::create(shop_.image(), writer_options());
-        if (!writer) return fail(std::move(writer.error()));
         std::vector<conda::PackageToLink> packages;
         for (std::size_t i = 0; i < plan_.packages.size(); ++i) {
             const auto requested = plan_.requested.find(plan_.packages[i].name);
@@ -247,6 +241,11 @@ private:
                                 .archive = archives_[i],
                                 .requested = requested == plan_.requested.end() ? "" : requested->second});
         }
+        auto infos = conda::read_packages(packages, shop_.jobs);
+        if (!infos) return fail(std::move(infos.error()));
+        epoch_ = epoch_of(*infos);
+        auto writer = image::Writer::create(shop_.image(), writer_options());
+        if (!writer) return fail(std::move(writer.error()));
         const conda::LinkOptions options{
             .prefix = shop_.prefix.string(),
             .jobs = shop_.jobs,
@@ -256,7 +255,7 @@ private:
             .latest = epoch_,
             .command_line = "containerize new",
             .tool_version = CONTAINERIZE_VERSION};
-        auto linked = conda::link_packages(packages, options, *writer,
+        auto linked = conda::link_packages(packages, std::move(*infos), options, *writer,
                                            [&stage](std::uint64_t done) { stage.advance(done, 0); });
         if (!linked) return fail(std::move(linked.error()));
         linked_ = std::move(*linked);
@@ -267,6 +266,13 @@ private:
         stage.finish(fmt::format("{} packages, {} files, {}", human_count(packages.size()),
                                  human_count(linked_.files), human_bytes(linked_.bytes)));
         return {};
+    }
+
+    [[nodiscard]] std::uint32_t epoch_of(const std::vector<conda::PackageInfo>& packages) const {
+        if (shop_.inputs.source_date_epoch) return *shop_.inputs.source_date_epoch;
+        if (shop_.inputs.locked && shop_.inputs.locked->source_date_epoch)
+            return *shop_.inputs.locked->source_date_epoch;
+        return newest(packages);
     }
 
     Status mount() {

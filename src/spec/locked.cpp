@@ -53,6 +53,7 @@ Result<conda::PackageRecord> record_of_url(const std::string& text, const fs::pa
         return fail(std::move(spec.error()));
     }
     conda::PackageRecord record;
+    record.of_list = true;
     const auto parts = conda::parse_file_name(spec->file_name);
     record.name = parts->name;
     record.version = parts->version;

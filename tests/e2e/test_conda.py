@@ -263,6 +263,21 @@ def test_other_lists_are_taken(build, channels, user):
     assert build.run("where").returncode == 0
 
 
+def test_a_lock_of_others_gives_what_the_packages_say_themselves(build, user):
+    plan = build.plan(build.spec(["picky"]))
+    picky, other = plan["picky"], build.plan(build.spec(["where"]))["where"]
+    packages = "".join(f"  - {{name: {one['name']}, version: '1.0', manager: conda, platform: linux-64, url: '{one['url']}', hash: {{sha256: {one['sha256']}}}, category: main, dependencies: {needs}}}\n"
+                       for one, needs in ((picky, "{where: '>=1'}"), (other, "{}")))
+    build(user.write(build.work / "conda-lock.yml", "version: 1\nmetadata:\n  platforms: [linux-64]\npackage:\n" + packages))
+    record = json.loads(build.run("_debug_exec", "cat", f"{build.prefix}/conda-meta/picky-1.0-0.json").stdout)
+    assert record["constrains"] == ["torchlike <2"] and record["timestamp"] == conda_channel.TIME * 1000 and record["license"] == "test"
+    assert record["depends"] == ["where >=1"], "a lock has corrected ones"
+    assert build.run("_debug_exec", "stat", "-c", "%Y", f"{build.prefix}/conda-meta/history").stdout.strip() == str(conda_channel.TIME)
+    before = image_of(build.prefix)
+    build(user.write(build.work / "containerize.lock", (build.prefix / "share/containerize.lock").read_text()), "--force")
+    assert image_of(build.prefix) == before
+
+
 def test_http_is_asked_once_and_then_whether_anything_changed(build, server):
     spec = build.spec(["where"], server.url("main"))
     build(spec)
