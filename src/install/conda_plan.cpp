@@ -8,6 +8,7 @@
 #include "util/url.h"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -113,20 +114,36 @@ Result<CondaPlan> solve(const BuildOptions& options, const Inputs& inputs,
     return plan;
 }
 
+/// Where the packages of a list come from, each place once.
+std::vector<conda::Located> channels_of_list(const Inputs& inputs) {
+    std::set<std::string> urls;
+    for (const auto& record : inputs.locked->packages)
+        urls.insert(record.channel.empty() ? record.url.substr(0, record.url.rfind('/')) : record.channel);
+    std::vector<conda::Located> channels;
+    for (const auto& url : urls)
+        channels.push_back({.text = url, .where = inputs.spec.string()});
+    return channels;
+}
+
+Result<CondaPlan> take_list(const Inputs& inputs) {
+    for (const auto& note : inputs.locked->notes)
+        log::info("Note: " + note);
+    auto notes = conda::check_listed_channels(channels_of_list(inputs), inputs.conda_config);
+    if (!notes) return fail(std::move(notes.error()));
+    for (const auto& note : *notes)
+        log::info("Note: " + note);
+    CondaPlan plan;
+    plan.locked = true;
+    plan.packages = inputs.locked->packages;
+    plan.requested = inputs.locked->requested;
+    return plan;
+}
+
 } // namespace
 
 Result<CondaPlan> plan_conda(const BuildOptions& options, const Inputs& inputs,
                              const std::filesystem::path& cache) {
-    auto plan = [&]() -> Result<CondaPlan> {
-        if (!inputs.locked) return solve(options, inputs, cache);
-        for (const auto& note : inputs.locked->notes)
-            log::info("Note: " + note);
-        CondaPlan locked;
-        locked.locked = true;
-        locked.packages = inputs.locked->packages;
-        locked.requested = inputs.locked->requested;
-        return locked;
-    }();
+    auto plan = inputs.locked ? take_list(inputs) : solve(options, inputs, cache);
     if (plan)
         for (const auto& record : plan->packages)
             log::detail(record.distribution() + " of " + record.channel);

@@ -263,6 +263,14 @@ def test_other_lists_are_taken(build, channels, user):
     assert build.run("where").returncode == 0
 
 
+def test_a_sites_policy_counts_for_lists_too(build, channels, user):
+    url = build.plan(build.spec(["where"]))["where"]["url"]
+    explicit = user.write(build.work / "explicit.txt", f"@EXPLICIT\n{url}\n")
+    error = build.refused(explicit, env={"CONDA_DENYLIST_CHANNELS": f"file://{channels}/main"})
+    assert "explicit.txt: the channel " in error and "conda's configuration has it in denylist_channels" in error
+    assert "allowlist_channels" in build.refused(explicit, env={"CONDA_ALLOWLIST_CHANNELS": "conda-forge"})
+
+
 def test_a_lock_of_others_gives_what_the_packages_say_themselves(build, user):
     plan = build.plan(build.spec(["picky"]))
     picky, other = plan["picky"], build.plan(build.spec(["where"]))["where"]
