@@ -5,6 +5,7 @@
 #include "image/unpack.h"
 #include "install/activation.h"
 #include "install/conda_plan.h"
+#include "install/pip_report.h"
 #include "install/recipe.h"
 #include "util/filesystem.h"
 #include "util/log.h"
@@ -112,7 +113,7 @@ public:
                                           "conda for another version, or give --no-constraints.";
             return installed;
         }
-        read_report(report);
+        read_report(report, *requirements, directory);
         return forget_requests();
     }
 
@@ -394,64 +395,25 @@ private:
         return packages;
     }
 
-    // What pip says that it installed: versions and checksums, for the lock. Options of the section stay,
-    // since they say where to look.
-    void read_report(const fs::path& file) {
+    // What pip says that it installed: versions and checksums, for the lock. Options stay, since they say
+    // where to look.
+    void read_report(const fs::path& file, const spec::Requirements& requirements,
+                     const fs::path& directory) {
         locked_pip_.clear();
         pip_requested_.clear();
-        for (const auto& line : pip_lines())
-            if (line.text.starts_with("--") && !line.text.starts_with("--requirement") &&
-                !line.text.starts_with("--constraint"))
-                locked_pip_.push_back(line);
         const auto text = read_file(file);
-        const auto report = text ? nlohmann::json::parse(*text, nullptr, false) : nlohmann::json();
-        if (!report.is_object() || !report.contains("install")) {
+        auto report = text ? parse_pip_report(*text) : std::nullopt;
+        if (!report) {
             // uv reports nothing: the lines as they were given.
             locked_pip_ = pip_lines();
             return;
         }
-        std::vector<std::string> lines;
-        bool all_hashed = true;
-        for (const auto& one : report.at("install")) {
-            const auto info = one.value("download_info", nlohmann::json::object());
-            const auto& metadata = one.at("metadata");
-            const std::string pin = metadata.value("name", "") + "==" + metadata.value("version", "");
-            const auto hashes = info.value("archive_info", nlohmann::json::object())
-                                    .value("hashes", nlohmann::json::object());
-            const bool direct = one.value("is_direct", false);
-            if (one.value("requested", false))
-                pip_requested_.push_back(normalised(metadata.value("name", "")));
-            if (direct) {
-                lines.push_back(metadata.value("name", "") + " @ " + info.value("url", ""));
-                all_hashed = false;
-            } else if (hashes.contains("sha256")) {
-                lines.push_back(pin + " --hash=sha256:" + hashes.at("sha256").get<std::string>());
-            } else {
-                lines.push_back(pin);
-                all_hashed = false;
-            }
-        }
-        // pip wants a checksum of all, or of none.
-        if (!all_hashed)
+        for (auto lines : {lasting_options(requirements, directory), std::move(report->requirements)})
             for (auto& line : lines)
-                line = line.substr(0, line.find(" --hash"));
+                locked_pip_.push_back({.text = std::move(line), .where = {}});
+        pip_requested_ = std::move(report->requested);
         if (shop_.inputs.locked && shop_.inputs.locked->pip_requested)
             pip_requested_ = *shop_.inputs.locked->pip_requested;
-        std::ranges::sort(pip_requested_);
-        std::ranges::sort(lines);
-        for (auto& line : lines)
-            locked_pip_.push_back({.text = std::move(line), .where = {}});
-    }
-
-    /// "Charset_Normalizer" and "charset-normalizer" are one name.
-    static std::string normalised(const std::string& name) {
-        std::string result;
-        for (const char c : name) {
-            const bool separates = c == '-' || c == '_' || c == '.';
-            if (separates && result.ends_with('-')) continue;
-            result += separates ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-        }
-        return result;
     }
 
     // A lock lists every package, so pip takes all for asked for; its marks would make another image.
@@ -463,7 +425,7 @@ private:
             const auto directory = entry.path().filename().string();
             const auto mark = entry.path() / "REQUESTED";
             if (!directory.ends_with(".dist-info") || !fs::exists(mark)) continue;
-            const auto name = normalised(directory.substr(0, directory.find('-')));
+            const auto name = normalised_name(directory.substr(0, directory.find('-')));
             if (std::ranges::find(requested, name) != requested.end()) continue;
             auto record = read_file(entry.path() / "RECORD");
             if (!record) return fail(std::move(record.error()));

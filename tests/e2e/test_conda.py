@@ -1,5 +1,6 @@
 """Conda environments: from channels that the tests make of real packages, over files and over HTTP."""
 
+import hashlib
 import json
 import os
 import random
@@ -423,6 +424,29 @@ def test_requirements_beside_the_environment(build, user):
     extra = user.write(build.work / "extra.txt", "iniconfig\n")
     build(spec, "-r", str(extra), "--mamba", "--uv")
     assert python(build, "import six, iniconfig; print(six.__version__)") == "1.16.0"
+
+
+def test_the_lock_says_where_packages_of_pip_came_from(build, user):
+    project = user.directory(build.work)
+    user.write(project / "pyproject.toml", '[build-system]\nrequires = ["flit_core"]\nbuild-backend = "flit_core.buildapi"\n[project]\nname = "demo"\ndynamic = ["version", "description"]\n')
+    user.write(project / "demo.py", '"""A module."""\n__version__ = "1.0"\n')
+    git = ["git", "-C", str(project), "-c", "user.name=x", "-c", "user.email=x@example.org"]
+    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"], ["tag", "v1"]):
+        user.run(*git, *command)
+    commit = user.run(*git, "rev-parse", "v1").stdout.strip()
+    wheels = build.channels.parent / "wheels"
+    idna = next(wheels.glob("idna-*.whl"))
+    user.write(build.work / "more.txt", f"-f {wheels}\nidna @ file://{idna}\n")
+    text = f"  - pip:\n    - -r more.txt\n    - git+file://{project}@v1#egg=demo\n"
+    build(build.spec(["python", "pip"], more=text))
+    lock = json.loads((build.prefix / "share/containerize.lock").read_text())
+    digest = hashlib.sha256(idna.read_bytes()).hexdigest()
+    assert lock["pip"] == [f"-f {wheels}", f"git+file://{project}@{commit}#egg=demo", f"idna @ file://{idna}#sha256={digest}"]
+    user.write(project / "demo.py", '"""A module."""\n__version__ = "2.0"\n')
+    for command in (["commit", "-qam", "y"], ["tag", "-f", "v1"]):
+        user.run(*git, *command)
+    build(user.write(build.work / "containerize.lock", json.dumps(lock)), "--force")
+    assert python(build, "import demo, idna; print(demo.__version__)") == "1.0"
 
 
 def test_scripts_that_fail(build):
