@@ -183,14 +183,21 @@ private:
 
     Status open_file() {
         if (request_.file.empty()) return {};
-        file_ = Fd(open(request_.file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
-        if (!file_) return fail_errno("cannot write the download", request_.file.string());
-        struct stat info {};
-        if (fstat(file_.get(), &info) != 0 || !S_ISREG(info.st_mode))
+        const auto refuse = [this](std::string why) {
             return fail({.what = "cannot write the download",
-                         .why = "it is not a file",
+                         .why = std::move(why),
                          .where = request_.file.string(),
                          .hint = {}});
+        };
+        struct stat info {};
+        for (const bool first : {true, false}) {
+            file_ = Fd(open(request_.file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
+            if (!file_) return fail_errno("cannot write the download", request_.file.string());
+            if (fstat(file_.get(), &info) != 0 || !S_ISREG(info.st_mode)) return refuse("it is not a file");
+            if (is_ours_alone(info)) break;
+            // Whoever can write to it could change what has been verified.
+            if (!first || unlink(request_.file.c_str()) != 0) return refuse("other users can change it");
+        }
         const auto present = static_cast<std::uint64_t>(info.st_size);
         const bool useful =
             has_digest() && !request_.compress && (request_.size == 0 || present <= request_.size);
