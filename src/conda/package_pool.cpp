@@ -428,7 +428,7 @@ bool PackagePool::is_virtual(Id solvable) const {
     return pool_id2solvable(state_->pool, solvable)->repo == state_->of_machine;
 }
 
-std::vector<Id> PackagePool::matching(const MatchSpec& spec, const std::string& wanted_channel) const {
+std::vector<Id> PackagePool::matching(const MatchSpec& spec, const std::vector<std::string>& channels) const {
     Pool* pool = state_->pool;
     const bool pattern = spec.name.empty() || spec.name.find_first_of("*^") != std::string::npos;
     const Id name = pattern ? 0 : pool_str2id(pool, spec.name.c_str(), 0);
@@ -441,7 +441,7 @@ std::vector<Id> PackagePool::matching(const MatchSpec& spec, const std::string& 
     PackageRecord short_record;
     const auto look_at = [&](const std::vector<Id>& solvables) {
         for (const Id id : solvables) {
-            if (!wanted_channel.empty() && channel(id) != wanted_channel) continue;
+            if (!channels.empty() && std::ranges::find(channels, channel(id)) == channels.end()) continue;
             if (!simple) {
                 if (const auto whole = record(id); whole && spec.matches(*whole)) found.push_back(id);
                 continue;

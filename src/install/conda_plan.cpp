@@ -24,13 +24,16 @@ std::vector<conda::Located> channels_of_packages(const spec::CondaEnvironment& e
     return channels;
 }
 
-/// The canonical URL of the channel that a spec names; empty if it names none.
-Result<std::string> channel_url(const spec::CondaDependency& dependency,
-                                const std::vector<conda::Channel>& channels, const conda::Config& config) {
+/// The canonical URLs of what a spec names as its channel; none if it names none.
+Result<std::vector<std::string>> channel_urls(const spec::CondaDependency& dependency,
+                                              const std::vector<conda::Channel>& channels,
+                                              const conda::Config& config) {
     const auto& asked = dependency.spec.channel;
-    if (asked.empty()) return std::string();
+    std::vector<std::string> urls;
+    if (asked.empty()) return urls;
     for (const auto& channel : channels)
-        if (conda::is_channel(asked, channel.url, config)) return channel.url;
+        if (conda::is_channel(asked, channel.url, config)) urls.push_back(channel.url);
+    if (!urls.empty()) return urls;
     return fail_input("the channel of this package is not among those that may be used",
                       without_credentials(asked), dependency.where, "Name another channel, or leave it out.");
 }
@@ -40,10 +43,10 @@ Result<conda::SolveRequest> make_request(const Inputs& inputs, const std::vector
     conda::SolveRequest request;
     request.priority = inputs.conda->channel_priority.value_or(config.channel_priority);
     for (const auto& dependency : inputs.conda->dependencies) {
-        auto url = channel_url(dependency, channels, config);
-        if (!url) return fail(std::move(url.error()));
+        auto urls = channel_urls(dependency, channels, config);
+        if (!urls) return fail(std::move(urls.error()));
         request.wanted.push_back(
-            {.spec = dependency.spec, .channel = std::move(*url), .where = dependency.where});
+            {.spec = dependency.spec, .channels = std::move(*urls), .where = dependency.where});
     }
     // pip itself comes with what it shall install.
     const auto asks_for = [&](const char* name) {
@@ -54,7 +57,7 @@ Result<conda::SolveRequest> make_request(const Inputs& inputs, const std::vector
             if (!asks_for(name))
                 if (auto spec = conda::parse_match_spec(name))
                     request.wanted.push_back(
-                        {.spec = std::move(*spec), .channel = {}, .where = inputs.spec.string()});
+                        {.spec = std::move(*spec), .channels = {}, .where = inputs.spec.string()});
     for (const auto& pin : config.pinned_packages) {
         auto spec = conda::parse_match_spec(pin.text);
         if (!spec) {

@@ -410,6 +410,14 @@ def test_channels_of_anaconda_need_a_word(build, channels):
     assert "--allow-defaults" in build.refused(alone)
 
 
+def test_a_name_for_several_channels_means_all_of_them(build, user):
+    conda_channel.Package("elsewhere", "1.0").add("share/elsewhere", "x").write(build.work / "first")
+    conda_channel.index(build.work / "first")
+    condarc = user.write(build.work / "condarc", f"custom_multichannels:\n  both: ['file://{build.work}/first', 'file://{build.channels}/main']\n")
+    plan = build.plan(build.spec(["both::where", "both::elsewhere"], "both"), env={"CONDARC": str(condarc)})
+    assert set(plan) == {"where", "elsewhere"}
+
+
 def test_pip_may_not_replace_what_conda_installed(build):
     spec = build.spec(["python", "pip", "numpy"], more="  - pip:\n    - numpy==1.26.3\n")
     error = build.refused(spec, code=1)
