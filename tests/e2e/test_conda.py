@@ -138,6 +138,23 @@ def test_files_of_all_kinds(demo):
     assert "clash-a-1.0-0 and clash-b-1.0-0 both have 'share/clash'; the latter's stays." in demo.log
 
 
+def test_hard_links_outlive_what_they_are_to(build):
+    names = ["twin", "twin-b", "twin-c"]
+
+    def twins():
+        return [build.run("_debug_exec", "cat", f"{build.prefix}/share/{name}").stdout for name in names]
+
+    def inodes():
+        return build.run("_debug_exec", "stat", "-c", "%i", *(f"{build.prefix}/share/{name}" for name in names)).stdout.split()
+
+    build(build.spec(["twins"]))
+    assert twins() == [f"twins of {build.prefix}\n"] * 3 and len(set(inodes())) == 1
+    log = build(build.spec(["instead"]), "--force").stderr
+    assert "twins-1.0-0 and instead-1.0-0 both have 'share/twin'; the latter's stays." in log
+    assert twins() == ["instead\n"] + [f"twins of {build.prefix}\n"] * 2
+    assert inodes()[1] == inodes()[2]
+
+
 def test_link_scripts_ran_and_said_their_word(demo):
     assert demo.run("_debug_exec", "cat", f"{demo.prefix}/share/linked.txt").stdout == "made by linked 1.0\n"
     assert "linked says:\nThank you for linked" in demo.log
@@ -371,6 +388,7 @@ def test_secrets_of_pip_stay_secret(build, server):
     ("hardout", "'share/out' is a hard link that leads out of the prefix"),
     ("device", "'share/null' is a device, pipe or socket"),
     ("lying", "'share/lying' has the sha256"),
+    ("differing", "'share/b' is a hard link to 'share/a', and its list says that they differ"),
     ("meta", "it lists 'conda-meta/history', which is no path below a prefix"),
     ("cut", "cut-1.0-0"),
     ("corrupt", "sha256"),
