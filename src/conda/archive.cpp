@@ -60,19 +60,19 @@ std::string clean_path(std::string_view path) {
     return clean;
 }
 
-/// Whether a symbolic link at `path` stays below the root.
+/// Whether a symbolic link at `path` stays below the root. ".." may stand at the target's beginning only:
+/// after a name, which may be another link, it leads who knows where.
 bool stays_inside(std::string_view path, std::string_view target) {
     if (target.starts_with('/')) return false;
     std::ptrdiff_t depth = std::ranges::count(path, '/');
+    bool at_beginning = true;
     for (std::size_t start = 0; start <= target.size();) {
         const auto end = std::min(target.find('/', start), target.size());
         const auto part = target.substr(start, end - start);
         start = end + 1;
-        if (part == "..") {
-            if (--depth < 0) return false;
-        } else if (!part.empty() && part != ".") {
-            ++depth;
-        }
+        if (part.empty() || part == ".") continue;
+        at_beginning = at_beginning && part == "..";
+        if (part == ".." && (!at_beginning || --depth < 0)) return false;
     }
     return true;
 }

@@ -251,6 +251,10 @@ std::unexpected<Error> refuse_anaconda(const Located& asked, const std::string& 
         "permit your use, --allow-defaults takes the channel as it is.");
 }
 
+std::string note_of_terms(const std::vector<std::string>& names) {
+    return fmt::format("packages of {} come from Anaconda: {}", fmt::join(names, ", "), terms);
+}
+
 class Choice {
 public:
     Choice(const Config& config, bool allow_defaults) : allow_(allow_defaults) {
@@ -285,9 +289,7 @@ public:
             else
                 log::detail(note);
         }
-        if (!with_terms_.empty())
-            chosen.notes.push_back(
-                fmt::format("packages of {} come from Anaconda: {}", fmt::join(with_terms_, ", "), terms));
+        if (!with_terms_.empty()) chosen.notes.push_back(note_of_terms(with_terms_));
     }
 
     ChannelChoice chosen;
@@ -361,6 +363,17 @@ Result<ChannelChoice> choose_channels(const std::vector<Located>& asked,
     }
     choice.add_notes(asked);
     return std::move(choice.chosen);
+}
+
+Result<std::vector<std::string>> check_listed_channels(const std::vector<Located>& channels,
+                                                       const Config& config) {
+    auto candidates = resolve_all(channels, config);
+    if (!candidates) return fail(std::move(candidates.error()));
+    std::vector<std::string> with_terms;
+    for (const auto& candidate : *candidates)
+        if (has_anaconda_terms(candidate.channel)) with_terms.push_back(candidate.channel.name);
+    if (with_terms.empty()) return std::vector<std::string>();
+    return std::vector{note_of_terms(with_terms)};
 }
 
 std::vector<std::string> download_urls(const std::string& url, const std::vector<Channel>& channels,

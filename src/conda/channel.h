@@ -44,6 +44,11 @@ Result<ChannelChoice> choose_channels(const std::vector<Located>& asked,
                                       const std::vector<Located>& of_packages, const Config& config,
                                       bool allow_defaults);
 
+/// The same judgement of the channels (by URL) that a list or a lock has its packages from: an error where
+/// the site does not allow one, else lines to show to the user.
+Result<std::vector<std::string>> check_listed_channels(const std::vector<Located>& channels,
+                                                       const Config& config);
+
 /// `url` (of a package) as it has to be asked for, in this order: by the mirrors and credentials of the one
 /// of `channels` that it lies in, else by the configuration's mirrors of its channel, else with its tokens.
 std::vector<std::string> download_urls(const std::string& url, const std::vector<Channel>& channels,

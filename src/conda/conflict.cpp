@@ -254,11 +254,13 @@ Error nothing_matches(const PackagePool& packages, const Wanted& wanted, bool hi
     std::set<std::string> versions, in_channel;
     for (const Id id : same_name) {
         versions.insert(pool_id2str(pool, pool_id2solvable(pool, id)->evr));
-        if (packages.channel(id) == wanted.channel)
+        if (std::ranges::find(wanted.channels, packages.channel(id)) != wanted.channels.end())
             in_channel.insert(pool_id2str(pool, pool_id2solvable(pool, id)->evr));
     }
-    if (!wanted.channel.empty() && in_channel.empty() && !versions.empty()) {
-        error.why = "the channel " + wanted.channel + " has no package of that name; others have";
+    if (!wanted.channels.empty() && in_channel.empty() && !versions.empty()) {
+        error.why = (wanted.channels.size() == 1 ? "the channel " + wanted.channels.front() + " has no"
+                                                 : "none of " + joined(wanted.channels) + " has a") +
+                    " package of that name; others have";
     } else if (!versions.empty()) {
         std::vector<std::pair<Version, std::string>> sorted;
         for (const auto& text : versions)

@@ -1,7 +1,6 @@
 #include "conda/link.h"
 
 #include "conda/archive.h"
-#include "conda/package_info.h"
 #include "conda/package_stream.h"
 #include "conda/prefix_records.h"
 #include "conda/prefix_replacement.h"
@@ -88,15 +87,59 @@ std::string entry_point_script(const EntryPoint& point, const std::string& prefi
                        point.module, import, point.function);
 }
 
+// A channel may have corrected what a package says of itself, so its word counts where it gave one. The list
+// of a person knows where the package is, and at most its dependencies as they were corrected.
+PackageRecord completed(const PackageRecord& given, PackageRecord own) {
+    if (given.of_list) {
+        own.file_name = given.file_name;
+        own.channel = given.channel;
+        own.url = given.url;
+        own.download_url = given.download_url;
+        own.sha256 = given.sha256;
+        own.md5 = given.md5;
+        own.size = given.size;
+        if (!given.subdir.empty()) own.subdir = given.subdir;
+        if (!given.depends.empty()) own.depends = given.depends;
+        return own;
+    }
+    PackageRecord record = given;
+    if (record.noarch == Noarch::no) record.noarch = own.noarch;
+    if (record.subdir.empty()) record.subdir = own.subdir;
+    if (record.python_site_packages_path.empty())
+        record.python_site_packages_path = std::move(own.python_site_packages_path);
+    return record;
+}
+
+Result<PackageInfo> read_package(const PackageToLink& package) {
+    auto archive = PackageArchive::open(package.archive, package.record.distribution());
+    if (!archive) return fail(std::move(archive.error()));
+    auto files = archive->info();
+    if (!files) return fail(std::move(files.error()));
+    auto info = parse_package_info(*files, package.record.distribution());
+    if (!info) {
+        if (info.error().where.empty()) info.error().where = package.archive.string();
+        return info;
+    }
+    const auto& given = package.record;
+    auto& own = info->record;
+    if (given.name != own.name || given.version != own.version || given.build != own.build)
+        return fail({.what = "the package " + given.distribution() + " is another one",
+                     .why = "it says of itself that it is " + own.distribution(),
+                     .where = package.archive.string(),
+                     .hint = {}});
+    own = completed(given, std::move(own));
+    return info;
+}
+
 class Linker {
 public:
-    Linker(const std::vector<PackageToLink>& packages, const LinkOptions& options, image::Writer& writer,
+    Linker(const std::vector<PackageToLink>& packages, std::vector<PackageInfo> infos,
+           const LinkOptions& options, image::Writer& writer,
            const std::function<void(std::uint64_t)>& progress)
-        : packages_(packages), options_(options), writer_(writer), progress_(progress) {}
+        : packages_(packages), options_(options), writer_(writer), progress_(progress),
+          infos_(std::move(infos)) {}
 
     Result<Linked> link() {
-        if (auto done = read_all_info(); !done) return fail(std::move(done.error()));
-        complete_records();
         if (python_ = python_paths(infos_, options_.python); python_) {
             linked_.python_version = python_->version;
             linked_.python_name = python_->name;
@@ -113,73 +156,6 @@ public:
     }
 
 private:
-    Status read_all_info() {
-        infos_.resize(packages_.size());
-        std::vector<Status> results(packages_.size());
-        std::atomic<std::size_t> next = 0;
-        const auto work = [&] {
-            for (std::size_t i; (i = next++) < packages_.size() && !interrupted();)
-                results[i] = read_info(i);
-        };
-        {
-            std::vector<std::jthread> threads;
-            for (unsigned i = 1; i < options_.jobs; ++i)
-                threads.emplace_back(work);
-            work();
-        }
-        if (interrupted()) return fail_interrupted();
-        for (auto& result : results)
-            if (!result) return std::move(result);
-        return {};
-    }
-
-    Status read_info(std::size_t index) {
-        const auto& package = packages_[index];
-        auto archive = PackageArchive::open(package.archive, package.record.distribution());
-        if (!archive) return fail(std::move(archive.error()));
-        auto files = archive->info();
-        if (!files) return fail(std::move(files.error()));
-        auto info = parse_package_info(*files, package.record.distribution());
-        if (!info) {
-            if (info.error().where.empty()) info.error().where = package.archive.string();
-            return fail(std::move(info.error()));
-        }
-        const auto& given = package.record;
-        const auto& own = info->record;
-        if (given.name != own.name || given.version != own.version || given.build != own.build)
-            return fail({.what = "the package " + given.distribution() + " is another one",
-                         .why = "it says of itself that it is " + own.distribution(),
-                         .where = package.archive.string(),
-                         .hint = {}});
-        infos_[index] = std::move(*info);
-        return {};
-    }
-
-    // A channel may have corrected what a package says of itself, so its word counts where it gave one; a URL
-    // alone says nothing.
-    void complete_records() {
-        for (std::size_t i = 0; i < packages_.size(); ++i) {
-            const auto& given = packages_[i].record;
-            auto& record = infos_[i].record;
-            const auto own = record;
-            record = given;
-            const bool bare = given.depends.empty() && given.timestamp == 0 && given.license.empty();
-            if (bare) {
-                record.depends = own.depends;
-                record.constrains = own.constrains;
-                record.build_number = own.build_number;
-                record.timestamp = own.timestamp;
-                record.license = own.license;
-                record.license_family = own.license_family;
-                record.track_features = own.track_features;
-            }
-            if (record.noarch == Noarch::no) record.noarch = own.noarch;
-            if (record.subdir.empty()) record.subdir = own.subdir;
-            if (record.python_site_packages_path.empty())
-                record.python_site_packages_path = own.python_site_packages_path;
-        }
-    }
-
     Status find_owners() {
         for (std::size_t i = 0; i < infos_.size(); ++i) {
             for (const auto& entry : infos_[i].paths)
@@ -397,9 +373,33 @@ private:
 
 } // namespace
 
-Result<Linked> link_packages(const std::vector<PackageToLink>& packages, const LinkOptions& options,
-                             image::Writer& writer, const std::function<void(std::uint64_t)>& progress) {
-    return Linker(packages, options, writer, progress).link();
+Result<std::vector<PackageInfo>> read_packages(const std::vector<PackageToLink>& packages, unsigned jobs) {
+    std::vector<Result<PackageInfo>> results(packages.size());
+    std::atomic<std::size_t> next = 0;
+    const auto work = [&] {
+        for (std::size_t i; (i = next++) < packages.size() && !interrupted();)
+            results[i] = read_package(packages[i]);
+    };
+    {
+        std::vector<std::jthread> threads;
+        for (unsigned i = 1; i < jobs; ++i)
+            threads.emplace_back(work);
+        work();
+    }
+    if (interrupted()) return fail_interrupted();
+    std::vector<PackageInfo> infos;
+    infos.reserve(results.size());
+    for (auto& result : results) {
+        if (!result) return fail(std::move(result.error()));
+        infos.push_back(std::move(*result));
+    }
+    return infos;
+}
+
+Result<Linked> link_packages(const std::vector<PackageToLink>& packages, std::vector<PackageInfo> infos,
+                             const LinkOptions& options, image::Writer& writer,
+                             const std::function<void(std::uint64_t)>& progress) {
+    return Linker(packages, std::move(infos), options, writer, progress).link();
 }
 
 } // namespace containerize::conda

@@ -1,6 +1,7 @@
 // Installing packages: from their archives straight into an image, without files on disk.
 #pragma once
 
+#include "conda/package_info.h"
 #include "conda/package_record.h"
 #include "image/writer.h"
 #include "util/error.h"
@@ -54,11 +55,16 @@ struct Linked {
     std::uint64_t files = 0, bytes = 0;
 };
 
+/// What the archives say of themselves, in the order of `packages`, with the records completed by it: lists
+/// of people know little more than URLs.
+Result<std::vector<PackageInfo>> read_packages(const std::vector<PackageToLink>& packages, unsigned jobs);
+
 /// `packages` in link order (dependencies first). Where two packages have the same file, the later one's
 /// stays, with a warning. Checksums and sizes of all files are verified. conda-meta is written as conda has
 /// it, without paths of this machine. The same packages give the same entries whatever the number of threads.
-/// `progress` gets bytes of content written.
-Result<Linked> link_packages(const std::vector<PackageToLink>& packages, const LinkOptions& options,
-                             image::Writer& writer, const std::function<void(std::uint64_t)>& progress);
+/// `infos` are those of read_packages(); `progress` gets bytes of content written.
+Result<Linked> link_packages(const std::vector<PackageToLink>& packages, std::vector<PackageInfo> infos,
+                             const LinkOptions& options, image::Writer& writer,
+                             const std::function<void(std::uint64_t)>& progress);
 
 } // namespace containerize::conda

@@ -1,5 +1,7 @@
 #include "conda/match_spec.h"
 
+#include "util/url.h"
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -41,7 +43,9 @@ std::vector<std::string> words(std::string_view text) {
 
 class Parser {
 public:
-    explicit Parser(std::string_view given) : given_(given) { spec_.text = given; }
+    Parser(std::string_view given, UnknownKeys unknown_keys) : given_(given), unknown_keys_(unknown_keys) {
+        spec_.text = without_credentials_within(given);
+    }
 
     Result<MatchSpec> parse() {
         std::string_view rest = trimmed(given_);
@@ -62,8 +66,8 @@ public:
 
 private:
     std::unexpected<Error> refuse(std::string why, std::string hint = {}) const {
-        return fail_input("not a package specification: '" + std::string(given_.substr(0, 200)) + "'",
-                          std::move(why), {}, std::move(hint));
+        return fail_input("not a package specification: '" + spec_.text.substr(0, 200) + "'", std::move(why),
+                          {}, std::move(hint));
     }
 
     static bool is_package(std::string_view text) {
@@ -109,10 +113,11 @@ private:
 
     /// "[version='>=1',build=*cuda*]" at the end, which is taken off `rest`.
     Status brackets(std::string_view& rest) {
-        // From the first that opens after the name: values have brackets of their own.
-        const auto open = rest.find('[');
+        // From the first that opens after the name: values have brackets of their own, and so has
+        // "channel[subdir]::name".
+        const auto channel_end = rest.find("]::");
+        const auto open = rest.find('[', channel_end == rest.npos ? 0 : channel_end);
         if (open == rest.npos) return refuse("a '[' is missing");
-        // "channel[subdir]::name" has none at its end.
         std::string_view inner = rest.substr(open + 1, rest.size() - open - 2);
         rest = trimmed(rest.substr(0, open));
         while (!(inner = trimmed(inner)).empty()) {
@@ -157,28 +162,45 @@ private:
         const auto text_fields = std::to_array<std::pair<std::string_view, std::string*>>({
             {"channel", &spec_.channel},
             {"subdir", &spec_.subdir},
-            {"url", &spec_.url},
             {"fn", &spec_.file_name},
             {"license", &spec_.license},
             {"license_family", &spec_.license_family},
         });
         for (const auto& [name, field] : text_fields)
-            if (key == name) *field = value;
-        if (key == "name") spec_.name = lower(value);
+            if (key == name) {
+                *field = value;
+                return {};
+            }
         if (key == "version") return set_version(value);
         if (key == "build") return set_build(value);
         if (key == "build_number") return set_build_number(value);
-        if (key == "features") spec_.features = words(value);
-        if (key == "track_features") spec_.track_features = words(value);
-        if (key == "optional") spec_.optional = value != "false" && value != "False";
+        if (key == "name")
+            spec_.name = lower(value);
+        else if (key == "features")
+            spec_.features = words(value);
+        else if (key == "track_features")
+            spec_.track_features = words(value);
+        else if (key == "optional")
+            spec_.optional = value != "false" && value != "False";
+        else
+            return checksum_or_unknown(key, value);
+        return {};
+    }
+
+    Status checksum_or_unknown(const std::string& key, std::string_view value) {
         for (const auto& [name, size, field] : {std::tuple{"md5", std::size_t{32}, &spec_.md5},
                                                 std::tuple{"sha256", std::size_t{64}, &spec_.sha256}}) {
             if (key != name) continue;
             if (!is_hex(value, size))
                 return refuse("'" + std::string(value) + "' is no " + key + " checksum");
             *field = lower(value);
+            return {};
         }
-        return {}; // conda ignores keys that it does not know
+        if (unknown_keys_ == UnknownKeys::ignored) return {};
+        return refuse("in brackets, '" + key + "' means nothing",
+                      key == "url" ? "Write the URL alone, in place of the package."
+                                   : "Known are version, build, build_number, channel, subdir, fn, md5, "
+                                     "sha256, license, license_family, features, track_features.");
     }
 
     /// "conda-forge/linux-64::", taken off `rest`.
@@ -283,6 +305,7 @@ private:
     }
 
     std::string_view given_;
+    UnknownKeys unknown_keys_;
     MatchSpec spec_;
 };
 
@@ -338,8 +361,8 @@ bool is_subdir(std::string_view text) {
     return std::ranges::find(known, text) != known.end();
 }
 
-Result<MatchSpec> parse_match_spec(std::string_view text) {
-    return Parser(text).parse();
+Result<MatchSpec> parse_match_spec(std::string_view text, UnknownKeys unknown_keys) {
+    return Parser(text, unknown_keys).parse();
 }
 
 bool MatchSpec::matches(const PackageRecord& record) const {
@@ -364,7 +387,8 @@ bool MatchSpec::matches(const PackageRecord& record) const {
 }
 
 std::string MatchSpec::to_string() const {
-    std::string result = channel.empty() ? "" : channel + (subdir.empty() ? "" : "/" + subdir) + "::";
+    std::string result =
+        channel.empty() ? "" : without_credentials(channel) + (subdir.empty() ? "" : "/" + subdir) + "::";
     result += name.empty() ? "*" : name;
     if (version) result += " " + version->text();
     if (build) result += (version ? " " : " * ") + build->text();

@@ -22,11 +22,11 @@ struct MatchSpec {
     std::string file_name, url, md5, sha256, license, license_family;
     std::vector<std::string> features, track_features;
     bool optional = false;
-    std::string text; ///< as written
+    std::string text; ///< as written, for messages: without credentials
 
     /// Everything but the channel, which only the configuration can compare.
     [[nodiscard]] bool matches(const PackageRecord& record) const;
-    /// Canonical form, as `conda` prints it.
+    /// Canonical form, as `conda` prints it, without credentials.
     [[nodiscard]] std::string to_string() const;
 };
 
@@ -41,6 +41,8 @@ bool is_subdir(std::string_view text);
 
 /// Every form that conda documents, URLs and paths of packages among them. The error says which part is wrong
 /// and why; the caller adds file and line.
-Result<MatchSpec> parse_match_spec(std::string_view text);
+/// Keys in brackets that nobody knows are mistakes where a person wrote them; channels may have newer ones.
+enum class UnknownKeys { refused, ignored };
+Result<MatchSpec> parse_match_spec(std::string_view text, UnknownKeys unknown_keys = UnknownKeys::refused);
 
 } // namespace containerize::conda

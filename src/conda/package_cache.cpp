@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cstring>
 #include <ctime>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <optional>
@@ -58,8 +59,10 @@ std::string make_private(const fs::path& directory) {
 struct Item {
     std::size_t index = 0;
     const PackageRecord* record = nullptr;
-    fs::path file;  // its place in our cache
-    fs::path found; // where it has been found and verified
+    std::string name;                // cache_name() of the record
+    fs::path file;                   // its place in our cache
+    fs::path found;                  // where it has been found and verified
+    std::vector<std::string> copies; // URLs of files that may be it, and that others can change
 };
 
 bool has_digest(const PackageRecord& record) {
@@ -104,11 +107,22 @@ std::string host_name() {
     return text;
 }
 
-/// The unfinished file. Where locks hold on one node alone (Lustre's localflock), other nodes must not write
-/// to the same.
-fs::path part_of(const fs::path& file) {
-    return file.parent_path() / ("." + file.filename().string() + "." + host_name() + ".part");
+/// Several users may share a cache. What another one has there is his to replace.
+fs::path place_of(const fs::path& directory, const std::string& name) {
+    struct stat info {};
+    const bool of_another = lstat((directory / name).c_str(), &info) == 0 && info.st_uid != geteuid();
+    return directory / (of_another ? std::to_string(geteuid()) + "-" + name : name);
 }
+
+/// The unfinished file: of this user, and of this node, since locks may hold on one node alone (Lustre's
+/// localflock).
+fs::path part_of(const fs::path& file) {
+    return file.parent_path() /
+           ("." + file.filename().string() + "." + host_name() + "." + std::to_string(geteuid()) + ".part");
+}
+
+/// Of unfinished files, which others must not write to.
+constexpr mode_t part_mode = 0644;
 
 template<class Algorithm>
 std::optional<std::string> digest_of(const Fd& file) {
@@ -123,14 +137,29 @@ std::optional<std::string> digest_of(const Fd& file) {
     }
 }
 
-/// Whether this file is the record's archive.
-bool is_archive_of(const fs::path& path, const PackageRecord& record) {
+/// What a file is to a record.
+enum class Match {
+    none,
+    archive, ///< its archive, verified
+    copy,    ///< perhaps its archive, but others can change it after it has been verified
+};
+
+Match match(const fs::path& path, const PackageRecord& record) {
     const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     struct stat info {};
-    if (!file || fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) return false;
-    if (record.size > 0 && static_cast<std::uint64_t>(info.st_size) != record.size) return false;
-    if (!record.sha256.empty()) return digest_of<Sha256>(file) == record.sha256;
-    return record.md5.empty() || digest_of<Md5>(file) == record.md5;
+    if (!file || fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) return Match::none;
+    if (record.size > 0 && static_cast<std::uint64_t>(info.st_size) != record.size) return Match::none;
+    if (!is_ours_alone(info)) return has_digest(record) ? Match::copy : Match::none;
+    const bool good = !record.sha256.empty() ? digest_of<Sha256>(file) == record.sha256
+                                             : record.md5.empty() || digest_of<Md5>(file) == record.md5;
+    return good ? Match::archive : Match::none;
+}
+
+/// What a list gives with credentials is asked for as it is.
+std::vector<std::string> urls_of(const PackageRecord& record, const std::vector<Channel>& channels,
+                                 const Config& config) {
+    if (!record.download_url.empty()) return {record.download_url};
+    return download_urls(record.url, channels, config);
 }
 
 /// Where it may be already: our cache, the channel itself if it is a directory, conda's caches.
@@ -138,7 +167,9 @@ std::vector<fs::path> candidates(const Item& item, const std::vector<Channel>& c
                                  const Config& config) {
     const auto& record = *item.record;
     std::vector<fs::path> paths = {item.file};
-    for (const auto& url : download_urls(record.url, channels, config))
+    if (const auto of_another = item.file.parent_path() / item.name; of_another != item.file)
+        paths.push_back(of_another);
+    for (const auto& url : urls_of(record, channels, config))
         if (url.starts_with("file:")) paths.emplace_back(file_url_path(url));
     // Those are named by the record alone, so without a digest nothing ties them to it.
     if (!has_digest(record)) return paths;
@@ -179,7 +210,12 @@ private:
             if (!has_digest(record)) ++unverified;
             const auto name = cache_name(record);
             if (found_.try_emplace(name).second)
-                items_.push_back({.index = index, .record = &record, .file = directory_ / name, .found = {}});
+                items_.push_back({.index = index,
+                                  .record = &record,
+                                  .name = name,
+                                  .file = place_of(directory_, name),
+                                  .found = {},
+                                  .copies = {}});
         }
         if (unverified > 0)
             log::info(fmt::format("note: {} of {} packages have no checksum, so that they cannot be verified",
@@ -220,16 +256,29 @@ private:
     }
 
     void look_for(Item& item) const {
-        for (const auto& path : candidates(item, channels_, config_))
-            if (is_archive_of(path, *item.record)) {
-                item.found = path;
-                return;
-            }
+        for (const auto& path : candidates(item, channels_, config_)) {
+            const auto kind = match(path, *item.record);
+            if (kind == Match::copy) item.copies.push_back(file_url(path.string()));
+            if (kind != Match::archive) continue;
+            item.found = path;
+            return;
+        }
+    }
+
+    [[nodiscard]] bool offline() const { return options_.offline || config_.offline; }
+
+    /// Where to get it from; copies are verified while they are read, as all else is.
+    [[nodiscard]] std::vector<std::string> sources(const Item& item) const {
+        auto urls = item.copies;
+        for (auto& url : urls_of(*item.record, channels_, config_))
+            urls.push_back(std::move(url));
+        if (offline()) std::erase_if(urls, [](const auto& url) { return !url.starts_with("file:"); });
+        return urls;
     }
 
     Status ready(const Item& item) {
         if (item.found == item.file) mark_used(item.file);
-        found_[item.file.filename().string()] = item.found;
+        found_[item.name] = item.found;
         return options_.ready ? options_.ready(item.index, item.found) : Status();
     }
 
@@ -238,7 +287,10 @@ private:
         for (auto& item : items_)
             if (item.found.empty()) missing.push_back(&item);
         if (missing.empty()) return {};
-        if (options_.offline || config_.offline) return refuse_offline(missing);
+        std::vector<Item*> unreachable;
+        std::ranges::copy_if(missing, std::back_inserter(unreachable),
+                             [this](const Item* item) { return sources(*item).empty(); });
+        if (!unreachable.empty()) return refuse_offline(unreachable);
         // The large ones first: none of them shall be alone at the end.
         std::ranges::stable_sort(missing, std::greater(),
                                  [](const Item* item) { return item->record->size; });
@@ -277,7 +329,7 @@ private:
         std::size_t taken = 0;
         for (; taken < missing.size() && parts.size() < largest_batch; ++taken) {
             Item* item = missing[taken];
-            auto lock = try_lock(part_of(item->file));
+            auto lock = try_lock(part_of(item->file), part_mode);
             if (!lock) return fail(std::move(lock.error()));
             if (lock->state == LockState::busy) {
                 busy.push_back(item);
@@ -290,14 +342,14 @@ private:
         if (!parts.empty()) return download(parts, stage);
         if (missing.empty() || busy.empty()) return {};
         stage.detail("waiting for another build that fetches " + busy.front()->record->file_name);
-        const auto lock = wait_for_lock(part_of(busy.front()->file));
+        const auto lock = wait_for_lock(part_of(busy.front()->file), part_mode);
         stage.detail({});
         return lock ? Status() : fail(Error(lock.error()));
     }
 
     Status claim(Item& item, FileLock lock, std::vector<Part>& parts) {
         auto path = part_of(item.file);
-        if (is_archive_of(item.file, *item.record)) {
+        if (match(item.file, *item.record) == Match::archive) {
             // Another process has finished it meanwhile.
             unlink(path.c_str());
             item.found = item.file;
@@ -318,7 +370,7 @@ private:
         for (const auto& part : parts) {
             const auto& record = *part.item->record;
             http::Request request;
-            request.urls = download_urls(record.url, channels_, config_);
+            request.urls = sources(*part.item);
             request.file = part.path;
             request.size = record.size;
             request.sha256 = record.sha256;

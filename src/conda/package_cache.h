@@ -27,8 +27,8 @@ struct PackageOptions {
     std::function<Status(std::size_t index, const std::filesystem::path& archive)> ready;
 };
 
-/// The archives of `records`, in their order, downloaded where no cache has them. Size and sha256 (else md5)
-/// of each have been verified in this very call.
+/// The archives of `records`, in their order, downloaded where no cache has them, copied where others could
+/// change what a cache has. Size and sha256 (else md5) of each have been verified in this very call.
 Result<std::vector<std::filesystem::path>> fetch_packages(const std::vector<PackageRecord>& records,
                                                           const std::vector<Channel>& channels,
                                                           const Config& config,

@@ -225,7 +225,7 @@ private:
     Id dependency_id(std::string_view text) {
         // libsolv's own parser drops what stands in brackets into the version.
         if (text.find('[') != text.npos) {
-            const auto spec = parse_match_spec(text);
+            const auto spec = parse_match_spec(text, UnknownKeys::ignored);
             if (!spec) return 0;
             return pool_conda_matchspec(pool_, c_string(without_brackets(*spec)));
         }
@@ -453,7 +453,7 @@ bool PackagePool::is_installed(Id solvable) const {
     return repo != nullptr && repo == state_->pool->installed;
 }
 
-std::vector<Id> PackagePool::matching(const MatchSpec& spec, const std::string& wanted_channel) const {
+std::vector<Id> PackagePool::matching(const MatchSpec& spec, const std::vector<std::string>& channels) const {
     Pool* pool = state_->pool;
     const bool pattern = spec.name.empty() || spec.name.find_first_of("*^") != std::string::npos;
     const Id name = pattern ? 0 : pool_str2id(pool, spec.name.c_str(), 0);
@@ -466,7 +466,7 @@ std::vector<Id> PackagePool::matching(const MatchSpec& spec, const std::string& 
     PackageRecord short_record;
     const auto look_at = [&](const std::vector<Id>& solvables) {
         for (const Id id : solvables) {
-            if (!wanted_channel.empty() && channel(id) != wanted_channel) continue;
+            if (!channels.empty() && std::ranges::find(channels, channel(id)) == channels.end()) continue;
             if (!simple) {
                 if (const auto whole = record(id); whole && spec.matches(*whole)) found.push_back(id);
                 continue;

@@ -45,8 +45,9 @@ public:
     [[nodiscard]] bool is_virtual(Id solvable) const;
     [[nodiscard]] bool is_installed(Id solvable) const;
 
-    /// Solvables of the channels that match; `channel` is a URL, or empty for any.
-    [[nodiscard]] std::vector<Id> matching(const MatchSpec& spec, const std::string& channel) const;
+    /// Solvables that match, of the channels with these URLs; of any if there are none.
+    [[nodiscard]] std::vector<Id> matching(const MatchSpec& spec,
+                                           const std::vector<std::string>& channels) const;
     /// Every name that a channel has.
     [[nodiscard]] std::vector<std::string> names() const;
     [[nodiscard]] std::size_t size() const; ///< packages of channels

@@ -17,17 +17,19 @@ enum class Noarch { no, generic, python };
 struct PackageRecord {
     std::string name, version, build;
     std::uint64_t build_number = 0;
-    std::string file_name;  ///< "numpy-1.26.4-py311h64a7726_0.conda"
-    std::string subdir;     ///< "linux-64", "noarch"
-    std::string channel;    ///< the channel's URL without credentials, as Channel::url; empty if not known
-    std::string url;        ///< of the archive, without credentials
-    std::string sha256;     ///< lower-case hex; empty if not given
-    std::string md5;        ///< likewise
-    std::uint64_t size = 0; ///< of the archive, in bytes; 0 if not given
+    std::string file_name;    ///< "numpy-1.26.4-py311h64a7726_0.conda"
+    std::string subdir;       ///< "linux-64", "noarch"
+    std::string channel;      ///< the channel's URL without credentials, as Channel::url; empty if not known
+    std::string url;          ///< of the archive, without credentials
+    std::string download_url; ///< with them, for the download alone; empty where `url` has lost none
+    std::string sha256;       ///< lower-case hex; empty if not given
+    std::string md5;          ///< likewise
+    std::uint64_t size = 0;   ///< of the archive, in bytes; 0 if not given
     std::uint64_t timestamp = 0; ///< milliseconds since 1970; 0 if not given
     Noarch noarch = Noarch::no;
     std::vector<std::string> depends, constrains, track_features;
     std::string features, license, license_family;
+    bool of_list = false;                  ///< of a person's list or lock, which says little but where it is
     std::string python_site_packages_path; ///< of a python package: where noarch packages go, if it says so
 
     /// "numpy-1.26.4-py311h64a7726_0", under which conda-meta keeps it.

@@ -33,6 +33,7 @@ public:
         })
                               : Status(fail(std::move(archive.error())));
         if (done) done = see_that_all_came();
+        if (done) done = deliver_orphans(*archive);
         if (done)
             streams_.put(index_, Piece{});
         else if (!abandoned_)
@@ -60,11 +61,9 @@ private:
         if (found == plan_.paths.end()) return {}; // not listed: conda does not install it either
         const auto& planned = found->second;
         if (!came_.insert(entry.path).second) return wrong(entry.path, "is in it twice");
+        if (entry.type == EntryType::hardlink) return visit_hardlink(entry, planned);
         if (!planned.wanted) return {};
-        Piece piece;
-        piece.path = planned.target;
-        piece.entry = planned.entry;
-        piece.mtime = entry.mtime;
+        Piece piece = piece_of(entry, planned);
         switch (entry.type) {
         case EntryType::directory:
             piece.kind = Piece::Kind::directory;
@@ -74,28 +73,82 @@ private:
             piece.kind = Piece::Kind::symlink;
             piece.target = entry.target;
             return deliver(std::move(piece));
-        case EntryType::hardlink: {
-            const auto original = plan_.paths.find(entry.target);
-            if (original == plan_.paths.end() || !came_.contains(entry.target) || !original->second.wanted)
-                return wrong(entry.path,
-                             "is a hard link to '" + entry.target + "', which is not installed before it");
-            piece.kind = Piece::Kind::hardlink;
-            piece.mode = S_IFREG | 0644U;
-            piece.target = original->second.target;
-            if (const auto changed = changed_.find(entry.target); changed != changed_.end())
-                piece.sha256 = changed->second;
-            return deliver(std::move(piece));
-        }
         case EntryType::file:
+            return deliver_file(entry, planned, read);
+        case EntryType::hardlink:
             break;
         }
+        return {};
+    }
+
+    static Piece piece_of(const ArchiveEntry& entry, const PlannedPath& planned) {
+        Piece piece;
+        piece.path = planned.target;
+        piece.entry = planned.entry;
+        piece.mtime = entry.mtime;
+        return piece;
+    }
+
+    Status deliver_file(const ArchiveEntry& entry, const PlannedPath& planned, const ReadMore& read) {
+        Piece piece = piece_of(entry, planned);
         piece.kind = Piece::Kind::file;
         piece.mode = S_IFREG | entry.mode;
         if (planned.entry->has_size && planned.entry->size != entry.size)
-            return wrong(entry.path,
+            return wrong(planned.entry->path,
                          fmt::format("has {} bytes, and its list says {}", entry.size, planned.entry->size));
         return planned.entry->placeholder.empty() ? stream(std::move(piece), read)
                                                   : change(std::move(piece), read);
+    }
+
+    Status deliver_hardlink(const PlannedPath& link, std::uint32_t mtime, const PlannedPath& original) {
+        Piece piece;
+        piece.kind = Piece::Kind::hardlink;
+        piece.path = link.target;
+        piece.entry = link.entry;
+        piece.mtime = mtime;
+        piece.mode = S_IFREG | 0644U;
+        piece.target = original.target;
+        if (const auto changed = changed_.find(original.entry->path); changed != changed_.end())
+            piece.sha256 = changed->second;
+        return deliver(std::move(piece));
+    }
+
+    Status visit_hardlink(const ArchiveEntry& entry, const PlannedPath& planned) {
+        const auto through = original_of_.find(entry.target);
+        const auto& name = through == original_of_.end() ? entry.target : through->second;
+        const auto original = plan_.paths.find(name);
+        if (original == plan_.paths.end() || !came_.contains(name))
+            return wrong(entry.path,
+                         "is a hard link to '" + name + "', which is not listed or not before it");
+        original_of_.emplace(entry.path, original->first);
+        const auto& one = *planned.entry;
+        const auto& other = *original->second.entry;
+        const bool other_size = one.has_size && other.has_size && one.size != other.size;
+        const bool other_content = !one.sha256.empty() && !other.sha256.empty() && one.sha256 != other.sha256;
+        if (other_size || other_content)
+            return wrong(entry.path, "is a hard link to '" + name + "', and its list says that they differ");
+        if (!planned.wanted) return {};
+        if (original->second.wanted) return deliver_hardlink(planned, entry.mtime, original->second);
+        // Another package's file stands there, and what the link is to has gone by.
+        orphans_[name].push_back(&planned);
+        return {};
+    }
+
+    /// The content that links to files which other packages replace would have, by a second reading.
+    Status deliver_orphans(const PackageArchive& archive) {
+        if (orphans_.empty()) return {};
+        return archive.payload([this](const ArchiveEntry& entry, const ReadMore& read) -> Status {
+            const auto found = orphans_.find(entry.path);
+            if (found == orphans_.end()) return {};
+            const auto& links = found->second;
+            if (entry.type != EntryType::file)
+                return wrong(links.front()->entry->path,
+                             "is a hard link to '" + entry.path + "', which is no file");
+            if (auto done = deliver_file(entry, *links.front(), read); !done) return done;
+            for (std::size_t i = 1; i < links.size(); ++i)
+                if (auto done = deliver_hardlink(*links[i], entry.mtime, *links.front()); !done) return done;
+            return {};
+        });
     }
 
     static Piece more() {
@@ -171,6 +224,8 @@ private:
     std::size_t index_;
     PackagePlan plan_;
     std::unordered_set<std::string> came_;
+    std::unordered_map<std::string, std::string> original_of_;                 ///< hard links, by path
+    std::unordered_map<std::string, std::vector<const PlannedPath*>> orphans_; ///< links, by what they are to
     std::unordered_map<std::string, std::string> changed_; ///< sha256 of files that name the prefix, by path
     bool abandoned_ = false;
 };

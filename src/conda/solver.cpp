@@ -60,7 +60,8 @@ void exclude_lower_channels(const PackagePool& packages, const std::vector<Wante
     }
     std::set<std::pair<std::string, std::string>> named; ///< package and channel
     for (const auto& one : wanted)
-        if (!one.channel.empty()) named.emplace(one.spec.name, one.channel);
+        for (const auto& channel : one.channels)
+            named.emplace(one.spec.name, channel);
     for (Id id = 1; id < pool->nsolvables; ++id) {
         const Solvable* solvable = pool_id2solvable(pool, id);
         if (solvable->repo == nullptr || packages.is_virtual(id) || packages.is_installed(id) ||
@@ -97,7 +98,7 @@ void normalise(std::vector<Wanted>& wanted) {
     };
     if (asks_for("python") && !asks_for("pip"))
         if (auto pip = parse_match_spec("pip"))
-            wanted.push_back({.spec = std::move(*pip), .channel = {}, .where = {}});
+            wanted.push_back({.spec = std::move(*pip), .channels = {}, .where = {}});
     std::ranges::stable_sort(wanted, {}, [](const Wanted& one) { return one.spec.name; });
 }
 
@@ -141,7 +142,7 @@ Result<Solution> solve(PackagePool& packages, SolveRequest request) {
         }
         QueueOwner candidates;
         bool hidden = false;
-        for (const Id id : packages.matching(wanted.spec, wanted.channel)) {
+        for (const Id id : packages.matching(wanted.spec, wanted.channels)) {
             if (considered.has(id))
                 queue_push(&candidates.queue, id);
             else

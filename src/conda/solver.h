@@ -14,8 +14,8 @@ namespace containerize::conda {
 
 struct Wanted {
     MatchSpec spec;
-    std::string channel; ///< URL of the channel that the spec names; empty for any
-    std::string where;   ///< "file:line", for messages
+    std::vector<std::string> channels; ///< URLs of what the spec names ("defaults" is several); empty for any
+    std::string where;                 ///< "file:line", for messages
 };
 
 struct SolveRequest {

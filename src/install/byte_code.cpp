@@ -8,6 +8,8 @@ namespace {
 
 /// Compiles the files that a list names, several at once; those that are not of this Python are left alone.
 /// Unchecked hashes, so that no run compares times or compiles again; Python 3.6 has none yet.
+/// Workers are forked: others, which Python 3.14 prefers, import the program, and one given by -c has no
+/// file.
 constexpr const char* compile_program = R"(
 import py_compile, sys
 def compile_one(path):
@@ -24,7 +26,9 @@ if __name__ == '__main__':
     jobs = int(sys.argv[2])
     if jobs > 1 and len(paths) > 100:
         import multiprocessing
-        pool = multiprocessing.get_context('fork').Pool(jobs)
+        if hasattr(multiprocessing, 'get_context'):
+            multiprocessing = multiprocessing.get_context('fork')
+        pool = multiprocessing.Pool(jobs)
         pool.map(compile_one, paths, 64)
         pool.close()
         pool.join()

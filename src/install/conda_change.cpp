@@ -151,7 +151,10 @@ private:
         const fs::path image = shop_.staging / "added.sqfs";
         auto writer = image::Writer::create(image, options);
         if (!writer) return fail(std::move(writer.error()));
-        auto linked = conda::link_packages(packages_to_link(), link_options(), *writer,
+        const auto packages = packages_to_link();
+        auto infos = conda::read_packages(packages, shop_.jobs);
+        if (!infos) return fail(std::move(infos.error()));
+        auto linked = conda::link_packages(packages, std::move(*infos), link_options(), *writer,
                                            [&stage](std::uint64_t done) { stage.advance(done, 0); });
         if (!linked) return fail(std::move(linked.error()));
         linked_ = std::move(*linked);

@@ -6,6 +6,7 @@
 #include "util/filesystem.h"
 #include "util/log.h"
 #include "util/progress.h"
+#include "util/url.h"
 
 #include <algorithm>
 #include <optional>
@@ -28,15 +29,18 @@ std::vector<conda::Located> channels_of_packages(const spec::CondaEnvironment& e
     return channels;
 }
 
-/// The canonical URL of the channel that a spec names; empty if it names none.
-Result<std::string> channel_url(const spec::CondaDependency& dependency,
-                                const std::vector<conda::Channel>& channels, const conda::Config& config) {
+/// The canonical URLs of what a spec names as its channel; none if it names none.
+Result<std::vector<std::string>> channel_urls(const spec::CondaDependency& dependency,
+                                              const std::vector<conda::Channel>& channels,
+                                              const conda::Config& config) {
     const auto& asked = dependency.spec.channel;
-    if (asked.empty()) return std::string();
+    std::vector<std::string> urls;
+    if (asked.empty()) return urls;
     for (const auto& channel : channels)
-        if (conda::is_channel(asked, channel.url, config)) return channel.url;
-    return fail_input("the channel of this package is not among those that may be used", asked,
-                      dependency.where, "Name another channel, or leave it out.");
+        if (conda::is_channel(asked, channel.url, config)) urls.push_back(channel.url);
+    if (!urls.empty()) return urls;
+    return fail_input("the channel of this package is not among those that may be used",
+                      without_credentials(asked), dependency.where, "Name another channel, or leave it out.");
 }
 
 Result<conda::SolveRequest> make_request(const Inputs& inputs, const std::vector<conda::Channel>& channels) {
@@ -44,10 +48,10 @@ Result<conda::SolveRequest> make_request(const Inputs& inputs, const std::vector
     conda::SolveRequest request;
     request.priority = inputs.conda->channel_priority.value_or(config.channel_priority);
     for (const auto& dependency : inputs.conda->dependencies) {
-        auto url = channel_url(dependency, channels, config);
-        if (!url) return fail(std::move(url.error()));
+        auto urls = channel_urls(dependency, channels, config);
+        if (!urls) return fail(std::move(urls.error()));
         request.wanted.push_back(
-            {.spec = dependency.spec, .channel = std::move(*url), .where = dependency.where});
+            {.spec = dependency.spec, .channels = std::move(*urls), .where = dependency.where});
     }
     // pip itself comes with what it shall install.
     const auto asks_for = [&](const char* name) {
@@ -58,7 +62,7 @@ Result<conda::SolveRequest> make_request(const Inputs& inputs, const std::vector
             if (!asks_for(name))
                 if (auto spec = conda::parse_match_spec(name))
                     request.wanted.push_back(
-                        {.spec = std::move(*spec), .channel = {}, .where = inputs.spec.string()});
+                        {.spec = std::move(*spec), .channels = {}, .where = inputs.spec.string()});
     for (const auto& pin : config.pinned_packages) {
         auto spec = conda::parse_match_spec(pin.text);
         if (!spec) {
@@ -111,7 +115,7 @@ void keep_earlier_requests(const std::vector<conda::InstalledPackage>& installed
         if (!spec || spec->name != one.record.name) spec = conda::parse_match_spec(one.record.name);
         if (!spec) continue;
         spec->channel.clear();
-        request.wanted.push_back({.spec = std::move(*spec), .channel = {}, .where = {}});
+        request.wanted.push_back({.spec = std::move(*spec), .channels = {}, .where = {}});
     }
 }
 
@@ -166,16 +170,6 @@ Result<Solved> solve(const BuildOptions& options, const Inputs& inputs, const st
     stage.finish(fmt::format("{} of {} packages, from {}", human_count(plan.packages.size()),
                              human_count(pool->size()), names_of(plan.channels)));
     return result;
-}
-
-CondaPlan plan_of_lock(const Inputs& inputs) {
-    for (const auto& note : inputs.locked->notes)
-        log::info("Note: " + note);
-    CondaPlan plan;
-    plan.locked = true;
-    plan.packages = inputs.locked->packages;
-    plan.requested = inputs.locked->requested;
-    return plan;
 }
 
 void log_packages(const CondaPlan& plan) {
@@ -235,19 +229,42 @@ void relink_for_new_python(const std::vector<conda::InstalledPackage>& installed
     }
 }
 
+/// Where the packages of a list come from, each place once.
+std::vector<conda::Located> channels_of_list(const Inputs& inputs) {
+    std::set<std::string> urls;
+    for (const auto& record : inputs.locked->packages)
+        urls.insert(record.channel.empty() ? record.url.substr(0, record.url.rfind('/')) : record.channel);
+    std::vector<conda::Located> channels;
+    for (const auto& url : urls)
+        channels.push_back({.text = url, .where = inputs.spec.string()});
+    return channels;
+}
+
+Result<CondaPlan> take_list(const Inputs& inputs) {
+    for (const auto& note : inputs.locked->notes)
+        log::info("Note: " + note);
+    auto notes = conda::check_listed_channels(channels_of_list(inputs), inputs.conda_config);
+    if (!notes) return fail(std::move(notes.error()));
+    for (const auto& note : *notes)
+        log::info("Note: " + note);
+    CondaPlan plan;
+    plan.locked = true;
+    plan.packages = inputs.locked->packages;
+    plan.requested = inputs.locked->requested;
+    return plan;
+}
+
 } // namespace
 
 Result<CondaPlan> plan_conda(const BuildOptions& options, const Inputs& inputs,
                              const std::filesystem::path& cache) {
-    CondaPlan plan;
-    if (inputs.locked) {
-        plan = plan_of_lock(inputs);
-    } else {
+    auto plan = [&]() -> Result<CondaPlan> {
+        if (inputs.locked) return take_list(inputs);
         auto solved = solve(options, inputs, cache, {}, false, {});
         if (!solved) return fail(std::move(solved.error()));
-        plan = std::move(solved->plan);
-    }
-    log_packages(plan);
+        return std::move(solved->plan);
+    }();
+    if (plan) log_packages(*plan);
     return plan;
 }
 
@@ -258,7 +275,9 @@ Result<CondaChanges> plan_conda_changes(const BuildOptions& options, const Input
     CondaChanges changes;
     std::set<std::string> removed; ///< names
     if (inputs.locked) {
-        changes.plan = plan_of_lock(inputs);
+        auto listed = take_list(inputs);
+        if (!listed) return fail(std::move(listed.error()));
+        changes.plan = std::move(*listed);
         std::set<std::string> there;
         for (const auto& one : installed) {
             const auto same = std::ranges::find_if(changes.plan.packages, [&](const auto& record) {

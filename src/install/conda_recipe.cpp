@@ -5,11 +5,14 @@
 #include "image/unpack.h"
 #include "install/activation.h"
 #include "install/byte_code.h"
+#include "install/conda_contents.h"
 #include "install/conda_plan.h"
 #include "install/link_scripts.h"
+#include "install/pip_report.h"
 #include "install/recipe.h"
 #include "util/filesystem.h"
 #include "util/log.h"
+#include "util/url.h"
 
 #include <algorithm>
 #include <array>
@@ -27,11 +30,11 @@ namespace fs = std::filesystem;
 using runtime::EnvironmentChange;
 
 /// What no package can be newer than, so that the same packages give the same image.
-std::uint32_t newest(const std::vector<conda::PackageRecord>& packages) {
+std::uint32_t newest(const std::vector<conda::PackageInfo>& packages) {
     constexpr std::uint64_t first_of_1980 = 315'532'800; // zip archives have no earlier time
     std::uint64_t seconds = first_of_1980;
-    for (const auto& record : packages)
-        seconds = std::max(seconds, record.timestamp / 1000);
+    for (const auto& package : packages)
+        seconds = std::max(seconds, package.record.timestamp / 1000);
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(seconds, 0xFFFFFFFF));
 }
 
@@ -83,7 +86,7 @@ public:
                                           "conda for another version, or give --no-constraints.";
             return installed;
         }
-        read_report(report);
+        read_report(report, *requirements, directory);
         return forget_requests();
     }
 
@@ -106,22 +109,10 @@ public:
     }
     std::vector<std::string> launch_scripts() override { return launch_scripts_; }
 
-    /// As `conda list` prints them.
     Result<std::string> packages() override {
-        std::set<std::string> lines;
-        for (const auto& record : linked_.records) {
-            const auto slash = record.channel.rfind('/');
-            lines.insert(
-                fmt::format("{:<30} {:<15} {:<25} {}", record.name, record.version, record.build,
-                            slash == std::string::npos ? record.channel : record.channel.substr(slash + 1)));
-        }
-        if (has_python_)
-            for (const auto& [name, version] : packages_of_pip())
-                lines.insert(fmt::format("{:<30} {:<15} {:<25} {}", name, version, "pypi_0", "pypi"));
-        std::string text;
-        for (const auto& line : lines)
-            text += line + "\n";
-        return text;
+        auto contents = read_contents(shop_.root(), python_name());
+        if (!contents) return fail(std::move(contents.error()));
+        return package_list(*contents);
     }
 
     std::string lock() override {
@@ -134,6 +125,8 @@ public:
             shop_.inputs.conda ? shop_.inputs.conda->variables : shop_.inputs.locked->variables;
         if (plan_.locked) locked.channels = shop_.inputs.locked->channels;
         locked.pip = locked_pip_;
+        for (auto& line : locked.pip)
+            line.text = without_credentials_within(line.text);
         locked.requested = plan_.requested;
         locked.pip_requested = pip_requested_;
         return spec::lock_text(locked, conda::this_subdir());
@@ -173,10 +166,6 @@ private:
         auto planned = plan_conda(shop_.options, shop_.inputs, cache_);
         if (!planned) return fail(std::move(planned.error()));
         plan_ = std::move(*planned);
-        epoch_ = shop_.inputs.source_date_epoch.value_or(shop_.inputs.locked &&
-                                                                 shop_.inputs.locked->source_date_epoch
-                                                             ? *shop_.inputs.locked->source_date_epoch
-                                                             : newest(plan_.packages));
         return {};
     }
 
@@ -195,8 +184,6 @@ private:
 
     Status link() {
         Stage stage("Installing packages");
-        auto writer = image::Writer::create(shop_.image(), writer_options());
-        if (!writer) return fail(std::move(writer.error()));
         std::vector<conda::PackageToLink> packages;
         for (std::size_t i = 0; i < plan_.packages.size(); ++i) {
             const auto requested = plan_.requested.find(plan_.packages[i].name);
@@ -204,6 +191,11 @@ private:
                                 .archive = archives_[i],
                                 .requested = requested == plan_.requested.end() ? "" : requested->second});
         }
+        auto infos = conda::read_packages(packages, shop_.jobs);
+        if (!infos) return fail(std::move(infos.error()));
+        epoch_ = epoch_of(*infos);
+        auto writer = image::Writer::create(shop_.image(), writer_options());
+        if (!writer) return fail(std::move(writer.error()));
         const conda::LinkOptions options{
             .prefix = shop_.prefix.string(),
             .jobs = shop_.jobs,
@@ -216,7 +208,7 @@ private:
             .python = {},
             .earlier_history = {},
             .removed = {}};
-        auto linked = conda::link_packages(packages, options, *writer,
+        auto linked = conda::link_packages(packages, std::move(*infos), options, *writer,
                                            [&stage](std::uint64_t done) { stage.advance(done, 0); });
         if (!linked) return fail(std::move(linked.error()));
         linked_ = std::move(*linked);
@@ -227,6 +219,13 @@ private:
         stage.finish(fmt::format("{} packages, {} files, {}", human_count(packages.size()),
                                  human_count(linked_.files), human_bytes(linked_.bytes)));
         return {};
+    }
+
+    [[nodiscard]] std::uint32_t epoch_of(const std::vector<conda::PackageInfo>& packages) const {
+        if (shop_.inputs.source_date_epoch) return *shop_.inputs.source_date_epoch;
+        if (shop_.inputs.locked && shop_.inputs.locked->source_date_epoch)
+            return *shop_.inputs.locked->source_date_epoch;
+        return newest(packages);
     }
 
     Status mount() {
@@ -271,76 +270,25 @@ private:
         return write_file(file, listed->output);
     }
 
-    /// Name and version of what pip sees and conda did not install.
-    std::vector<std::pair<std::string, std::string>> packages_of_pip() const {
-        std::vector<std::pair<std::string, std::string>> packages;
-        for (const auto& line : locked_pip_) {
-            const auto equals = line.text.find("==");
-            if (equals == std::string::npos) continue;
-            packages.emplace_back(line.text.substr(0, equals),
-                                  line.text.substr(equals + 2, line.text.find(' ') - equals - 2));
-        }
-        return packages;
-    }
-
-    // What pip says that it installed: versions and checksums, for the lock. Options of the section stay,
-    // since they say where to look.
-    void read_report(const fs::path& file) {
+    // What pip says that it installed: versions and checksums, for the lock. Options stay, since they say
+    // where to look.
+    void read_report(const fs::path& file, const spec::Requirements& requirements,
+                     const fs::path& directory) {
         locked_pip_.clear();
         pip_requested_.clear();
-        for (const auto& line : pip_lines())
-            if (line.text.starts_with("--") && !line.text.starts_with("--requirement") &&
-                !line.text.starts_with("--constraint"))
-                locked_pip_.push_back(line);
         const auto text = read_file(file);
-        const auto report = text ? nlohmann::json::parse(*text, nullptr, false) : nlohmann::json();
-        if (!report.is_object() || !report.contains("install")) {
+        auto report = text ? parse_pip_report(*text) : std::nullopt;
+        if (!report) {
             // uv reports nothing: the lines as they were given.
             locked_pip_ = pip_lines();
             return;
         }
-        std::vector<std::string> lines;
-        bool all_hashed = true;
-        for (const auto& one : report.at("install")) {
-            const auto info = one.value("download_info", nlohmann::json::object());
-            const auto& metadata = one.at("metadata");
-            const std::string pin = metadata.value("name", "") + "==" + metadata.value("version", "");
-            const auto hashes = info.value("archive_info", nlohmann::json::object())
-                                    .value("hashes", nlohmann::json::object());
-            const bool direct = one.value("is_direct", false);
-            if (one.value("requested", false))
-                pip_requested_.push_back(normalised(metadata.value("name", "")));
-            if (direct) {
-                lines.push_back(metadata.value("name", "") + " @ " + info.value("url", ""));
-                all_hashed = false;
-            } else if (hashes.contains("sha256")) {
-                lines.push_back(pin + " --hash=sha256:" + hashes.at("sha256").get<std::string>());
-            } else {
-                lines.push_back(pin);
-                all_hashed = false;
-            }
-        }
-        // pip wants a checksum of all, or of none.
-        if (!all_hashed)
+        for (auto lines : {lasting_options(requirements, directory), std::move(report->requirements)})
             for (auto& line : lines)
-                line = line.substr(0, line.find(" --hash"));
+                locked_pip_.push_back({.text = std::move(line), .where = {}});
+        pip_requested_ = std::move(report->requested);
         if (shop_.inputs.locked && shop_.inputs.locked->pip_requested)
             pip_requested_ = *shop_.inputs.locked->pip_requested;
-        std::ranges::sort(pip_requested_);
-        std::ranges::sort(lines);
-        for (auto& line : lines)
-            locked_pip_.push_back({.text = std::move(line), .where = {}});
-    }
-
-    /// "Charset_Normalizer" and "charset-normalizer" are one name.
-    static std::string normalised(const std::string& name) {
-        std::string result;
-        for (const char c : name) {
-            const bool separates = c == '-' || c == '_' || c == '.';
-            if (separates && result.ends_with('-')) continue;
-            result += separates ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-        }
-        return result;
     }
 
     // A lock lists every package, so pip takes all for asked for; its marks would make another image.
@@ -352,7 +300,7 @@ private:
             const auto directory = entry.path().filename().string();
             const auto mark = entry.path() / "REQUESTED";
             if (!directory.ends_with(".dist-info") || !fs::exists(mark)) continue;
-            const auto name = normalised(directory.substr(0, directory.find('-')));
+            const auto name = pip::normalised_name(directory.substr(0, directory.find('-')));
             if (std::ranges::find(requested, name) != requested.end()) continue;
             auto record = read_file(entry.path() / "RECORD");
             if (!record) return fail(std::move(record.error()));

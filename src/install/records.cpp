@@ -7,9 +7,30 @@
 #include <map>
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace containerize::install {
+
+namespace {
+
+/// The lock repeats what stands in the inputs: variables, say. Who may not read one of them may not read it.
+Status write_lock(const fs::path& share, const std::string& text, const std::vector<fs::path>& inputs,
+                  mode_t umask_bits) {
+    mode_t mode = 0666U & ~umask_bits;
+    for (const auto& input : inputs) {
+        struct stat info {};
+        if (stat(input.c_str(), &info) != 0) return fail_errno("cannot read the file", input.string());
+        if ((info.st_mode & S_IRGRP) == 0) mode &= ~mode_t{S_IRWXG};
+        if ((info.st_mode & S_IROTH) == 0) mode &= ~mode_t{S_IRWXO};
+    }
+    const auto lock = share / "containerize.lock";
+    if (auto done = write_file(lock, text); !done) return done;
+    if (chmod(lock.c_str(), mode) != 0) return fail_errno("cannot write the file", lock.string());
+    return {};
+}
+
+} // namespace
 
 Result<nlohmann::json> keep_records(const fs::path& share, const Records& records, mode_t umask_bits) {
     std::error_code failed;
@@ -34,7 +55,7 @@ Result<nlohmann::json> keep_records(const fs::path& share, const Records& record
     if (auto done = write_file(share / "packages.txt", records.packages); !done)
         return fail(std::move(done.error()));
     if (!records.lock.empty())
-        if (auto done = write_file(share / "containerize.lock", records.lock); !done)
+        if (auto done = write_lock(share, records.lock, records.inputs, umask_bits); !done)
             return fail(std::move(done.error()));
     return listed;
 }

@@ -34,31 +34,39 @@ std::string where_of(const fs::path& file, std::size_t line) {
     return file.string() + ":" + std::to_string(line);
 }
 
+/// Credentials are for the download alone: all else of a record is written into files.
+void set_address(conda::PackageRecord& record, const std::string& url, const std::string& channel) {
+    record.url = without_credentials(url);
+    if (record.url != url) record.download_url = url;
+    record.channel = without_credentials(channel);
+}
+
 /// The record of a package's URL or path, "#" and a checksum after it.
 Result<conda::PackageRecord> record_of_url(const std::string& text, const fs::path& file,
                                            const std::string& where) {
     auto spec = conda::parse_match_spec(text);
     if (!spec || spec->url.empty()) {
         if (spec)
-            return fail_input("this is not the URL of a package", text.substr(0, 200), where,
+            return fail_input("this is not the URL of a package", spec->text.substr(0, 200), where,
                               "It ends in .conda or .tar.bz2.");
         spec.error().where = where;
         return fail(std::move(spec.error()));
     }
     conda::PackageRecord record;
+    record.of_list = true;
     const auto parts = conda::parse_file_name(spec->file_name);
     record.name = parts->name;
     record.version = parts->version;
     record.build = parts->build;
     record.file_name = spec->file_name;
     record.subdir = spec->subdir;
-    record.url = spec->url;
     record.md5 = spec->md5;
     record.sha256 = spec->sha256;
-    record.channel = spec->channel;
     // Paths are relative to the list that has them.
-    if (record.url.find("://") == std::string::npos)
-        record.url = "file://" + fs::absolute(file.parent_path() / record.url).lexically_normal().string();
+    std::string url = spec->url;
+    if (url.find("://") == std::string::npos)
+        url = "file://" + fs::absolute(file.parent_path() / url).lexically_normal().string();
+    set_address(record, url, spec->channel);
     return record;
 }
 
@@ -96,13 +104,42 @@ Result<LockedEnvironment> read_explicit(const fs::path& file, const std::string&
     return locked;
 }
 
-/// A requirement that pip takes and verifies.
-std::string pip_requirement(const std::string& name, const std::string& version, const std::string& url,
-                            const std::string& sha256) {
-    if (url.find("://") != std::string::npos)
-        return name + " @ " + url +
-               (sha256.empty() || url.find('#') != std::string::npos ? "" : "#sha256=" + sha256);
-    return name + "==" + version;
+/// A package of pip's in a lock.
+struct PipPackage {
+    std::string name, version;
+    std::string location; ///< URL, or path relative to the lock; empty if the lock names none
+    std::string sha256;
+    bool editable = false;
+};
+
+/// The URL of a file or project beside the lock.
+Result<std::string> local_url(const std::string& path, const fs::path& lock, const std::string& where) {
+    const auto full = fs::absolute(lock.parent_path() / path).lexically_normal();
+    std::error_code failed;
+    if (!fs::exists(full, failed))
+        return fail_input("there is no file or directory '" + path + "'", {}, where,
+                          "Paths are relative to the lock file: put it beside what it locks.");
+    return file_url(full.string());
+}
+
+/// A requirement that pip takes and verifies. What the lock has from somewhere comes from there alone: a
+/// package of the same name on PyPI is another one.
+Result<std::string> pip_requirement(const PipPackage& package, const fs::path& lock,
+                                    const std::string& where) {
+    if (package.location.empty()) return package.name + "==" + package.version;
+    std::string url = package.location;
+    if (!is_url(url)) {
+        auto local = local_url(url, lock, where);
+        if (!local) return local;
+        url = std::move(*local);
+    }
+    if (package.editable) return "-e " + url;
+    // Of a directory a lock has the checksum of other things.
+    std::error_code failed;
+    const bool verifiable = !package.sha256.empty() && url.find('#') == std::string::npos &&
+                            !fs::is_directory(file_url_path(url), failed);
+    if (verifiable) url += "#sha256=" + package.sha256;
+    return package.name.empty() ? url : package.name + " @ " + url;
 }
 
 std::string scalar(const YAML::Node& node, const char* key) {
@@ -144,9 +181,13 @@ Result<LockedEnvironment> read_conda_lock(const fs::path& file, const std::strin
         const auto hash = one["hash"];
         const auto sha256 = hash.IsMap() ? scalar(hash, "sha256") : std::string();
         if (scalar(one, "manager") == "pip") {
-            locked.pip.push_back(
-                {.text = pip_requirement(scalar(one, "name"), scalar(one, "version"), url, sha256),
-                 .where = yaml->where(one)});
+            auto text = pip_requirement({.name = scalar(one, "name"),
+                                         .version = scalar(one, "version"),
+                                         .location = url,
+                                         .sha256 = sha256},
+                                        file, yaml->where(one));
+            if (!text) return fail(std::move(text.error()));
+            locked.pip.push_back({.text = std::move(*text), .where = yaml->where(one)});
             continue;
         }
         auto record = record_of_url(url, file, yaml->where(one));
@@ -176,23 +217,28 @@ Result<LockedEnvironment> read_pixi(const fs::path& file, const std::string& sub
     std::map<std::string, YAML::Node> details;
     for (const auto& one : root["packages"]) {
         if (!one.IsMap()) continue;
-        for (const char* key : {"conda", "pypi", "url"})
+        for (const char* key : {"conda", "pypi", "url", "path"})
             if (const auto url = scalar(one, key); !url.empty()) details.emplace(url, one);
     }
     const auto environment = root["environments"]["default"];
     if (!environment.IsMap()) return yaml->refuse(root, "this pixi lock file has no environment 'default'");
     LockedEnvironment locked;
     for (const auto& channel : environment["channels"])
-        if (channel.IsMap()) locked.channels.push_back(scalar(channel, "url"));
+        if (channel.IsMap()) locked.channels.push_back(without_credentials(scalar(channel, "url")));
     for (const auto& one : environment["packages"][subdir]) {
         const auto conda = scalar(one, "conda");
         const auto pypi = scalar(one, "pypi");
         const auto found = details.find(conda.empty() ? pypi : conda);
         const YAML::Node detail = found == details.end() ? YAML::Node(YAML::NodeType::Map) : found->second;
         if (!pypi.empty()) {
-            locked.pip.push_back({.text = pip_requirement(scalar(detail, "name"), scalar(detail, "version"),
-                                                          pypi, scalar(detail, "sha256")),
-                                  .where = yaml->where(one)});
+            auto text = pip_requirement({.name = scalar(detail, "name"),
+                                         .version = scalar(detail, "version"),
+                                         .location = pypi,
+                                         .sha256 = scalar(detail, "sha256"),
+                                         .editable = scalar(detail, "editable") == "true"},
+                                        file, yaml->where(one));
+            if (!text) return fail(std::move(text.error()));
+            locked.pip.push_back({.text = std::move(*text), .where = yaml->where(one)});
             continue;
         }
         auto record = record_of_url(conda, file, yaml->where(one));
@@ -226,8 +272,7 @@ Result<LockedEnvironment> read_own(const fs::path& file, const std::string& subd
             auto record = conda::parse_record(one);
             if (!record) return fail_input(record.error().what, record.error().why, file.string());
             record->file_name = one.at("fn").get<std::string>();
-            record->url = one.at("url").get<std::string>();
-            record->channel = one.value("channel", "");
+            set_address(*record, one.at("url").get<std::string>(), one.value("channel", ""));
             if (record->sha256.empty() && record->md5.empty())
                 return fail_input("a package of this lock file has no checksum", record->name, file.string());
             locked.packages.push_back(std::move(*record));

@@ -21,9 +21,9 @@ bool is_same(int fd, const std::filesystem::path& path) {
 
 } // namespace
 
-Result<FileLock> try_lock(const std::filesystem::path& path) {
+Result<FileLock> try_lock(const std::filesystem::path& path, mode_t mode) {
     for (;;) {
-        Fd file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
+        Fd file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, mode));
         if (!file) return fail_errno("cannot open the file to lock", path.string());
         if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
             if (errno == EINTR) continue;
@@ -35,11 +35,11 @@ Result<FileLock> try_lock(const std::filesystem::path& path) {
     }
 }
 
-Result<FileLock> wait_for_lock(const std::filesystem::path& path) {
+Result<FileLock> wait_for_lock(const std::filesystem::path& path, mode_t mode) {
     constexpr int patience_ms = 100;
     bool told = false;
     for (;;) {
-        auto lock = try_lock(path);
+        auto lock = try_lock(path, mode);
         if (!lock || lock->state != LockState::busy) return lock;
         if (interrupted()) return fail_interrupted();
         if (!std::exchange(told, true))

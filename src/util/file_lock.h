@@ -6,6 +6,8 @@
 
 #include <filesystem>
 
+#include <sys/types.h>
+
 namespace containerize {
 
 enum class LockState {
@@ -19,11 +21,11 @@ struct FileLock {
     Fd file; ///< open for reading and writing; none if busy
 };
 
-/// Locks `path`, which is made if it is not there. Never waits. What the lock is on is what `path` names at
-/// that moment.
-Result<FileLock> try_lock(const std::filesystem::path& path);
+/// Locks `path`, which is made with `mode` if it is not there. Never waits. What the lock is on is what
+/// `path` names at that moment.
+Result<FileLock> try_lock(const std::filesystem::path& path, mode_t mode = 0666);
 
 /// As try_lock, but waits until the lock is free, or an interrupt comes.
-Result<FileLock> wait_for_lock(const std::filesystem::path& path);
+Result<FileLock> wait_for_lock(const std::filesystem::path& path, mode_t mode = 0666);
 
 } // namespace containerize

@@ -5,8 +5,14 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 namespace containerize {
+
+bool is_ours_alone(const struct stat& info) {
+    const bool ours = info.st_uid == geteuid() || info.st_uid == 0;
+    return ours && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
 
 Result<std::string> read_file(const fs::path& path, std::uint64_t limit) {
     const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));

@@ -9,6 +9,7 @@
 #include <functional>
 #include <string>
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 namespace containerize {
@@ -16,6 +17,9 @@ namespace containerize {
 namespace fs = std::filesystem;
 
 Result<std::string> read_file(const fs::path& path, std::uint64_t limit = 64U << 20U);
+
+/// Whether nobody but this user and root can change the content, by the file's owner and mode.
+bool is_ours_alone(const struct stat& info);
 
 /// Written beside `path`, fsynced, renamed over it: readers see the old or the new content, never half.
 /// Mode is 0666 (0777 if `executable`) less the umask.

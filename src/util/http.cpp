@@ -70,14 +70,18 @@ std::string proxy_for(std::string_view url, const Settings& settings) {
     return {};
 }
 
+/// Proxies may be given without "http://", and have passwords all the same.
+std::string proxy_without_credentials(const std::string& proxy) {
+    return without_credentials(is_url(proxy) ? proxy : "http://" + proxy);
+}
+
 /// The proxy that will be used, as messages name it.
 std::string proxy_name(std::string_view url, const Settings& settings) {
-    if (auto proxy = proxy_for(url, settings); !proxy.empty()) return without_credentials(proxy);
+    if (auto proxy = proxy_for(url, settings); !proxy.empty()) return proxy_without_credentials(proxy);
     const auto names = url.starts_with("https:") ? std::array{"https_proxy", "HTTPS_PROXY"}
                                                  : std::array{"http_proxy", "http_proxy"};
     for (const char* name : {names[0], names[1], "all_proxy", "ALL_PROXY"})
-        if (auto proxy = variable(name); !proxy.empty())
-            return without_credentials(is_url(proxy) ? proxy : "http://" + proxy);
+        if (auto proxy = variable(name); !proxy.empty()) return proxy_without_credentials(proxy);
     return {};
 }
 
@@ -179,14 +183,21 @@ private:
 
     Status open_file() {
         if (request_.file.empty()) return {};
-        file_ = Fd(open(request_.file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
-        if (!file_) return fail_errno("cannot write the download", request_.file.string());
-        struct stat info {};
-        if (fstat(file_.get(), &info) != 0 || !S_ISREG(info.st_mode))
+        const auto refuse = [this](std::string why) {
             return fail({.what = "cannot write the download",
-                         .why = "it is not a file",
+                         .why = std::move(why),
                          .where = request_.file.string(),
                          .hint = {}});
+        };
+        struct stat info {};
+        for (const bool first : {true, false}) {
+            file_ = Fd(open(request_.file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
+            if (!file_) return fail_errno("cannot write the download", request_.file.string());
+            if (fstat(file_.get(), &info) != 0 || !S_ISREG(info.st_mode)) return refuse("it is not a file");
+            if (is_ours_alone(info)) break;
+            // Whoever can write to it could change what has been verified.
+            if (!first || unlink(request_.file.c_str()) != 0) return refuse("other users can change it");
+        }
         const auto present = static_cast<std::uint64_t>(info.st_size);
         const bool useful =
             has_digest() && !request_.compress && (request_.size == 0 || present <= request_.size);

@@ -38,8 +38,11 @@ std::size_t host_start(std::string_view url, std::size_t start) {
     return at == std::string_view::npos ? start : at + 1;
 }
 
-/// "/t/TOKEN" in `path` as conda's servers have it, and what follows it.
+/// `path` without its "/t/TOKEN". At the beginning, where conda's servers have it, whatever stands there is
+/// one.
 std::string without_token(std::string_view path) {
+    if (path.starts_with("/t/") && path.size() > 3 && path[3] != '/')
+        return std::string(path.substr(std::min(path.find('/', 3), path.size())));
     const auto is_token = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_'; };
     for (auto at = path.find("/t/"); at != std::string_view::npos; at = path.find("/t/", at + 1)) {
         const auto rest = path.substr(at + 3);
@@ -76,6 +79,30 @@ std::string without_credentials(std::string_view url) {
         url.substr(host_end, std::min(url.find_first_of("?#", host_end), url.size()) - host_end);
     return std::string(url.substr(0, *start)) + std::string(url.substr(host, host_end - host)) +
            without_token(path);
+}
+
+std::string without_credentials_within(std::string_view line) {
+    std::string result;
+    while (true) {
+        const auto mark = line.find("://");
+        if (mark == std::string_view::npos) return result + std::string(line);
+        const auto before = line.substr(0, mark);
+        const auto is_scheme = [](unsigned char c) {
+            return std::isalnum(c) != 0 || c == '+' || c == '-' || c == '.';
+        };
+        auto start = before.size();
+        while (start > 0 && is_scheme(static_cast<unsigned char>(before[start - 1])))
+            --start;
+        // "-ihttps://...": an option's letter is part of it now, its dash is not.
+        while (start < mark && std::isalpha(static_cast<unsigned char>(before[start])) == 0)
+            ++start;
+        const auto end = std::min(line.find_first_of(" \t'\"#", mark), line.size());
+        const auto url = line.substr(start, end - start);
+        result += line.substr(0, start);
+        // Git's user over ssh is no secret, and nothing works without it.
+        result += before.ends_with("ssh") ? std::string(url) : without_credentials(url);
+        line.remove_prefix(end);
+    }
 }
 
 std::string url_host(std::string_view url) {

@@ -13,6 +13,10 @@ bool is_url(std::string_view text);
 /// conda channels, the query and the fragment of http URLs. What is no URL stays as it is.
 std::string without_credentials(std::string_view url);
 
+/// The same for every URL in a line: a package specification, an option of pip. Fragments stay, since they
+/// are checksums there.
+std::string without_credentials_within(std::string_view line);
+
 /// "https://Host:8443/x" -> "host:8443", in lower case; empty for file:// and what is no URL.
 std::string url_host(std::string_view url);
 

@@ -1,5 +1,6 @@
 """Conda environments: from channels that the tests make of real packages, over files and over HTTP."""
 
+import hashlib
 import json
 import os
 import random
@@ -137,6 +138,23 @@ def test_files_of_all_kinds(demo):
     assert "clash-a-1.0-0 and clash-b-1.0-0 both have 'share/clash'; the latter's stays." in demo.log
 
 
+def test_hard_links_outlive_what_they_are_to(build):
+    names = ["twin", "twin-b", "twin-c"]
+
+    def twins():
+        return [build.run("_debug_exec", "cat", f"{build.prefix}/share/{name}").stdout for name in names]
+
+    def inodes():
+        return build.run("_debug_exec", "stat", "-c", "%i", *(f"{build.prefix}/share/{name}" for name in names)).stdout.split()
+
+    build(build.spec(["twins"]))
+    assert twins() == [f"twins of {build.prefix}\n"] * 3 and len(set(inodes())) == 1
+    log = build(build.spec(["instead"]), "--force").stderr
+    assert "twins-1.0-0 and instead-1.0-0 both have 'share/twin'; the latter's stays." in log
+    assert twins() == ["instead\n"] + [f"twins of {build.prefix}\n"] * 2
+    assert inodes()[1] == inodes()[2]
+
+
 def test_link_scripts_ran_and_said_their_word(demo):
     assert demo.run("_debug_exec", "cat", f"{demo.prefix}/share/linked.txt").stdout == "made by linked 1.0\n"
     assert "linked says:\nThank you for linked" in demo.log
@@ -201,6 +219,19 @@ def test_byte_code_is_there_and_fits(demo):
     assert lost == ""
 
 
+def test_byte_code_is_compiled_whatever_way_python_starts_workers(build, user):
+    """Python 3.14 starts them by a server, which cannot import a program that is given as text."""
+    package = conda_channel.Package("modules", "1.0", depends=["python"], noarch="python")
+    package.add("site-packages/sitecustomize.py", "import multiprocessing\nmultiprocessing.set_start_method('forkserver')\n")
+    for number in range(120):
+        package.add(f"site-packages/modules/m{number}.py", f"number = {number}\n")
+    package.write(build.work / "channel")
+    conda_channel.index(build.work / "channel")
+    text = f"channels: ['file://{build.work}/channel', 'file://{build.channels}/main', nodefaults]\ndependencies: [python, modules]\n"
+    build(user.write(build.work / "env.yml", text), "--jobs", "2", timeout=60)
+    assert python(build, "import modules.m119, os; print(os.path.exists(modules.m119.__cached__))") == "True"
+
+
 def test_a_venv_on_top_sees_the_packages(demo, user, work):
     demo.run("python", "-m", "venv", str(work / "venv"))
     assert user.run(work / "venv/bin/python", "-c", "import numpy, sys; print(sys.prefix, numpy.__version__)").stdout.split() == [str(work / "venv"), "1.26.4"]
@@ -250,6 +281,29 @@ def test_other_lists_are_taken(build, channels, user):
     assert build.run("where").returncode == 0
 
 
+def test_a_sites_policy_counts_for_lists_too(build, channels, user):
+    url = build.plan(build.spec(["where"]))["where"]["url"]
+    explicit = user.write(build.work / "explicit.txt", f"@EXPLICIT\n{url}\n")
+    error = build.refused(explicit, env={"CONDA_DENYLIST_CHANNELS": f"file://{channels}/main"})
+    assert "explicit.txt: the channel " in error and "conda's configuration has it in denylist_channels" in error
+    assert "allowlist_channels" in build.refused(explicit, env={"CONDA_ALLOWLIST_CHANNELS": "conda-forge"})
+
+
+def test_a_lock_of_others_gives_what_the_packages_say_themselves(build, user):
+    plan = build.plan(build.spec(["picky"]))
+    picky, other = plan["picky"], build.plan(build.spec(["where"]))["where"]
+    packages = "".join(f"  - {{name: {one['name']}, version: '1.0', manager: conda, platform: linux-64, url: '{one['url']}', hash: {{sha256: {one['sha256']}}}, category: main, dependencies: {needs}}}\n"
+                       for one, needs in ((picky, "{where: '>=1'}"), (other, "{}")))
+    build(user.write(build.work / "conda-lock.yml", "version: 1\nmetadata:\n  platforms: [linux-64]\npackage:\n" + packages))
+    record = json.loads(build.run("_debug_exec", "cat", f"{build.prefix}/conda-meta/picky-1.0-0.json").stdout)
+    assert record["constrains"] == ["torchlike <2"] and record["timestamp"] == conda_channel.TIME * 1000 and record["license"] == "test"
+    assert record["depends"] == ["where >=1"], "a lock has corrected ones"
+    assert build.run("_debug_exec", "stat", "-c", "%Y", f"{build.prefix}/conda-meta/history").stdout.strip() == str(conda_channel.TIME)
+    before = image_of(build.prefix)
+    build(user.write(build.work / "containerize.lock", (build.prefix / "share/containerize.lock").read_text()), "--force")
+    assert image_of(build.prefix) == before
+
+
 def test_http_is_asked_once_and_then_whether_anything_changed(build, server):
     spec = build.spec(["where"], server.url("main"))
     build(spec)
@@ -286,29 +340,55 @@ def test_what_a_server_refuses_is_named(build, server):
     assert "127.0.0.1" in error and "this is no channel" in error
 
 
-def test_secrets_stay_secret(build, server, user):
-    spec = build.spec(["where"], server.url("auth/main", login="user:s3cret@"))
-    build(spec)
-    token = build.spec(["where"], server.url("t/to-ken/main"), name="token.yml")
-    build(token, "--force")
-    for path in [*build.prefix.rglob("*"), *(build.work / "cache").rglob("*")]:
-        # The user's own input is kept as it was, readable for its owner only where it was so.
-        if path.is_file() and "inputs" not in path.parts and not path.is_symlink():
-            content = path.read_bytes()
-            assert b"s3cret" not in content and b"to-ken" not in content, path
-        assert "s3cret" not in path.name and "to-ken" not in path.name
+def no_secret_in(build):
+    """Fails if a file of the installation, of its image or of the cache has one of this file's secrets."""
     meta = build.run("_debug_exec", "sh", "-c", f"cat {build.prefix}/conda-meta/*").stdout
-    assert "to-ken" not in meta
+    # The user's own input is kept as it was, readable for its owner only where it was so.
+    files = [path for top in (build.prefix, build.work / "cache") for path in top.rglob("*") if path.is_file() and "inputs" not in path.parts]
+    for secret in ("s3cret", "to-ken"):
+        assert secret not in meta
+        for path in files:
+            assert secret.encode() not in path.read_bytes() and secret not in path.name, path
+
+
+def test_secrets_stay_secret(build, server):
+    build(build.spec(["where"], server.url("auth/main", login="user:s3cret@")))
+    no_secret_in(build)
+    build(build.spec(["where"], server.url("t/to-ken/main"), name="token.yml"), "--force")
+    no_secret_in(build)
+
+
+@pytest.mark.parametrize("login, place", [("user:s3cret@", "auth/main"), ("", "t/to-ken/main")])
+def test_secrets_of_lists_and_specs_stay_secret(build, server, user, login, place):
+    where = f"{server.url(place, login)}/linux-64/where-1.0-0.conda"
+    explicit = user.write(build.work / "explicit.txt", f"@EXPLICIT\n{where}\n", mode=0o600)
+    build(explicit)
+    no_secret_in(build)
+    assert (build.prefix / "share/containerize.lock").stat().st_mode & 0o777 == 0o600, "as the input"
+    shown = user.run(CONTAINERIZE, "new", "--dry-run", "--json", explicit).stdout
+    assert "s3cret" not in shown and "to-ken" not in shown
+    build(build.spec([f"{server.url(place, login)}::where"], server.url("main")), "--force")
+    no_secret_in(build)
+    assert (build.prefix / "share/containerize.lock").stat().st_mode & 0o777 == 0o644
+
+
+def test_secrets_of_pip_stay_secret(build, server):
+    extra = server.url("simple", "user:s3cret@")
+    build(build.spec(["python", "pip"], more=f"  - pip:\n    - --extra-index-url {extra}\n    - iniconfig\n"))
+    no_secret_in(build)
+    assert f'"--extra-index-url {server.url("simple")}"' in (build.prefix / "share/containerize.lock").read_text()
 
 
 @pytest.mark.parametrize("name, words", [
     ("absolute", "'/etc/evil' leads out of the prefix"),
     ("climbing", "'share/../../evil' leads out of the prefix"),
     ("linkout", "'share/out' is a link that leads out of the prefix, to '../../../etc/passwd'"),
+    ("linkchained", "'share/out' is a link that leads out of the prefix, to 'd/e/up/../../../etc/passwd'"),
     ("linkabsolute", "'share/out' is a link that leads out of the prefix, to '/etc/passwd'"),
     ("hardout", "'share/out' is a hard link that leads out of the prefix"),
     ("device", "'share/null' is a device, pipe or socket"),
     ("lying", "'share/lying' has the sha256"),
+    ("differing", "'share/b' is a hard link to 'share/a', and its list says that they differ"),
     ("meta", "it lists 'conda-meta/history', which is no path below a prefix"),
     ("cut", "cut-1.0-0"),
     ("corrupt", "sha256"),
@@ -348,6 +428,14 @@ def test_channels_of_anaconda_need_a_word(build, channels):
     assert "--allow-defaults" in build.refused(alone)
 
 
+def test_a_name_for_several_channels_means_all_of_them(build, user):
+    conda_channel.Package("elsewhere", "1.0").add("share/elsewhere", "x").write(build.work / "first")
+    conda_channel.index(build.work / "first")
+    condarc = user.write(build.work / "condarc", f"custom_multichannels:\n  both: ['file://{build.work}/first', 'file://{build.channels}/main']\n")
+    plan = build.plan(build.spec(["both::where", "both::elsewhere"], "both"), env={"CONDARC": str(condarc)})
+    assert set(plan) == {"where", "elsewhere"}
+
+
 def test_pip_may_not_replace_what_conda_installed(build):
     spec = build.spec(["python", "pip", "numpy"], more="  - pip:\n    - numpy==1.26.3\n")
     error = build.refused(spec, code=1)
@@ -362,6 +450,29 @@ def test_requirements_beside_the_environment(build, user):
     extra = user.write(build.work / "extra.txt", "iniconfig\n")
     build(spec, "-r", str(extra), "--mamba", "--uv")
     assert python(build, "import six, iniconfig; print(six.__version__)") == "1.16.0"
+
+
+def test_the_lock_says_where_packages_of_pip_came_from(build, user):
+    project = user.directory(build.work)
+    user.write(project / "pyproject.toml", '[build-system]\nrequires = ["flit_core"]\nbuild-backend = "flit_core.buildapi"\n[project]\nname = "demo"\ndynamic = ["version", "description"]\n')
+    user.write(project / "demo.py", '"""A module."""\n__version__ = "1.0"\n')
+    git = ["git", "-C", str(project), "-c", "user.name=x", "-c", "user.email=x@example.org"]
+    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"], ["tag", "v1"]):
+        user.run(*git, *command)
+    commit = user.run(*git, "rev-parse", "v1").stdout.strip()
+    wheels = build.channels.parent / "wheels"
+    idna = next(wheels.glob("idna-*.whl"))
+    user.write(build.work / "more.txt", f"-f {wheels}\nidna @ file://{idna}\n")
+    text = f"  - pip:\n    - -r more.txt\n    - git+file://{project}@v1#egg=demo\n"
+    build(build.spec(["python", "pip"], more=text))
+    lock = json.loads((build.prefix / "share/containerize.lock").read_text())
+    digest = hashlib.sha256(idna.read_bytes()).hexdigest()
+    assert lock["pip"] == [f"-f {wheels}", f"git+file://{project}@{commit}#egg=demo", f"idna @ file://{idna}#sha256={digest}"]
+    user.write(project / "demo.py", '"""A module."""\n__version__ = "2.0"\n')
+    for command in (["commit", "-qam", "y"], ["tag", "-f", "v1"]):
+        user.run(*git, *command)
+    build(user.write(build.work / "containerize.lock", json.dumps(lock)), "--force")
+    assert python(build, "import demo, idna; print(demo.__version__)") == "1.0"
 
 
 def test_scripts_that_fail(build):

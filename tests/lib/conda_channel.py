@@ -28,6 +28,10 @@ class Link(str):
     """Target of a symbolic link."""
 
 
+class HardLink(str):
+    """Another path of the package."""
+
+
 class Package:
     def __init__(self, name, version, build="0", number=0, depends=(), **more):
         self.index = {"name": name, "version": version, "build": build, "build_number": number,
@@ -43,7 +47,7 @@ class Package:
         return "{name}-{version}-{build}".format(**self.index)
 
     def add(self, path, content, mode=0o644, prefixed=None):
-        if isinstance(content, str) and not isinstance(content, Link):
+        if isinstance(content, str) and not isinstance(content, (Link, HardLink)):
             content = content.encode()
         self.files[path] = (content, mode)
         if prefixed:
@@ -104,6 +108,8 @@ class Package:
             elif isinstance(content, Link):
                 entry["path_type"] = "softlink"
             else:
+                while isinstance(content, HardLink):
+                    content = self.files[content][0]
                 digest = self.wrong.get(path) or hashlib.sha256(content).hexdigest()
                 entry.update(path_type="hardlink", sha256=digest, size_in_bytes=len(content))
             if path in self.prefixed:
@@ -130,6 +136,9 @@ class Package:
                     archive.addfile(member)
                 elif isinstance(content, Link):
                     member.type, member.linkname = tarfile.SYMTYPE, str(content)
+                    archive.addfile(member)
+                elif isinstance(content, HardLink):
+                    member.type, member.linkname = tarfile.LNKTYPE, str(content)
                     archive.addfile(member)
                 else:
                     member.size = len(content)
@@ -283,6 +292,9 @@ def main_channel(channel, files):
     odd.add("share/odd/a name with blanks", "1").add("share/odd/ü", "2").add("share/odd/link", Link("ü")).add("share/odd/dangling", Link("nowhere"))
     odd.add("share/odd/empty", None).add("share/odd/up", Link("../../share/odd")).add("share/odd/nothing", "")
     odd.write(channel, "tar.bz2")
+    twins = Package("twins", "1.0").add("share/twin", f"twins of {PLACEHOLDER}\n", prefixed="text")
+    twins.add("share/twin-b", HardLink("share/twin"), prefixed="text").add("share/twin-c", HardLink("share/twin-b"), prefixed="text").write(channel)
+    Package("instead", "1.0", depends=["twins"]).add("share/twin", "instead\n").write(channel)
     Package("clash-a", "1.0").add("share/clash", "a").write(channel)
     Package("clash-b", "1.0", depends=["clash-a"]).add("share/clash", "b").write(channel)
 
@@ -297,16 +309,20 @@ def hostile_channel(channel):
         "absolute": (member("/etc/evil", size=1), b"x"),
         "climbing": (member("share/../../evil", size=1), b"x"),
         "linkout": (member("share/out", tarfile.SYMTYPE, "../../../etc/passwd"), b""),
+        "linkchained": (member("share/out", tarfile.SYMTYPE, "d/e/up/../../../etc/passwd"), b""),
         "linkabsolute": (member("share/out", tarfile.SYMTYPE, "/etc/passwd"), b""),
         "hardout": (member("share/out", tarfile.LNKTYPE, "../../etc/passwd"), b""),
         "device": (member("share/null", tarfile.CHRTYPE), b""),
     }
     for name, extra in cases.items():
-        package = Package(name, "1.0").add("share/" + name, "x")
+        package = Package(name, "1.0").add("share/" + name, "x").add("share/d/e/up", Link("../.."))
         package.write(channel, extra=[extra])
     lying = Package("lying", "1.0").add("share/lying", "x")
     lying.wrong["share/lying"] = "0" * 64
     lying.write(channel)
+    differing = Package("differing", "1.0").add("share/a", "x").add("share/b", HardLink("share/a"))
+    differing.wrong["share/b"] = "0" * 64
+    differing.write(channel)
     meta = Package("meta", "1.0").add("conda-meta/history", "mine")
     meta.write(channel)
     cut = Package("cut", "1.0").add("share/cut", os.urandom(100_000)).write(channel)

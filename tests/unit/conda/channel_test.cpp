@@ -252,6 +252,21 @@ TEST(ChooseChannels, Lists) {
     EXPECT_EQ(choose({"bioconda"}, config), Texts{"https://conda.anaconda.org/bioconda"});
 }
 
+TEST(ChooseChannels, OfLists) {
+    Config config;
+    const std::vector<Located> listed = {{"https://conda.anaconda.org/conda-forge", "list.txt"},
+                                         {"https://repo.anaconda.com/pkgs/main", "list.txt"}};
+    const auto notes = check_listed_channels(listed, config);
+    ASSERT_TRUE(notes);
+    ASSERT_EQ(notes->size(), 1U);
+    EXPECT_TRUE(notes->front().starts_with("packages of pkgs/main come from Anaconda: its terms"));
+    EXPECT_EQ(check_listed_channels({listed.front()}, config).value(), Texts{});
+    config.denied_channels = {"conda-forge"};
+    EXPECT_EQ(to_string(check_listed_channels(listed, config).error()),
+              "list.txt: the channel conda-forge is not allowed here: conda's configuration has it in "
+              "denylist_channels\nUse another channel.");
+}
+
 TEST(Channel, DownloadUrls) {
     Config config;
     config.tokens = {{"tokens.example", "to-ken"}};

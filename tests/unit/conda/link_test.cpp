@@ -111,7 +111,9 @@ Result<Linked> link_into(const fs::path& image, const std::vector<PackageToLink>
     options.prefix = prefix;
     options.jobs = jobs;
     options.memory = 8U << 20U;
-    auto linked = link_packages(packages, options, *writer, {});
+    auto infos = read_packages(packages, jobs);
+    if (!infos) return fail(std::move(infos.error()));
+    auto linked = link_packages(packages, std::move(*infos), options, *writer, {});
     if (!linked) return linked;
     if (auto finished = writer->finish(); !finished) return fail(std::move(finished.error()));
     return linked;
@@ -215,6 +217,33 @@ TEST(LinkRealData, TheNumberOfThreadsChangesNoByte) {
         if (first.empty()) first = *digest;
         EXPECT_EQ(*digest, first) << jobs;
     }
+}
+
+TEST(LinkRealData, WhatAListDoesNotSayOfAPackageItSaysItself) {
+    const auto files = test::fixtures("conda", ".conda");
+    if (files.empty()) GTEST_SKIP() << "the fixtures are not there";
+    std::size_t looked_at = 0;
+    for (const auto& file : files) {
+        auto listed = package_of(file);
+        listed.record.of_list = true;
+        listed.record.url = "https://x.org/c/linux-64/" + listed.record.file_name;
+        listed.record.depends = {"corrected >=1"}; // as locks have them
+        const auto infos = read_packages({listed}, 1);
+        if (!infos) continue;
+        const auto source = PackageArchive::open(file, "x")->info();
+        ASSERT_TRUE(source);
+        const auto own = parse_record(nlohmann::json::parse(source->at("index.json")));
+        ASSERT_TRUE(own);
+        const auto& record = infos->front().record;
+        EXPECT_EQ(record.url, listed.record.url);
+        EXPECT_EQ(record.depends, listed.record.depends);
+        EXPECT_EQ(record.build_number, own->build_number) << file;
+        EXPECT_EQ(record.timestamp, own->timestamp) << file;
+        EXPECT_EQ(record.constrains, own->constrains) << file;
+        EXPECT_EQ(record.license, own->license) << file;
+        looked_at += own->timestamp > 0 ? 1 : 0;
+    }
+    EXPECT_GT(looked_at, 20U);
 }
 
 TEST(Link, APackageThatIsNoneIsNamed) {

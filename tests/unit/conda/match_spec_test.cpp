@@ -149,6 +149,8 @@ TEST(MatchSpec, EveryDocumentedFormSelectsWhatItShould) {
         {"conda-forge::numpy=1.26", true, false},
         {"conda-forge/linux-64::numpy", true, true},
         {"conda-forge[linux-64]::numpy", true, true},
+        {"conda-forge[linux-64]::numpy[version='1.26.*']", true, false},
+        {"conda-forge[noarch]::numpy[version='1.26.*']", false, false},
         {"pkgs/main/noarch::numpy>=1", false, false},
         {"num*", true, true},
         {"^num.*$", true, true},
@@ -178,6 +180,11 @@ TEST(MatchSpec, PartsAreTold) {
     EXPECT_EQ(url->subdir, "noarch");
     EXPECT_EQ(url->file_name, "a-b-1.0-py_0.tar.bz2");
     EXPECT_EQ(url->channel, "https://u:p@conda.anaconda.org/conda-forge");
+    EXPECT_EQ(url->to_string(), "https://conda.anaconda.org/conda-forge/noarch::a-b ==1.0 py_0"
+                                "[md5='0123456789abcdef0123456789abcdef']");
+    EXPECT_EQ(parse_match_spec("https://u:p@x.org/c::a >=1").value().text, "https://x.org/c::a >=1");
+    EXPECT_EQ(to_string(parse_match_spec("https://u:p@x.org/c::a >=1 <2").error()).find("u:p@"),
+              std::string::npos);
     const auto hashed = parse_match_spec("./dir/a-1-0.conda#sha256:" + std::string(64, 'f'));
     ASSERT_TRUE(hashed);
     EXPECT_EQ(hashed->sha256, std::string(64, 'f'));
@@ -208,6 +215,9 @@ TEST(MatchSpec, MistakesSayWhatIsWrong) {
           {"num/py", "a package's name has no '/'"},
           {"::numpy", "there is no channel before '::'"},
           {"numpy[version]", "each part must be KEY=VALUE"},
+          {"numpy[verison='1.26.*']", "in brackets, 'verison' means nothing"},
+          {"numpy[extra]", "each part must be KEY=VALUE"},
+          {"numpy[url='https://x/noarch/numpy-1-0.conda']", "Write the URL alone"},
           {"numpy[version='1]", "a quotation mark is missing"},
           {"numpy[md5=abc]", "'abc' is no md5 checksum"},
           {"a:b", "namespaces are not supported"},
@@ -231,7 +241,8 @@ TEST(MatchSpecRealData, EveryConditionOfEveryRecordIsRead) {
                     for (const char* key : {"depends", "constrains"})
                         if (record.contains(key))
                             for (const auto& text : record.at(key)) {
-                                const auto spec = parse_match_spec(text.get<std::string>());
+                                const auto spec =
+                                    parse_match_spec(text.get<std::string>(), UnknownKeys::ignored);
                                 // One record is there because its condition is broken.
                                 EXPECT_EQ(spec.has_value(), !name.starts_with("issue_717"))
                                     << file << " " << name << ": " << text;

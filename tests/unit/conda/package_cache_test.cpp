@@ -8,6 +8,7 @@
 #include <regex>
 #include <thread>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -31,6 +32,11 @@ std::string md5(const std::string& data) {
     Md5 digest;
     digest.update(data.data(), data.size());
     return digest.finish();
+}
+
+bool is_writable_by_others(const fs::path& path) {
+    const auto permissions = fs::status(path).permissions();
+    return (permissions & (fs::perms::group_write | fs::perms::others_write)) != fs::perms::none;
 }
 
 class FetchPackages : public testing::Test {
@@ -261,6 +267,65 @@ TEST_F(FetchPackages, LocalChannelsAreReadInPlace) {
     fs::remove(directory.path() / "served/channel/noarch/p-1.0-0.conda");
     EXPECT_EQ(message({record}),
               record.url + ": cannot download: there is no such file, or it cannot be read");
+}
+
+TEST_F(FetchPackages, WhatOthersCanChangeIsCopied) {
+    const auto shared = package("shared");
+    const auto path = fetch({shared}).value().front();
+    fs::permissions(path, fs::perms::group_write, fs::perm_options::add);
+    options.offline = true;
+    expect_good({shared});
+    EXPECT_FALSE(is_writable_by_others(path)) << "its place has a file of our own now";
+
+    auto local = package("local");
+    local.channel = "file://" + (directory.path() / "served/channel").string();
+    local.url = local.channel + "/noarch/" + local.file_name;
+    fs::permissions(directory.path() / "served/channel/noarch/local-1.0-0.conda", fs::perms::others_write,
+                    fs::perm_options::add);
+    EXPECT_TRUE(fetch({local}).value().front().native().starts_with(options.cache.native()));
+    expect_good({local});
+
+    if (geteuid() != 0) return;
+    const auto foreign = package("foreign");
+    options.offline = false;
+    const auto theirs = fetch({foreign}).value().front();
+    ASSERT_EQ(chown(theirs.c_str(), 65534, 65534), 0);
+    const auto requests = server.seen().size();
+    const auto ours = fetch({foreign}).value().front();
+    EXPECT_EQ(ours, theirs.parent_path() / ("0-" + theirs.filename().string()));
+    EXPECT_TRUE(fs::exists(theirs));
+    expect_good({foreign});
+    EXPECT_EQ(server.seen().size(), requests) << "another's file spares the network";
+    auto unverified = foreign;
+    unverified.sha256.clear();
+    unverified.md5.clear();
+    options.allow_unverified = true;
+    const auto first = fetch({unverified}).value().front();
+    ASSERT_EQ(chown(first.c_str(), 65534, 65534), 0);
+    EXPECT_NE(fetch({unverified}).value().front(), first) << "nothing says that it is what it should be";
+}
+
+TEST_F(FetchPackages, UnfinishedFilesOfOthersAreNotContinued) {
+    const auto record = package("p");
+    config.http.retries = 0;
+    fs::create_directories(options.cache / "packages");
+    char host[64] = {};
+    ASSERT_EQ(gethostname(host, sizeof host - 1), 0);
+    const auto part = options.cache / "packages" /
+                      ("." + record.sha256.substr(0, 16) + "-" + record.file_name + "." + host + "." +
+                       std::to_string(geteuid()) + ".part");
+    std::ofstream(part) << contents[record.file_name].substr(0, 50'000);
+    fs::permissions(part, fs::perms::others_write, fs::perm_options::add);
+    const int kept = open(part.c_str(), O_RDWR | O_CLOEXEC);
+    ASSERT_GE(kept, 0);
+    const auto path = fetch({record}).value().front();
+    struct stat mine {};
+    struct stat theirs {};
+    ASSERT_EQ(stat(path.c_str(), &mine), 0);
+    ASSERT_EQ(fstat(kept, &theirs), 0);
+    EXPECT_NE(mine.st_ino, theirs.st_ino);
+    close(kept);
+    expect_good({record});
 }
 
 TEST_F(FetchPackages, TokensAreSentAndNotKept) {

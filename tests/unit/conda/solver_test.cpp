@@ -67,9 +67,13 @@ public:
         for (const auto& text : specs) {
             auto spec = parse_match_spec(text);
             EXPECT_TRUE(spec) << text;
-            const std::string channel = spec->channel.empty() ? "" : "https://example.org/" + spec->channel;
-            request.wanted.push_back(
-                {.spec = std::move(*spec), .channel = channel, .where = "env.yml:" + std::to_string(++line)});
+            std::vector<std::string> named;
+            std::istringstream channels(spec->channel); // "a/b": a name that stands for several
+            for (std::string one; std::getline(channels, one, '/');)
+                named.push_back("https://example.org/" + one);
+            request.wanted.push_back({.spec = std::move(*spec),
+                                      .channels = std::move(named),
+                                      .where = "env.yml:" + std::to_string(++line)});
         }
         for (const auto& text : pins)
             request.pins.push_back(*parse_match_spec(text));
@@ -131,6 +135,13 @@ TEST(Solver, PrioritiesOfChannels) {
     EXPECT_EQ(channels.solved({"a>=2"}), "a-2.0-0");
     EXPECT_EQ(channels.solved({"a", "c"}, ChannelPriority::strict), "a-1.0-0 c-1.0-0");
     EXPECT_EQ(channels.solved({"second::a"}, ChannelPriority::strict), "a-2.0-0");
+    EXPECT_EQ(channels.solved({"first/second::c", "first/second::a>=2"}, ChannelPriority::strict),
+              "a-2.0-0 c-1.0-0")
+        << "any member of a multichannel will do";
+    EXPECT_EQ(
+        channels.solved({"first::c"}),
+        "env.yml:1: no channel has first::c: the channel https://example.org/first has no package of that "
+        "name; others have");
     EXPECT_EQ(channels.solved({"a>=2"}, ChannelPriority::strict),
               "env.yml:1: no channel has a>=2: a channel of lower priority has it, which strict channel "
               "priority forbids\n"
@@ -256,7 +267,7 @@ TEST(SolverRealData, AnEnvironmentOfCondaForgeIsSolved) {
     ASSERT_TRUE(pool) << to_string(pool.error());
     SolveRequest request;
     for (const char* text : {"python=3.12", "numpy"})
-        request.wanted.push_back({.spec = *parse_match_spec(text), .channel = {}, .where = {}});
+        request.wanted.push_back({.spec = *parse_match_spec(text), .channels = {}, .where = {}});
     const auto solution = solve(*pool, std::move(request));
     ASSERT_TRUE(solution) << to_string(solution.error());
     const auto& records = solution->install;

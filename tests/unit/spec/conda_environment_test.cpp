@@ -108,6 +108,59 @@ TEST(LockedRealData, LockFilesHaveTheirPackages) {
               std::string::npos);
 }
 
+TEST(Locked, WhatALockHasFromAPathIsNeverLookedForByName) {
+    const TemporaryDirectory directory;
+    fs::create_directories(directory.path() / "projects/a b");
+    const std::string lock = R"(version: 6
+environments:
+  default:
+    channels:
+    - url: https://x.org/c
+    packages:
+      linux-64:
+      - conda: https://x.org/c/noarch/a-1-0.conda
+      - pypi: ./
+      - pypi: "../projects/a b"
+      - pypi: ../w-1.0-py3-none-any.whl
+      - pypi: https://y.org/z-1.0-py3-none-any.whl
+packages:
+- conda: https://x.org/c/noarch/a-1-0.conda
+- pypi: ./
+  name: mine
+  version: 0.1.0
+  sha256: ")" + std::string(64, 'a') +
+                             R"("
+- pypi: "../projects/a b"
+  name: edited
+  version: 0.1.0
+  editable: true
+- pypi: ../w-1.0-py3-none-any.whl
+  name: w
+  version: '1.0'
+  sha256: b
+- pypi: https://y.org/z-1.0-py3-none-any.whl
+  name: z
+  version: '1.0'
+  sha256: c
+)";
+    fs::create_directory(directory.path() / "lock");
+    const auto file = directory.write("lock/pixi.lock", lock);
+    const auto missing = read_locked(file, SpecKind::pixi_lock, "linux-64");
+    ASSERT_FALSE(missing);
+    EXPECT_EQ(to_string(missing.error()),
+              file.string() + ":11: there is no file or directory '../w-1.0-py3-none-any.whl'\n"
+                              "Paths are relative to the lock file: put it beside what it locks.");
+    directory.write("w-1.0-py3-none-any.whl", "");
+    const auto locked = read_locked(file, SpecKind::pixi_lock, "linux-64");
+    ASSERT_TRUE(locked) << to_string(locked.error());
+    ASSERT_EQ(locked->pip.size(), 4U);
+    const auto base = "file://" + directory.path().string();
+    EXPECT_EQ(locked->pip[0].text, "mine @ " + base + "/lock/");
+    EXPECT_EQ(locked->pip[1].text, "-e " + base + "/projects/a%20b");
+    EXPECT_EQ(locked->pip[2].text, "w @ " + base + "/w-1.0-py3-none-any.whl#sha256=b");
+    EXPECT_EQ(locked->pip[3].text, "z @ https://y.org/z-1.0-py3-none-any.whl#sha256=c");
+}
+
 TEST(Locked, OurOwnIsReadAsItWasWritten) {
     const TemporaryDirectory directory;
     LockedEnvironment locked;
@@ -140,6 +193,28 @@ TEST(Locked, OurOwnIsReadAsItWasWritten) {
     EXPECT_NE(to_string(read_locked(broken, SpecKind::lock, "linux-64").error())
                   .find("this is not a whole lock file"),
               std::string::npos);
+}
+
+TEST(Locked, CredentialsServeTheDownloadAlone) {
+    const TemporaryDirectory directory;
+    const auto file = directory.write("list.txt", "@EXPLICIT\n"
+                                                  "https://u:p@x.org/c/noarch/a-1-0.conda\n"
+                                                  "https://x.org/t/to-ken/c/noarch/b-1-0.conda\n"
+                                                  "https://x.org/c/noarch/c-1-0.conda\n");
+    const auto locked = read_locked(file, SpecKind::conda_explicit, "linux-64");
+    ASSERT_TRUE(locked) << to_string(locked.error());
+    const auto& packages = locked->packages;
+    ASSERT_EQ(packages.size(), 3U);
+    EXPECT_EQ(packages[0].url, "https://x.org/c/noarch/a-1-0.conda");
+    EXPECT_EQ(packages[0].download_url, "https://u:p@x.org/c/noarch/a-1-0.conda");
+    EXPECT_EQ(packages[1].url, "https://x.org/c/noarch/b-1-0.conda");
+    EXPECT_EQ(packages[1].download_url, "https://x.org/t/to-ken/c/noarch/b-1-0.conda");
+    EXPECT_EQ(packages[2].download_url, "");
+    for (const auto& record : packages)
+        EXPECT_EQ(record.channel, "https://x.org/c");
+    const auto text = lock_text(*locked, "linux-64");
+    EXPECT_EQ(text.find("u:p"), std::string::npos);
+    EXPECT_EQ(text.find("to-ken"), std::string::npos);
 }
 
 TEST(Locked, ExplicitListsNameTheLineThatIsWrong) {

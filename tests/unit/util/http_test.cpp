@@ -416,6 +416,9 @@ TEST_F(Http, Proxies) {
     EXPECT_EQ(message(asked, settings),
               "https://example.invalid/x: cannot download: the proxy's name cannot be resolved\nThe proxy is "
               "http://no-such-proxy.invalid:8080 (from proxy_servers in .condarc, or https_proxy).");
+    settings.proxies = {{"all", "me:pass@no-such-proxy.invalid:8080"}};
+    EXPECT_NE(message(asked, settings).find("The proxy is http://no-such-proxy.invalid:8080 (from"),
+              std::string::npos);
 }
 
 TEST_F(Http, FullDisk) {

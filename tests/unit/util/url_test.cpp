@@ -17,6 +17,8 @@ TEST(Url, Credentials) {
          "https://conda.anaconda.org/private/linux-64"},
         {"https://host:8080/conda/t/ab-12/private", "https://host:8080/conda/private"},
         {"https://host/t/ab-12", "https://host"},
+        {"https://host/t/a.b=c~d+e%2Ff/private", "https://host/private"},
+        {"https://host/t/a.b=", "https://host"},
         {"https://me@host/t/ab/x?token=1#sha", "https://host/x"},
         // Neither are tokens:
         {"https://host/t/", "https://host/t/"},
@@ -28,6 +30,23 @@ TEST(Url, Credentials) {
     };
     for (const auto& [url, expected] : cases)
         EXPECT_EQ(without_credentials(url), expected);
+}
+
+TEST(Url, CredentialsWithinALine) {
+    const std::pair<const char*, const char*> cases[] = {
+        {"numpy >=1.26 # no URL", "numpy >=1.26 # no URL"},
+        {"--extra-index-url=https://u:p@host/simple", "--extra-index-url=https://host/simple"},
+        {"-f https://u:p@host/a -i https://u:p@other/b", "-f https://host/a -i https://other/b"},
+        {"-ihttps://u:p@host/simple", "-ihttps://host/simple"},
+        {"a @ https://u:p@host/a.whl#sha256=12", "a @ https://host/a.whl#sha256=12"},
+        {"a @ git+https://token@host/r@v1#egg=a", "a @ git+https://host/r@v1#egg=a"},
+        {"a @ git+ssh://git@host/r", "a @ git+ssh://git@host/r"},
+        {"https://host/t/ab-12/c::numpy >=1", "https://host/c::numpy >=1"},
+        {"numpy[channel='https://u:p@host/c',build=x]", "numpy[channel='https://host/c',build=x]"},
+        {"://", "://"},
+    };
+    for (const auto& [line, expected] : cases)
+        EXPECT_EQ(without_credentials_within(line), expected);
 }
 
 TEST(Url, Parts) {
