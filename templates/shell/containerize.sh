@@ -305,6 +305,8 @@ __containerize_deactivate() {
     __containerize_leave
 }
 
+# zsh switches `set -e` off with its other options until the function returns, and then looks at a failure only if it
+# is returned explicitly.
 __containerize_command() {
     [ -z "${ZSH_VERSION-}" ] || emulate -L sh
     case "${1-}" in
@@ -318,6 +320,7 @@ __containerize_command() {
         ;;
     *) command containerize "$@" ;;
     esac
+    return "$?"
 }
 
 __containerize_tykky() {
@@ -338,6 +341,7 @@ __containerize_tykky() {
         return 1
         ;;
     esac
+    return "$?"
 }
 
 # ---- For the completions
