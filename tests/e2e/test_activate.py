@@ -567,3 +567,8 @@ def test_the_program_explains(user, tool, work):
     assert functions.is_file()
     line = done.stderr.splitlines()[-1]
     assert user.run("bash", "-c", f"{line}\ntype -t containerize").stdout == "function\n"
+
+
+def test_completion_knows_every_command(user, tool):
+    described = user.run(str(tool), "--help").stdout.partition("Subcommands:")[2]
+    assert re.findall(r"^  (\w+) ", described.partition("\n\n")[0], re.MULTILINE) == COMMANDS
