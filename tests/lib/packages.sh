@@ -8,8 +8,8 @@ build_packages=(
 # What a user's machine has as well, when an environment is built on it.
 run_packages=(python3 python3-venv)
 test_packages=(
-    attr bubblewrap clang-format clang-tidy-19 fuse3 gcc libarchive-tools libgtest-dev python3-pip python3-pytest
-    python3-zstandard squashfs-tools squashfuse strace util-linux
+    attr bubblewrap clang-format clang-tidy-19 dash fuse3 gcc ksh libarchive-tools libgtest-dev mksh python3-pip
+    python3-pytest python3-zstandard squashfs-tools squashfuse strace util-linux zsh
 )
 
 as_root() {

@@ -1,0 +1,36 @@
+#include "cli/command.h"
+
+#include <filesystem>
+#include <string>
+
+namespace containerize::cli {
+
+namespace {
+
+// Who gets here has no functions yet, or called the program past them.
+Result<int> explain_function(const std::string& name) {
+    std::error_code failed;
+    const auto program = std::filesystem::read_symlink("/proc/self/exe", failed);
+    const auto functions = program.parent_path().parent_path() / "share/containerize/shell/containerize.sh";
+    return fail_input(
+        "`" + name + "` has to be a function of your shell",
+        "a program cannot change the PATH of the shell that starts it", {},
+        "This makes it one; put it into ~/.bashrc (or ~/.zshrc, ~/.kshrc) to have it always:\n  . " +
+            shell_quoted(functions.string()));
+}
+
+void add_function(CLI::App& app, Action& chosen, const std::string& name, const std::string& description) {
+    auto* command = app.add_subcommand(name, description + " (a function of the shell)");
+    // Whatever was given: what matters is that nothing happens with it here.
+    command->allow_extras();
+    command->callback([&chosen, name] { chosen = [name] { return explain_function(name); }; });
+}
+
+} // namespace
+
+void add_activate(CLI::App& app, Action& chosen) {
+    add_function(app, chosen, "activate", "Put an installation on this shell's PATH");
+    add_function(app, chosen, "deactivate", "Take it off again");
+}
+
+} // namespace containerize::cli

@@ -1,0 +1,386 @@
+# shellcheck shell=sh
+# Puts installations on PATH: `containerize activate NAME|DIR` and `containerize deactivate`, and the same as `tykky`.
+#
+# To be sourced by bash, zsh, ksh, mksh or dash, from /etc/profile.d or ~/.bashrc. A program cannot change the PATH of
+# the shell that starts it, so these are functions; everything else goes on to the program.
+#
+# This runs inside other people's shells. So every name has the prefix __containerize_ (not all of these shells have
+# local variables), nothing depends on IFS or on options, and what may fail is in a condition, for `set -e`.
+
+# Only the shell knows which file it is reading. The names are hidden in eval from the shells that cannot parse them.
+__containerize_file=
+if [ -n "${BASH_VERSION-}" ]; then
+    eval '__containerize_file=${BASH_SOURCE-}'
+elif [ -n "${ZSH_VERSION-}" ]; then
+    eval '__containerize_file=${(%):-%x}'
+else
+    case "${KSH_VERSION-}" in
+    *' 93'*) eval '__containerize_file=${.sh.file}' ;;
+    esac
+fi
+
+__containerize_error() {
+    printf 'ERROR: %s\n' "$*" >&2
+}
+
+__containerize_warning() {
+    printf 'WARNING: %s\n' "$*" >&2
+}
+
+__containerize_real() {
+    command readlink -f -- "$1"
+}
+
+# ---- Where the program is
+
+# The program, whether or not functions and aliases have its name. In a subshell, which may forget them.
+__containerize_program() (
+    unalias containerize 2>/dev/null || :
+    unset -f containerize 2>/dev/null || :
+    command -v containerize
+)
+
+__containerize_is_prefix() {
+    [ -f "$1/bin/containerize" ] && [ -x "$1/bin/containerize" ]
+}
+
+# Prints the prefix that the program is installed in: that of this file ($1) if the shell knew it, else what the site
+# or PATH says.
+__containerize_prefix() {
+    if [ -n "$1" ]; then
+        __containerize_guess=$(__containerize_real "$1") || __containerize_guess=
+        __containerize_guess=${__containerize_guess%/share/containerize/shell/*}
+        if __containerize_is_prefix "$__containerize_guess"; then
+            printf '%s\n' "$__containerize_guess"
+            return 0
+        fi
+    fi
+    if [ -n "${CONTAINERIZE_ROOT-}" ] && __containerize_is_prefix "$CONTAINERIZE_ROOT"; then
+        printf '%s\n' "${CONTAINERIZE_ROOT%/}"
+        return 0
+    fi
+    __containerize_guess=$(__containerize_program) || return 1
+    __containerize_guess=$(__containerize_real "$__containerize_guess") || return 1
+    printf '%s\n' "${__containerize_guess%/bin/*}"
+}
+
+__containerize_setup() {
+    [ -z "${ZSH_VERSION-}" ] || emulate -L sh
+    __containerize_root=$(__containerize_prefix "$__containerize_file") || __containerize_root=
+    # At the end of PATH: it is there to be found, not to hide what others put there.
+    if [ -n "$__containerize_root" ] && ! __containerize_program >/dev/null 2>&1; then
+        PATH=${PATH:+$PATH:}$__containerize_root/bin
+        export PATH
+    fi
+    case $- in
+    *i*) __containerize_completion "$__containerize_root/share/containerize/shell" ;;
+    esac
+    unset __containerize_root
+}
+
+__containerize_completion() {
+    if [ -n "${BASH_VERSION-}" ] && [ -r "$1/completion.bash" ]; then
+        # shellcheck source=/dev/null
+        . "$1/completion.bash"
+    elif [ -n "${ZSH_VERSION-}" ] && [ -r "$1/_containerize" ]; then
+        # compinit, if it is still to come, finds it there; if it was here before, it has to be told.
+        case ":${FPATH-}:" in
+        *":$1:"*) ;;
+        *) FPATH=$1${FPATH:+:$FPATH} ;;
+        esac
+        if command -v compdef >/dev/null; then
+            autoload -Uz _containerize
+            compdef _containerize containerize tykky
+        fi
+    fi
+}
+
+# ---- Which installation is meant
+
+# With common.sh: one that tykky made.
+__containerize_is_installation() {
+    [ -d "$1/bin" ] && { [ -f "$1/containerize.json" ] || [ -f "$1/common.sh" ]; }
+}
+
+__containerize_search_path() {
+    if [ -n "${CONTAINERIZE_PATH-}${TYKKY_PATH-}" ]; then
+        printf '%s\n' "${CONTAINERIZE_PATH-}${CONTAINERIZE_PATH:+${TYKKY_PATH:+:}}${TYKKY_PATH-}"
+    elif [ -n "${HOME-}" ]; then
+        printf '%s\n' "$HOME/.containerize:$HOME/.tykky"
+    fi
+}
+
+# Prints the real path of the installation that NAME|DIR means. This and what it calls run in a subshell: the
+# variables end with it.
+__containerize_find() {
+    case "$1" in
+    */* | . | ..) __containerize_find_directory "$1" ;;
+    *) __containerize_find_name "$1" ;;
+    esac
+}
+
+__containerize_find_directory() {
+    if __containerize_is_installation "$1"; then
+        __containerize_real "$1"
+    elif [ -d "$1" ]; then
+        __containerize_error "$1 is not an installation: it has no containerize.json and bin/"
+        return 1
+    else
+        __containerize_error "there is no directory $1"
+        return 1
+    fi
+}
+
+# Split by hand: that needs neither IFS nor the word splitting that zsh does not do.
+__containerize_find_name() {
+    __containerize_first='' __containerize_others=''
+    __containerize_searched=$(__containerize_search_path)
+    __containerize_rest=$__containerize_searched:
+    while [ -n "$__containerize_rest" ]; do
+        __containerize_dir=${__containerize_rest%%:*}
+        __containerize_rest=${__containerize_rest#*:}
+        if [ -z "$__containerize_dir" ] || ! __containerize_is_installation "$__containerize_dir/$1"; then
+            continue
+        fi
+        __containerize_candidate=$(__containerize_real "$__containerize_dir/$1")
+        if [ -z "$__containerize_first" ]; then
+            __containerize_first=$__containerize_candidate
+        elif [ "$__containerize_candidate" != "$__containerize_first" ]; then
+            __containerize_others="$__containerize_others${__containerize_others:+, }$__containerize_candidate"
+        fi
+    done
+    __containerize_here=
+    if __containerize_is_installation "./$1"; then
+        __containerize_here=$(__containerize_real "./$1")
+    fi
+    __containerize_choose "$1"
+}
+
+# Who works in a directory means what lies there; tykky chose so too.
+__containerize_choose() {
+    if [ -n "$__containerize_here" ] && [ -n "$__containerize_first" ] &&
+        [ "$__containerize_here" != "$__containerize_first" ]; then
+        __containerize_warning "taking $__containerize_here of the working directory, not $__containerize_first"
+        printf '%s\n' "$__containerize_here"
+    elif [ -n "$__containerize_first" ]; then
+        [ -z "$__containerize_others" ] ||
+            __containerize_warning "taking the first $1, $__containerize_first, not $__containerize_others"
+        printf '%s\n' "$__containerize_first"
+    elif [ -n "$__containerize_here" ]; then
+        printf '%s\n' "$__containerize_here"
+    elif [ -d "./$1" ]; then
+        __containerize_error "./$1 is not an installation: it has no containerize.json and bin/"
+        return 1
+    else
+        __containerize_error "no installation $1 in the working directory or in ${__containerize_searched:-CONTAINERIZE_PATH}"
+        return 1
+    fi
+}
+
+# ---- What is changed in the shell, and changed back
+
+# Takes the first of $1 out of PATH, wherever it is, and leaves everything else, even empty elements, as it is.
+__containerize_leave_path() {
+    __containerize_wrapped=":${PATH-}:"
+    case "$__containerize_wrapped" in
+    *":$1:"*)
+        __containerize_wrapped=${__containerize_wrapped%%":$1:"*}:${__containerize_wrapped#*":$1:"}
+        __containerize_wrapped=${__containerize_wrapped#:}
+        PATH=${__containerize_wrapped%:}
+        export PATH
+        ;;
+    esac
+    unset __containerize_wrapped
+}
+
+# Shells expand their prompts: a directory's name must not be able to mean anything there.
+__containerize_enter_prompt() {
+    [ "${CONTAINERIZE_CHANGE_PS1-}" != 0 ] && [ "${TYKKY_CHANGE_PS1-}" != 0 ] && [ -n "${PS1-}" ] || return 0
+    case $- in
+    *i*) ;;
+    *) return 0 ;;
+    esac
+    # shellcheck disable=SC1003 # that is one backslash for tr, as meant
+    __containerize_shown="($(printf '%s' "$1" | command tr '\\`$!%[:cntrl:]' '_')) "
+    __containerize_return=$(printf '\r')
+    case "$PS1" in
+    ?"$__containerize_return"*)
+        # mksh: the first character marks what has no width, and these two must stay in front.
+        __containerize_rest=${PS1#??}
+        PS1=${PS1%"$__containerize_rest"}$__containerize_shown$__containerize_rest
+        unset __containerize_rest
+        ;;
+    *) PS1=$__containerize_shown$PS1 ;;
+    esac
+    unset __containerize_return
+}
+
+# Others may have put something in front in the meantime, or have replaced the prompt.
+__containerize_leave_prompt() {
+    if [ -n "${__containerize_shown-}" ]; then
+        case "${PS1-}" in
+        *"$__containerize_shown"*) PS1=${PS1%%"$__containerize_shown"*}${PS1#*"$__containerize_shown"} ;;
+        esac
+    fi
+    unset __containerize_shown
+}
+
+# The shell may remember where it found programs; there is nothing to forget if it was told not to.
+__containerize_forget_programs() {
+    hash -r 2>/dev/null || :
+}
+
+__containerize_enter() {
+    CONTAINERIZE_ACTIVE=$1
+    TYKKY_PREFIX=$1
+    PATH=$1/bin${PATH:+:$PATH}
+    export CONTAINERIZE_ACTIVE TYKKY_PREFIX PATH
+    __containerize_enter_prompt "$2"
+    __containerize_forget_programs
+}
+
+__containerize_leave() {
+    __containerize_leave_path "$CONTAINERIZE_ACTIVE/bin"
+    unset CONTAINERIZE_ACTIVE TYKKY_PREFIX
+    __containerize_leave_prompt
+    __containerize_forget_programs
+}
+
+# ---- Commands. $1 is what the user calls us: containerize or tykky.
+
+__containerize_usage() {
+    printf '%s\n' "Usage: $1 activate NAME|DIR   put an installation on PATH" \
+        "       $1 deactivate          take it off again"
+}
+
+__containerize_activate() {
+    case "${2-}" in
+    -h | --help)
+        __containerize_usage "$1"
+        return 0
+        ;;
+    -*)
+        __containerize_error "unknown option $2; usage: $1 activate NAME|DIR"
+        return 1
+        ;;
+    esac
+    if [ "$#" != 2 ] || [ -z "$2" ]; then
+        __containerize_error "one installation has to be named: $1 activate NAME|DIR"
+        return 1
+    fi
+    __containerize_found=$(__containerize_find "$2") || {
+        unset __containerize_found
+        return 1
+    }
+    case "$__containerize_found" in
+    *:*)
+        __containerize_error "PATH cannot have $__containerize_found: there is a colon in it"
+        unset __containerize_found
+        return 1
+        ;;
+    esac
+    [ -z "${CONTAINERIZE_ACTIVE-}" ] || __containerize_leave
+    case "$2" in
+    */* | . | ..) __containerize_enter "$__containerize_found" "${__containerize_found##*/}" ;;
+    *) __containerize_enter "$__containerize_found" "$2" ;;
+    esac
+    unset __containerize_found
+}
+
+__containerize_deactivate() {
+    case "${2-}" in
+    -h | --help)
+        __containerize_usage "$1"
+        return 0
+        ;;
+    esac
+    if [ "$#" != 1 ]; then
+        __containerize_error "$1 deactivate takes no argument"
+        return 1
+    fi
+    if [ -z "${CONTAINERIZE_ACTIVE-}" ]; then
+        __containerize_error "no installation is active"
+        return 1
+    fi
+    __containerize_leave
+}
+
+# zsh switches `set -e` off with its other options until the function returns, and then looks at a failure only if it
+# is returned explicitly.
+__containerize_command() {
+    [ -z "${ZSH_VERSION-}" ] || emulate -L sh
+    case "${1-}" in
+    activate)
+        shift
+        __containerize_activate containerize "$@"
+        ;;
+    deactivate)
+        shift
+        __containerize_deactivate containerize "$@"
+        ;;
+    *) command containerize "$@" ;;
+    esac
+    return "$?"
+}
+
+__containerize_tykky() {
+    [ -z "${ZSH_VERSION-}" ] || emulate -L sh
+    case "${1-}" in
+    activate)
+        shift
+        __containerize_activate tykky "$@"
+        ;;
+    deactivate)
+        shift
+        __containerize_deactivate tykky "$@"
+        ;;
+    '' | -h | --help | help) __containerize_usage tykky ;;
+    *)
+        __containerize_error "tykky has no $1 here; installations are made with \`containerize new\`"
+        __containerize_usage tykky >&2
+        return 1
+        ;;
+    esac
+    return "$?"
+}
+
+# ---- For the completions
+
+# One name a line: the installations in the search path, and in the working directory. In a subshell, for its options.
+__containerize_names() (
+    [ -z "${ZSH_VERSION-}" ] || emulate sh
+    [ -z "${BASH_VERSION-}" ] || eval 'shopt -u failglob dotglob'
+    set +f
+    __containerize_rest=$(__containerize_search_path):.:
+    while [ -n "$__containerize_rest" ]; do
+        __containerize_dir=${__containerize_rest%%:*}
+        __containerize_rest=${__containerize_rest#*:}
+        [ -n "$__containerize_dir" ] || continue
+        for __containerize_entry in "$__containerize_dir"/*; do
+            if __containerize_is_installation "$__containerize_entry"; then
+                printf '%s\n' "${__containerize_entry##*/}"
+            fi
+        done
+    done
+)
+
+# Is DIR an installation, or are there some right in it?
+__containerize_leads_somewhere() (
+    [ -z "${ZSH_VERSION-}" ] || emulate sh
+    [ -z "${BASH_VERSION-}" ] || eval 'shopt -u failglob'
+    set +f
+    __containerize_is_installation "$1" && exit 0
+    for __containerize_entry in "$1"/*/bin; do
+        __containerize_is_installation "${__containerize_entry%/bin}" && exit 0
+    done
+    exit 1
+)
+
+__containerize_setup
+unset __containerize_file
+
+# An alias of the name would come before the function. In eval, because ksh expands aliases when it reads the file.
+unalias containerize 2>/dev/null || :
+unalias tykky 2>/dev/null || :
+eval 'containerize() { __containerize_command "$@"; }'
+eval 'tykky() { __containerize_tykky "$@"; }'
