@@ -97,6 +97,7 @@ void add_hook_options(CLI::App& command, BuildArguments& arguments) {
         .add_option("-w,--wrapper-paths", arguments.wrapper_paths,
                     "More directories with commands, below the prefix")
         ->delimiter(',')
+        ->allow_extra_args(false)
         ->type_name("DIR,...");
 }
 
@@ -104,6 +105,7 @@ void add_content_options(CLI::App& command, BuildArguments& arguments) {
     command
         .add_option("-r,--requirement,--requirements,--requirements-file", arguments.requirements,
                     "Requirements for pip, beside an environment.yml")
+        ->allow_extra_args(false) // what follows is the next argument
         ->type_name("FILE");
     add_hook_options(command, arguments);
     command

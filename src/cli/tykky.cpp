@@ -122,7 +122,8 @@ public:
         app_.add_option("container", arguments_->file, "Container to wrap")->required();
         app_.add_option("--prefix", arguments_->prefix, "Installation location");
         app_.add_option("-w,--wrapper-paths", arguments_->wrapper_paths, "Comma separated list of paths")
-            ->delimiter(',');
+            ->delimiter(',')
+            ->allow_extra_args(false);
         app_.add_option("--environ", arguments_->environ_script, "Script to run before each program launch");
         app_.add_option("-y,--yaml", arguments_->settings, "Tool yaml conf file");
         app_.callback([this] {
@@ -163,7 +164,8 @@ private:
 
     void add_requirements(CLI::App& command) {
         command.add_option("-r,--requirement,--requirements-file", arguments_->requirements,
-                           "requirements file for pip");
+                           "requirements file for pip")
+            ->allow_extra_args(false);
     }
 
     void add_common(CLI::App& command) {
@@ -267,8 +269,8 @@ int run_as_tykky(std::string_view name, int argc, char** argv) {
     } catch (const CLI::ParseError& problem) {
         if (problem.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(problem);
         const auto chosen = app.get_subcommands();
-        const auto& of = chosen.empty() ? app : *chosen.front();
-        std::fprintf(stdout, "usage: %s ...\n%s\n", of.get_display_name().c_str(),
+        const auto command = app.get_name() + (chosen.empty() ? "" : " " + chosen.front()->get_name());
+        std::fprintf(stdout, "usage: %s [-h] ...\n%s\n", command.c_str(),
                      log::tagged("ERROR", problem.what()).c_str());
         return 2;
     }

@@ -168,6 +168,7 @@ Status read_spec(const BuildOptions& options, Inputs& inputs) {
         inputs.files = inputs.requirements.files;
         return refuse_conda_options(options, inputs.spec.string());
     }
+    inputs.mode = "conda";
     if (auto good = refuse_pip_options(options, inputs.spec.string()); !good) return good;
     inputs.files = {inputs.spec};
     auto config =
@@ -211,6 +212,7 @@ Result<Inputs> check_wrap(const BuildOptions& options, const fs::path& source, b
     if (!resolved) return fail(std::move(resolved.error()));
     inputs.wrap_source = std::move(*resolved);
     inputs.mask = mask;
+    inputs.mode = "wrapdisk";
     std::error_code failed;
     if (!fs::is_directory(inputs.wrap_source, failed))
         return fail_input("there is no such directory to wrap", failed.message(), source.string(),
@@ -238,6 +240,9 @@ Result<Inputs> check_wrap(const BuildOptions& options, const fs::path& source, b
 Result<Inputs> check_update(const BuildOptions& options, const runtime::Manifest& previous) {
     Inputs inputs;
     inputs.prefix = previous.prefix;
+    inputs.mode = previous.build.contains("conda_packages") ? "conda"
+                  : previous.build.contains("source")       ? "wrapdisk"
+                                                            : "venv";
     if (auto read = options.spec.empty() ? read_surroundings(inputs) : read_spec(options, inputs); !read)
         return fail(std::move(read.error()));
     for (const auto& given : options.conda.requirements) {

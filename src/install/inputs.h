@@ -41,10 +41,7 @@ struct Inputs {
     std::filesystem::path wrap_source; ///< of wrap-install: the software on disk; absolute, without links
     bool mask = false;                 ///< and whether the image is to cover it
 
-    /// What tykky calls this kind of installation: "conda", "venv", "wrapdisk".
-    [[nodiscard]] const char* tykky_mode() const {
-        return !wrap_source.empty() ? "wrapdisk" : conda || locked ? "conda" : "venv";
-    }
+    std::string mode = "venv";         ///< what tykky calls it, for scripts: "conda", "venv", "wrapdisk"
 
     /// Every file that the user gave: requirements with what they include, and scripts.
     std::vector<std::filesystem::path> files;

@@ -1,0 +1,220 @@
+"""tykky's names, options and messages, and software that is wrapped."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import CACHE, SOURCE
+
+sys.path.insert(0, str(SOURCE / "tests/lib"))
+import conda_channel
+
+NAMES = ["conda-containerize", "pip-containerize", "wrap-container", "wrap-install"]
+
+
+@pytest.fixture(scope="module")
+def channels():
+    place = CACHE / "conda"
+    place.mkdir(exist_ok=True)
+    return conda_channel.make(place)
+
+
+@pytest.fixture()
+def call(user, tool, work):
+    """Runs one of the four names; everything is on standard output, as tykky has it."""
+
+    def run(name, *argv, check=True, env=None, **more):
+        done = user.run(tool.parent / name, *argv, check=check, timeout=600, cwd=more.pop("cwd", work),
+                        env={"CONTAINERIZE_CACHE": str(work / "cache"), **(env or {})}, **more)
+        assert done.stderr == ""
+        return done
+
+    return run
+
+
+@pytest.fixture()
+def spec(user, work, channels):
+    def write(dependencies):
+        lines = "".join(f"  - {one}\n" for one in dependencies)
+        return user.write(work / "env.yml", f"channels:\n  - file://{channels}/main\n  - nodefaults\ndependencies:\n{lines}")
+
+    return write
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_help(call, name):
+    for argv in ([], ["-h"], ["--help"]):
+        done = call(name, *argv)
+        assert "show this help message" in done.stdout and f"usage: {name}" in done.stdout
+    if name.endswith("containerize"):
+        for command in ("new", "update"):
+            text = call(name, command, "--help").stdout
+            for option in ("--post-install", "--pre-install", "--environ", "--wrapper-paths", "--nocache"):
+                assert option in text
+        assert call(name, "new", check=False).stdout.startswith(f"usage: {name} new")
+        assert "advanced" in call(name, "--help").stdout
+    assert call(name, "--frobnicate", check=False).returncode == 2
+
+
+def test_conda_installation_and_updates(call, user, work, spec):
+    user.write(work / "post.sh", "pip install -q iniconfig==2.0.0\necho $CW_MODE $env_root $install_root > $env_root/from-script\ntest -f env.yml\n")
+    user.write(work / "req.txt", "six==1.16.0\n")
+    done = call("conda-containerize", "new", "--mamba", spec(["python=3.11", "pip", "where"]), "-r", "req.txt", "--prefix", "made/env")
+    prefix = work / "made/env"
+    assert "[ INFO ] Installation directory made/env does not exist" in done.stdout
+    assert f"[ INFO ] Next:  export PATH={prefix}/bin:$PATH" in done.stdout
+    assert "DEBUG" not in done.stdout and "ERROR" not in done.stdout
+    assert user.run(prefix / "bin/python", "-c", "import six, os; print(os.environ['CONDA_DEFAULT_ENV'])").stdout.strip() == str(prefix)
+    call("conda-containerize", "update", prefix, "--post-install", "post.sh")
+    assert user.run(prefix / "bin/python", "-c", "import iniconfig, sys; print(open(sys.prefix + '/from-script').read())").stdout.split() == ["conda", str(prefix), str(prefix)]
+    call("conda-containerize", "update", "-r", user.write(work / "more.txt", "packaging==24.0\n"), prefix)
+    assert user.run(prefix / "bin/python", "-c", "import packaging").returncode == 0
+    # Built again at the same place: it replaces what is there.
+    call("conda-containerize", "new", spec(["where"]), "--prefix", prefix)
+    assert user.run(prefix / "bin/where").returncode == 0 and not (prefix / "bin/python").exists()
+
+
+def test_pip_installation_in_the_working_directory(call, user, work):
+    here = work / "here"
+    here.mkdir()
+    os.chown(here, user.uid, user.uid)
+    user.write(work / "req.txt", "six==1.16.0\n")
+    call("pip-containerize", "new", "../req.txt", cwd=here)
+    assert user.run(here / "bin/python", "-c", "import six, sys; sys.exit(sys.prefix == sys.base_prefix)").returncode == 0
+    call("pip-containerize", "update", here, "-r", user.write(work / "more.txt", "iniconfig==2.0.0\n"))
+    assert user.run(here / "bin/python", "-c", "import six, iniconfig").returncode == 0
+    done = call("pip-containerize", "new", "--prefix", work / "other", user.write(work / "typo.txt", "sixxxxxx-nonexistent\n"), check=False)
+    assert done.returncode == 1 and "No matching distribution" in done.stdout and "[ ERROR ] " in done.stdout
+
+
+def test_system_site_packages(call, user, work):
+    req = user.write(work / "req.txt", "six==1.16.0\n")
+    call("pip-containerize", "new", "--system-site-packages", "--prefix", work / "env", req)
+    shown = user.run(work / "env/bin/python", "-c", "import sys; print(any('dist-packages' in path for path in sys.path))").stdout
+    assert shown == "True\n"
+
+
+def test_messages_and_variables(call, user, work, spec):
+    (work / "closed").mkdir(mode=0o555)
+    os.chown(work / "closed", user.uid, user.uid)
+    for mode in (0o555, 0o666):
+        (work / "closed").chmod(mode)
+        done = call("conda-containerize", "new", spec(["where"]), "--prefix", work / "closed", check=False)
+        assert done.returncode == 1 and "ERROR" in done.stdout and "not writable" in done.stdout
+    done = call("conda-containerize", "new", spec(["no-such-package"]), "--prefix", work / "env", check=False)
+    assert done.returncode == 1 and "[ ERROR ] " in done.stdout and "[ INFO ] " in done.stdout and "no-such-package" in done.stdout
+    for level, expected in (("0", {"ERROR"}), ("3", {"ERROR", "INFO", "DEBUG"})):
+        done = call("conda-containerize", "new", spec(["no-such-package"]), "--prefix", work / "env", check=False, env={"CW_LOG_LEVEL": level})
+        assert {kind for kind in ("ERROR", "INFO", "DEBUG") if f"[ {kind} ] " in done.stdout} == expected
+    (work / "build").mkdir()
+    os.chown(work / "build", user.uid, user.uid)
+    script = user.write(work / "bad.sh", "echo $CW_BUILD_TMPDIR\nfalse\necho never\n")
+    done = call("conda-containerize", "new", spec(["where"]), "--prefix", work / "env", "--post-install", script, check=False,
+                env={"CW_BUILD_TMPDIR": str(work / "build"), "CW_DEBUG_KEEP_FILES": "1"})
+    kept = list((work / "build").iterdir())
+    assert len(kept) == 1 and str(kept[0]) in done.stdout and "never" not in done.stdout
+    condarc = user.write(work / "condarc", "channels: [frobnicate-nonexistent]\n")
+    plain = user.write(work / "plain.yml", "dependencies: [where]\n")
+    text = {enabled: call("conda-containerize", "new", plain, "--prefix", work / "env", check=False,
+                          env={"CONDARC": str(condarc), **({"CW_ENABLE_CONDARC": "1"} if enabled else {})}).stdout for enabled in (True, False)}
+    assert "frobnicate" in text[True] and "frobnicate" not in text[False]
+
+
+def test_activation_by_variables(call, user, work, spec):
+    call("conda-containerize", "new", spec(["python=3.11", "active"]), "--prefix", work / "env")
+    show = [work / "env/bin/python", "-c", "import os; print(os.environ.get('DATA_HOME'))"]
+    assert user.run(*show).stdout.strip().endswith("/share/data")
+    assert user.run(*show, env={"CW_NO_CONDA_ACTIVATE": "1"}).stdout == "None\n"
+    other = {"VIRTUAL_ENV": "/some/venv"}
+    assert user.run(*show, env=other).stdout == "None\n"
+    assert user.run(*show, env={**other, "CW_FORCE_CONDA_ACTIVATE": "1"}).stdout.strip().endswith("/share/data")
+
+
+def test_advanced(call, user, work, spec):
+    spec(["python=3.11", "pip"])
+    user.write(work / "line.sh", "export FROM_FILE=yes\n")
+    user.write(work / "tool.yml", f"env_file: env.yml\ninstallation_prefix: {work}/env\nmamba: yes\npost_install:\n  - pip install -q six==1.16.0\n  - touch $env_root/second\n"
+               "extra_envs:\n  - {type: set, name: MY_VALUE, value: '42'}\n  - file: line.sh\n")
+    done = call("conda-containerize", "advanced", "tool.yml")
+    assert "`mamba:`" in done.stdout
+    shown = user.run(work / "env/bin/python", "-c", "import six, os, sys; print(os.environ['MY_VALUE'], os.environ['FROM_FILE'], os.path.exists(sys.prefix + '/second'))").stdout
+    assert shown == "42 yes True\n"
+    user.write(work / "bad.yml", "env_file: [1]\n")
+    done = call("conda-containerize", "advanced", "bad.yml", check=False)
+    assert done.returncode == 1 and "bad.yml:1" in done.stdout
+
+
+# --- wrapped software ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture()
+def software(user, work):
+    """Programs that know their own place, as many do."""
+    root = work / "appl/tool-1.2"
+    for name in ("bin", "sbin", "lib"):
+        (root / name).mkdir(parents=True)
+    user.write(root / "lib/data.txt", "original\n")
+    user.write(root / "bin/show", f"#!/bin/sh\ncat {root}/lib/data.txt\n", 0o755)
+    user.write(root / "bin/own", '#!/bin/sh\ncat "$(dirname "$(dirname "$0")")/lib/data.txt"\n', 0o755)
+    user.write(root / "sbin/admin", "#!/bin/sh\necho admin $0\n", 0o755)
+    (root / "lib/out").symlink_to("/etc/hostname")
+    (root / "lib/up").symlink_to("../../other")
+    (root / "lib/in").symlink_to("data.txt")
+    for path in [work / "appl", *(work / "appl").rglob("*")]:
+        os.chown(path, user.uid, user.uid, follow_symlinks=False)
+    return root
+
+
+def test_wrap_install(call, user, work, software):
+    done = call("wrap-install", software, "-w", f"bin,{software}/sbin", "--prefix", work / "wrapped")
+    assert "lib/out leads out" in done.stdout and "lib/up leads out" in done.stdout and "lib/in" not in done.stdout
+    prefix = work / "wrapped"
+    (software / "lib/data.txt").write_text("changed\n")
+    assert user.run(prefix / "bin/own").stdout == "original\n"
+    assert user.run(prefix / "bin/show").stdout == "changed\n", "without --mask its own path is what is on disk"
+    assert user.run(prefix / "sbin/admin").stdout == f"admin {prefix}/sbin/admin\n"
+    assert user.run(prefix / "bin/admin").stdout == f"admin {prefix}/sbin/admin\n", "bin alone need be on PATH"
+    shutil.rmtree(software)
+    assert user.run(prefix / "bin/own").stdout == "original\n"
+
+
+def test_wrap_install_with_mask(call, user, tool, sessions, work, software):
+    user.write(work / "post.sh", f"echo $CW_MODE >> {software}/lib/data.txt\n")
+    call("wrap-install", "--mask", software, "-w", "bin", "--prefix", work / "wrapped", "--post-install", "post.sh")
+    assert (software / "lib/data.txt").read_text() == "original\n", "the disk is not written to"
+    (software / "lib/data.txt").write_text("changed\n")
+    for program in ("own", "show"):
+        assert user.run(work / "wrapped/bin" / program).stdout == "original\nwrapdisk\n"
+    assert user.run(software / "bin/show").stdout == "changed\n", "outside the disk's copy is as it was"
+    shutil.rmtree(work / "appl")
+    sessions.kill_all()  # the mount went with the directory
+    assert user.run(work / "wrapped/bin/show").stdout == "original\nwrapdisk\n"
+    user.run(tool, "update", work / "wrapped", "--", "sh", "-c", f"echo more >> {software}/lib/data.txt")
+    assert user.run(work / "wrapped/bin/show").stdout == "original\nwrapdisk\nmore\n"
+
+
+def test_wrap_a_debian_program(user, tool, work):
+    """A tree as a package of Debian has it."""
+    tree = work / "tree"
+    tree.mkdir()
+    subprocess.run(["sh", "-c", f"cd {tree} && apt-get download -q hello >/dev/null && dpkg-deb -x hello_*.deb . && rm hello_*.deb"], check=True)
+    for path in [tree, *tree.rglob("*")]:
+        os.chown(path, user.uid, user.uid, follow_symlinks=False)
+    user.run(tool, "wrap-install", tree, "-w", "usr/bin", "--prefix", work / "hello")
+    assert user.run(work / "hello/bin/hello").stdout == "Hello, world!\n"
+    about = json.loads(user.run(tool, "inspect", work / "hello", "--json").stdout)
+    assert about["build"]["source"] == str(tree)
+
+
+def test_wrap_install_refusals(call, user, work, software):
+    for argv, message in [([software, "--prefix", work / "x"], "-w/--wrapper-paths is missing"),
+                          ([work / "nowhere", "-w", "bin", "--prefix", work / "x"], "there is no such directory"),
+                          ([software, "-w", "bin", "--prefix", software / "inside"], "must not lie in one another"),
+                          ([software, "-w", "nosuch", "--prefix", work / "x"], "no such directory for wrappers")]:
+        done = call("wrap-install", *argv, check=False)
+        assert done.returncode == 1 and "[ ERROR ] " in done.stdout and message in done.stdout
+    assert (software / "bin/show").exists()
