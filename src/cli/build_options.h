@@ -21,7 +21,8 @@ struct BuildArguments {
     bool offline = false, no_config = false, allow_defaults = false, no_constraints = false, mamba = false,
          uv = false;
     unsigned jobs = 0;
-    bool bundle_python = false, system_site_packages = false, keep_files = false, force = false, verbose = false, quiet = false;
+    bool bundle_python = false, system_site_packages = false, keep_files = false, force = false,
+         verbose = false, quiet = false;
 };
 
 /// Scripts and wrapper paths.

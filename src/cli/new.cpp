@@ -63,13 +63,14 @@ Result<int> run_dry(const NewArguments& arguments, const std::string& command_li
 Result<int> show_built(const Result<install::BuildSummary>& built, bool quiet) {
     if (!built) return fail(Error(built.error()));
     if (!quiet)
-        fmt::print("{}\n{}\n",
-                   log::tagged("INFO", fmt::format("Ready: {} ({} files, {} image, {} commands) in {}.",
-                                                   built->prefix.string(), human_count(built->files),
-                                                   human_bytes(built->image_bytes),
-                                                   human_count(built->commands), human_seconds(built->seconds))),
-                   log::tagged("INFO", fmt::format("Next:  export PATH={}:$PATH",
-                                                   shell_quoted((built->prefix / "bin").string()))));
+        fmt::print(
+            "{}\n{}\n",
+            log::tagged("INFO", fmt::format("Ready: {} ({} files, {} image, {} commands) in {}.",
+                                            built->prefix.string(), human_count(built->files),
+                                            human_bytes(built->image_bytes), human_count(built->commands),
+                                            human_seconds(built->seconds))),
+            log::tagged("INFO", fmt::format("Next:  export PATH={}:$PATH",
+                                            shell_quoted((built->prefix / "bin").string()))));
     return 0;
 }
 
@@ -130,7 +131,8 @@ void add_new(CLI::App& app, Action& chosen, const std::string& command_line) {
     command->callback([&chosen, arguments, command_line] {
         chosen = [arguments, command_line]() -> Result<int> {
             if (arguments->dry_run) return run_dry(*arguments, command_line);
-            if (arguments->json) return fail_input("--json is for --dry-run", {}, {}, "Give both, or neither.");
+            if (arguments->json)
+                return fail_input("--json is for --dry-run", {}, {}, "Give both, or neither.");
             return run_new(*arguments, command_line);
         };
     });
@@ -148,10 +150,13 @@ void add_wrap_install(CLI::App& app, Action& chosen, const std::string& command_
     add_hook_options(*command, *arguments);
     command->add_flag("--force", arguments->force, "Replace the installation that is there");
     add_work_options(*command, *arguments);
-    command->footer("Example:\n  containerize wrap-install --prefix ~/soft/tool -w bin,libexec /appl/tool-1.2\n\n"
-                    "Wrapper paths are relative to SRC, or lie below it. Links that lead out of it are reported.");
+    command->footer(
+        "Example:\n  containerize wrap-install --prefix ~/soft/tool -w bin,libexec /appl/tool-1.2\n\n"
+        "Wrapper paths are relative to SRC, or lie below it. Links that lead out of it are reported.");
     command->callback([&chosen, arguments, mask, command_line] {
-        chosen = [arguments, mask, command_line] { return run_wrap_install(*arguments, *mask, command_line); };
+        chosen = [arguments, mask, command_line] {
+            return run_wrap_install(*arguments, *mask, command_line);
+        };
     });
 }
 

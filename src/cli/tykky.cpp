@@ -163,8 +163,9 @@ private:
     }
 
     void add_requirements(CLI::App& command) {
-        command.add_option("-r,--requirement,--requirements-file", arguments_->requirements,
-                           "requirements file for pip")
+        command
+            .add_option("-r,--requirement,--requirements-file", arguments_->requirements,
+                        "requirements file for pip")
             ->allow_extra_args(false);
     }
 
@@ -215,7 +216,8 @@ private:
         if (wanted == "conda" && !settings.requirements_file().empty())
             arguments_->requirements.push_back(settings.requirements_file());
         if (arguments_->spec.empty())
-            return fail_input(wanted == "conda" ? "`env_file:` is missing" : "`requirements_file:` is missing",
+            return fail_input(wanted == "conda" ? "`env_file:` is missing"
+                                                : "`requirements_file:` is missing",
                               {}, arguments_->settings, {});
         return run_new(*arguments_, command_line_);
     }

@@ -19,11 +19,13 @@ namespace containerize::cli {
 /// What a file says. Scripts that stand in it are written to a directory that goes with this object.
 class TykkySettings {
 public:
-    /// Adds to `arguments` what it has a place for. A key that means nothing here is told; a wrong value is an
-    /// input error with file:line.
+    /// Adds to `arguments` what it has a place for. A key that means nothing here is told; a wrong value is
+    /// an input error with file:line.
     Status read(const std::string& file, BuildArguments& arguments);
 
-    [[nodiscard]] const std::string& mode() const { return mode_; } ///< "conda", "venv", "wrapdisk", "wrapcont"
+    [[nodiscard]] const std::string& mode() const {
+        return mode_;
+    } ///< "conda", "venv", "wrapdisk", "wrapcont"
     [[nodiscard]] const std::string& environment_file() const { return environment_file_; }
     [[nodiscard]] const std::string& requirements_file() const { return requirements_file_; }
     [[nodiscard]] const std::string& wrap_source() const { return wrap_source_; }

@@ -43,16 +43,15 @@ Result<int> run_update(const BuildArguments& arguments, bool prune, const std::v
     if (!updated) return fail(std::move(updated.error()));
     if (arguments.quiet) return 0;
     if (updated->unchanged)
-        fmt::print("{}\n", log::tagged("INFO", "Nothing changed: " + updated->prefix.string() +
-                                                   " is as it was."));
+        fmt::print("{}\n",
+                   log::tagged("INFO", "Nothing changed: " + updated->prefix.string() + " is as it was."));
     else
         fmt::print("{}\n",
-                   log::tagged("INFO", fmt::format("Updated: {}, state {} ({} files, {} layer, {} commands) in {}.",
-                                                   updated->prefix.string(), updated->state,
-                                                   human_count(updated->files),
-                                                   human_bytes(updated->image_bytes),
-                                                   human_count(updated->commands),
-                                                   human_seconds(updated->seconds))));
+                   log::tagged("INFO",
+                               fmt::format("Updated: {}, state {} ({} files, {} layer, {} commands) in {}.",
+                                           updated->prefix.string(), updated->state,
+                                           human_count(updated->files), human_bytes(updated->image_bytes),
+                                           human_count(updated->commands), human_seconds(updated->seconds))));
     return 0;
 }
 
@@ -68,7 +67,9 @@ void add_update(CLI::App& app, Action& chosen, const std::string& command_line,
     command->add_flag("--prune", arguments->prune, "Remove packages of conda that SPEC does not need");
     add_work_options(*command, *arguments);
     command->callback([&chosen, arguments, command_line, program = std::move(program)] {
-        chosen = [arguments, command_line, program] { return run_update(*arguments, arguments->prune, program, command_line); };
+        chosen = [arguments, command_line, program] {
+            return run_update(*arguments, arguments->prune, program, command_line);
+        };
     });
 }
 

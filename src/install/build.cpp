@@ -28,14 +28,14 @@ namespace {
 
 Result<BuildSummary> build_by(const std::function<std::unique_ptr<Recipe>(Workshop&)>& make_recipe,
                               const BuildOptions& options, const Inputs& inputs) {
-    return in_workplace(
-        options, inputs, [&](Workshop& shop, Janitor& janitor, const Claim& claim) -> Result<BuildSummary> {
-            // Until the claim, another build may have put something there.
-            if (auto still = check_prefix(options.prefix, options.force); !still)
-                return fail(std::move(still.error()));
-            const auto recipe = make_recipe(shop);
-            return run_steps(shop, *recipe, janitor, claim, nullptr);
-        });
+    return in_workplace(options, inputs,
+                        [&](Workshop& shop, Janitor& janitor, const Claim& claim) -> Result<BuildSummary> {
+                            // Until the claim, another build may have put something there.
+                            if (auto still = check_prefix(options.prefix, options.force); !still)
+                                return fail(std::move(still.error()));
+                            const auto recipe = make_recipe(shop);
+                            return run_steps(shop, *recipe, janitor, claim, nullptr);
+                        });
 }
 
 } // namespace
@@ -47,7 +47,8 @@ Result<BuildSummary> build(const BuildOptions& options) {
                     options, *inputs);
 }
 
-Result<BuildSummary> wrap_install(const BuildOptions& options, const std::filesystem::path& source, bool mask) {
+Result<BuildSummary> wrap_install(const BuildOptions& options, const std::filesystem::path& source,
+                                  bool mask) {
     auto inputs = check_wrap(options, source, mask);
     if (!inputs) return fail(std::move(inputs.error()));
     return build_by(make_wrap_recipe, options, *inputs);

@@ -70,6 +70,7 @@ Result<BuildSummary> build(const BuildOptions& options);
 
 /// The same of a directory of software that is installed on disk; with `mask` the image covers that directory
 /// wherever the installation runs.
-Result<BuildSummary> wrap_install(const BuildOptions& options, const std::filesystem::path& source, bool mask);
+Result<BuildSummary> wrap_install(const BuildOptions& options, const std::filesystem::path& source,
+                                  bool mask);
 
 } // namespace containerize::install

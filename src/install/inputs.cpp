@@ -217,8 +217,8 @@ Result<Inputs> check_wrap(const BuildOptions& options, const fs::path& source, b
     if (!fs::is_directory(inputs.wrap_source, failed))
         return fail_input("there is no such directory to wrap", failed.message(), source.string(),
                           "Give the directory in which the software is installed.");
-    for (const auto& [one, other] : {std::pair{&inputs.prefix, &inputs.wrap_source},
-                                     std::pair{&inputs.wrap_source, &inputs.prefix}})
+    for (const auto& [one, other] :
+         {std::pair{&inputs.prefix, &inputs.wrap_source}, std::pair{&inputs.wrap_source, &inputs.prefix}})
         if (is_below(*one, *other))
             return fail_input("the prefix and the software must not lie in one another", {}, source.string(),
                               "Give another --prefix.");

@@ -41,7 +41,7 @@ struct Inputs {
     std::filesystem::path wrap_source; ///< of wrap-install: the software on disk; absolute, without links
     bool mask = false;                 ///< and whether the image is to cover it
 
-    std::string mode = "venv";         ///< what tykky calls it, for scripts: "conda", "venv", "wrapdisk"
+    std::string mode = "venv"; ///< what tykky calls it, for scripts: "conda", "venv", "wrapdisk"
 
     /// Every file that the user gave: requirements with what they include, and scripts.
     std::vector<std::filesystem::path> files;

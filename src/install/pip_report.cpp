@@ -1,7 +1,6 @@
 #include "install/pip_report.h"
 
 #include "pip/distributions.h"
-
 #include "spec/requirement_options.h"
 #include "spec/text.h"
 

@@ -26,10 +26,12 @@ Result<Outcome> Workshop::run_hook(const std::filesystem::path& script, Stage& s
     auto command = inside({"bash", "-e", script.string()});
     command.working_directory = inputs.working_directory;
     // What scripts written for tykky may ask for.
-    const std::pair<const char*, std::string> known[] = {
-        {"CW_INSTALLATION_PATH", prefix.string()},      {"CW_INSTALLATION_PREFIX", prefix.string()},
-        {"CW_WORKDIR", inputs.working_directory.string()}, {"CW_BUILD_TMPDIR", staging.string()},
-        {"CW_NUM_CPUS", std::to_string(jobs)},           {"CW_MODE", inputs.mode}};
+    const std::pair<const char*, std::string> known[] = {{"CW_INSTALLATION_PATH", prefix.string()},
+                                                         {"CW_INSTALLATION_PREFIX", prefix.string()},
+                                                         {"CW_WORKDIR", inputs.working_directory.string()},
+                                                         {"CW_BUILD_TMPDIR", staging.string()},
+                                                         {"CW_NUM_CPUS", std::to_string(jobs)},
+                                                         {"CW_MODE", inputs.mode}};
     for (const auto& [name, value] : known)
         (*command.environment)[name] = value;
     return run_successfully(std::move(command), stage, "the script failed");

@@ -113,8 +113,9 @@ Result<std::size_t> make_wrappers(const WrapperRequest& request) {
             const auto kind = kind_of(entry.path(), request);
             if (kind == EntryKind::command) {
                 if (auto added = add(wrapper); !added) return fail(std::move(added.error()));
-                if (path != "bin") fs::create_symlink(wrapper.lexically_relative(request.output / "bin"),
-                                                      request.output / "bin" / wrapper.filename(), taken);
+                if (path != "bin")
+                    fs::create_symlink(wrapper.lexically_relative(request.output / "bin"),
+                                       request.output / "bin" / wrapper.filename(), taken);
                 ++commands;
             } else if (kind == EntryKind::text) {
                 if (auto copied = copy_file_with_mode(entry.path(), wrapper, request.umask_bits); !copied)

@@ -17,7 +17,7 @@ Status check_venv(const Interpreter& interpreter, const std::optional<std::files
 struct VenvRequest {
     Interpreter interpreter;
     std::optional<std::filesystem::path> uv;
-    std::filesystem::path prefix; ///< where it is made; may hold files already
+    std::filesystem::path prefix;      ///< where it is made; may hold files already
     bool system_site_packages = false; ///< as `python -m venv` has it
     Environment environment;
     std::function<int()> in_child; ///< joins the build's namespace

@@ -11,7 +11,8 @@ using test::TemporaryDirectory;
 
 TEST(Distributions, OfEveryForm) {
     const TemporaryDirectory site;
-    site.write("six-1.16.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: six\nVersion: 1.16.0\n\nName: not this\n");
+    site.write("six-1.16.0.dist-info/METADATA",
+               "Metadata-Version: 2.1\nName: six\nVersion: 1.16.0\n\nName: not this\n");
     site.write("six-1.16.0.dist-info/REQUESTED", "");
     site.write("Old.egg-info/PKG-INFO", "Name:   Old_Thing\r\nVersion: 2\r\n\r\n");
     site.write("flat-3.egg-info", "Name: flat\nVersion: 3\n");
