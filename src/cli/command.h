@@ -31,5 +31,6 @@ void add_shell(CLI::App& app, Action& chosen);
 void add_inspect(CLI::App& app, Action& chosen);
 void add_doctor(CLI::App& app, Action& chosen);
 void add_cache(CLI::App& app, Action& chosen);
+void add_config(CLI::App& app, Action& chosen);
 
 } // namespace containerize::cli
