@@ -1,12 +1,11 @@
 #include "cli/build_options.h"
 
+#include "cli/configured.h"
 #include "util/filesystem.h"
 #include "util/log.h"
 
 #include <optional>
 #include <utility>
-
-#include <sys/stat.h>
 
 namespace containerize::cli {
 
@@ -19,36 +18,67 @@ Result<std::optional<fs::path>> absolute_file(const std::string& given) {
     return *path;
 }
 
+Status choose_values(const BuildArguments& arguments, const Configured& configured,
+                     install::BuildOptions& options) {
+    using config::Key;
+    auto installer =
+        pip::parse_installer(configured.text(Key::installer, "--installer", arguments.installer));
+    if (!installer) return fail(std::move(installer.error()));
+    options.installer = *installer;
+    auto compression =
+        image::parse_compression(configured.text(Key::compression, "--compression", arguments.compression));
+    if (!compression) return fail(std::move(compression.error()));
+    options.compression = *compression;
+    auto block_size =
+        image::parse_block_size(configured.text(Key::block_size, "--block-size", arguments.block_size));
+    if (!block_size) return fail(std::move(block_size.error()));
+    options.block_size = *block_size;
+    if (const auto base = configured.text(Key::base, "--base", arguments.base); base != "host")
+        return fail_input("not a base that this version knows: '" + base + "'", {}, {},
+                          "Give --base host, or leave it out.");
+    options.jobs = configured.jobs(arguments.jobs);
+    options.conda.use_config = configured.use_conda_config(arguments.no_config);
+    options.wrapper_paths = configured.typed_wrapper_paths(arguments.wrapper_paths);
+    options.site = configured.site_settings(!arguments.wrapper_paths.empty());
+    return {};
+}
+
+Status choose_directories(const BuildArguments& arguments, const Configured& configured,
+                          install::BuildOptions& options) {
+    auto staging = configured.staging(arguments.staging_parent);
+    if (!staging) return fail(std::move(staging.error()));
+    options.staging_parent = std::move(*staging);
+    auto cache = configured.cache();
+    if (!cache) return fail(std::move(cache.error()));
+    options.site.cache = std::move(*cache);
+    if (!options.prefix.empty()) return {};
+    auto prefix = configured.prefix();
+    if (!prefix) return fail(std::move(prefix.error()));
+    options.prefix = prefix->string();
+    return {};
+}
+
 } // namespace
 
 Result<install::BuildOptions> options_from(const BuildArguments& arguments, const std::string& command_line) {
     install::BuildOptions options;
+    const auto environment = current_environment();
+    auto read = config::Configuration::read(environment);
+    if (!read) return fail(std::move(read.error()));
+    const Configured configured(std::move(*read), environment);
     options.prefix = arguments.prefix;
     options.spec = arguments.spec;
     options.python = arguments.python;
     options.bundle_python = arguments.bundle_python;
     options.system_site_packages = arguments.system_site_packages;
-    options.wrapper_paths = arguments.wrapper_paths;
-    options.jobs = arguments.jobs;
     options.force = arguments.force;
     options.keep_files = arguments.keep_files;
-    options.staging_parent = arguments.staging_parent;
     options.command_line = command_line;
     options.log_level = arguments.quiet     ? log::Level::quiet
                         : arguments.verbose ? log::Level::verbose
                                             : log::Level::normal;
-    auto installer = pip::parse_installer(arguments.installer);
-    if (!installer) return fail(std::move(installer.error()));
-    options.installer = *installer;
-    auto compression = image::parse_compression(arguments.compression);
-    if (!compression) return fail(std::move(compression.error()));
-    options.compression = *compression;
-    auto block_size = image::parse_block_size(arguments.block_size);
-    if (!block_size) return fail(std::move(block_size.error()));
-    options.block_size = *block_size;
-    if (arguments.base != "host")
-        return fail_input("not a base that this version knows: '" + arguments.base + "'", {}, {},
-                          "Give --base host, or leave it out.");
+    if (auto done = choose_values(arguments, configured, options); !done)
+        return fail(std::move(done.error()));
     for (const auto& [given, option] : {std::pair{&arguments.pre_install, &options.pre_install},
                                         std::pair{&arguments.post_install, &options.post_install},
                                         std::pair{&arguments.environ_script, &options.environ_script},
@@ -58,9 +88,6 @@ Result<install::BuildOptions> options_from(const BuildArguments& arguments, cons
         *option = *file;
     }
     std::error_code failed;
-    if (!options.staging_parent.empty() && !fs::is_directory(options.staging_parent, failed))
-        return fail_input("the staging directory does not exist", {}, options.staging_parent.string(),
-                          "Give --tmpdir an existing directory.");
     const fs::path program = fs::read_symlink("/proc/self/exe", failed);
     options.libexec = program.parent_path().parent_path() / "libexec/containerize";
     options.share = program.parent_path().parent_path() / "share/containerize";
@@ -75,11 +102,11 @@ Result<install::BuildOptions> options_from(const BuildArguments& arguments, cons
         options.conda.requirements.emplace_back(file);
     options.conda.cuda = arguments.cuda;
     options.conda.offline = arguments.offline;
-    options.conda.use_config = !arguments.no_config;
     options.conda.allow_defaults = arguments.allow_defaults;
     options.conda.constraints = !arguments.no_constraints;
-    options.umask_bits = umask(0);
-    umask(options.umask_bits);
+    if (auto done = choose_directories(arguments, configured, options); !done)
+        return fail(std::move(done.error()));
+    options.umask_bits = configured.umask_bits();
     return options;
 }
 
@@ -113,14 +140,15 @@ void add_content_options(CLI::App& command, BuildArguments& arguments) {
                     "CUDA version of the nodes that it is for (default: this machine's, if any)")
         ->type_name("X.Y");
     command.add_flag("--offline", arguments.offline, "Use what the caches have, never the network");
-    command.add_flag("--no-config", arguments.no_config, "Ignore .condarc files and CONDA_ variables");
+    command.add_flag("--no-config", arguments.no_config,
+                     "Ignore conda's .condarc files and CONDA_ variables");
     command.add_flag("--allow-defaults", arguments.allow_defaults,
                      "Use Anaconda's channels, under their terms of service");
     command.add_flag("--no-constraints", arguments.no_constraints, "Let pip replace what conda installed");
     command
         .add_option("--installer", arguments.installer, "auto (uv where it is found, else pip), pip or uv")
         ->type_name("NAME")
-        ->capture_default_str();
+        ->default_str("auto");
     // Habits of tykky's users; there is one solver here, and uv is used where it is found.
     command.add_flag("--mamba", arguments.mamba, "Accepted; does nothing");
     command.add_flag("--uv", arguments.uv, "Accepted; uv is used where it is found");
@@ -133,10 +161,10 @@ void add_work_options(CLI::App& command, BuildArguments& arguments) {
         ->type_name("N");
     command.add_option("--compression", arguments.compression, "zstd:LEVEL (1 to 22), lz4 or none")
         ->type_name("KIND")
-        ->capture_default_str();
+        ->default_str("zstd:3");
     command.add_option("--block-size", arguments.block_size, "Block size of the image, 4K to 1M")
         ->type_name("SIZE")
-        ->capture_default_str();
+        ->default_str("128K");
     command
         .add_option("--tmpdir", arguments.staging_parent,
                     "Node-local directory to build in (default: $TMPDIR or /tmp)")

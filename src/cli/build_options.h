@@ -11,10 +11,9 @@
 
 namespace containerize::cli {
 
-/// As they were typed.
+/// As they were typed; what is empty, 0 or false was not.
 struct BuildArguments {
-    std::string prefix, spec, python, installer = "auto", base = "host", compression = "zstd:3",
-                                      block_size = "128K";
+    std::string prefix, spec, python, installer, base, compression, block_size;
     std::string pre_install, post_install, environ_script, staging_parent, log_file;
     std::vector<std::string> wrapper_paths, requirements;
     std::string cuda;
@@ -38,7 +37,8 @@ Result<int> run_update(const BuildArguments& arguments, bool prune, const std::v
                        const std::string& command_line);
 Result<int> run_wrap_install(const BuildArguments& arguments, bool mask, const std::string& command_line);
 
-/// `command_line` is kept in the installation's record.
+/// What was typed, and what the configuration says about the rest. What it forces wins over what was typed,
+/// with a warning. `command_line` is kept in the installation's record.
 Result<install::BuildOptions> options_from(const BuildArguments& arguments, const std::string& command_line);
 
 } // namespace containerize::cli

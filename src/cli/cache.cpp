@@ -1,5 +1,7 @@
 #include "cli/command.h"
+#include "cli/configured.h"
 #include "conda/package_cache.h"
+#include "util/filesystem.h"
 #include "util/progress.h"
 
 #include <memory>
@@ -21,6 +23,15 @@ struct CacheArguments {
     unsigned days = 30;
 };
 
+Result<fs::path> directory_in_use() {
+    const auto environment = current_environment();
+    auto configuration = config::Configuration::read(environment);
+    if (!configuration) return fail(std::move(configuration.error()));
+    auto configured = Configured(std::move(*configuration), environment).cache();
+    if (!configured) return fail(std::move(configured.error()));
+    return conda::cache_directory(environment, *configured);
+}
+
 json as_json(const CacheUse& use) {
     return {{"files", use.files}, {"bytes", use.bytes}};
 }
@@ -31,14 +42,14 @@ void print(const char* title, const CacheUse& use) {
 }
 
 Result<int> run_directory() {
-    auto directory = conda::cache_directory(current_environment());
+    auto directory = directory_in_use();
     if (!directory) return fail(std::move(directory.error()));
     fmt::print("{}\n", directory->string());
     return 0;
 }
 
 Result<int> run_info(const CacheArguments& arguments) {
-    auto directory = conda::cache_directory(current_environment());
+    auto directory = directory_in_use();
     if (!directory) return fail(std::move(directory.error()));
     auto info = conda::cache_info(*directory);
     if (!info) return fail(std::move(info.error()));
@@ -56,7 +67,7 @@ Result<int> run_info(const CacheArguments& arguments) {
 }
 
 Result<int> run_clean(const CacheArguments& arguments) {
-    auto directory = conda::cache_directory(current_environment());
+    auto directory = directory_in_use();
     if (!directory) return fail(std::move(directory.error()));
     constexpr auto day = std::chrono::hours(24);
     auto removed =
@@ -73,7 +84,8 @@ void add_cache(CLI::App& app, Action& chosen) {
     auto* command = app.add_subcommand("cache", "Look after downloaded packages and package lists");
     command->require_subcommand(1);
     const auto arguments = std::make_shared<CacheArguments>();
-    auto* directory = command->add_subcommand("dir", "Print where the cache is (CONTAINERIZE_CACHE sets it)");
+    auto* directory = command->add_subcommand(
+        "dir", "Print where the cache is (CONTAINERIZE_CACHE or a configuration sets it)");
     directory->callback([&chosen] { chosen = run_directory; });
     auto* info = command->add_subcommand("info", "Show what it holds");
     info->add_flag("--json", arguments->as_json, "For programs");

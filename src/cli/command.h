@@ -34,5 +34,6 @@ void add_doctor(CLI::App& app, Action& chosen);
 void add_cache(CLI::App& app, Action& chosen);
 /// `activate` and `deactivate`, which are shell functions: the program can only say so.
 void add_activate(CLI::App& app, Action& chosen);
+void add_config(CLI::App& app, Action& chosen);
 
 } // namespace containerize::cli

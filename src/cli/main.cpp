@@ -77,6 +77,7 @@ int run(int argc, char** argv) {
     cli::add_doctor(app, chosen);
     cli::add_cache(app, chosen);
     cli::add_activate(app, chosen);
+    cli::add_config(app, chosen);
     try {
         app.parse(program.empty() ? argc : argc - static_cast<int>(program.size()) - 1, argv);
     } catch (const CLI::ParseError& problem) {

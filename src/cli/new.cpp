@@ -30,6 +30,7 @@ constexpr const char* footer = R"(Examples:
   containerize new --prefix ml --post-install fetch-data.sh --environ settings.sh requirements.txt
   containerize new --prefix ml --force requirements.txt      # replace what is there
 
+What is not given here, `containerize config show` tells: sites and users have files for it.
 Everything is built on node-local storage; only finished files are written to the prefix.
 If anything fails, or you press Ctrl-C, the prefix stays as it was.)";
 
@@ -125,7 +126,7 @@ void add_new(CLI::App& app, Action& chosen, const std::string& command_line) {
                       "Let programs see the interpreter's own packages, and the user's");
     command->add_option("--base", arguments->base, "Root filesystem that programs see")
         ->type_name("BASE")
-        ->capture_default_str();
+        ->default_str("host");
     command->add_flag("--force", arguments->force, "Replace the installation that is there");
     add_work_options(*command, *arguments);
     command->callback([&chosen, arguments, command_line] {

@@ -465,14 +465,17 @@ Result<CacheUse> clean(const fs::path& directory, std::int64_t oldest) {
 
 } // namespace
 
-Result<fs::path> cache_directory(const Environment& environment) {
-    if (fs::path given = variable(environment, "CONTAINERIZE_CACHE"); !given.empty()) {
+Result<fs::path> cache_directory(const Environment& environment, const Located& configured) {
+    const auto chosen = configured.text.empty()
+                            ? Located{variable(environment, "CONTAINERIZE_CACHE"), "CONTAINERIZE_CACHE"}
+                            : configured;
+    if (fs::path given = chosen.text; !given.empty()) {
         if (!given.is_absolute())
             return fail_input("the cache directory is no absolute path", "it is '" + given.string() + "'",
-                              "CONTAINERIZE_CACHE");
+                              chosen.where);
         if (auto why = make_writable(given); !why.empty())
             return fail_input("the cache directory cannot be used", std::move(why), given.string(),
-                              "It is what CONTAINERIZE_CACHE says.");
+                              "It is what " + chosen.where + " says.");
         return given;
     }
     std::string reasons;

@@ -15,9 +15,10 @@
 
 namespace containerize::conda {
 
-/// $CONTAINERIZE_CACHE, else $XDG_CACHE_HOME/containerize, else ~/.cache/containerize; where those cannot be
-/// written, a directory of this user's own in $TMPDIR or /var/tmp. Made if it is not there.
-Result<std::filesystem::path> cache_directory(const Environment& environment);
+/// `configured`, if it is not empty, else $CONTAINERIZE_CACHE, else $XDG_CACHE_HOME/containerize, else
+/// ~/.cache/containerize; where those cannot be written, a directory of this user's own in $TMPDIR or
+/// /var/tmp. Made if it is not there.
+Result<std::filesystem::path> cache_directory(const Environment& environment, const Located& configured = {});
 
 struct PackageOptions {
     std::filesystem::path cache;   ///< as cache_directory() says

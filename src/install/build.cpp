@@ -17,7 +17,7 @@ Result<std::vector<conda::PackageRecord>> dry_run(const BuildOptions& options) {
     if (inputs.kind == spec::SpecKind::requirements)
         return fail_input("--dry-run is for conda environments", {}, inputs.spec.string(),
                           "pip shows what it would do with `pip install --dry-run -r FILE`.");
-    auto cache = conda::cache_directory(inputs.environment);
+    auto cache = conda::cache_directory(inputs.environment, options.site.cache);
     if (!cache) return fail(std::move(cache.error()));
     auto plan = plan_conda(options, inputs, *cache);
     if (!plan) return fail(std::move(plan.error()));

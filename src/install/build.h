@@ -1,9 +1,11 @@
 // Building an installation: from a requirements file to a directory that can be put on PATH.
 #pragma once
 
+#include "conda/config.h"
 #include "conda/package_record.h"
 #include "image/writer.h"
 #include "pip/installer.h"
+#include "runtime/environment.h"
 #include "util/error.h"
 #include "util/log.h"
 
@@ -25,6 +27,20 @@ struct CondaOptions {
     bool use_config = true;      ///< .condarc and CONDA_ variables
     bool allow_defaults = false; ///< Anaconda's channels
     bool constraints = true;     ///< pip may not replace what conda installed
+};
+
+/// What a configuration says beside the values of options.
+struct SiteSettings {
+    conda::Located cache; ///< the directory and who says so; empty: as conda::cache_directory() finds it
+    /// Instead of what .condarc says: `channels` where it says nothing, or always if they are `forced`.
+    /// Environment files that name channels have those.
+    std::vector<conda::Located> channels, first_channels, last_channels;
+    bool channels_forced = false;
+    std::vector<conda::Located> machine_channels; ///< those of the machine's own file, for its terms
+    std::vector<std::string> wrapper_paths;       ///< of new installations, for environments that have them
+    /// Of every launch. The first are defaults, which --environ overrides.
+    std::vector<runtime::EnvironmentChange> environment, forced_environment;
+    unsigned max_jobs = 0; ///< 0: no limit
 };
 
 struct BuildOptions {
@@ -49,6 +65,7 @@ struct BuildOptions {
     std::filesystem::path share;                   ///< where our templates are
     std::string command_line;                      ///< as typed, for the record
     mode_t umask_bits = 022;
+    SiteSettings site;
 };
 
 struct BuildSummary {

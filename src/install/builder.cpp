@@ -3,6 +3,7 @@
 #include "install/environ_script.h"
 #include "install/publish.h"
 #include "install/records.h"
+#include "install/site_environment.h"
 #include "install/states.h"
 #include "install/wrappers.h"
 #include "util/filesystem.h"
@@ -11,6 +12,7 @@
 #include "util/process.h"
 #include "util/progress.h"
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 
@@ -109,16 +111,36 @@ private:
         if (!activation) return fail(std::move(activation.error()));
         manifest_.activation = std::move(*activation);
         manifest_.activation_scripts = recipe_.launch_scripts();
-        if (!shop_.options.environ_script) return {};
+        if (shop_.options.environ_script)
+            if (auto recorded = record_environ_script(); !recorded) return recorded;
+        add_site_environment(shop_.options.site, manifest_.environment);
+        return {};
+    }
+
+    Status record_environ_script() {
         // A script may build on TMPDIR: the build's own will be gone.
         Environment environment = shop_.environment;
         environment.erase("TMPDIR");
         const auto& users_own = shop_.inputs.environment;
         if (const auto users = users_own.find("TMPDIR"); users != users_own.end()) environment.insert(*users);
+        // It extends what the site gives, as at a launch.
+        for (const auto& change :
+             runtime::with_prefix(shop_.options.site.environment, claim_.prefix.string()))
+            environment[change.name] = change.value;
         auto changes = record_script(*shop_.options.environ_script, claim_.prefix, environment, shop_.join);
         if (!changes) return fail(std::move(changes.error()));
         manifest_.environment = std::move(*changes);
         return {};
+    }
+
+    // Not every environment has what a site would like to see wrapped.
+    void drop_missing_wrapper_paths() {
+        const auto& optional = shop_.inputs.optional_wrapper_paths;
+        std::erase_if(manifest_.wrapper_paths, [&](const std::string& path) {
+            std::error_code failed;
+            return std::ranges::find(optional, path) != optional.end() &&
+                   !fs::is_directory(shop_.root() / path, failed);
+        });
     }
 
     Status list_packages() {
@@ -186,6 +208,7 @@ private:
         if (auto room = check_room(claim_, summary_.image_bytes + allowance); !room) return room;
         auto assembly = make_assembly(claim_, janitor_);
         if (!assembly) return fail(std::move(assembly.error()));
+        drop_missing_wrapper_paths();
         const mode_t umask_bits = shop_.options.umask_bits;
         const WrapperRequest wrappers{.root = shop_.root(),
                                       .prefix = claim_.prefix,

@@ -98,7 +98,7 @@ public:
 
 private:
     Status plan() {
-        auto cache = conda::cache_directory(shop_.inputs.environment);
+        auto cache = conda::cache_directory(shop_.inputs.environment, shop_.options.site.cache);
         if (!cache) return fail(std::move(cache.error()));
         cache_ = std::move(*cache);
         auto installed = conda::read_installed(shop_.root());

@@ -160,7 +160,7 @@ private:
     }
 
     Status plan() {
-        auto cache = conda::cache_directory(shop_.inputs.environment);
+        auto cache = conda::cache_directory(shop_.inputs.environment, shop_.options.site.cache);
         if (!cache) return fail(std::move(cache.error()));
         cache_ = std::move(*cache);
         auto planned = plan_conda(shop_.options, shop_.inputs, cache_);

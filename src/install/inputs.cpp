@@ -151,6 +151,30 @@ Status add_requirements(const BuildOptions& options, std::vector<spec::Located>&
     return {};
 }
 
+/// Those that the user asks for, then the site's.
+Status collect_wrapper_paths(const BuildOptions& options, Inputs& inputs) {
+    auto asked = check_wrapper_paths(options.wrapper_paths, inputs.prefix);
+    if (!asked) return fail(std::move(asked.error()));
+    auto paths = options.wrapper_paths;
+    paths.insert(paths.end(), options.site.wrapper_paths.begin(), options.site.wrapper_paths.end());
+    auto all = check_wrapper_paths(paths, inputs.prefix);
+    if (!all) return fail(std::move(all.error()));
+    inputs.wrapper_paths = std::move(*all);
+    // The asked for come first, so the rest are the site's.
+    inputs.optional_wrapper_paths.assign(inputs.wrapper_paths.begin() +
+                                             static_cast<std::ptrdiff_t>(asked->size()),
+                                         inputs.wrapper_paths.end());
+    return {};
+}
+
+/// A .condarc knows better than a site's defaults, but not than what a site forces.
+void add_channels(const SiteSettings& site, conda::Config& config) {
+    auto& channels = config.channels;
+    if (site.channels_forced || channels.empty()) channels = site.channels;
+    channels.insert(channels.begin(), site.first_channels.begin(), site.first_channels.end());
+    channels.insert(channels.end(), site.last_channels.begin(), site.last_channels.end());
+}
+
 } // namespace
 
 Status read_spec(const BuildOptions& options, Inputs& inputs) {
@@ -175,12 +199,16 @@ Status read_spec(const BuildOptions& options, Inputs& inputs) {
         options.conda.use_config ? conda::read_config(current_environment()) : conda::Config::defaults();
     if (!config) return fail(std::move(config.error()));
     inputs.conda_config = std::move(*config);
+    auto& of_machine = inputs.conda_config.site_channels;
+    of_machine.insert(of_machine.end(), options.site.machine_channels.begin(),
+                      options.site.machine_channels.end());
     if (*kind == spec::SpecKind::environment_yaml || *kind == spec::SpecKind::conda_list_export) {
         auto environment = *kind == spec::SpecKind::environment_yaml
                                ? spec::read_environment_yaml(inputs.spec)
                                : spec::read_list_export(inputs.spec);
         if (!environment) return fail(std::move(environment.error()));
         inputs.conda = std::move(*environment);
+        if (inputs.conda->channels.empty()) add_channels(options.site, inputs.conda_config);
         return add_requirements(options, inputs.conda->pip);
     }
     auto locked = spec::read_locked(inputs.spec, *kind, conda::this_subdir());
@@ -195,9 +223,7 @@ Result<Inputs> check_inputs(const BuildOptions& options) {
     if (!prefix) return fail(std::move(prefix.error()));
     inputs.prefix = std::move(*prefix);
     if (auto read = read_spec(options, inputs); !read) return fail(std::move(read.error()));
-    auto paths = check_wrapper_paths(options.wrapper_paths, inputs.prefix);
-    if (!paths) return fail(std::move(paths.error()));
-    inputs.wrapper_paths = std::move(*paths);
+    if (auto good = collect_wrapper_paths(options, inputs); !good) return fail(std::move(good.error()));
     if (auto good = check_rest(options, inputs); !good) return fail(std::move(good.error()));
     if (auto chosen = choose_programs(options, inputs); !chosen) return fail(std::move(chosen.error()));
     return inputs;

@@ -36,7 +36,8 @@ struct Inputs {
     Environment environment; ///< the user's, less what would lead a Python astray
     pip::Interpreter interpreter;
     std::optional<std::filesystem::path> uv;
-    std::vector<std::string> wrapper_paths; ///< relative to the prefix, "bin" first
+    std::vector<std::string> wrapper_paths;          ///< relative to the prefix, "bin" first
+    std::vector<std::string> optional_wrapper_paths; ///< those of them that only some environments have
     std::optional<std::uint32_t> source_date_epoch;
     std::filesystem::path wrap_source; ///< of wrap-install: the software on disk; absolute, without links
     bool mask = false;                 ///< and whether the image is to cover it

@@ -7,6 +7,8 @@
 #include "util/log.h"
 #include "util/resources.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace containerize::install {
@@ -18,6 +20,11 @@ namespace {
 Environment build_environment(Environment environment, const fs::path& temporary) {
     environment["TMPDIR"] = temporary.string();
     return environment;
+}
+
+unsigned jobs(const BuildOptions& options, const Resources& resources) {
+    const unsigned wanted = options.jobs != 0 ? options.jobs : default_jobs(resources);
+    return options.site.max_jobs == 0 ? wanted : std::min(wanted, options.site.max_jobs);
 }
 
 Result<BuildSummary> work_in(const Staging& staging, const BuildOptions& options, const Inputs& inputs,
@@ -35,7 +42,7 @@ Result<BuildSummary> work_in(const Staging& staging, const BuildOptions& options
                   .prefix = claim.prefix,
                   .staging = staging.path(),
                   .resources = resources,
-                  .jobs = options.jobs != 0 ? options.jobs : default_jobs(resources),
+                  .jobs = jobs(options, resources),
                   .space = std::move(*space),
                   .join = [holder] { return runtime::join_namespaces(holder); },
                   .environment = build_environment(inputs.environment, staging.path() / "tmp")};

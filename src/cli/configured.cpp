@@ -1,0 +1,149 @@
+#include "cli/configured.h"
+
+#include "util/filesystem.h"
+#include "util/log.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace containerize::cli {
+
+namespace {
+
+using config::Key;
+
+std::vector<conda::Located> located(const std::vector<config::Setting>& settings) {
+    std::vector<conda::Located> list;
+    list.reserve(settings.size());
+    for (const auto& setting : settings)
+        list.push_back({.text = setting.value, .where = setting.where});
+    return list;
+}
+
+/// Below /tmp anybody could have made the directory that is named after this user, and exchange what is in
+/// it.
+bool is_planted(const fs::path& directory) {
+    struct stat own {};
+    struct stat parent {};
+    return stat(directory.c_str(), &own) == 0 && stat(directory.parent_path().c_str(), &parent) == 0 &&
+           (parent.st_mode & S_IWOTH) != 0 && own.st_uid != 0 && own.st_uid != geteuid();
+}
+
+} // namespace
+
+void Configured::warn_of_force(Key key, const std::string& typed) const {
+    const auto& value = config_[key];
+    std::string forced;
+    for (const auto& setting : value.settings)
+        forced += (forced.empty() ? "" : ", ") + setting.value;
+    log::warn(fmt::format("{} is ignored: `{}: {}` is forced by {}", typed, config::info(key).name, forced,
+                          value.forced_where));
+}
+
+std::string Configured::text(Key key, const std::string& option, const std::string& typed) const {
+    auto value = config_.text(key);
+    if (typed.empty() || typed == value) return value;
+    if (!config_[key].forced) return typed;
+    warn_of_force(key, option + " " + typed);
+    return value;
+}
+
+unsigned Configured::jobs(unsigned typed) const {
+    const auto limit = config_.number(Key::max_jobs);
+    const auto chosen = text(Key::jobs, "--jobs", typed == 0 ? "" : std::to_string(typed));
+    const auto wanted = chosen.empty() ? 0U : static_cast<unsigned>(std::stoul(chosen));
+    if (limit != 0 && wanted == typed && typed > limit)
+        log::warn(fmt::format("--jobs {} is more than `max_jobs: {}` of {}", typed, limit,
+                              config_[Key::max_jobs].settings.front().where));
+    return wanted;
+}
+
+bool Configured::use_conda_config(bool typed_no_config) const {
+    const bool value = config_.flag(Key::conda_config);
+    if (!typed_no_config || !value) return value;
+    if (!config_[Key::conda_config].forced) return false;
+    warn_of_force(Key::conda_config, "--no-config");
+    return true;
+}
+
+std::vector<std::string> Configured::typed_wrapper_paths(const std::vector<std::string>& typed) const {
+    if (typed.empty() || !config_[Key::wrapper_paths].forced) return typed;
+    warn_of_force(Key::wrapper_paths, "--wrapper-paths");
+    return {};
+}
+
+install::SiteSettings Configured::site_settings(bool wrapper_paths_typed) const {
+    install::SiteSettings site;
+    const auto& channels = config_[Key::channels];
+    site.channels = located(channels.settings);
+    site.first_channels = located(channels.prepends);
+    site.last_channels = located(channels.appends);
+    site.channels_forced = channels.forced;
+    for (auto& channel : located(config_.list(Key::channels)))
+        if (channel.where.starts_with(config::machine_file().string() + ":"))
+            site.machine_channels.push_back(std::move(channel));
+    const auto& paths = config_[Key::wrapper_paths];
+    for (const auto* part : {&paths.prepends, &paths.settings, &paths.appends})
+        if (part != &paths.settings || paths.forced || !wrapper_paths_typed)
+            for (const auto& path : *part)
+                site.wrapper_paths.push_back(path.value);
+    for (const auto& entry : config_[Key::environment].settings)
+        (entry.forced ? site.forced_environment : site.environment)
+            .push_back({runtime::EnvironmentChange::Kind::set, entry.name, entry.value});
+    site.max_jobs = config_.number(Key::max_jobs);
+    return site;
+}
+
+mode_t Configured::umask_bits() const {
+    if (const auto bits = config::parse_umask(config_.text(Key::umask))) {
+        umask(*bits);
+        return *bits;
+    }
+    const mode_t bits = umask(0);
+    umask(bits);
+    return bits;
+}
+
+Result<fs::path> Configured::staging(const std::string& typed) const {
+    const auto& value = config_[Key::staging];
+    std::error_code failed;
+    if (!typed.empty() && !value.forced) {
+        if (fs::is_directory(typed, failed)) return fs::path(typed);
+        return fail_input("the staging directory does not exist", {}, typed,
+                          "Give --tmpdir an existing directory.");
+    }
+    auto directory = config_.directory(Key::staging, environment_);
+    if (!directory || directory->empty()) return directory;
+    if (!typed.empty() && fs::path(typed) != *directory) warn_of_force(Key::staging, "--tmpdir " + typed);
+    const auto& where = value.settings.front().where;
+    fs::create_directories(*directory, failed);
+    if (failed)
+        return fail_input("cannot make the staging directory " + directory->string(), failed.message(),
+                          where);
+    if (is_planted(*directory))
+        return fail_input("the staging directory " + directory->string() + " belongs to another user", {},
+                          where, "Give another one with --tmpdir.");
+    return directory;
+}
+
+Result<conda::Located> Configured::cache() const {
+    const auto& value = config_[Key::cache];
+    const auto of_user = environment_.find("CONTAINERIZE_CACHE");
+    const bool users = of_user != environment_.end() && !of_user->second.empty();
+    if (value.settings.empty() || (users && !value.forced)) return conda::Located{};
+    auto directory = config_.directory(Key::cache, environment_);
+    if (!directory) return fail(std::move(directory.error()));
+    if (users && of_user->second != directory->string())
+        warn_of_force(Key::cache, "CONTAINERIZE_CACHE=" + of_user->second);
+    return conda::Located{.text = directory->string(), .where = value.settings.front().where};
+}
+
+Result<fs::path> Configured::prefix() const {
+    return config_.directory(Key::prefix, environment_);
+}
+
+} // namespace containerize::cli

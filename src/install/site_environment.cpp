@@ -1,0 +1,25 @@
+#include "install/site_environment.h"
+
+#include <algorithm>
+
+namespace containerize::install {
+
+void add_site_environment(const SiteSettings& site, std::vector<runtime::EnvironmentChange>& changes) {
+    using Kind = runtime::EnvironmentChange::Kind;
+    // In front: what extends a variable must find it.
+    std::vector<runtime::EnvironmentChange> all;
+    for (const auto& change : site.environment) {
+        const bool decided = std::ranges::any_of(changes, [&](const auto& one) {
+            return one.name == change.name && (one.kind == Kind::set || one.kind == Kind::unset);
+        });
+        if (!decided) all.push_back(change);
+    }
+    all.insert(all.end(), changes.begin(), changes.end());
+    for (const auto& change : site.forced_environment) {
+        std::erase_if(all, [&](const auto& one) { return one.name == change.name; });
+        all.push_back(change);
+    }
+    changes = std::move(all);
+}
+
+} // namespace containerize::install
