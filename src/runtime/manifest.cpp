@@ -91,7 +91,7 @@ Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::pa
             manifest.layers.push_back(image_from(layer));
         manifest.state = root.at("state").get<unsigned>();
         manifest.parent = root.at("parent").get<unsigned>();
-        manifest.mask = root.at("mask").get<std::string>();
+        manifest.mask = root.value("mask", "");
         manifest.wrapper_paths = root.at("wrapper_paths").get<std::vector<std::string>>();
         manifest.activation = changes_from(root.at("activation"));
         manifest.activation_scripts = root.at("activation_scripts").get<std::vector<std::string>>();
