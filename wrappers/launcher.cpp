@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -229,6 +230,54 @@ bool is_to_be_activated(const Call& call, const Variables& variables) {
     return call.through_prefix && !other_venv_is_active(variables, call.prefix);
 }
 
+bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
+    for (const auto one : words)
+        if (word == one) return true;
+    return false;
+}
+
+/// Whether any argument is one of `options`, or begins with one and '='.
+bool has_option(char** argv, std::initializer_list<std::string_view> options) {
+    for (; *argv != nullptr; ++argv)
+        if (const std::string_view word = *argv; is_one_of(word.substr(0, word.find('=')), options)) return true;
+    return false;
+}
+
+bool would_install_by_pip(char** argv) {
+    return *argv != nullptr && is_one_of(*argv, {"install", "uninstall"}) &&
+           !has_option(argv, {"-t", "--target", "--user", "--prefix", "--root", "--python", "--dry-run", "-h",
+                              "--help"});
+}
+
+bool would_install_by_conda(char** argv) {
+    return *argv != nullptr &&
+           is_one_of(*argv, {"install", "remove", "uninstall", "update", "upgrade"}) &&
+           !has_option(argv, {"-n", "--name", "-p", "--prefix", "-d", "--dry-run", "-h", "--help",
+                              "--download-only"});
+}
+
+/// Whether the program would try to change the installation, which it cannot. What it says then helps nobody:
+/// "Read-only file system"; and a pip of conda's installs into the home directory instead.
+bool would_change_installation(std::string_view name, char** argv) {
+    if (name.starts_with("pip") && name.find_first_not_of("0123456789.", 3) == name.npos)
+        return would_install_by_pip(argv + 1);
+    if (name.starts_with("python") && argv[1] != nullptr && argv[2] != nullptr &&
+        std::string_view(argv[1]) == "-m" && std::string_view(argv[2]) == "pip")
+        return would_install_by_pip(argv + 3);
+    return is_one_of(name, {"conda", "mamba", "micromamba"}) && would_install_by_conda(argv + 1);
+}
+
+[[noreturn]] void refuse_change(const Call& call, char** argv) {
+    std::string command = call.name;
+    for (++argv; *argv != nullptr; ++argv)
+        command.append(" ").append(*argv);
+    die("this installation is read-only, so `" + command + "` cannot change it.\n" +
+        "To change it for all its users:  containerize update " + call.prefix + " -- " + command + "\n" +
+        "For packages of your own on top:  " + call.prefix + "/bin/python -m venv --system-site-packages VENV, "
+        "then VENV/bin/pip install ...\n" +
+        "To develop in it:  containerize dev " + call.prefix);
+}
+
 /// What is executed, by whichever wrapper.
 struct Launch {
     const Call& call;
@@ -328,6 +377,7 @@ int main(int argc, char** argv) {
 
     const LaunchPlan plan = enter_session(call);
 
+    if (call.through_prefix && would_change_installation(call.name, argv)) refuse_change(call, argv);
     Launch launch{.call = call, .variables = Variables(environ), .scripts = {}};
     if (is_to_be_activated(call, launch.variables)) {
         // Put before nothing, our directory would be all of PATH, and the default be lost.

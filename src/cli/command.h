@@ -23,6 +23,7 @@ void add_wrap_install(CLI::App& app, Action& chosen, const std::string& command_
 /// `program` is what was typed after "--".
 void add_update(CLI::App& app, Action& chosen, const std::string& command_line,
                 std::vector<std::string> program);
+void add_dev(CLI::App& app, Action& chosen, std::vector<std::string> program);
 void add_log(CLI::App& app, Action& chosen);
 void add_rollback(CLI::App& app, Action& chosen, const std::string& command_line);
 void add_squash(CLI::App& app, Action& chosen, const std::string& command_line);

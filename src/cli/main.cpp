@@ -32,8 +32,8 @@ std::string typed(int argc, char** argv) {
 }
 
 // CLI11 would take its options for ours, and "[a,b]" for two arguments.
-std::vector<std::string> program_of_update(int argc, char** argv) {
-    if (argc < 2 || std::string_view(argv[1]) != "update") return {};
+std::vector<std::string> program_after_mark(int argc, char** argv) {
+    if (argc < 2 || (std::string_view(argv[1]) != "update" && std::string_view(argv[1]) != "dev")) return {};
     const auto mark = std::find_if(argv, argv + argc, [](std::string_view word) { return word == "--"; });
     return mark == argv + argc ? std::vector<std::string>() : std::vector<std::string>(mark + 1, argv + argc);
 }
@@ -66,7 +66,8 @@ int run(int argc, char** argv) {
     cli::Action chosen;
     cli::add_new(app, chosen, typed(argc, argv));
     cli::add_wrap_install(app, chosen, typed(argc, argv));
-    const auto program = program_of_update(argc, argv);
+    const auto program = program_after_mark(argc, argv);
+    cli::add_dev(app, chosen, program);
     cli::add_update(app, chosen, typed(argc, argv), program);
     cli::add_log(app, chosen);
     cli::add_rollback(app, chosen, typed(argc, argv));

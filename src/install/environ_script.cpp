@@ -114,4 +114,25 @@ Result<std::vector<EnvironmentChange>> record_script(const std::filesystem::path
     return difference(parse_listing(before->output), parse_listing(after->output), prefix);
 }
 
+Environment with_changes(const Environment& environment, std::vector<EnvironmentChange> changes,
+                         const std::filesystem::path& prefix) {
+    std::vector<std::string> assignments;
+    for (const auto& [name, value] : environment)
+        assignments.push_back(name + "=" + value);
+    std::vector<const char*> pointers;
+    for (const auto& assignment : assignments)
+        pointers.push_back(assignment.c_str());
+    pointers.push_back(nullptr);
+    runtime::Variables variables(pointers.data());
+    variables.apply(runtime::with_prefix(std::move(changes), prefix.string()));
+    Environment changed;
+    for (const char* assignment : variables.pointers()) {
+        if (assignment == nullptr) break;
+        const std::string_view text = assignment;
+        const auto equals = text.find('=');
+        if (equals != text.npos) changed.emplace(text.substr(0, equals), text.substr(equals + 1));
+    }
+    return changed;
+}
+
 } // namespace containerize::install

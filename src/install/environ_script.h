@@ -22,6 +22,10 @@ Environment parse_listing(std::string_view listing);
 std::vector<runtime::EnvironmentChange> difference(const Environment& before, const Environment& after,
                                                    const std::filesystem::path& prefix);
 
+/// `environment` after the changes of a manifest, for an installation at `prefix`.
+Environment with_changes(const Environment& environment, std::vector<runtime::EnvironmentChange> changes,
+                         const std::filesystem::path& prefix);
+
 /// Sources `script` in bash, started with `environment`, and returns what it changed.
 Result<std::vector<runtime::EnvironmentChange>> record_script(const std::filesystem::path& script,
                                                               const std::filesystem::path& prefix,

@@ -4,6 +4,7 @@
 #include "install/byte_code.h"
 #include "install/conda_change.h"
 #include "install/conda_contents.h"
+#include "install/environ_script.h"
 #include "install/recipe.h"
 #include "install/states.h"
 #include "install/writable_images.h"
@@ -24,27 +25,6 @@ namespace {
 
 using runtime::EnvironmentChange;
 using runtime::Manifest;
-
-Environment with_changes(const Environment& environment, std::vector<EnvironmentChange> changes,
-                         const fs::path& prefix) {
-    std::vector<std::string> assignments;
-    for (const auto& [name, value] : environment)
-        assignments.push_back(name + "=" + value);
-    std::vector<const char*> pointers;
-    for (const auto& assignment : assignments)
-        pointers.push_back(assignment.c_str());
-    pointers.push_back(nullptr);
-    runtime::Variables variables(pointers.data());
-    variables.apply(runtime::with_prefix(std::move(changes), prefix.string()));
-    Environment changed;
-    for (const char* assignment : variables.pointers()) {
-        if (assignment == nullptr) break;
-        const std::string_view text = assignment;
-        const auto equals = text.find('=');
-        if (equals != text.npos) changed.emplace(text.substr(0, equals), text.substr(equals + 1));
-    }
-    return changed;
-}
 
 /// "python3.11", for which the environment's packages are; empty without Python.
 std::string name_of_python(const Workshop& shop) {

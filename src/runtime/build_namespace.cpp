@@ -101,7 +101,7 @@ Status serve_images(std::span<const std::string> paths, const fs::path& mount_po
 
 Status make_layer_directories(const fs::path& staging) {
     for (const char* name : {"lower", "upper", "work"})
-        if (mkdir((staging / name).c_str(), 0755) != 0)
+        if (mkdir((staging / name).c_str(), 0755) != 0 && errno != EEXIST)
             return fail_errno("cannot make a staging directory", (staging / name).string());
     // Opaque directories are marked by an attribute. A mount without them works, but loses deletions.
     const fs::path upper = staging / "upper";

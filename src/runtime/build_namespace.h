@@ -25,7 +25,8 @@ public:
     /// Binds `directory` over `prefix` (both exist).
     Status bind(const std::filesystem::path& directory, const std::filesystem::path& prefix);
     /// Mounts `images` (the lowest first) and over them a writable layer, together at `prefix`. What is
-    /// changed there lands in "upper" in `staging`; "lower" and "work" are made there, too. Fails where this
+    /// changed there lands in "upper" in `staging`, or was left there by an earlier such mount; "lower" and
+    /// "work" are made there, too. Fails where this
     /// kernel (before Linux 5.11) does not let users mount overlays, or staging's filesystem has no extended
     /// attributes.
     Status mount_overlay(std::span<const std::filesystem::path> images, const std::filesystem::path& staging,

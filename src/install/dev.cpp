@@ -1,0 +1,125 @@
+#include "install/dev.h"
+
+#include "install/environ_script.h"
+#include "install/states.h"
+#include "runtime/build_namespace.h"
+#include "runtime/namespace.h"
+#include "util/digest.h"
+#include "util/file_lock.h"
+#include "util/filesystem.h"
+#include "util/log.h"
+#include "util/process.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+namespace containerize::install {
+
+namespace {
+
+using runtime::Manifest;
+
+constexpr const char* remedy = "Give --overlay a directory on a disk of this node.";
+
+/// A place of its own for each installation, with a name that tells which.
+Result<fs::path> default_overlay(const fs::path& prefix, const Environment& environment) {
+    const auto value = [&](const char* name) {
+        const auto found = environment.find(name);
+        return found == environment.end() ? std::string() : found->second;
+    };
+    fs::path data = value("XDG_DATA_HOME");
+    if (!data.is_absolute()) {
+        if (value("HOME").empty())
+            return fail_input("there is no home directory for the overlay", {}, {}, remedy);
+        data = fs::path(value("HOME")) / ".local/share";
+    }
+    const auto digest = sha256(prefix.string()).substr(0, 8);
+    return data / "containerize/overlays" / (prefix.filename().string() + "-" + digest);
+}
+
+// It holds what the user changed in one state: over another, files of both would be mixed.
+Status check_owner(const fs::path& overlay, const Manifest& manifest) {
+    const auto file = overlay / "made-for";
+    const auto mine = fmt::format("{}\nstate {}\n", manifest.prefix.string(), manifest.state);
+    std::error_code failed;
+    if (!fs::exists(file, failed)) return write_file(file, mine);
+    const auto text = read_file(file);
+    if (!text) return fail(Error(text.error()));
+    if (*text == mine) return {};
+    if (!text->starts_with(manifest.prefix.string() + "\n"))
+        return fail_input("this overlay is of another installation", text->substr(0, text->find('\n')),
+                          overlay.string(), "Give --overlay another directory.");
+    log::warn("the overlay was made over " + text->substr(text->find('\n') + 1, text->size()) +
+              "of this installation, and it has been updated since: files of both may not fit. To begin anew, "
+              "remove " +
+              overlay.string());
+    return {};
+}
+
+std::vector<std::string> command_line(const DevOptions& options, const Manifest& manifest,
+                                      const Environment& environment) {
+    std::vector<std::string> argv = options.command;
+    if (argv.empty()) {
+        const auto shell = environment.find("SHELL");
+        argv = {shell == environment.end() || shell->second.empty() ? "/bin/bash" : shell->second};
+    }
+    if (manifest.activation_scripts.empty()) return argv;
+    // What they do depends on the caller, as at each launch.
+    std::string text;
+    std::vector<std::string> whole = {"bash", "--noprofile", "--norc", "-c", "", "bash"};
+    for (const auto& script : manifest.activation_scripts) {
+        text += ". \"$1\"; shift; ";
+        whole.push_back((manifest.prefix / script).string());
+    }
+    whole[4] = text + "exec \"$@\"";
+    whole.insert(whole.end(), argv.begin(), argv.end());
+    return whole;
+}
+
+} // namespace
+
+Result<int> develop(const DevOptions& options) {
+    auto manifest = read_unmoved(options.prefix);
+    if (!manifest) return fail(std::move(manifest.error()));
+    const auto& prefix = manifest->prefix;
+    auto environment = current_environment();
+    auto overlay =
+        options.overlay.empty() ? default_overlay(prefix, environment) : resolve(options.overlay);
+    if (!overlay) return fail(std::move(overlay.error()));
+    std::error_code failed;
+    fs::create_directories(*overlay, failed);
+    if (failed) return fail_errno("cannot make the overlay's directory", overlay->string(), failed.value());
+    const auto lock = try_lock(*overlay / "lock", 0600);
+    if (!lock) return fail(Error(lock.error()));
+    if (lock->state == LockState::busy)
+        return fail({.what = "this overlay is in use",
+                     .why = "another `containerize dev` runs in it",
+                     .where = overlay->string(),
+                     .hint = "Work there, or give --overlay another directory."});
+    if (auto good = check_owner(*overlay, *manifest); !good) return fail(std::move(good.error()));
+
+    auto space = runtime::BuildNamespace::create();
+    if (!space) return fail(std::move(space.error()));
+    std::vector<fs::path> images;
+    for (const auto& image : manifest->images())
+        images.push_back(prefix / image.file);
+    if (auto mounted = space->mount_overlay(images, *overlay, prefix); !mounted) {
+        mounted.error().hint = remedy;
+        return fail(std::move(mounted.error()));
+    }
+    log::info("What you change in " + prefix.string() + " stays in " + overlay->string() +
+              ", for you alone.");
+    for (const auto* changes : {&manifest->activation, &manifest->environment})
+        environment = with_changes(environment, *changes, prefix);
+    environment["CONTAINERIZE_PREFIX"] = prefix.string();
+    const pid_t holder = space->pid();
+    return run_in_foreground({.argv = command_line(options, *manifest, environment),
+                              .environment = environment,
+                              .working_directory = {},
+                              .in_child = [holder] { return runtime::join_namespaces(holder); },
+                              .on_line = {}});
+}
+
+} // namespace containerize::install
