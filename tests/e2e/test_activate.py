@@ -467,7 +467,8 @@ def test_prompt_means_nothing_to_the_shell(shell, fake, work, name):
 
 # ---- Completion
 
-COMMANDS = ["new", "update", "log", "rollback", "squash", "run", "shell", "inspect", "doctor", "cache", "activate", "deactivate"]
+COMMANDS = ["new", "wrap-install", "update", "log", "rollback", "squash", "run", "shell", "inspect", "doctor", "cache", "activate", "deactivate",
+            "config"]
 
 
 @pytest.fixture()
@@ -571,4 +572,4 @@ def test_the_program_explains(user, tool, work):
 
 def test_completion_knows_every_command(user, tool):
     described = user.run(str(tool), "--help").stdout.partition("Subcommands:")[2]
-    assert re.findall(r"^  (\w+) ", described.partition("\n\n")[0], re.MULTILINE) == COMMANDS
+    assert re.findall(r"^  ([\w-]+) ", described.partition("\n\n")[0], re.MULTILINE) == COMMANDS
