@@ -239,7 +239,8 @@ bool is_one_of(std::string_view word, std::initializer_list<std::string_view> wo
 /// Whether any argument is one of `options`, or begins with one and '='.
 bool has_option(char** argv, std::initializer_list<std::string_view> options) {
     for (; *argv != nullptr; ++argv)
-        if (const std::string_view word = *argv; is_one_of(word.substr(0, word.find('=')), options)) return true;
+        if (const std::string_view word = *argv; is_one_of(word.substr(0, word.find('=')), options))
+            return true;
     return false;
 }
 
@@ -250,8 +251,7 @@ bool would_install_by_pip(char** argv) {
 }
 
 bool would_install_by_conda(char** argv) {
-    return *argv != nullptr &&
-           is_one_of(*argv, {"install", "remove", "uninstall", "update", "upgrade"}) &&
+    return *argv != nullptr && is_one_of(*argv, {"install", "remove", "uninstall", "update", "upgrade"}) &&
            !has_option(argv, {"-n", "--name", "-p", "--prefix", "-d", "--dry-run", "-h", "--help",
                               "--download-only"});
 }
@@ -273,7 +273,8 @@ bool would_change_installation(std::string_view name, char** argv) {
         command.append(" ").append(*argv);
     die("this installation is read-only, so `" + command + "` cannot change it.\n" +
         "To change it for all its users:  containerize update " + call.prefix + " -- " + command + "\n" +
-        "For packages of your own on top:  " + call.prefix + "/bin/python -m venv --system-site-packages VENV, "
+        "For packages of your own on top:  " + call.prefix +
+        "/bin/python -m venv --system-site-packages VENV, "
         "then VENV/bin/pip install ...\n" +
         "To develop in it:  containerize dev " + call.prefix);
 }

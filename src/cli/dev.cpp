@@ -1,5 +1,6 @@
-#include "cli/command.h"
 #include "install/dev.h"
+
+#include "cli/command.h"
 #include "util/interrupt.h"
 
 #include <memory>
@@ -17,12 +18,13 @@ void add_dev(CLI::App& app, Action& chosen, std::vector<std::string> program) {
         ->add_option("--overlay", options->overlay,
                      "Where your changes are kept (default: below ~/.local/share/containerize)")
         ->type_name("DIR");
-    command->footer("Examples:\n"
-                    "  containerize dev ~/envs/ml                          # a shell\n"
-                    "  containerize dev ~/envs/ml -- pip install -e .\n"
-                    "  containerize dev ~/envs/ml -- pytest\n\n"
-                    "The installation itself, and who else uses it, sees nothing of it. Remove the overlay's\n"
-                    "directory to forget all changes; `containerize update` makes changes for everybody.");
+    command->footer(
+        "Examples:\n"
+        "  containerize dev ~/envs/ml                          # a shell\n"
+        "  containerize dev ~/envs/ml -- pip install -e .\n"
+        "  containerize dev ~/envs/ml -- pytest\n\n"
+        "The installation itself, and who else uses it, sees nothing of it. Remove the overlay's\n"
+        "directory to forget all changes; `containerize update` makes changes for everybody.");
     command->callback([&chosen, options] {
         chosen = [options] {
             catch_interrupts();

@@ -49,9 +49,7 @@ json describe(const Manifest& state, bool current) {
 Result<int> show_log(const LogArguments& arguments) {
     auto prefix = resolve(arguments.directory);
     if (!prefix) return fail(std::move(prefix.error()));
-    if (!runtime::is_installation(*prefix))
-        return fail_input("there is no installation", {}, prefix->string(),
-                          "Give a directory that `containerize new --prefix` made.");
+    if (!runtime::is_installation(*prefix)) return runtime::no_installation(*prefix);
     auto current = runtime::read_manifest(*prefix);
     if (!current) return fail(std::move(current.error()));
     auto states = install::read_states(*prefix);

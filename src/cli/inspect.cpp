@@ -49,9 +49,7 @@ json layers_of(const runtime::Manifest& manifest) {
 }
 
 Result<json> describe(const fs::path& prefix) {
-    if (!runtime::is_installation(prefix))
-        return fail_input("there is no installation", {}, prefix.string(),
-                          "Give a directory that `containerize new --prefix` made.");
+    if (!runtime::is_installation(prefix)) return runtime::no_installation(prefix);
     auto manifest = runtime::read_manifest(prefix);
     if (!manifest) return fail(std::move(manifest.error()));
     return json{{"path", prefix.string()},
@@ -101,9 +99,7 @@ void print(const json& about) {
 
 /// The lines of share/packages.txt, as they were built.
 Result<int> list_packages(const fs::path& prefix, bool as_json) {
-    if (!runtime::is_installation(prefix))
-        return fail_input("there is no installation", {}, prefix.string(),
-                          "Give a directory that `containerize new --prefix` made.");
+    if (!runtime::is_installation(prefix)) return runtime::no_installation(prefix);
     auto text = read_file(prefix / "share/packages.txt");
     if (!text) return fail(std::move(text.error()));
     if (!as_json) {

@@ -47,6 +47,8 @@ std::string explain(const CLI::ParseError& problem, const CLI::App& app) {
             break;
         }
     const auto chosen = app.get_subcommands();
+    if (!chosen.empty() && chosen.front()->get_name() == "update")
+        what += "; a command to run comes after --";
     return what + " (see `containerize " + (chosen.empty() ? "" : chosen.front()->get_name() + " ") +
            "--help`)";
 }

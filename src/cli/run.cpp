@@ -22,9 +22,7 @@ Result<int> become(const std::string& directory, const char* wrapper,
                    const std::vector<std::string>& arguments) {
     auto prefix = resolve(directory);
     if (!prefix) return fail(std::move(prefix.error()));
-    if (!runtime::is_installation(*prefix))
-        return fail_input("there is no installation", {}, prefix->string(),
-                          "Give a directory that `containerize new --prefix` made.");
+    if (!runtime::is_installation(*prefix)) return runtime::no_installation(*prefix);
     std::string program = (*prefix / "bin" / wrapper).string();
     std::vector<char*> list = {program.data()};
     for (const auto& argument : arguments)

@@ -3,6 +3,7 @@
 #include "cli/build_options.h"
 #include "cli/command.h"
 #include "cli/tykky_settings.h"
+#include "runtime/manifest.h"
 #include "util/filesystem.h"
 #include "util/interrupt.h"
 #include "util/log.h"
@@ -63,7 +64,8 @@ int report(const Error& error) {
 /// The default prefix is the working directory; one that is missing is made.
 Status prepare_prefix(TykkyArguments& arguments) {
     std::error_code failed;
-    if (arguments.prefix.empty()) arguments.prefix = fs::current_path(failed).string();
+    const bool by_default = arguments.prefix.empty();
+    if (by_default) arguments.prefix = fs::current_path(failed).string();
     const fs::path prefix = arguments.prefix;
     if (!fs::exists(prefix, failed)) {
         if (!arguments.quiet)
@@ -76,6 +78,11 @@ Status prepare_prefix(TykkyArguments& arguments) {
     }
     // Who builds again into an installation means to replace it.
     arguments.force = true;
+    if (runtime::is_installation(prefix))
+        log::warn("the installation in " + prefix.string() + " is replaced, with all its states.");
+    else if (by_default && !fs::is_empty(prefix, failed))
+        return fail_input("no --prefix is given, and the working directory is not empty", {}, prefix.string(),
+                          "Give --prefix DIR.");
     return {};
 }
 

@@ -51,10 +51,11 @@ Status check_owner(const fs::path& overlay, const Manifest& manifest) {
     if (!text->starts_with(manifest.prefix.string() + "\n"))
         return fail_input("this overlay is of another installation", text->substr(0, text->find('\n')),
                           overlay.string(), "Give --overlay another directory.");
-    log::warn("the overlay was made over " + text->substr(text->find('\n') + 1, text->size()) +
-              "of this installation, and it has been updated since: files of both may not fit. To begin anew, "
-              "remove " +
-              overlay.string());
+    log::warn(
+        "the overlay was made over " + text->substr(text->find('\n') + 1, text->size()) +
+        "of this installation, and it has been updated since: files of both may not fit. To begin anew, "
+        "remove " +
+        overlay.string());
     return {};
 }
 
@@ -85,8 +86,7 @@ Result<int> develop(const DevOptions& options) {
     if (!manifest) return fail(std::move(manifest.error()));
     const auto& prefix = manifest->prefix;
     auto environment = current_environment();
-    auto overlay =
-        options.overlay.empty() ? default_overlay(prefix, environment) : resolve(options.overlay);
+    auto overlay = options.overlay.empty() ? default_overlay(prefix, environment) : resolve(options.overlay);
     if (!overlay) return fail(std::move(overlay.error()));
     std::error_code failed;
     fs::create_directories(*overlay, failed);

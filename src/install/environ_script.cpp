@@ -1,5 +1,7 @@
 #include "install/environ_script.h"
 
+#include "util/log.h"
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -111,6 +113,7 @@ Result<std::vector<EnvironmentChange>> record_script(const std::filesystem::path
                      .why = "it ends the shell that reads it",
                      .where = script.string(),
                      .hint = "Use `return` in it where it has `exit`."});
+    if (!after->errors.empty()) log::warn("the script for --environ says:\n" + tail(after->errors, 12));
     return difference(parse_listing(before->output), parse_listing(after->output), prefix);
 }
 

@@ -259,6 +259,11 @@ Result<Inputs> check_wrap(const BuildOptions& options, const fs::path& source, b
     auto paths = check_wrapper_paths(given, inputs.prefix);
     if (!paths) return fail(std::move(paths.error()));
     inputs.wrapper_paths = std::move(*paths);
+    // A script may make more of them.
+    for (const auto& path : inputs.wrapper_paths)
+        if (path != "bin" && !options.post_install && !fs::is_directory(inputs.wrap_source / path, failed))
+            return fail_input("the software has no such directory for wrappers", path, source.string(),
+                              "Give -w directories below it that hold programs.");
     if (auto good = check_rest(options, inputs); !good) return fail(std::move(good.error()));
     return inputs;
 }

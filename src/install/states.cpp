@@ -63,9 +63,7 @@ unsigned next_state(const fs::path& prefix) {
 Result<runtime::Manifest> read_unmoved(const std::string& given) {
     auto prefix = resolve(given);
     if (!prefix) return fail(std::move(prefix.error()));
-    if (!runtime::is_installation(*prefix))
-        return fail_input("there is no installation", {}, prefix->string(),
-                          "Give a directory that `containerize new --prefix` made.");
+    if (!runtime::is_installation(*prefix)) return runtime::no_installation(*prefix);
     auto manifest = runtime::read_manifest(*prefix);
     if (!manifest) return fail(std::move(manifest.error()));
     if (manifest->prefix != *prefix)

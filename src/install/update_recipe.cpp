@@ -17,6 +17,7 @@
 #include <set>
 #include <utility>
 
+#include <termios.h>
 #include <unistd.h>
 
 namespace containerize::install {
@@ -218,11 +219,14 @@ private:
 
     Status run_command() {
         if (request_.command.empty()) return {};
+        if (is_interactive_shell())
+            log::info("Everything below " + shop_.prefix.string() +
+                      " can be changed now. `exit` ends it, and packs what you changed.");
         auto command = shop_.inside(request_.command);
         command.working_directory = shop_.inputs.working_directory;
         auto code = run_in_foreground(command);
         if (!code) return fail(std::move(code.error()));
-        if (*code == 0 || (isatty(STDIN_FILENO) != 0 && user_wants_to_keep(*code))) return {};
+        if (*code == 0 || (is_interactive_shell() && user_wants_to_keep(*code))) return {};
         return fail({.what = "the command failed",
                      .why = "exit code " + std::to_string(*code),
                      .where = {},
@@ -230,9 +234,17 @@ private:
     }
 
     // A shell ends with what its last command said: that alone must not cost an hour's work.
-    bool user_wants_to_keep(int code) const {
-        log::info("The command ended with exit code " + std::to_string(code) +
-                  ". Keep what it changed? [y/N] ");
+    [[nodiscard]] bool is_interactive_shell() const {
+        static const std::set<std::string> shells = {"bash", "sh",   "dash", "zsh", "ksh",
+                                                     "mksh", "fish", "tcsh", "csh"};
+        return isatty(STDIN_FILENO) != 0 && request_.command.size() == 1 &&
+               shells.contains(fs::path(request_.command.front()).filename().string());
+    }
+
+    static bool user_wants_to_keep(int code) {
+        log::info("The shell ended with exit code " + std::to_string(code) +
+                  ". Keep what was changed? [y/N]");
+        tcflush(STDIN_FILENO, TCIFLUSH); // what was typed before is no answer
         char answer = 0;
         return read(STDIN_FILENO, &answer, 1) == 1 && (answer == 'y' || answer == 'Y');
     }

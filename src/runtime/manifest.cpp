@@ -3,6 +3,7 @@
 #include "util/filesystem.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 
 #include <fcntl.h>
@@ -168,6 +169,14 @@ Result<std::vector<image::Layers::ImageFile>> open_images(const Manifest& manife
         opened.push_back({.file = std::move(file), .path = path});
     }
     return opened;
+}
+
+std::unexpected<Error> no_installation(const std::filesystem::path& directory) {
+    // There the environment itself stands at the path.
+    const bool inside = std::getenv("CONTAINERIZE_PREFIX") != nullptr;
+    return fail_input("there is no installation", {}, directory.string(),
+                      inside ? "You may be inside one (`containerize shell`, `run`): leave it first."
+                             : "Give a directory that `containerize new --prefix` made.");
 }
 
 bool is_installation(const std::filesystem::path& directory) {

@@ -57,6 +57,8 @@ std::string to_text(const Manifest& manifest);
 
 /// Whether `directory` holds an installation of ours.
 bool is_installation(const std::filesystem::path& directory);
+/// The input error for a directory that holds none.
+std::unexpected<Error> no_installation(const std::filesystem::path& directory);
 /// The installation that `program` (a wrapper, or a link to one) belongs to; empty if it is no wrapper of
 /// ours.
 std::filesystem::path installation_of_program(const std::filesystem::path& program);

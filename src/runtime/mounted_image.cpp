@@ -27,6 +27,8 @@ namespace containerize::runtime {
 
 namespace {
 
+namespace fs = std::filesystem;
+
 /// Servers that die more often than this are broken, not unlucky.
 constexpr std::size_t deaths_allowed = 100;
 constexpr auto deaths_window = std::chrono::seconds(10);
@@ -39,32 +41,6 @@ dev_t device_at(const std::string& path) {
     struct statx info {};
     if (statx(AT_FDCWD, path.c_str(), AT_STATX_DONT_SYNC, STATX_TYPE, &info) != 0) return 0;
     return makedev(info.stx_dev_major, info.stx_dev_minor);
-}
-
-// A mount there is that of another copy in this session, as a rule: both may be used.
-bool holds_something(const std::filesystem::path& directory) {
-    std::error_code failed;
-    const auto device = device_at(directory);
-    return device != 0 && device == device_at(directory.parent_path()) &&
-           !std::filesystem::is_empty(directory, failed);
-}
-
-/// Where the image must be beside its prefix: where it was built for, and at the directory that it masks.
-Result<std::vector<std::string>> other_mount_points(const Manifest& manifest, const std::string& prefix) {
-    std::vector<std::string> paths;
-    if (manifest.prefix != prefix) {
-        // The image would hide it from our programs.
-        if (holds_something(manifest.prefix))
-            return fail({.what = "this installation was built for another place, where something else is now",
-                         .why = "its programs name " + manifest.prefix.string(),
-                         .where = prefix,
-                         .hint = "Build it again at " + prefix + ", or move away what is there."});
-        paths.push_back(manifest.prefix);
-    }
-    if (!manifest.mask.empty()) paths.push_back(manifest.mask);
-    for (const auto& path : paths)
-        if (auto made = make_mount_point(path); !made) return fail(std::move(made.error()));
-    return paths;
 }
 
 // When the supervisor is killed, servers stay as long as processes use their mount, and end with them.
@@ -84,7 +60,36 @@ void set_server_cleanup(void (*cleanup)(void*), void* argument) {
     server_cleanup_argument = argument;
 }
 
-Result<MountedImage> MountedImage::mount(const std::string& prefix) {
+Result<std::vector<std::string>>
+MountedImage::other_mount_points(const Manifest& manifest, std::span<const MountedImage> others) const {
+    std::vector<std::string> paths;
+    for (const auto& path : {manifest.prefix, manifest.mask}) {
+        if (path.empty() || path == plan_.prefix) continue;
+        const auto owner = std::ranges::find_if(others, [&](const MountedImage& other) {
+            return std::ranges::find(other.mount_points_, path.string()) != other.mount_points_.end();
+        });
+        if (owner != others.end()) {
+            if (owner->digests_ == digests_) continue; // a copy of the same: what is there fits
+            return fail({.what = "this installation must be shown where another one is in use",
+                         .why = path.string() + " shows " + owner->plan_.prefix,
+                         .where = plan_.prefix,
+                         .hint = "Wait until nothing of the other runs any more (ten minutes, as a rule), or "
+                                 "build this one again where it is."});
+        }
+        std::error_code failed;
+        // The image would hide it from our programs.
+        if (path == manifest.prefix && fs::exists(path, failed) && !fs::is_empty(path, failed))
+            return fail({.what = "this installation was built for another place, where something else is now",
+                         .why = "its programs name " + path.string(),
+                         .where = plan_.prefix,
+                         .hint = "Build it again at " + plan_.prefix + ", or move away what is there."});
+        if (auto made = make_mount_point(path); !made) return fail(std::move(made.error()));
+        paths.push_back(path);
+    }
+    return paths;
+}
+
+Result<MountedImage> MountedImage::mount(const std::string& prefix, std::span<const MountedImage> others) {
     MountedImage mounted;
     mounted.below_.reset(open(prefix.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (!mounted.below_) return fail_errno("cannot open the installation", prefix);
@@ -101,19 +106,21 @@ Result<MountedImage> MountedImage::mount(const std::string& prefix) {
     if (!images) return fail(std::move(images.error()));
     mounted.images_ = std::move(*images);
 
-    auto others = other_mount_points(*manifest, prefix);
-    if (!others) return fail(std::move(others.error()));
+    for (const auto& image : manifest->images())
+        mounted.digests_.push_back(image.sha256);
+    auto further = mounted.other_mount_points(*manifest, others);
+    if (!further) return fail(std::move(further.error()));
     auto connection = mount_fuse(prefix, geteuid(), getegid(), server_threads());
     if (!connection) return fail(std::move(connection.error()));
     mounted.connection_ = std::move(*connection);
     mounted.device_ = device_at(prefix);
     mounted.mount_points_.push_back(prefix);
-    mounted.mount_points_.insert(mounted.mount_points_.end(), others->begin(), others->end());
+    mounted.mount_points_.insert(mounted.mount_points_.end(), further->begin(), further->end());
     if (auto started = mounted.start_server(); !started) {
         mounted.unmount();
         return fail(std::move(started.error()));
     }
-    for (const auto& other : *others) {
+    for (const auto& other : *further) {
         if (::mount(prefix.c_str(), other.c_str(), nullptr, MS_BIND, nullptr) == 0) continue;
         auto error = fail_errno("cannot show the installation at its other path", other);
         mounted.unmount();

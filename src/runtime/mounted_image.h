@@ -4,11 +4,13 @@
 #include "image/layers.h"
 #include "runtime/fuse_connection.h"
 #include "runtime/launch_plan.h"
+#include "runtime/manifest.h"
 #include "util/error.h"
 #include "util/fd.h"
 
 #include <chrono>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,7 +22,8 @@ class MountedImage {
 public:
     /// Reads the manifest at `prefix`, mounts its images there and starts the server. The caller is the
     /// session's supervisor, single-threaded and in the session's namespaces.
-    static Result<MountedImage> mount(const std::string& prefix);
+    /// `others` are those that the session holds already: two installations cannot be shown at one path.
+    static Result<MountedImage> mount(const std::string& prefix, std::span<const MountedImage> others);
     MountedImage(MountedImage&&) = default;
     MountedImage& operator=(MountedImage&&) = default;
 
@@ -45,8 +48,13 @@ public:
 private:
     MountedImage() = default;
     Status start_server();
+    /// Where the images must be beside their prefix, and are not yet: where they were built for, and at the
+    /// directory that they mask.
+    [[nodiscard]] Result<std::vector<std::string>>
+    other_mount_points(const Manifest& manifest, std::span<const MountedImage> others) const;
 
     LaunchPlan plan_;
+    std::vector<std::string> digests_;      ///< of the images, the lowest first
     dev_t device_ = 0;                      ///< of the mount
     std::vector<std::string> mount_points_; ///< where it is, and where it was built for, if that differs
     Fd below_;                              ///< the installation's directory as it is on disk

@@ -136,7 +136,7 @@ private:
     }
 
     Status mount(const std::string& prefix) {
-        auto mounted = MountedImage::mount(prefix);
+        auto mounted = MountedImage::mount(prefix, images_);
         if (!mounted) return fail(std::move(mounted.error()));
         images_.push_back(std::move(*mounted));
         // Written beside and renamed: a launcher sees a whole plan or none.

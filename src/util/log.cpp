@@ -134,7 +134,7 @@ void info(std::string_view line) {
 }
 
 void warn(std::string_view line) {
-    write_line(Level::quiet, "WARNING", "warning: " + std::string(line));
+    write_line(Level::quiet, "WARNING", (state().tags ? "" : "warning: ") + std::string(line));
 }
 
 unsigned progress_columns() {

@@ -172,7 +172,7 @@ __containerize_choose() {
         __containerize_error "./$1 is not an installation: it has no containerize.json and bin/"
         return 1
     else
-        __containerize_error "no installation $1 in the working directory or in ${__containerize_searched:-CONTAINERIZE_PATH}"
+        __containerize_error "no installation $1 in the working directory or in ${__containerize_searched:-CONTAINERIZE_PATH}: give its path, or put the directory that holds it into CONTAINERIZE_PATH"
         return 1
     fi
 }

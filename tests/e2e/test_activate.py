@@ -215,7 +215,7 @@ def test_search(shell, fake, work, env, found):
         assert (done.stdout.splitlines(), done.stderr) == (["0", str(work / found)], "")
     else:
         assert done.stdout == "1\n"
-        assert done.stderr.splitlines()[0] == f"ERROR: no installation demo in the working directory or in {env['CONTAINERIZE_PATH']}"
+        assert done.stderr.splitlines()[0].startswith(f"ERROR: no installation demo in the working directory or in {env['CONTAINERIZE_PATH']}: give its path")
 
 
 def test_the_old_place_of_tykky(shell, fake, work):
@@ -257,11 +257,11 @@ def test_the_working_directory_wins(shell, fake, work):
     ("containerize activate ''", "one installation has to be named: containerize activate NAME|DIR"),
     ("tykky activate demo other", "one installation has to be named: tykky activate NAME|DIR"),
     ("containerize activate --loud demo", "unknown option --loud; usage: containerize activate NAME|DIR"),
-    ("containerize activate nothing", "no installation nothing in the working directory or in {work}/.containerize:{work}/.tykky"),
+    ("containerize activate nothing", "no installation nothing in the working directory or in {work}/.containerize:{work}/.tykky: give its path, or put the directory that holds it into CONTAINERIZE_PATH"),
     ("containerize activate ./nothing", "there is no directory ./nothing"),
     ("containerize activate ./file", "there is no directory ./file"),
     ("containerize activate plain", "./plain is not an installation: it has no containerize.json and bin/"),
-    ("containerize activate 'pl*'", "no installation pl* in the working directory or in {work}/.containerize:{work}/.tykky"),
+    ("containerize activate 'pl*'", "no installation pl* in the working directory or in {work}/.containerize:{work}/.tykky: give its path, or put the directory that holds it into CONTAINERIZE_PATH"),
     ("containerize activate {work}/plain", "{work}/plain is not an installation: it has no containerize.json and bin/"),
     ("containerize activate halves/json", "halves/json is not an installation: it has no containerize.json and bin/"),
     ("containerize activate halves/bin", "halves/bin is not an installation: it has no containerize.json and bin/"),
@@ -467,7 +467,7 @@ def test_prompt_means_nothing_to_the_shell(shell, fake, work, name):
 
 # ---- Completion
 
-COMMANDS = ["new", "wrap-install", "update", "log", "rollback", "squash", "run", "shell", "inspect", "doctor", "cache", "activate", "deactivate",
+COMMANDS = ["new", "wrap-install", "update", "dev", "log", "rollback", "squash", "run", "shell", "inspect", "doctor", "cache", "activate", "deactivate",
             "config"]
 
 

@@ -1,11 +1,13 @@
 """One session a user and node: started by whoever comes first, replaced when it is killed, gone when it is idle."""
 
+import json
 import os
 import shutil
 import signal
 import subprocess
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -243,6 +245,24 @@ def test_two_copies_of_a_moved_installation(user, small, work):
     copies = [user.copy(small, work / name, work / "built for") for name in ("first", "second")]
     for copy in copies * 2:
         assert user.run(f"{copy}/bin/python", "-c", "print(11)").stdout == "11\n"
+
+
+def test_a_copy_never_takes_the_place_of_the_original(user, small, work, sessions):
+    original = user.copy(small, work / "original", work / "original")
+    same = user.copy(small, work / "same", work / "original")
+    other = user.copy(small, work / "other", work / "original")
+    manifest = json.loads((other / "containerize.json").read_text())
+    manifest["image"]["sha256"] = "0" * 64  # as that of another image
+    user.write(other / "containerize.json", json.dumps(manifest))
+    show = "import sys; print(sys.prefix)"
+    assert user.run(f"{original}/bin/python", "-c", show).stdout == f"{original}\n"
+    mounts = Path(f"/proc/{sessions.supervisors()[0]}/mountinfo")
+    before = mounts.read_text().count(f" {original} ")
+    assert user.run(f"{same}/bin/python", "-c", show).stdout == f"{same}\n"
+    done = user.run(f"{other}/bin/python", "-c", show, check=False)
+    assert done.returncode == 1 and f"{original} shows {original}" in done.stderr
+    assert mounts.read_text().count(f" {original} ") == before, "nothing was mounted over it"
+    assert user.run(f"{original}/bin/python", "-c", show).stdout == f"{original}\n"
 
 
 def test_moved_installation_in_two_sessions(user, small, work, sessions):

@@ -262,6 +262,54 @@ def test_refusals(installed, user, work, tool):
         assert done.returncode == 2 and message in done.stderr, done.stderr
 
 
+def test_inside_nothing_is_an_installation(installed, user, tool):
+    done = user.run(installed.prefix / "bin/_debug_exec", str(tool), "log", installed.prefix, check=False)
+    assert done.returncode == 2 and "leave it first" in done.stderr
+
+
+def test_pip_says_what_to_do_instead(installed, user, work):
+    for argv in (["pip", "install", "rich"], ["pip3", "uninstall", "-y", "six"], ["python", "-m", "pip", "install", "-r", "x.txt"]):
+        done = user.run(installed.prefix / "bin" / argv[0], *argv[1:], check=False)
+        assert done.returncode == 1 and "this installation is read-only" in done.stderr
+        assert f"containerize update {installed.prefix} -- {' '.join(argv)}" in done.stderr and "Traceback" not in done.stderr
+    assert "six" in user.run(installed.prefix / "bin/pip", "list").stdout
+    user.run(installed.prefix / "bin/pip", "install", "-q", "--target", work / "mine", "iniconfig==2.0.0")
+    assert (work / "mine/iniconfig").is_dir()
+    user.run(installed.prefix / "bin/python", "-m", "venv", work / "venv")
+    user.run(work / "venv/bin/pip", "install", "-q", "iniconfig==2.0.0")
+    assert user.run(work / "venv/bin/python", "-c", "import six, iniconfig").returncode == 0
+
+
+def test_dev_keeps_changes_for_oneself(installed, user, work):
+    project = work / "project"
+    project.mkdir()
+    user.write(project / "pyproject.toml", "[project]\nname = 'mine'\nversion = '1'\n[tool.setuptools]\npy-modules = ['mine']\n")
+    user.write(project / "mine.py", "value = 1\n")
+    os.chown(project, user.uid, user.uid)
+    overlay = work / "overlay"
+
+    def dev(*command, **more):
+        return installed.call("dev", installed.prefix, "--overlay", overlay, "--", *command, **more)
+
+    before = installed.files()
+    dev("pip", "install", "-q", "iniconfig==2.0.0")
+    dev("pip", "install", "-q", "--no-build-isolation", "-e", project)
+    assert dev("python", "-c", "import mine, iniconfig, six; print(mine.value)").stdout == "1\n"
+    user.write(project / "mine.py", "value = 222\n")
+    assert dev("python", "-c", "import mine; print(mine.value)").stdout == "222\n"
+    assert dev("sh", "-c", "exit 7", check=False).returncode == 7
+    assert not installed.has("mine") and not installed.has("iniconfig") and installed.files() == before
+    first = user.start(str(installed.tool), "dev", installed.prefix, "--overlay", overlay, "--", "sleep", "5")
+    time.sleep(1)
+    done = dev("true", check=False)
+    assert done.returncode == 1 and "this overlay is in use" in done.stderr
+    first.communicate()
+    installed.update("--", "pip", "install", "-q", "pygments==2.17.2")
+    assert "has been updated since" in dev("true").stderr
+    other = installed.call("dev", work, "--overlay", overlay, "--", "true", check=False)
+    assert other.returncode == 2 and "there is no installation" in other.stderr
+
+
 # --- packages of conda -----------------------------------------------------------------------------------------------
 
 
