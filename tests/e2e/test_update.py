@@ -293,7 +293,7 @@ def test_dev_keeps_changes_for_oneself(installed, user, work):
 
     before = installed.files()
     dev("pip", "install", "-q", "iniconfig==2.0.0")
-    dev("pip", "install", "-q", "--no-build-isolation", "-e", project)
+    dev("pip", "install", "-q", "-e", project)
     assert dev("python", "-c", "import mine, iniconfig, six; print(mine.value)").stdout == "1\n"
     user.write(project / "mine.py", "value = 222\n")
     assert dev("python", "-c", "import mine; print(mine.value)").stdout == "222\n"
