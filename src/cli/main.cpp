@@ -69,8 +69,8 @@ int run(int argc, char** argv) {
     cli::add_new(app, chosen, typed(argc, argv));
     cli::add_wrap_install(app, chosen, typed(argc, argv));
     const auto program = program_after_mark(argc, argv);
-    cli::add_dev(app, chosen, program);
     cli::add_update(app, chosen, typed(argc, argv), program);
+    cli::add_dev(app, chosen, program);
     cli::add_log(app, chosen);
     cli::add_rollback(app, chosen, typed(argc, argv));
     cli::add_squash(app, chosen, typed(argc, argv));

@@ -497,7 +497,7 @@ def test_completion_of_bash(user, tool, places):
         return completed(user, tool, places, *words)
 
     assert ask("containerize", "") == sorted(COMMANDS)
-    assert ask("containerize", "de") == ["deactivate"]
+    assert ask("containerize", "de") == ["deactivate", "dev"]
     assert ask("tykky", "") == ["activate", "deactivate"]
     for command in ("containerize", "tykky", "/opt/bin/containerize"):
         assert ask(command, "activate", "") == ["$(touch x)", "de mo2", "demo", "local", "other", "sub"]
