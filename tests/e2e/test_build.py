@@ -153,7 +153,7 @@ def test_bundled_python(user, tool, work, spec):
 def test_hooks_and_environ(user, tool, work, spec):
     prefix = work / "env"
     before = user.write(work / "before.sh", "echo before-hook; test -x $env_root/bin/python; ! $env_root/bin/python -c 'import six' 2>/dev/null\n")
-    after = user.write(work / "after.sh", "set -e\npython -c 'import six'\nmkdir -p opt/tool/bin\nprintf '#!/bin/sh\\necho tool $ANSWER\\n' > opt/tool/bin/tool\nchmod +x opt/tool/bin/tool\n")
+    after = user.write(work / "after.sh", "set -e\npython -c 'import six'\ncd $env_root\nmkdir -p opt/tool/bin\nprintf '#!/bin/sh\\necho tool $ANSWER\\n' > opt/tool/bin/tool\nchmod +x opt/tool/bin/tool\n")
     settings = user.write(work / "settings.sh", 'export ANSWER="forty two"\nexport PATH=$PATH:/opt/late\nexport DATA=$VIRTUAL_ENV/data\nunset GONE\necho noise\n')
     new(
         user, tool, prefix, spec, "--pre-install", str(before), "--post-install", str(after), "--environ", str(settings),
