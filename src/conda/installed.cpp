@@ -20,11 +20,6 @@ std::unexpected<Error> damaged(const fs::path& file, std::string why) {
                  .hint = "Make the environment anew with `containerize new --force`."});
 }
 
-bool lies_below_prefix(const fs::path& path) {
-    return !path.empty() && path.is_relative() &&
-           std::ranges::none_of(path, [](const fs::path& part) { return part == ".."; });
-}
-
 // conda notes the subdir with the channel: "https://conda.anaconda.org/conda-forge/linux-64".
 std::string channel_of(const json& entry, const PackageRecord& record) {
     auto channel = entry.value("channel", "");
@@ -54,7 +49,7 @@ Result<InstalledPackage> read_record(const fs::path& file) {
         installed.record.channel = channel_of(entry, installed.record);
         for (const auto& path : entry.value("files", json::array())) {
             installed.files.push_back(path.get<std::string>());
-            if (!lies_below_prefix(installed.files.back()))
+            if (!stays_below(installed.files.back()))
                 return damaged(file, "'" + installed.files.back() + "' is not below the prefix");
         }
         return installed;

@@ -66,12 +66,6 @@ Status collect_files(const BuildOptions& options, Inputs& inputs) {
     return {};
 }
 
-/// Itself, too.
-bool is_below(const fs::path& path, const fs::path& directory) {
-    const auto relative = path.lexically_relative(directory);
-    return !relative.empty() && *relative.begin() != "..";
-}
-
 Status check_staging(const fs::path& parent, const fs::path& prefix) {
     if (parent.empty()) return {};
     auto resolved = resolve(parent);

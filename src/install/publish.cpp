@@ -54,11 +54,6 @@ std::set<std::string> names_in(const fs::path& directory) {
     return names;
 }
 
-bool is_below(const fs::path& path, const fs::path& directory) {
-    const auto relative = path.lexically_relative(directory);
-    return !relative.empty() && *relative.begin() != "..";
-}
-
 // Names of `directory`, of files only where `keep` lies further below.
 void remove_wrappers(const fs::path& prefix, const fs::path& directory, const std::set<std::string>& keep) {
     std::error_code ignored;

@@ -51,11 +51,6 @@ std::vector<EnvironmentChange> changes_from(const json& list) {
     return changes;
 }
 
-bool lies_below_prefix(const std::filesystem::path& path) {
-    const bool climbs = std::ranges::find(path, std::filesystem::path("..")) != path.end();
-    return !path.empty() && path.is_relative() && !climbs && path.native().find('\0') == std::string::npos;
-}
-
 json to_json(const ImageFile& image) {
     return {{"file", image.file}, {"size", image.size}, {"sha256", image.sha256}};
 }
@@ -99,13 +94,12 @@ Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::pa
         manifest.environment = changes_from(root.at("environment"));
         manifest.build = root.at("build");
         for (const auto& script : manifest.activation_scripts)
-            if (!lies_below_prefix(script))
-                return bad_manifest(file, "a script of it is not below the prefix");
+            if (!stays_below(script)) return bad_manifest(file, "a script of it is not below the prefix");
         if (!manifest.prefix.is_absolute()) return bad_manifest(file, "its prefix is not an absolute path");
         if (!manifest.mask.empty() && !manifest.mask.is_absolute())
             return bad_manifest(file, "what it masks is not an absolute path");
         for (const auto& image : manifest.images())
-            if (!lies_below_prefix(image.file))
+            if (!stays_below(image.file))
                 return bad_manifest(file, "an image of it is not a file of the installation");
         return manifest;
     } catch (const json::exception& problem) {

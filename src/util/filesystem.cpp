@@ -1,5 +1,6 @@
 #include "util/filesystem.h"
 
+#include <algorithm>
 #include <atomic>
 
 #include <fcntl.h>
@@ -81,6 +82,16 @@ Status sync_directory(const fs::path& directory) {
     if (fsync(fd.get()) != 0 && errno != EINVAL && errno != ENOTSUP && errno != EBADF && errno != ENOSYS)
         return fail_errno("cannot sync the directory", directory.string());
     return {};
+}
+
+bool is_below(const fs::path& path, const fs::path& directory) {
+    const auto relative = path.lexically_relative(directory);
+    return !relative.empty() && *relative.begin() != "..";
+}
+
+bool stays_below(const fs::path& path) {
+    const bool climbs = std::ranges::find(path, fs::path("..")) != path.end();
+    return !path.empty() && path.is_relative() && !climbs && path.native().find('\0') == std::string::npos;
 }
 
 Result<fs::path> resolve(const fs::path& path) {

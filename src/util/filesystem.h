@@ -50,6 +50,11 @@ bool is_network_filesystem(std::string_view type);
 /// Absolute, with `.` and `..` and links resolved as far as the path exists.
 Result<fs::path> resolve(const fs::path& path);
 
+/// By the names alone: whether `path` is `directory`, or below it.
+bool is_below(const fs::path& path, const fs::path& directory);
+/// By the names alone: whether a path is relative and never climbs above where it begins.
+bool stays_below(const fs::path& path);
+
 /// Bytes that this user can still write where `path` is.
 Result<std::uint64_t> available_bytes(const fs::path& path);
 
