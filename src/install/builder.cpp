@@ -171,8 +171,9 @@ private:
     }
 
     Status pack() {
-        if (previous_ != nullptr && !recipe_.has_changes() && same_settings()) {
-            summary_.unchanged = true;
+        makes_image_ = previous_ == nullptr || recipe_.has_changes();
+        if (!makes_image_) {
+            summary_.unchanged = same_settings();
             return {};
         }
         Stage stage(previous_ == nullptr ? "Packing the image" : "Packing what changed");
@@ -242,7 +243,7 @@ private:
     }
 
     Status add_new_image(const fs::path& assembly, Stage& stage) {
-        if (previous_ != nullptr && !recipe_.has_changes()) return {};
+        if (!makes_image_) return {};
         runtime::ImageFile* entry = &manifest_.image;
         if (previous_ != nullptr) {
             entry = &manifest_.layers.emplace_back();
@@ -276,6 +277,7 @@ private:
     const Claim& claim_;
     const Manifest* previous_; ///< of an update: what the installation was; null for a new one
     std::string packages_;
+    bool makes_image_ = true; ///< an update of settings alone makes none
     Manifest manifest_;
     BuildSummary summary_;
 };

@@ -86,14 +86,12 @@ class CondaChanger {
 public:
     CondaChanger(const Workshop& shop, bool prune) : shop_(shop), prune_(prune) {}
 
-    Result<CondaChange> change() {
+    Result<std::vector<conda::Channel>> change() {
         using Step = Status (CondaChanger::*)();
         for (const Step step : {&CondaChanger::plan, &CondaChanger::fetch, &CondaChanger::remove,
                                 &CondaChanger::link, &CondaChanger::run_scripts})
             if (auto done = (this->*step)(); !done) return fail(std::move(done.error()));
-        return CondaChange{.added = changes_.plan.packages.size(),
-                           .removed = changes_.removed.size(),
-                           .channels = changes_.plan.channels};
+        return changes_.plan.channels;
     }
 
 private:
@@ -224,7 +222,7 @@ private:
 
 } // namespace
 
-Result<CondaChange> change_packages(const Workshop& shop, bool prune) {
+Result<std::vector<conda::Channel>> change_packages(const Workshop& shop, bool prune) {
     return CondaChanger(shop, prune).change();
 }
 

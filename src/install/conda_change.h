@@ -5,18 +5,12 @@
 #include "install/recipe.h"
 #include "util/error.h"
 
-#include <cstddef>
 #include <vector>
 
 namespace containerize::install {
 
-struct CondaChange {
-    std::size_t added = 0, removed = 0;
-    std::vector<conda::Channel> channels;
-};
-
 /// Makes the environment what the input asks for, beside what it has; `prune`: nothing beside it. History and
-/// records of conda-meta tell it.
-Result<CondaChange> change_packages(const Workshop& shop, bool prune);
+/// records of conda-meta tell it. Returns the channels that it looked in.
+Result<std::vector<conda::Channel>> change_packages(const Workshop& shop, bool prune);
 
 } // namespace containerize::install

@@ -69,7 +69,7 @@ public:
     virtual Result<std::string> packages() = 0;
     /// Text of the lock file that gives this environment again; empty if there is none.
     virtual std::string lock() { return {}; }
-    /// Of an update: whether anything differs from the state that it began with.
+    /// Of an update: whether anything differs from the state that it began with. Asked once, before pack().
     [[nodiscard]] virtual bool has_changes() { return true; }
     /// Writes Workshop::image(). `progress` gets bytes done and in all.
     virtual Result<image::WriteStats>

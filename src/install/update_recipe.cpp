@@ -134,15 +134,14 @@ public:
     }
 
     bool has_changes() override {
-        const auto changed = images_.changes(shop_.options.umask_bits);
-        return !changed || !changed->files.empty();
+        changed_ = images_.changes(shop_.options.umask_bits);
+        return !changed_ || !changed_->files.empty();
     }
 
     Result<image::WriteStats>
     pack(const std::function<void(std::uint64_t, std::uint64_t)>& progress) override {
-        auto changed = images_.changes(shop_.options.umask_bits);
-        if (!changed) return fail(std::move(changed.error()));
-        return image::write_changes(*changed, shop_.image(), shop_.writer_options(),
+        if (!changed_) return fail(std::move(changed_.error()));
+        return image::write_changes(*changed_, shop_.image(), shop_.writer_options(),
                                     [&](std::uint64_t done) { progress(done, 0); });
     }
 
@@ -156,9 +155,9 @@ private:
             return fail_input("this installation was not made of packages of conda",
                               "so none can be added to it", shop_.inputs.spec.string(),
                               "Give a requirements file, or make a new installation.");
-        auto changed = change_packages(shop_, request_.prune);
-        if (!changed) return fail(std::move(changed.error()));
-        channels_ = std::move(changed->channels);
+        auto channels = change_packages(shop_, request_.prune);
+        if (!channels) return fail(std::move(channels.error()));
+        channels_ = std::move(*channels);
         python_name_ = name_of_python(shop_);
         if (auto kept = keep_variables(); !kept) return kept;
         const auto& lines = shop_.inputs.conda ? shop_.inputs.conda->pip : shop_.inputs.locked->pip;
@@ -282,6 +281,7 @@ private:
     UpdateRequest request_;
     bool of_conda_;
     WritableImages images_;
+    Result<image::Changes> changed_; ///< of has_changes(), which comes right before pack()
     Environment bare_environment_;
     std::string python_name_;
     std::vector<conda::Channel> channels_;
