@@ -5,6 +5,7 @@ import pwd
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -193,3 +194,14 @@ def env(make, place):
 def small(make, place):
     """An installation with one small package. Tests only read it."""
     return make(place / "small", "six==1.16.0\n")
+
+
+@pytest.fixture(scope="session")
+def channels():
+    """Channels of conda that the tests make of real packages, once for all runs."""
+    sys.path.insert(0, str(SOURCE / "tests/lib"))
+    import conda_channel  # here, because not every test needs what it needs
+
+    place = CACHE / "conda"
+    place.mkdir(exist_ok=True)
+    return conda_channel.make(place)

@@ -20,13 +20,6 @@ import conda_channel
 CONTAINERIZE = BUILD / "bin/containerize"
 
 
-@pytest.fixture(scope="module")
-def channels():
-    place = CACHE / "conda"
-    place.mkdir(exist_ok=True)
-    return conda_channel.make(place)
-
-
 class Server:
     """The channels over HTTP; the first part of a path says which fault they have."""
 

@@ -4,23 +4,12 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from conftest import CACHE, SOURCE
 
-sys.path.insert(0, str(SOURCE / "tests/lib"))
-import conda_channel
 
 NAMES = ["conda-containerize", "pip-containerize", "wrap-container", "wrap-install"]
-
-
-@pytest.fixture(scope="module")
-def channels():
-    place = CACHE / "conda"
-    place.mkdir(exist_ok=True)
-    return conda_channel.make(place)
 
 
 @pytest.fixture()

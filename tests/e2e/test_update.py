@@ -7,15 +7,12 @@ import random
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
-from conftest import CACHE, SOURCE, eventually
+from conftest import eventually
 
-sys.path.insert(0, str(SOURCE / "tests/lib"))
-import conda_channel
 
 
 class Installation:
@@ -311,13 +308,6 @@ def test_dev_keeps_changes_for_oneself(installed, user, work):
 
 
 # --- packages of conda -----------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def channels():
-    place = CACHE / "conda"
-    place.mkdir(exist_ok=True)
-    return conda_channel.make(place)
 
 
 @pytest.fixture()
