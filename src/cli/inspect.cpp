@@ -57,7 +57,7 @@ Result<json> describe(const fs::path& prefix) {
                 {"moved", manifest->prefix != prefix},
                 {"created", manifest->created},
                 {"tool_version", manifest->tool_version},
-                {"base", manifest->base},
+                {"base", manifest->base.reference},
                 {"image",
                  {{"file", manifest->image.file},
                   {"bytes", manifest->image.size},

@@ -61,6 +61,30 @@ ImageFile image_from(const json& entry) {
             .sha256 = entry.at("sha256").get<std::string>()};
 }
 
+json to_json(const Base& base) {
+    if (base.is_host()) return base.reference;
+    return {{"reference", base.reference},
+            {"digest", base.digest},
+            {"file", base.file.string()},
+            {"offset", base.offset},
+            {"isolate", base.isolate}};
+}
+
+Base base_from(const json& entry) {
+    if (entry.is_string()) return {};
+    return {.reference = entry.at("reference").get<std::string>(),
+            .digest = entry.at("digest").get<std::string>(),
+            .file = entry.at("file").get<std::string>(),
+            .offset = entry.at("offset").get<std::uint64_t>(),
+            .isolate = entry.at("isolate").get<bool>()};
+}
+
+Bind bind_from(const json& entry) {
+    auto bind = parse_bind(entry.get<std::string>());
+    if (!bind) throw json::other_error::create(501, to_string(bind.error()), &entry);
+    return std::move(*bind);
+}
+
 std::unexpected<Error> bad_manifest(const std::filesystem::path& file, std::string why) {
     return fail({.what = "not a manifest that this version can read",
                  .why = std::move(why),
@@ -81,7 +105,11 @@ Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::pa
         manifest.tool_version = root.at("tool_version").get<std::string>();
         manifest.prefix = root.at("prefix").get<std::string>();
         manifest.created = root.at("created").get<std::string>();
-        manifest.base = root.at("base").get<std::string>();
+        manifest.base = base_from(root.at("base"));
+        for (const auto& bind : root.value("binds", json::array()))
+            manifest.binds.push_back(bind_from(bind));
+        manifest.gpu = root.value("gpu", "auto");
+        manifest.engine = root.value("engine", "auto");
         manifest.image = image_from(root.at("image"));
         for (const auto& layer : root.at("layers"))
             manifest.layers.push_back(image_from(layer));
@@ -117,12 +145,18 @@ std::string to_text(const Manifest& manifest) {
     json layers = json::array();
     for (const auto& layer : manifest.layers)
         layers.push_back(to_json(layer));
+    json binds = json::array();
+    for (const auto& bind : manifest.binds)
+        binds.push_back(to_text(bind));
     const json root = {
         {"format", manifest_format},
         {"tool_version", manifest.tool_version},
         {"prefix", manifest.prefix.string()},
         {"created", manifest.created},
-        {"base", manifest.base},
+        {"base", to_json(manifest.base)},
+        {"binds", binds},
+        {"gpu", manifest.gpu},
+        {"engine", manifest.engine},
         {"image", to_json(manifest.image)},
         {"layers", layers},
         {"state", manifest.state},

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "image/layers.h"
+#include "runtime/bind.h"
 #include "runtime/environment.h"
 #include "runtime/manifest_name.h"
 #include "util/error.h"
@@ -23,11 +24,26 @@ struct ImageFile {
     std::string sha256;
 };
 
+/// The root filesystem that programs run in.
+struct Base {
+    std::string reference = "host"; ///< as it was asked for
+    std::string digest;         ///< "sha256:..." of what the reference named; empty for host and directories
+    std::filesystem::path file; ///< an image's file or a directory; relative: below the installation. Empty
+                                ///< for "host": the root of whoever starts a program
+    std::uint64_t offset = 0;   ///< of the squashfs in the file
+    bool isolate = false;       ///< nothing of the host is seen but what is bound
+    [[nodiscard]] bool is_host() const { return file.empty(); }
+};
+
 struct Manifest {
     std::string tool_version;
     std::filesystem::path prefix; ///< where it was built for; inside, it always exists
     std::string created;          ///< UTC, ISO 8601
-    std::string base = "host";
+    Base base;
+    std::vector<Bind> binds; ///< of every launch, beside what each launch may ask for
+    std::string gpu =
+        "auto"; ///< which vendor's libraries an image's root gets: auto, nvidia, amd, intel, none
+    std::string engine = "auto"; ///< what runs it: auto, native, apptainer, singularity
     ImageFile image;
     std::vector<ImageFile> layers; ///< of updates, over the image; the newest last
     unsigned state = 1;            ///< number of this state of the installation: updates count on

@@ -18,6 +18,13 @@ Manifest example() {
     manifest.environment = {{EnvironmentChange::Kind::unset, "GONE", {}},
                             {EnvironmentChange::Kind::set, "TEXT", "line\nbreak"}};
     manifest.build = {{"files", 3}};
+    manifest.base = {.reference = "docker://debian:13",
+                     .digest = "sha256:abc",
+                     .file = "/bases/abc.sqfs",
+                     .offset = 512,
+                     .isolate = true};
+    manifest.binds = {{.source = "/a", .target = "/b", .read_only = true, .required = false}};
+    manifest.gpu = "amd";
     return manifest;
 }
 
