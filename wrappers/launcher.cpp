@@ -5,6 +5,7 @@
 #include "runtime/environment.h"
 #include "runtime/launch_plan.h"
 #include "runtime/namespace.h"
+#include "runtime/root_key.h"
 #include "runtime/session_state.h"
 
 #include <array>
@@ -55,6 +56,7 @@ struct Call {
     std::string prefix;
     std::string target; ///< the path to execute inside
     std::string name;   ///< last part of `target`
+    std::string root;   ///< which one its programs need (root_key.h)
     bool through_prefix =
         true; ///< called by a path of the installation, not by a link from elsewhere (a venv's)
 };
@@ -95,6 +97,7 @@ Call understand_call(int argc, char** argv) {
     Call call;
     call.program = own_path();
     call.prefix = find_prefix(call.program);
+    call.root = root_key(call.prefix);
     struct stat self {};
     if (stat("/proc/self/exe", &self) != 0)
         die("cannot examine " + call.program + ": " + std::strerror(errno));
@@ -117,16 +120,30 @@ Call understand_call(int argc, char** argv) {
     return call;
 }
 
+// The session outlives us: of our environment, which may hold secrets, it gets what concerns it only.
+std::vector<std::string> variables_of_session() {
+    std::vector<std::string> variables;
+    const auto take = [&](const char* name) {
+        if (const char* value = std::getenv(name)) variables.push_back(std::string(name) + "=" + value);
+    };
+    take("CONTAINERIZE_SESSION_IDLE");
+    for (const auto& variable : root_variables)
+        take(variable.name);
+    for (const char* name : user_variables)
+        take(name);
+    return variables;
+}
+
 // Runs PREFIX/libexec/containerize-session and waits until it can be entered.
 void start_session(const StateDirectory& state, const Call& call) {
     const auto lock = lock_starts(state);
     if (!lock) die(lock.error());
     const Fd given(fcntl(lock->get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
     // While we waited for the lock, another rank may have started it.
-    if (find_session(state)) return;
+    if (find_session(state, call.root)) return;
 
     const std::string program = call.prefix + "/libexec/containerize-session";
-    const std::string key = session_key();
+    const std::string key = session_key(call.root);
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) die("cannot make a pipe: " + std::string(std::strerror(errno)));
     Fd reader(ends[0]);
@@ -143,13 +160,10 @@ void start_session(const StateDirectory& state, const Call& call) {
     for (auto& argument : arguments)
         argument_list.push_back(argument.data());
     argument_list.push_back(nullptr);
-    // The session outlives us: of our environment, which may hold secrets, it gets its own setting only.
-    std::string idle = "CONTAINERIZE_SESSION_IDLE=";
+    auto variables = variables_of_session();
     std::vector<char*> environment;
-    if (const char* value = std::getenv("CONTAINERIZE_SESSION_IDLE")) {
-        idle += value;
-        environment.push_back(idle.data());
-    }
+    for (auto& variable : variables)
+        environment.push_back(variable.data());
     environment.push_back(nullptr);
     pid_t pid = 0;
     const int failed =
@@ -188,12 +202,13 @@ void enter(const SessionHandle& session) {
     [[maybe_unused]] const int ignored = fchdir(directory.get());
 }
 
-// Returns, inside the session, with the plan of an image that is mounted and current.
+// Returns, inside the session, with the plan of an image that is mounted and current. Who was inside before
+// has in its environment what the root needs.
 LaunchPlan enter_session(const Call& call) {
     auto state = open_state_directory();
     if (!state) die(state.error());
     for (int attempt = 0; attempt < attempts; ++attempt) {
-        const auto session = find_session(*state);
+        const auto session = find_session(*state, call.root);
         if (!session) {
             start_session(*state, call);
             continue;
@@ -207,7 +222,10 @@ LaunchPlan enter_session(const Call& call) {
             if (!plan) continue;
         }
         // The session's lock is let go of on return: a process in its namespaces keeps it alive as well.
-        if (!session->inside) enter(*session);
+        if (session->inside)
+            plan->root.clear();
+        else
+            enter(*session);
         return *plan;
     }
     die("no session could be entered in " + std::to_string(attempts) + " attempts; see " + state->path);
@@ -380,6 +398,7 @@ int main(int argc, char** argv) {
 
     if (call.through_prefix && would_change_installation(call.name, argv)) refuse_change(call, argv);
     Launch launch{.call = call, .variables = Variables(environ), .scripts = {}};
+    launch.variables.apply(plan.root);
     if (is_to_be_activated(call, launch.variables)) {
         // Put before nothing, our directory would be all of PATH, and the default be lost.
         if (launch.variables.get("PATH") == nullptr) launch.variables.set("PATH", default_path);

@@ -18,6 +18,6 @@ int main(int argc, char** argv) {
     // Standard output is the launcher's pipe.
     containerize::Fd report(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
     dup2(STDERR_FILENO, STDOUT_FILENO);
-    return containerize::runtime::run_session({.state_path = argv[1], .key = argv[2], .prefix = argv[3]},
-                                              std::move(report));
+    return containerize::runtime::run_session(
+        {.state_path = argv[1], .key = argv[2], .prefix = argv[3], .inject = {}}, std::move(report));
 }

@@ -1,5 +1,6 @@
 #include "cli/command.h"
 #include "runtime/manifest.h"
+#include "runtime/root_key.h"
 #include "runtime/session_state.h"
 #include "util/filesystem.h"
 #include "util/progress.h"
@@ -36,7 +37,7 @@ std::size_t count_commands(const fs::path& prefix, const runtime::Manifest& mani
 pid_t live_session(const fs::path& prefix) {
     const auto state = runtime::open_state_directory();
     if (!state) return 0;
-    const auto session = runtime::find_session(*state);
+    const auto session = runtime::find_session(*state, runtime::root_key(prefix.string()));
     if (!session || !runtime::read_plan(*session, prefix.string())) return 0;
     return session->supervisor;
 }

@@ -1,8 +1,8 @@
 #include "runtime/launch_plan.h"
 
 #include "runtime/manifest_name.h"
+#include "runtime/root_key.h"
 
-#include <cstdint>
 #include <cstdio>
 
 #include <sys/stat.h>
@@ -11,7 +11,7 @@ namespace containerize::runtime {
 
 namespace {
 
-constexpr std::string_view header = "containerize launch plan 2";
+constexpr std::string_view header = "containerize launch plan 3";
 constexpr std::string_view footer = "end";
 constexpr std::string_view script_tag = "S";
 constexpr std::string_view kinds = "supa"; ///< set, unset, prepend, append
@@ -48,6 +48,7 @@ std::string to_bytes(const LaunchPlan& plan) {
     put(bytes, header);
     put(bytes, plan.identity);
     put(bytes, plan.prefix);
+    put_changes(bytes, 'R', plan.root);
     put_changes(bytes, 'A', plan.activation);
     for (const auto& script : plan.scripts) {
         put(bytes, script_tag);
@@ -85,7 +86,7 @@ std::optional<LaunchPlan> plan_from_bytes(std::string_view bytes) {
         if (!tag || tag->size() != 2 || !name || !value) return std::nullopt;
         const auto kind = kinds.find((*tag)[1]);
         if (kind == std::string_view::npos) return std::nullopt;
-        auto& list = (*tag)[0] == 'A' ? plan.activation : plan.environment;
+        auto& list = (*tag)[0] == 'R' ? plan.root : (*tag)[0] == 'A' ? plan.activation : plan.environment;
         list.push_back({static_cast<EnvironmentChange::Kind>(kind), std::string(*name), std::string(*value)});
     }
 }
@@ -101,13 +102,8 @@ std::string manifest_identity(int directory) {
 }
 
 std::string plan_file_name(std::string_view prefix) {
-    // FNV-1a. Two prefixes of one name are told apart by the prefix that the plan records.
-    std::uint64_t hash = 0xcbf29ce484222325ULL;
-    for (const char c : prefix)
-        hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
-    char text[32];
-    std::snprintf(text, sizeof text, "plan-%016llx", static_cast<unsigned long long>(hash));
-    return text;
+    // Two prefixes of one name are told apart by the prefix that the plan records.
+    return "plan-" + short_hash(prefix);
 }
 
 } // namespace containerize::runtime

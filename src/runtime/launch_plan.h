@@ -13,8 +13,9 @@ namespace containerize::runtime {
 /// Kept in the session's directory, one file an installation: that it is there means that the image is
 /// mounted.
 struct LaunchPlan {
-    std::string identity; ///< of the manifest that it was made from (manifest_identity)
-    std::string prefix;   ///< where the installation is
+    std::string identity;                ///< of the manifest that it was made from (manifest_identity)
+    std::string prefix;                  ///< where the installation is
+    std::vector<EnvironmentChange> root; ///< what the root needs, before all else; for who comes from outside
     std::vector<EnvironmentChange> activation;
     std::vector<std::string> scripts; ///< part of the activation: whole paths of shell scripts to source
     std::vector<EnvironmentChange> environment;

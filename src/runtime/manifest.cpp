@@ -63,11 +63,9 @@ ImageFile image_from(const json& entry) {
 
 json to_json(const Base& base) {
     if (base.is_host()) return base.reference;
-    return {{"reference", base.reference},
-            {"digest", base.digest},
-            {"file", base.file.string()},
-            {"offset", base.offset},
-            {"isolate", base.isolate}};
+    return {{"reference", base.reference}, {"digest", base.digest},
+            {"file", base.file.string()},  {"offset", base.offset},
+            {"isolate", base.isolate},     {"environment", to_json(base.environment)}};
 }
 
 Base base_from(const json& entry) {
@@ -76,7 +74,8 @@ Base base_from(const json& entry) {
             .digest = entry.at("digest").get<std::string>(),
             .file = entry.at("file").get<std::string>(),
             .offset = entry.at("offset").get<std::uint64_t>(),
-            .isolate = entry.at("isolate").get<bool>()};
+            .isolate = entry.at("isolate").get<bool>(),
+            .environment = changes_from(entry.at("environment"))};
 }
 
 Bind bind_from(const json& entry) {

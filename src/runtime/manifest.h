@@ -32,6 +32,8 @@ struct Base {
                                 ///< for "host": the root of whoever starts a program
     std::uint64_t offset = 0;   ///< of the squashfs in the file
     bool isolate = false;       ///< nothing of the host is seen but what is bound
+    /// What an image's configuration sets, before the environment's own activation.
+    std::vector<EnvironmentChange> environment;
     [[nodiscard]] bool is_host() const { return file.empty(); }
 };
 

@@ -2,7 +2,9 @@
 
 #include "util/fd.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,17 +28,22 @@ bool directory_exists(const fs::path& path) {
 }
 
 std::unexpected<Error> cannot(const fs::path& path, int error_number = errno) {
-    auto error = fail_errno("cannot make the installation's first path exist", path.string(), error_number);
-    error.error().hint = "Build the installation again where it is now.";
-    return error;
+    return fail_errno("cannot make a path to mount on exist", path.string(), error_number);
 }
 
-/// The missing directories below `existing` down to `path`, parents first.
-std::vector<fs::path> missing_below(const fs::path& existing, const fs::path& path) {
-    std::vector<fs::path> missing;
-    for (fs::path one = path; one != existing; one = one.parent_path())
-        missing.insert(missing.begin(), one);
+/// What is missing below `existing` down to `path`, parents first.
+std::vector<MissingPath> missing_below(const fs::path& existing, const MissingPath& path) {
+    std::vector<MissingPath> missing = {path};
+    for (fs::path one = fs::path(path.path).parent_path(); one != existing; one = one.parent_path())
+        missing.insert(missing.begin(), {.path = one.string(), .directory = true});
     return missing;
+}
+
+fs::path nearest_existing(const fs::path& path) {
+    fs::path existing = path.parent_path();
+    while (!directory_exists(existing))
+        existing = existing.parent_path();
+    return existing;
 }
 
 std::string through(const Fd& directory, const std::string& name = {}) {
@@ -61,17 +68,8 @@ Status reproduce(const std::string& from, const std::string& to) {
     return {};
 }
 
-// `new_root` has become a copy of "/": makes it "/".
-Status change_root(const char* new_root) {
-    // With both arguments ".", the old root ends up on top of the new one, from where it is detached.
-    if (chdir(new_root) != 0 || syscall(SYS_pivot_root, ".", ".") != 0 || umount2(".", MNT_DETACH) != 0 ||
-        chdir("/") != 0)
-        return cannot("/");
-    return {};
-}
-
-// Covers `covered` by a directory in memory that holds the same, and `missing`.
-Status cover(const fs::path& covered, const std::vector<fs::path>& missing) {
+// Covers `covered` by a directory in memory that holds the same, and `missing`, parents first.
+Status cover(const fs::path& covered, const std::vector<MissingPath>& missing) {
     const bool whole_root = covered == covered.root_path();
     // "/" cannot be covered in place: its copy is put together elsewhere and then made the root.
     const std::string place = whole_root ? "/tmp" : covered.string();
@@ -100,9 +98,10 @@ Status cover(const fs::path& covered, const std::vector<fs::path>& missing) {
             return done;
         if (is_place && umount2(to.c_str(), MNT_DETACH) != 0) return cannot(covered);
     }
-    for (const auto& directory : missing) {
-        const auto inside = whole_root ? place + directory.string() : directory.string();
-        if (mkdir(inside.c_str(), 0755) != 0) return cannot(directory);
+    for (const auto& [path, directory] : missing) {
+        const auto inside = whole_root ? place + path : path;
+        const int made = directory ? mkdir(inside.c_str(), 0755) : mknod(inside.c_str(), S_IFREG | 0644, 0);
+        if (made != 0) return cannot(path);
     }
     if (mount(nullptr, place.c_str(), nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV,
               nullptr) != 0)
@@ -114,14 +113,38 @@ Status cover(const fs::path& covered, const std::vector<fs::path>& missing) {
 
 Status make_mount_point(const fs::path& path) {
     if (directory_exists(path)) return {};
-    fs::path existing = path.parent_path();
-    while (!directory_exists(existing))
-        existing = existing.parent_path();
-    const auto missing = missing_below(existing, path);
-
+    const auto existing = nearest_existing(path);
+    const auto missing = missing_below(existing, {.path = path.string(), .directory = true});
     if (access(existing.c_str(), W_OK) != 0) return cover(existing, missing);
     for (const auto& directory : missing)
-        if (mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST) return cannot(directory);
+        if (mkdir(directory.path.c_str(), 0755) != 0 && errno != EEXIST) return cannot(directory.path);
+    return {};
+}
+
+Status cover_missing(const fs::path& root, std::span<const MissingPath> missing) {
+    // Each directory is covered once, for all that it lacks.
+    std::map<fs::path, std::vector<MissingPath>> by_existing;
+    for (const auto& one : missing) {
+        const MissingPath whole{.path = root.string() + one.path, .directory = one.directory};
+        const auto existing = nearest_existing(whole.path);
+        auto& list = by_existing[existing];
+        for (const auto& part : missing_below(existing, whole))
+            if (std::ranges::find(list, part.path, &MissingPath::path) == list.end()) list.push_back(part);
+    }
+    for (const auto& [existing, list] : by_existing)
+        if (auto covered = cover(existing, list); !covered) return covered;
+    return {};
+}
+
+Status change_root(const fs::path& new_root) {
+    if (chdir(new_root.c_str()) != 0) return cannot("/");
+    // With both arguments ".", the old root ends up on top of the new one, from where it is detached.
+    if (syscall(SYS_pivot_root, ".", ".") == 0)
+        return umount2(".", MNT_DETACH) == 0 && chdir("/") == 0 ? Status() : cannot("/");
+    // A node without disks may run from the kernel's first root, which cannot be exchanged, but covered.
+    if (errno != EINVAL || mount(".", "/", nullptr, MS_MOVE, nullptr) != 0 || chroot(".") != 0 ||
+        chdir("/") != 0)
+        return cannot("/");
     return {};
 }
 

@@ -1,14 +1,16 @@
-// A directory to mount on, at a path where the disk has none: an installation that was moved needs its first
-// path.
+// Paths to mount on, where the disk has none.
 #pragma once
 
 #include "util/error.h"
 
 #include <filesystem>
+#include <span>
+#include <string>
 
 namespace containerize::runtime {
 
-/// Makes `path` exist as a directory in this mount namespace, which is ours.
+/// Makes `path` exist as a directory in this mount namespace, which is ours: an installation that was moved
+/// needs its first path.
 ///
 /// Where the user may write into the nearest directory that exists, the missing ones are made there, and
 /// stay: other sessions, also those of other nodes, mount on them too, and a removed mount point takes the
@@ -16,5 +18,16 @@ namespace containerize::runtime {
 /// directory is covered by a read-only one in memory, with everything that it holds bound into it, and the
 /// missing ones.
 Status make_mount_point(const std::filesystem::path& path);
+
+struct MissingPath {
+    std::string path; ///< absolute
+    bool directory = true;
+};
+/// Makes all of them exist in the tree at `root`, always by covering: nothing is written to the disk.
+/// Directories on the way are made, too; none of `missing` may exist.
+Status cover_missing(const std::filesystem::path& root, std::span<const MissingPath> missing);
+
+/// Makes the tree at `new_root`, a mount point, the root of this mount namespace and lets go of the old one.
+Status change_root(const std::filesystem::path& new_root);
 
 } // namespace containerize::runtime

@@ -3,6 +3,7 @@
 #include "runtime/manifest.h"
 #include "runtime/mounted_image.h"
 #include "runtime/namespace.h"
+#include "runtime/root.h"
 #include "runtime/session_state.h"
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -41,6 +43,9 @@ using Clock = std::chrono::steady_clock;
 /// How long a session waits for work: the page cache of its mounts goes with it.
 constexpr std::chrono::seconds default_idle{600};
 constexpr int largest_idle = 7 * 24 * 3600;
+
+/// In the session's directory: what is mounted on while a root is put together.
+constexpr const char* root_name_here = "root";
 
 std::chrono::seconds idle_time() {
     const char* text = std::getenv("CONTAINERIZE_SESSION_IDLE");
@@ -100,6 +105,7 @@ public:
 private:
     Status set_up() {
         if (auto done = enter_new_namespaces(); !done) return done;
+        mounts_ = mount_namespace();
         inside_link_ = inside_link_name();
 
         sigset_t signals;
@@ -111,6 +117,7 @@ private:
         if (!children_) return fail_errno("cannot watch server processes");
         set_server_cleanup([](void* self) { static_cast<Session*>(self)->let_go_in_server(); }, this);
 
+        if (auto done = set_up_root(); !done) return done;
         if (auto done = mount(arguments_.prefix); !done) return done;
         if (auto done = listen_for_requests(); !done) return done;
         unlinkat(state_.fd.get(), inside_link_.c_str(), 0);
@@ -121,6 +128,49 @@ private:
         if (!lock_ || !lock_byte(lock_.get(), supervisor_byte, F_WRLCK))
             return fail_errno("cannot lock the session", state_.path + "/" + name_ + "/" + lock_name);
         return {};
+    }
+
+    /// The root that the first installation asks for; all others in this session ask for the same.
+    Status set_up_root() {
+        if (root_in_name(name_).empty()) return {};
+        auto request = root_request();
+        if (!request) return fail(std::move(request.error()));
+        const std::string work =
+            std::string(state_.path).append("/").append(name_).append("/").append(root_name_here);
+        if (mkdir(work.c_str(), 0700) != 0) return fail_errno("cannot make a directory", work);
+        auto root = enter_root(*request, work);
+        if (!root) return fail(std::move(root.error()));
+        base_ = std::move(root->base);
+        root_environment_ = std::move(root->environment);
+        for (const auto& line : root->notes)
+            note(line);
+        return {};
+    }
+
+    [[nodiscard]] Result<RootRequest> root_request() const {
+        auto manifest = read_manifest(arguments_.prefix);
+        if (!manifest) return fail(std::move(manifest.error()));
+        const auto variable = [](const char* name) {
+            const char* value = std::getenv(name);
+            return std::string(value == nullptr ? "" : value);
+        };
+        RootRequest request{.base = manifest->base,
+                            .needed = {arguments_.prefix},
+                            .binds = std::move(manifest->binds),
+                            .user = variable("USER"),
+                            .home = variable("HOME"),
+                            .shell = variable("SHELL"),
+                            .inject = {}};
+        if (request.base.file.is_relative() && !request.base.is_host())
+            request.base.file = arguments_.prefix / request.base.file;
+        auto asked = binds_of_environment(!request.base.is_host());
+        if (!asked) return fail(std::move(asked.error()));
+        request.binds.insert(request.binds.end(), asked->begin(), asked->end());
+        if (arguments_.inject && !request.base.is_host())
+            request.inject = [inject = arguments_.inject, gpu = manifest->gpu](const image::TreeView& view) {
+                return inject(view, gpu);
+            };
+        return request;
     }
 
     Status listen_for_requests() {
@@ -136,7 +186,7 @@ private:
     }
 
     Status mount(const std::string& prefix) {
-        auto mounted = MountedImage::mount(prefix, images_);
+        auto mounted = MountedImage::mount(prefix, images_, root_environment_);
         if (!mounted) return fail(std::move(mounted.error()));
         images_.push_back(std::move(*mounted));
         // Written beside and renamed: a launcher sees a whole plan or none.
@@ -181,8 +231,10 @@ private:
             retire();
             return "stale";
         }
-        // On a filesystem that was mounted after we started, and did not reach our namespace.
-        if (!is_installation(prefix)) {
+        // On a filesystem that was mounted after we started, and did not reach our namespace; or now for
+        // another root.
+        if (const auto root = root_key(prefix);
+            !is_installation(prefix) || (!root.empty() && root != root_in_name(name_))) {
             retire();
             return "stale";
         }
@@ -196,7 +248,9 @@ private:
 
     // The session's processes go on with the images that they have; whoever comes next gets a new session.
     void retire() {
-        const std::string retired = "old-" + inside_link_;
+        std::string retired = "old-" + inside_link_;
+        if (const auto root = root_in_name(name_); !root.empty())
+            retired.append(1, root_separator).append(root);
         if (name_ == retired || !directory_has_its_name()) return;
         remove_directory(retired);
         if (renameat(state_.fd.get(), name_.c_str(), state_.fd.get(), retired.c_str()) != 0) return;
@@ -212,8 +266,12 @@ private:
             if (info.ssi_signo == SIGTERM) idle_ = std::chrono::seconds(0);
         int status = 0;
         for (pid_t pid = 0; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
-            const auto image =
-                std::ranges::find_if(images_, [pid](const MountedImage& one) { return one.server() == pid; });
+            if (base_ && base_->server() == pid) {
+                mourn_base(status);
+                continue;
+            }
+            const auto image = std::ranges::find_if(
+                images_, [pid](MountedImage& one) { return one.served().server() == pid; });
             if (image == images_.end()) continue;
             if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
                 // Unmounted everywhere, and the last file closed.
@@ -222,21 +280,30 @@ private:
             }
             note("the server of " + image->plan().prefix + " died" +
                  (WIFSIGNALED(status) ? " of signal " + std::to_string(WTERMSIG(status)) : std::string()));
-            if (auto revived = image->revive(); !revived) {
+            if (auto revived = image->served().revive(); !revived) {
                 note(to_string(revived.error()));
                 forget(image);
             }
         }
     }
 
+    void mourn_base(int status) {
+        note("the server of the base died" +
+             (WIFSIGNALED(status) ? " of signal " + std::to_string(WTERMSIG(status)) : std::string()));
+        if (auto revived = base_->revive(); !revived) {
+            note(to_string(revived.error()));
+            base_.reset();
+        }
+    }
+
     void forget(std::vector<MountedImage>::iterator image) {
         unlinkat(directory_.get(), plan_file_name(image->plan().prefix).c_str(), 0);
-        image->forget_server();
+        image->served().forget_server();
         images_.erase(image);
     }
 
     void end_if_idle() {
-        if (namespace_in_use()) {
+        if (namespace_in_use(mounts_)) {
             last_use_ = Clock::now();
             return;
         }
@@ -246,7 +313,7 @@ private:
             openat(state_.fd.get(), "start.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
         if (!starts || flock(starts.get(), LOCK_EX | LOCK_NB) != 0) return;
         if (!lock_byte(lock_.get(), entering_byte, F_WRLCK)) return;
-        if (namespace_in_use()) {
+        if (namespace_in_use(mounts_)) {
             lock_byte(lock_.get(), entering_byte, F_UNLCK);
             return;
         }
@@ -260,7 +327,8 @@ private:
     // open files keep it, and them.
     void end_mounts() {
         for (auto& image : images_)
-            image.unmount();
+            image.served().unmount();
+        if (base_) base_->unmount();
     }
 
     // A cleaner of /tmp may have removed our directory, and another session have made its own of that name.
@@ -287,6 +355,7 @@ private:
             unlinkat(directory.get(), file, 0);
         for (const auto& file : names_in(directory))
             if (file.starts_with("plan-")) unlinkat(directory.get(), file.c_str(), 0);
+        unlinkat(directory.get(), root_name_here, AT_REMOVEDIR);
         unlinkat(state_.fd.get(), name.c_str(), AT_REMOVEDIR);
     }
 
@@ -334,7 +403,8 @@ private:
         control_.reset();
         children_.reset();
         for (auto& image : images_)
-            image.close_devices();
+            image.served().close_devices();
+        if (base_) base_->close_devices();
     }
 
     void note(const std::string& text) const {
@@ -352,6 +422,9 @@ private:
     std::string inside_link_;
     StateDirectory state_;
     Fd outer_mounts_, outer_user_, directory_, lock_, control_, children_, log_;
+    std::string mounts_; ///< the session's namespace
+    std::optional<ServedMount> base_;
+    std::vector<EnvironmentChange> root_environment_;
     std::vector<MountedImage> images_;
     std::chrono::seconds idle_ = idle_time();
     Clock::time_point last_use_ = Clock::now();

@@ -2,9 +2,11 @@
 // installations are mounted, and one server process for each of them. Nobody starts or stops it by hand.
 #pragma once
 
+#include "runtime/root.h"
 #include "util/error.h"
 #include "util/fd.h"
 
+#include <functional>
 #include <string>
 
 namespace containerize::runtime {
@@ -13,6 +15,8 @@ struct SessionArguments {
     std::string state_path; ///< the state directory, checked by the launcher
     std::string key;        ///< the session's name in it
     std::string prefix;     ///< the first installation to mount
+    /// The drivers that a base gets, by its tree and the manifest's `gpu`; may be empty.
+    std::function<Injection(const image::TreeView&, const std::string& gpu)> inject;
 };
 
 /// Becomes the session. The caller holds STATE/start.lock, and waits on the other end of `report`: "ok", or

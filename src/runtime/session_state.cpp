@@ -51,6 +51,13 @@ std::string read_all(int fd) {
     }
 }
 
+/// Empty for a process that is in none.
+std::string root_of_own_session(const StateDirectory& state) {
+    std::array<char, 256> name;
+    const auto size = readlinkat(state.fd.get(), inside_link_name().c_str(), name.data(), name.size());
+    return root_in_name({name.data(), size > 0 ? static_cast<std::size_t>(size) : 0});
+}
+
 } // namespace
 
 Result<StateDirectory> open_state_directory() {
@@ -82,15 +89,15 @@ Result<StateDirectory> open_state_directory() {
                  .hint = "Ask an administrator to remove them: another user may have made them."});
 }
 
-std::string session_key() {
-    struct stat root {};
-    stat("/", &root);
+std::string session_key(const std::string& root) {
+    struct stat root_directory {};
+    stat("/", &root_directory);
     char text[128];
     // The group, because a session has a name for one only: in another's (newgrp, sg), files could not be
     // given to the caller's own group.
     std::snprintf(text, sizeof text, "v1-%llx-%llx-%llx-%llx.%llx-%x", inode_of("/proc/self/ns/user"),
                   inode_of("/proc/self/ns/mnt"), inode_of("/proc/self/ns/pid"),
-                  static_cast<unsigned long long>(root.st_dev), static_cast<unsigned long long>(root.st_ino),
+                  static_cast<unsigned long long>(root_directory.st_dev), static_cast<unsigned long long>(root_directory.st_ino),
                   static_cast<unsigned>(getegid()));
     std::string key = text;
     // slurmd kills what a job step started when the step ends, so a session belongs to its step.
@@ -99,7 +106,13 @@ std::string session_key() {
         append_job(key, "SLURM_STEP_ID");
         append_job(key, "SLURM_RESTART_COUNT");
     }
+    if (!root.empty()) key.append(1, root_separator).append(root);
     return key;
+}
+
+std::string root_in_name(std::string_view name) {
+    const auto at = name.rfind(root_separator);
+    return at == std::string_view::npos ? std::string() : std::string(name.substr(at + 1));
 }
 
 std::string inside_link_name() {
@@ -125,11 +138,11 @@ pid_t lock_holder(int fd) {
     return lock.l_pid;
 }
 
-std::optional<SessionHandle> find_session(const StateDirectory& state) {
+std::optional<SessionHandle> find_session(const StateDirectory& state, const std::string& root) {
     SessionHandle session;
     session.directory.reset(
-        openat(state.fd.get(), session_key().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!session.directory) {
+        openat(state.fd.get(), session_key(root).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!session.directory && (root.empty() || root == root_of_own_session(state))) {
         session.inside = true;
         session.directory.reset(
             openat(state.fd.get(), inside_link_name().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

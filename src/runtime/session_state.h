@@ -24,6 +24,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <sys/types.h>
 
@@ -39,8 +40,12 @@ struct StateDirectory {
 Result<StateDirectory> open_state_directory();
 
 /// Which session serves this process: its user, mount and pid namespaces, its root, its group, and its job
-/// step.
-std::string session_key();
+/// step; and which root the programs get (root_key.h), at the end after `root_separator`, unless that is
+/// empty.
+std::string session_key(const std::string& root);
+inline constexpr char root_separator = '+';
+/// The root in such a name, or in the name of a session that made way for another.
+std::string root_in_name(std::string_view name);
 /// "in-NUMBER" for the mount namespace of this process.
 std::string inside_link_name();
 
@@ -53,7 +58,9 @@ struct SessionHandle {
 };
 
 /// Nothing where there is none, or only what a killed one left.
-std::optional<SessionHandle> find_session(const StateDirectory& state);
+/// `root` is the one that is needed (root_key.h): a process in a session has that session's root already, and
+/// an installation for the host's root runs in whatever root its caller has.
+std::optional<SessionHandle> find_session(const StateDirectory& state, const std::string& root);
 
 /// The plan for `prefix`, if its image is mounted there.
 std::optional<LaunchPlan> read_plan(const SessionHandle& session, const std::string& prefix);

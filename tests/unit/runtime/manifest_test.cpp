@@ -22,7 +22,8 @@ Manifest example() {
                      .digest = "sha256:abc",
                      .file = "/bases/abc.sqfs",
                      .offset = 512,
-                     .isolate = true};
+                     .isolate = true,
+                     .environment = {{EnvironmentChange::Kind::prepend, "PATH", "/opt/bin"}}};
     manifest.binds = {{.source = "/a", .target = "/b", .read_only = true, .required = false}};
     manifest.gpu = "amd";
     return manifest;

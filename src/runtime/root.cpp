@@ -1,0 +1,506 @@
+#include "runtime/root.h"
+
+#include "image/writer.h"
+#include "runtime/mount_point.h"
+#include "util/fd.h"
+#include "util/filesystem.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace containerize::runtime {
+
+namespace {
+
+using image::TreeView;
+
+/// Of the host's settings, what a base cannot know.
+constexpr std::array<const char*, 3> host_settings = {"/etc/resolv.conf", "/etc/hosts", "/etc/localtime"};
+/// What every program may expect of an isolated /dev.
+constexpr std::array<const char*, 8> harmless_devices = {"/dev/null",   "/dev/zero",    "/dev/full",
+                                                         "/dev/random", "/dev/urandom", "/dev/tty",
+                                                         "/dev/pts",    "/dev/ptmx"};
+
+struct Mount {
+    std::string source; ///< "tmpfs" for an empty directory in memory
+    std::string target;
+    bool directory = true;
+    bool read_only = false;
+    bool in_memory = false;
+};
+
+bool exists(const std::string& path) {
+    struct stat info {};
+    return stat(path.c_str(), &info) == 0;
+}
+
+bool is_directory(const std::string& path) {
+    struct stat info {};
+    return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+std::vector<std::string> names_of_root() {
+    std::vector<std::string> names;
+    const std::unique_ptr<DIR, int (*)(DIR*)> listing(opendir("/"), closedir);
+    while (const dirent* entry = listing ? readdir(listing.get()) : nullptr)
+        if (const std::string name = static_cast<const char*>(entry->d_name); !name.starts_with('.'))
+            names.push_back(name);
+    std::ranges::sort(names);
+    return names;
+}
+
+/// What is to be mounted in a root, in its order, and the links and directories that it needs.
+class Plan {
+public:
+    Plan(const RootRequest& request, std::string own) : request_(request), own_(std::move(own)) {}
+
+    Status make() {
+        if (!request_.base.is_host()) {
+            add({.source = own_,
+                 .target = own_directory,
+                 .directory = true,
+                 .read_only = true,
+                 .in_memory = false});
+            if (request_.base.isolate)
+                add_isolated();
+            else
+                add_host();
+            for (const auto* settings : host_settings)
+                add_if_there(settings, settings);
+            for (const char* generated : {"/etc/passwd", "/etc/group"})
+                add_if_there(own_ + "/etc" + std::string(generated).substr(4), generated);
+        }
+        for (const auto& path : request_.needed)
+            if (!is_seen(path)) add_if_there(path, path);
+        for (const auto& bind : request_.binds)
+            if (auto added = add_bind(bind); !added) return added;
+        return {};
+    }
+
+    Status add_bind(const Bind& bind) {
+        if (!exists(bind.source)) {
+            if (bind.required) return fail_errno("what is to be bound is missing", bind.source, ENOENT);
+            notes_.push_back("not bound, because it is not there: " + bind.source);
+            return {};
+        }
+        // Already as it is wanted, with the directory that it lies in.
+        if (bind.source == bind.target && !bind.read_only && is_seen(bind.target)) return {};
+        add({.source = bind.source,
+             .target = bind.target,
+             .directory = is_directory(bind.source),
+             .read_only = bind.read_only,
+             .in_memory = false});
+        return {};
+    }
+
+    [[nodiscard]] const std::vector<Mount>& mounts() const { return mounts_; }
+    /// Top-level links of the host: path and target.
+    [[nodiscard]] const std::vector<std::pair<std::string, std::string>>& links() const { return links_; }
+    [[nodiscard]] std::vector<std::string>& notes() { return notes_; }
+
+    /// Whether `path` lies in a directory that is mounted from elsewhere, by what was added so far.
+    [[nodiscard]] bool is_seen(std::string_view path) const {
+        if (request_.base.is_host()) return true;
+        return std::ranges::any_of(mounts_, [&](const Mount& mount) {
+            return !mount.in_memory && mount.source == mount.target && is_below(path, mount.target);
+        });
+    }
+
+private:
+    void add(Mount mount) { mounts_.push_back(std::move(mount)); }
+
+    void add_if_there(const std::string& source, const std::string& target) {
+        if (exists(source))
+            add({.source = source,
+                 .target = target,
+                 .directory = is_directory(source),
+                 .read_only = false,
+                 .in_memory = false});
+    }
+
+    void add_host() {
+        for (const auto& name : names_of_root()) {
+            if (is_of_base(name)) continue;
+            const std::string path = "/" + name;
+            std::array<char, 4096> target;
+            if (const auto size = readlink(path.c_str(), target.data(), target.size()); size > 0)
+                links_.emplace_back(path, std::string(target.data(), static_cast<std::size_t>(size)));
+            else if (is_directory(path))
+                add_if_there(path, path);
+        }
+        add_if_there("/var/tmp", "/var/tmp");
+        if (!request_.home.empty() && is_directory(request_.home) && !is_seen(request_.home))
+            add_if_there(request_.home, request_.home);
+    }
+
+    void add_isolated() {
+        for (const char* path : {"/proc", "/sys"})
+            add_if_there(path, path);
+        std::vector<std::string> empty = {"/dev", "/tmp", "/var/tmp", "/run"};
+        if (!request_.home.empty() && request_.home != "/") empty.push_back(request_.home);
+        for (auto& path : empty)
+            add({.source = "tmpfs",
+                 .target = path,
+                 .directory = true,
+                 .read_only = false,
+                 .in_memory = true});
+        for (const char* device : harmless_devices)
+            add_if_there(device, device);
+        add({.source = "tmpfs",
+             .target = "/dev/shm",
+             .directory = true,
+             .read_only = false,
+             .in_memory = true});
+    }
+
+    const RootRequest& request_;
+    std::string own_;
+    std::vector<Mount> mounts_;
+    std::vector<std::pair<std::string, std::string>> links_;
+    std::vector<std::string> notes_;
+};
+
+/// The path of `target` in the tree at `root` for mount(2), links followed as they lead inside. Empty if it
+/// is missing, or cannot be reached.
+Fd open_in_root(const std::string& root, const std::string& target) {
+    const Fd directory(open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!directory) return {};
+    open_how how{.flags = O_PATH | O_CLOEXEC, .mode = 0, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+    const std::string relative = target.substr(1);
+    Fd opened(static_cast<int>(syscall(SYS_openat2, directory.get(), relative.c_str(), &how, sizeof how)));
+    if (opened || (errno != ENOSYS && errno != EPERM)) return opened;
+    // Before Linux 5.6 a link is followed as it leads outside: such a target is given up.
+    opened.reset(openat(directory.get(), relative.c_str(), O_PATH | O_CLOEXEC));
+    std::array<char, 4096> name;
+    const auto size =
+        opened ? readlink(("/proc/self/fd/" + std::to_string(opened.get())).c_str(), name.data(), name.size())
+               : 0;
+    if (size <= 0 ||
+        !is_below(std::string(name.data(), static_cast<std::size_t>(size)), root.empty() ? "/" : root))
+        opened.reset();
+    return opened;
+}
+
+Status make_read_only(const std::string& path) {
+    struct statvfs info {};
+    unsigned long flags = MS_REMOUNT | MS_BIND | MS_RDONLY;
+    // What a mount of the host forbids stays forbidden: leaving it out would be refused.
+    if (statvfs(path.c_str(), &info) == 0)
+        flags |= info.f_flag & (ST_NOSUID | ST_NODEV | ST_NOEXEC | ST_NOATIME | ST_NODIRATIME | ST_RELATIME);
+    return mount(nullptr, path.c_str(), nullptr, flags, nullptr) == 0
+               ? Status()
+               : fail_errno("cannot make a bind read-only", path);
+}
+
+class Assembly {
+public:
+    Assembly(const RootRequest& request, const fs::path& work)
+        : request_(request), root_(request.base.is_host() ? std::string() : (work / "root").string()),
+          own_((work / "own").string()), work_(work), plan_(request, own_) {}
+
+    Result<Root> run() {
+        if (!request_.base.is_host())
+            if (auto made = make_work(); !made) return fail(std::move(made.error()));
+        if (auto made = plan_.make(); !made) return fail(std::move(made.error()));
+        auto laid = lay_floor();
+        if (!laid) return fail(std::move(laid.error()));
+        for (const auto& mount : plan_.mounts())
+            if (auto done = carry_out(mount); !done) return fail(std::move(done.error()));
+        if (request_.base.isolate) link_descriptors();
+        if (!request_.base.is_host())
+            if (auto changed = change_root(root_); !changed) return fail(std::move(changed.error()));
+        if (!request_.base.is_host()) complete_environment();
+        made_.notes.insert(made_.notes.end(), plan_.notes().begin(), plan_.notes().end());
+        return std::move(made_);
+    }
+
+private:
+    void complete_environment() {
+        // The host's libraries would be loaded into the base's programs.
+        std::vector<EnvironmentChange> all = {{EnvironmentChange::Kind::unset, "LD_LIBRARY_PATH", {}},
+                                              {EnvironmentChange::Kind::unset, "LD_PRELOAD", {}}};
+        all.insert(all.end(), request_.base.environment.begin(), request_.base.environment.end());
+        all.insert(all.end(), made_.environment.begin(), made_.environment.end());
+        made_.environment = std::move(all);
+    }
+
+    /// A place in memory for mount points and for files that we write.
+    Status make_work() {
+        if (mount("containerize", work_.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=64m") != 0)
+            return fail_errno("cannot mount a directory in memory", work_.string());
+        std::error_code failed;
+        fs::create_directory(root_, failed);
+        if (!failed) fs::create_directories(own_ + "/etc", failed);
+        if (failed) return fail_errno("cannot make a directory", work_.string(), failed.value());
+        return write_names();
+    }
+
+    // The host's users and groups, as far as files have them, and whoever runs this.
+    Status write_names() {
+        const auto content = [](const char* path) { return read_file(path).value_or(std::string()); };
+        const auto with_id = [](std::string text, const std::string& id, const std::string& line) {
+            for (std::size_t start = 0; start < text.size();) {
+                const auto end = std::min(text.find('\n', start), text.size());
+                const auto fields = std::string_view(text).substr(start, end - start);
+                const auto second = fields.find(':', fields.find(':') + 1);
+                if (second != std::string_view::npos && fields.substr(second + 1).starts_with(id + ":"))
+                    return text;
+                start = end + 1;
+            }
+            if (!text.empty() && !text.ends_with('\n')) text += '\n';
+            return text + line + "\n";
+        };
+        const auto uid = std::to_string(geteuid());
+        const auto gid = std::to_string(getegid());
+        const auto plain = [](const std::string& text, const std::string& otherwise) {
+            return text.empty() || text.find_first_of(":\n") != std::string::npos ? otherwise : text;
+        };
+        const std::string name = plain(request_.user, "user" + uid);
+        std::string user = name;
+        user.append(":x:").append(uid).append(":").append(gid).append("::");
+        user.append(plain(request_.home, "/")).append(":").append(plain(request_.shell, "/bin/sh"));
+        std::string group = name;
+        group.append(":x:").append(gid).append(":");
+        if (auto written = write_file(own_ + "/etc/passwd", with_id(content("/etc/passwd"), uid, user));
+            !written)
+            return written;
+        return write_file(own_ + "/etc/group", with_id(content("/etc/group"), gid, group));
+    }
+
+    Status lay_floor() {
+        if (request_.base.is_host()) return lay_host();
+        struct stat info {};
+        if (stat(request_.base.file.c_str(), &info) != 0) return no_base(errno);
+        return S_ISDIR(info.st_mode) ? lay_directory() : lay_image();
+    }
+
+    std::unexpected<Error> no_base(int error_number) const {
+        auto error = fail_errno("cannot open the base", request_.base.file.string(), error_number);
+        error.error().hint = "Was it removed? `containerize base pull " + request_.base.reference +
+                             "` brings it back where it was.";
+        return error;
+    }
+
+    Status lay_host() { return cover_missing({}, missing_in(image::DirectoryView("/"))); }
+
+    Status lay_directory() {
+        const image::DirectoryView view(request_.base.file);
+        if (auto injected = inject(view); !injected) return injected;
+        if (mount(request_.base.file.c_str(), root_.c_str(), nullptr, MS_BIND | MS_REC, nullptr) != 0)
+            return fail_errno("cannot bind the base's directory", request_.base.file.string());
+        if (auto done = make_read_only(root_); !done) return done;
+        if (!plan_.links().empty())
+            plan_.notes().emplace_back("the host's top-level links are not shown over a directory");
+        return cover_missing(root_, missing_in(view));
+    }
+
+    Status lay_image() {
+        auto files = open_base();
+        if (!files) return fail(std::move(files.error()));
+        auto layers = image::Layers::open(std::move(*files));
+        if (!layers) return fail(std::move(layers.error()));
+        const image::LayersView view(**layers);
+        if (auto injected = inject(view); !injected) return injected;
+        const fs::path layer = work_ / "mount-points.sqfs";
+        if (auto written = write_layer(layer, view); !written) return written;
+        files = open_base();
+        if (!files) return fail(std::move(files.error()));
+        files->push_back({.file = Fd(open(layer.c_str(), O_RDONLY | O_CLOEXEC)), .path = layer});
+        auto served = ServedMount::mount(std::move(*files), root_, ServedMount::Use::root);
+        if (!served) return fail(std::move(served.error()));
+        made_.base.emplace(std::move(*served));
+        return {};
+    }
+
+    [[nodiscard]] Result<std::vector<image::Layers::ImageFile>> open_base() const {
+        std::vector<image::Layers::ImageFile> files;
+        files.push_back(
+            {.file = Fd(open(request_.base.file.c_str(), O_RDONLY | O_CLOEXEC)), .path = request_.base.file});
+        if (!files.back().file) return no_base(errno);
+        return files;
+    }
+
+    Status inject(const TreeView& view) {
+        if (!request_.inject) return {};
+        auto injection = request_.inject(view);
+        for (const auto& bind : injection.binds)
+            if (auto added = plan_.add_bind(bind); !added) return added;
+        for (const auto& [path, target] : injection.links) {
+            const auto inside = own_path(path);
+            std::error_code failed;
+            if (!inside.empty()) fs::create_directories(inside.parent_path(), failed);
+            if (!inside.empty() && !failed) fs::create_symlink(target, inside, failed);
+            if (inside.empty() || failed) made_.notes.push_back("a link could not be made: " + path);
+        }
+        made_.environment = std::move(injection.environment);
+        made_.notes = std::move(injection.notes);
+        return {};
+    }
+
+    /// Where a path in our own directory is until the root is changed; empty for others.
+    [[nodiscard]] fs::path own_path(const std::string& path) const {
+        if (!is_below(path, own_directory) || !stays_below(path.substr(1))) return {};
+        return own_ + path.substr(std::strlen(own_directory));
+    }
+
+    /// Targets that the floor itself must have. The others lie in what is mounted on it.
+    std::vector<MissingPath> missing_in(const TreeView& view) {
+        std::vector<MissingPath> missing;
+        std::vector<std::string> mounted;
+        for (const auto& mount : plan_.mounts()) {
+            if (const auto inside = own_path(mount.target); !inside.empty() && inside != own_) {
+                make_own(inside, mount.directory);
+                continue;
+            }
+            const std::string target = view.resolve(mount.target);
+            const bool on_a_mount =
+                std::ranges::any_of(mounted, [&](const std::string& one) { return is_below(target, one); });
+            if (mount.directory) mounted.push_back(target);
+            if (on_a_mount || target.empty()) continue;
+            const auto type = view.type(target);
+            const bool fits = mount.directory ? type == TreeView::Type::directory
+                                              : type == TreeView::Type::file || type == TreeView::Type::other;
+            if (!fits) missing.push_back({.path = target, .directory = mount.directory});
+        }
+        return missing;
+    }
+
+    static void make_own(const fs::path& path, bool directory) {
+        std::error_code ignored; // the mount says what is wrong
+        fs::create_directories(directory ? path : path.parent_path(), ignored);
+        if (!directory) mknod(path.c_str(), S_IFREG | 0644, 0);
+    }
+
+    // What the image lacks, as one more image over it: nothing is copied, and no kernel's overlay is needed.
+    Status write_layer(const fs::path& file, const TreeView& view) {
+        auto writer =
+            image::Writer::create(file, {.compression = {.compressor = image::Compressor::none, .level = 0},
+                                         .block_size = 4096,
+                                         .jobs = 1,
+                                         .memory = 1U << 20U,
+                                         .source_date_epoch = {}});
+        if (!writer) return fail(std::move(writer.error()));
+        Status done;
+        for (const auto& [path, directory] : missing_in(view)) {
+            const auto name = path.substr(1);
+            if (!done || writer->contains(name)) continue;
+            if (directory) {
+                done = writer->add_directory(name, {.mode = 0755, .mtime = 0, .xattrs = {}});
+            } else {
+                done = writer->begin_file(name, {.mode = 0644, .mtime = 0, .xattrs = {}});
+                if (done) done = writer->end_file();
+            }
+        }
+        for (const auto& [path, target] : plan_.links())
+            if (done && view.type(path) == TreeView::Type::missing)
+                done = writer->add_symlink(path.substr(1), target, {.mode = 0777, .mtime = 0, .xattrs = {}});
+        if (!done) return done;
+        auto finished = writer->finish();
+        return finished ? Status() : fail(std::move(finished.error()));
+    }
+
+    Status carry_out(const Mount& wanted) {
+        const Fd target = open_in_root(root_, wanted.target);
+        // In an empty directory in memory: it can be made now.
+        if (!target && (wanted.in_memory || is_in_memory(wanted.target))) return carry_out_in_memory(wanted);
+        if (!target) {
+            auto error = fail_errno("there is no such path to bind to", wanted.target);
+            error.error().hint =
+                "It would lie in a directory of the host: make it there, or bind to another path.";
+            return error;
+        }
+        return mount_on(wanted, "/proc/self/fd/" + std::to_string(target.get()));
+    }
+
+    // As every /dev has them.
+    void link_descriptors() const {
+        std::error_code ignored;
+        for (const auto& [name, target] :
+             {std::pair{"fd", "/proc/self/fd"}, std::pair{"stdin", "/proc/self/fd/0"},
+              std::pair{"stdout", "/proc/self/fd/1"}, std::pair{"stderr", "/proc/self/fd/2"}})
+            fs::create_symlink(target, root_ + "/dev/" + name, ignored);
+    }
+
+    [[nodiscard]] bool is_in_memory(const std::string& path) const {
+        return std::ranges::any_of(plan_.mounts(), [&](const Mount& mount) {
+            return mount.in_memory && mount.target != path && is_below(path, mount.target);
+        });
+    }
+
+    Status carry_out_in_memory(const Mount& wanted) {
+        const std::string path = root_ + wanted.target;
+        make_own(path, wanted.directory);
+        return mount_on(wanted, path);
+    }
+
+    Status mount_on(const Mount& wanted, const std::string& path) {
+        if (wanted.in_memory) {
+            if (mount("containerize", path.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") != 0)
+                return fail_errno("cannot mount a directory in memory", wanted.target);
+            return {};
+        }
+        if (mount(wanted.source.c_str(), path.c_str(), nullptr, MS_BIND | MS_REC, nullptr) != 0)
+            return fail_errno("cannot bind " + wanted.source, wanted.target);
+        if (!wanted.read_only) return {};
+        const Fd mounted = open_in_root(root_, wanted.target);
+        return make_read_only("/proc/self/fd/" + std::to_string(mounted.get()));
+    }
+
+    const RootRequest& request_;
+    std::string root_; ///< where the new root is put together; empty where the old one stays
+    std::string own_;  ///< what becomes `own_directory`
+    fs::path work_;
+    Plan plan_;
+    Root made_;
+};
+
+} // namespace
+
+Result<Root> enter_root(const RootRequest& request, const fs::path& work) {
+    return Assembly(request, work).run();
+}
+
+std::string root_name(const Manifest& manifest) {
+    if (manifest.base.is_host() && manifest.binds.empty()) return {};
+    std::string text = manifest.base.reference + '\0' + manifest.base.digest + '\0' +
+                       manifest.base.file.string() + '\0' + std::to_string(manifest.base.offset) + '\0' +
+                       manifest.gpu;
+    for (const auto& bind : manifest.binds)
+        text += '\0' + to_text(bind);
+    const auto kind = manifest.base.is_host() ? host_root
+                      : manifest.base.isolate ? isolated_root
+                                              : image_root;
+    return std::string(kind) + short_hash(text);
+}
+
+Result<std::vector<Bind>> binds_of_environment(bool has_image) {
+    std::vector<Bind> binds;
+    for (const auto& variable : root_variables) {
+        const char* value = std::getenv(variable.name);
+        if (!variable.binds || value == nullptr || (variable.for_images_only && !has_image)) continue;
+        auto parsed = parse_binds(value);
+        if (!parsed) {
+            parsed.error().hint += std::string("\nIt is in the variable ") + variable.name + ".";
+            return fail(std::move(parsed.error()));
+        }
+        binds.insert(binds.end(), parsed->begin(), parsed->end());
+    }
+    return binds;
+}
+
+} // namespace containerize::runtime

@@ -1,0 +1,76 @@
+// Images mounted by FUSE, with the server process that answers for them.
+#pragma once
+
+#include "image/layers.h"
+#include "runtime/fuse_connection.h"
+#include "util/error.h"
+#include "util/fd.h"
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace containerize::runtime {
+
+class ServedMount {
+public:
+    enum class Use {
+        tree,
+        root ///< it becomes the root directory, which cannot be unmounted: its server ends when nothing is
+             ///< left of it
+    };
+    /// Mounts `images` (the lowest first) at `mount_point` and starts the server. The caller is the
+    /// supervisor, single-threaded and in the namespaces that the mount is for.
+    static Result<ServedMount> mount(std::vector<image::Layers::ImageFile> images,
+                                     const std::filesystem::path& mount_point, Use use = Use::tree);
+    ServedMount(ServedMount&&) = default;
+    ServedMount& operator=(ServedMount&&) = default;
+
+    /// Shows the same at another path.
+    Status show_at(const std::string& path);
+    /// Where it is shown; the first is where it was mounted.
+    [[nodiscard]] const std::vector<std::string>& mount_points() const { return mount_points_; }
+    /// Whether the mount is still at its first path: it moves with the directory that it lies on.
+    [[nodiscard]] bool in_place() const;
+
+    [[nodiscard]] pid_t server() const { return server_; }
+    /// After the server died: starts a successor on the same descriptors and has the kernel hand out again
+    /// what the dead one had not answered. Fails where the kernel cannot (before Linux 6.9), or where servers
+    /// keep dying: the mount is then given up, and its processes see an error instead of waiting for ever.
+    Status revive();
+    /// Takes the mount away from this namespace. Files that are open stay readable; the server ends after the
+    /// last one.
+    void unmount();
+    /// The server has ended, as it does when nothing uses the mount any more.
+    void forget_server() { server_ = 0; }
+    /// In a process that is not this mount's server: lets go of its descriptors.
+    void close_devices() { connection_.devices.clear(); }
+
+private:
+    ServedMount() = default;
+    Status start_server();
+    [[noreturn]] void serve(Fd leaving);
+    [[noreturn]] void outlive_supervisor(const std::string& mounts);
+
+    Use use_ = Use::tree;
+    bool revived_ = false;
+    dev_t device_ = 0; ///< of the mount
+    std::vector<std::string> mount_points_;
+    std::vector<image::Layers::ImageFile> images_; ///< the lowest first
+    FuseConnection connection_;
+    pid_t server_ = 0;
+    std::vector<std::chrono::steady_clock::time_point> deaths_;
+};
+
+/// Called in every new server process, before it serves: to let go of what only the supervisor needs.
+void set_server_cleanup(void (*cleanup)(void*), void* argument);
+
+/// The name of the caller's mount namespace.
+std::string mount_namespace();
+/// Whether a process other than sessions' own runs in that mount namespace.
+bool namespace_in_use(const std::string& mounts);
+
+} // namespace containerize::runtime
