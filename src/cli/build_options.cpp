@@ -1,6 +1,7 @@
 #include "cli/build_options.h"
 
 #include "cli/configured.h"
+#include "runtime/bind.h"
 #include "util/filesystem.h"
 #include "util/log.h"
 
@@ -18,6 +19,30 @@ Result<std::optional<fs::path>> absolute_file(const std::string& given) {
     return *path;
 }
 
+/// The configured ones, then what was typed.
+Result<std::vector<runtime::Bind>> choose_binds(const BuildArguments& arguments,
+                                                const Configured& configured) {
+    std::vector<runtime::Bind> binds;
+    const auto take = [&](const std::string& text, const std::string& where, bool required) -> Status {
+        auto parsed = runtime::parse_binds(text);
+        if (!parsed) {
+            if (!where.empty()) parsed.error().where = where + ": " + parsed.error().where;
+            return fail(std::move(parsed.error()));
+        }
+        for (auto& bind : *parsed) {
+            bind.required = bind.required || required;
+            binds.push_back(std::move(bind));
+        }
+        return {};
+    };
+    for (const auto& [text, where] : configured.binds())
+        if (auto taken = take(text, where, false); !taken) return fail(std::move(taken.error()));
+    for (const auto& text : arguments.binds)
+        if (auto taken = take(text, {}, arguments.bind_required); !taken)
+            return fail(std::move(taken.error()));
+    return binds;
+}
+
 Status choose_values(const BuildArguments& arguments, const Configured& configured,
                      install::BuildOptions& options) {
     using config::Key;
@@ -33,9 +58,12 @@ Status choose_values(const BuildArguments& arguments, const Configured& configur
         image::parse_block_size(configured.text(Key::block_size, "--block-size", arguments.block_size));
     if (!block_size) return fail(std::move(block_size.error()));
     options.block_size = *block_size;
-    if (const auto base = configured.text(Key::base, "--base", arguments.base); base != "host")
-        return fail_input("not a base that this version knows: '" + base + "'", {}, {},
-                          "Give --base host, or leave it out.");
+    options.base = configured.text(Key::base, "--base", arguments.base);
+    options.isolate = arguments.isolate;
+    auto binds = choose_binds(arguments, configured);
+    if (!binds) return fail(std::move(binds.error()));
+    options.binds = std::move(*binds);
+    if (!arguments.gpu.empty()) options.gpu = arguments.gpu;
     options.jobs = configured.jobs(arguments.jobs);
     options.conda.use_config = configured.use_conda_config(arguments.no_config);
     options.wrapper_paths = configured.typed_wrapper_paths(arguments.wrapper_paths);
@@ -152,6 +180,31 @@ void add_content_options(CLI::App& command, BuildArguments& arguments) {
     // Habits of tykky's users; there is one solver here, and uv is used where it is found.
     command.add_flag("--mamba", arguments.mamba, "Accepted; does nothing");
     command.add_flag("--uv", arguments.uv, "Accepted; uv is used where it is found");
+}
+
+void add_root_options(CLI::App& command, BuildArguments& arguments) {
+    command
+        .add_option(
+            "--base", arguments.base,
+            "Root filesystem that programs see: host, docker://IMAGE, oci:DIR, a .sif or .sqfs file, a "
+            "directory")
+        ->type_name("BASE")
+        ->default_str("host");
+    command.add_flag("--isolate", arguments.isolate,
+                     "With a base: programs see nothing of the host but binds");
+    command
+        .add_option("--bind", arguments.binds,
+                    "Show a file or directory of the host to programs, elsewhere if DST is given")
+        ->type_name("SRC[:DST[:ro]]")
+        ->allow_extra_args(false);
+    command.add_flag("--bind-required", arguments.bind_required,
+                     "Programs do not start where such a source is missing");
+    command
+        .add_option("--gpu", arguments.gpu,
+                    "Whose drivers a base gets: auto (of what each node has), nvidia, amd, intel or none")
+        ->type_name("VENDOR")
+        ->default_str("auto")
+        ->check(CLI::IsMember({"auto", "nvidia", "amd", "intel", "none"}));
 }
 
 void add_work_options(CLI::App& command, BuildArguments& arguments) {

@@ -15,7 +15,9 @@ namespace containerize::cli {
 struct BuildArguments {
     std::string prefix, spec, python, installer, base, compression, block_size;
     std::string pre_install, post_install, environ_script, staging_parent, log_file;
-    std::vector<std::string> wrapper_paths, requirements;
+    std::vector<std::string> wrapper_paths, requirements, binds;
+    std::string gpu;
+    bool isolate = false, bind_required = false;
     std::string cuda;
     bool offline = false, no_config = false, allow_defaults = false, no_constraints = false, mamba = false,
          uv = false;
@@ -28,6 +30,8 @@ struct BuildArguments {
 void add_hook_options(CLI::App& command, BuildArguments& arguments);
 /// And packages: all that new and update have in common.
 void add_content_options(CLI::App& command, BuildArguments& arguments);
+/// Which root the programs see.
+void add_root_options(CLI::App& command, BuildArguments& arguments);
 /// How it is done: jobs, compression, staging directory, log.
 void add_work_options(CLI::App& command, BuildArguments& arguments);
 

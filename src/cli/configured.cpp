@@ -108,6 +108,13 @@ mode_t Configured::umask_bits() const {
     return bits;
 }
 
+std::vector<std::pair<std::string, std::string>> Configured::binds() const {
+    std::vector<std::pair<std::string, std::string>> binds;
+    for (const auto& setting : config_.list(Key::binds))
+        binds.emplace_back(setting.value, setting.where);
+    return binds;
+}
+
 Result<fs::path> Configured::staging(const std::string& typed) const {
     const auto& value = config_[Key::staging];
     std::error_code failed;

@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <sys/types.h>
@@ -28,6 +29,8 @@ public:
     [[nodiscard]] bool use_conda_config(bool typed_no_config) const;
     /// None where the configuration forces others.
     [[nodiscard]] std::vector<std::string> typed_wrapper_paths(const std::vector<std::string>& typed) const;
+    /// Each as it is written, and where.
+    [[nodiscard]] std::vector<std::pair<std::string, std::string>> binds() const;
     /// All but the cache, which may be an error.
     [[nodiscard]] install::SiteSettings site_settings(bool wrapper_paths_typed) const;
     /// Sets the configured one for this process, if there is one; the umask that it has then.

@@ -3,6 +3,7 @@
 #include "config/variables.h"
 #include "image/writer.h"
 #include "pip/installer.h"
+#include "runtime/bind.h"
 
 #include <algorithm>
 #include <cctype>
@@ -34,9 +35,9 @@ Status check_flag(const std::string& value) {
 }
 
 Status check_base(const std::string& value) {
-    if (value == "host") return {};
-    return fail_input("not a base that this version knows: '" + value + "'", {}, {},
-                      "Write host, or leave it out.");
+    if (!value.empty() && value.find_first_of(" \t\n") == std::string::npos) return {};
+    return fail_input("not a base: '" + value + "'", {}, {},
+                      "Write host, an image such as docker://debian:12, or a file.");
 }
 
 Status check_compression(const std::string& value) {
@@ -72,16 +73,9 @@ Status check_wrapper_path(const std::string& value) {
                       "Give it relative to the prefix, such as opt/tool/bin.");
 }
 
-// SRC[:DST[:ro]]
 Status check_bind(const std::string& value) {
-    const auto first = value.find(':');
-    const auto second = first == std::string::npos ? first : value.find(':', first + 1);
-    const auto source = value.substr(0, first);
-    const auto target = first == std::string::npos ? source : value.substr(first + 1, second - first - 1);
-    const bool marked = second == std::string::npos || value.substr(second + 1) == "ro";
-    if (source.starts_with('/') && target.starts_with('/') && marked) return {};
-    return fail_input("not a directory to be bound: '" + value + "'", {}, {},
-                      "Write SRC, SRC:DST or SRC:DST:ro, with absolute paths.");
+    auto bind = runtime::parse_bind(value);
+    return bind ? Status() : fail(std::move(bind.error()));
 }
 
 Status check_variable(const std::string& value) {

@@ -1,6 +1,7 @@
 #include "install/build.h"
 
 #include "conda/package_cache.h"
+#include "install/base.h"
 #include "install/builder.h"
 #include "install/conda_plan.h"
 #include "install/inputs.h"
@@ -43,6 +44,9 @@ Result<BuildSummary> build_by(const std::function<std::unique_ptr<Recipe>(Worksh
 Result<BuildSummary> build(const BuildOptions& options) {
     auto inputs = check_inputs(options);
     if (!inputs) return fail(std::move(inputs.error()));
+    auto base = find_base(options, options.base);
+    if (!base) return fail(std::move(base.error()));
+    inputs->base = std::move(*base);
     return build_by(inputs->kind == spec::SpecKind::requirements ? make_pip_recipe : make_conda_recipe,
                     options, *inputs);
 }

@@ -5,6 +5,7 @@
 #include "conda/package_record.h"
 #include "image/writer.h"
 #include "pip/installer.h"
+#include "runtime/bind.h"
 #include "runtime/environment.h"
 #include "util/error.h"
 #include "util/log.h"
@@ -45,6 +46,12 @@ struct SiteSettings {
 
 struct BuildOptions {
     std::string prefix;
+    /// "host", or what base/ knows; empty for an update: as it was. `isolate` and the rest of the three are
+    /// the programs', not the build's.
+    std::string base = "host";
+    bool isolate = false;
+    std::vector<runtime::Bind> binds;
+    std::string gpu = "auto";
     std::filesystem::path spec;
     std::string python; ///< a path, a version, or empty
     pip::Installer installer = pip::Installer::automatic;

@@ -37,6 +37,10 @@ public:
         manifest_.prefix = claim.prefix;
         manifest_.state = next_state(claim.prefix);
         manifest_.wrapper_paths = shop.inputs.wrapper_paths;
+        manifest_.base = shop.inputs.base;
+        manifest_.base.isolate = previous == nullptr ? shop.options.isolate : previous->base.isolate;
+        if (previous == nullptr) manifest_.binds = shop.options.binds;
+        if (previous == nullptr) manifest_.gpu = shop.options.gpu;
         if (shop.inputs.mask) manifest_.mask = shop.inputs.wrap_source;
     }
 

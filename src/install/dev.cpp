@@ -1,5 +1,6 @@
 #include "install/dev.h"
 
+#include "install/base.h"
 #include "install/environ_script.h"
 #include "install/states.h"
 #include "runtime/build_namespace.h"
@@ -79,6 +80,16 @@ std::vector<std::string> command_line(const DevOptions& options, const Manifest&
     return whole;
 }
 
+Result<runtime::BuildNamespace> make_space(const Manifest& manifest, const fs::path& overlay,
+                                           const Environment& environment) {
+    Inputs inputs;
+    inputs.environment = environment;
+    inputs.base = base_of(manifest);
+    std::error_code failed;
+    inputs.working_directory = fs::current_path(failed);
+    return make_namespace(inputs, manifest.prefix, overlay);
+}
+
 } // namespace
 
 Result<int> develop(const DevOptions& options) {
@@ -100,7 +111,7 @@ Result<int> develop(const DevOptions& options) {
                      .hint = "Work there, or give --overlay another directory."});
     if (auto good = check_owner(*overlay, *manifest); !good) return fail(std::move(good.error()));
 
-    auto space = runtime::BuildNamespace::create();
+    auto space = make_space(*manifest, *overlay, environment);
     if (!space) return fail(std::move(space.error()));
     std::vector<fs::path> images;
     for (const auto& image : manifest->images())
@@ -111,7 +122,9 @@ Result<int> develop(const DevOptions& options) {
     }
     log::info("What you change in " + prefix.string() + " stays in " + overlay->string() +
               ", for you alone.");
-    for (const auto* changes : {&manifest->activation, &manifest->environment})
+    const auto of_root = runtime::environment_of(manifest->base);
+    for (const std::vector<runtime::EnvironmentChange>* changes :
+         {&of_root, &std::as_const(*manifest).activation, &std::as_const(*manifest).environment})
         environment = with_changes(environment, *changes, prefix);
     environment["CONTAINERIZE_PREFIX"] = prefix.string();
     const pid_t holder = space->pid();

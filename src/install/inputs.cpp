@@ -1,6 +1,7 @@
 #include "install/inputs.h"
 
 #include "conda/virtual_packages.h"
+#include "install/base.h"
 #include "install/prefix.h"
 #include "install/wrappers.h"
 #include "pip/venv.h"
@@ -87,8 +88,12 @@ Status choose_uv(const BuildOptions& options, Inputs& inputs) {
 }
 
 Status choose_programs(const BuildOptions& options, Inputs& inputs) {
+    if (options.bundle_python && options.base != "host")
+        return fail_input("--bundle-python is for interpreters of the host", "a base brings its own",
+                          options.base, "Leave it out.");
     if (auto chosen = choose_uv(options, inputs); !chosen) return chosen;
-    if (inputs.kind != spec::SpecKind::requirements) return {};
+    // A base has its own interpreters.
+    if (inputs.kind != spec::SpecKind::requirements || options.base != "host") return {};
     auto interpreter = pip::choose_interpreter(options.python, inputs.environment);
     if (!interpreter) return fail(std::move(interpreter.error()));
     inputs.interpreter = std::move(*interpreter);
@@ -265,6 +270,7 @@ Result<Inputs> check_wrap(const BuildOptions& options, const fs::path& source, b
 Result<Inputs> check_update(const BuildOptions& options, const runtime::Manifest& previous) {
     Inputs inputs;
     inputs.prefix = previous.prefix;
+    inputs.base = base_of(previous);
     inputs.mode = previous.build.contains("conda_packages") ? "conda"
                   : previous.build.contains("source")       ? "wrapdisk"
                                                             : "venv";

@@ -41,6 +41,7 @@ struct Inputs {
     std::optional<std::uint32_t> source_date_epoch;
     std::filesystem::path wrap_source; ///< of wrap-install: the software on disk; absolute, without links
     bool mask = false;                 ///< and whether the image is to cover it
+    runtime::Base base;                ///< that the programs have
 
     std::string mode = "venv"; ///< what tykky calls it, for scripts: "conda", "venv", "wrapdisk"
 

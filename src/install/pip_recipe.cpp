@@ -32,7 +32,10 @@ public:
         fs::create_directories(tree_, failed);
         if (failed) return fail_errno("cannot make a staging directory", tree_.string(), failed.value());
         if (auto bound = shop_.space.bind(tree_, shop_.prefix); !bound) return bound;
-        pip::Interpreter interpreter = shop_.inputs.interpreter;
+        auto chosen = choose_interpreter();
+        if (!chosen) return fail(std::move(chosen.error()));
+        pip::Interpreter interpreter = std::move(*chosen);
+        library_name_ = interpreter.standard_library.filename().string();
         const std::string original = interpreter.executable.string();
         const bool bundle = shop_.options.bundle_python;
         if (bundle) {
@@ -119,11 +122,21 @@ public:
     }
 
     // Of a build without the global lock "python3.13t".
-    [[nodiscard]] std::string python_name() const override {
-        return shop_.inputs.interpreter.standard_library.filename().string();
-    }
+    [[nodiscard]] std::string python_name() const override { return library_name_; }
 
 private:
+    /// The host's was looked at before anything was made; a base can be only now.
+    [[nodiscard]] Result<pip::Interpreter> choose_interpreter() const {
+        if (shop_.inputs.base.is_host()) return shop_.inputs.interpreter;
+        auto interpreter =
+            pip::choose_interpreter_inside(shop_.options.python, shop_.environment, shop_.join);
+        if (!interpreter) return interpreter;
+        if (auto good = pip::check_venv(*interpreter, shop_.inputs.uv); !good)
+            return fail(std::move(good.error()));
+        return interpreter;
+    }
+
+    std::string library_name_;
     Workshop& shop_;
     fs::path tree_;
 };

@@ -1,6 +1,7 @@
 #include "install/publish.h"
 
 #include "install/states.h"
+#include "runtime/root.h"
 #include "util/filesystem.h"
 #include "util/log.h"
 #include "util/progress.h"
@@ -104,6 +105,7 @@ void remove_what_is_gone(const Publication& publication, const Result<Manifest>&
                   [&](const std::string& name) { return states.contains(name); });
     remove_old_record_links(prefix, state_directory(manifest.state));
     std::error_code ignored;
+    if (root_name(manifest).empty()) fs::remove(prefix / runtime::root_file, ignored);
     fs::remove(prefix / layers_name, ignored); // only if it is empty
     for (std::size_t i = 0; i < manifest.wrapper_paths.size(); ++i)
         remove_wrappers(prefix, manifest.wrapper_paths[i], wrappers[i]);
@@ -182,6 +184,8 @@ Status write_manifest(const Publication& publication) {
     std::error_code failed;
     if (fs::exists(state, failed))
         if (auto written = write_file(state / runtime::manifest_name, text); !written) return written;
+    if (const auto root = root_name(publication.manifest); !root.empty())
+        if (auto written = write_file(assembly / runtime::root_file, root); !written) return written;
     if (auto added = add_record_links(publication); !added) return added;
     return sync_all(assembly);
 }

@@ -1,5 +1,7 @@
 #include "install/workplace.h"
 
+#include "install/base.h"
+#include "install/environ_script.h"
 #include "install/records.h"
 #include "runtime/namespace.h"
 #include "util/filesystem.h"
@@ -17,7 +19,8 @@ namespace {
 
 /// The environment of all programs of a build. What they leave in their directory for temporary files goes
 /// with the staging directory.
-Environment build_environment(Environment environment, const fs::path& temporary) {
+Environment build_environment(const Inputs& inputs, const fs::path& prefix, const fs::path& temporary) {
+    auto environment = with_changes(inputs.environment, runtime::environment_of(inputs.base), prefix);
     environment["TMPDIR"] = temporary.string();
     return environment;
 }
@@ -34,7 +37,7 @@ Result<BuildSummary> work_in(const Staging& staging, const BuildOptions& options
     std::error_code failed;
     fs::create_directories(staging.path() / "tmp", failed);
     if (failed) return fail_errno("cannot make a staging directory", staging.path().string(), failed.value());
-    auto space = runtime::BuildNamespace::create();
+    auto space = make_namespace(inputs, claim.prefix, staging.path());
     if (!space) return fail(std::move(space.error()));
     const pid_t holder = space->pid();
     Workshop shop{.options = options,
@@ -45,7 +48,7 @@ Result<BuildSummary> work_in(const Staging& staging, const BuildOptions& options
                   .jobs = jobs(options, resources),
                   .space = std::move(*space),
                   .join = [holder] { return runtime::join_namespaces(holder); },
-                  .environment = build_environment(inputs.environment, staging.path() / "tmp")};
+                  .environment = build_environment(inputs, claim.prefix, staging.path() / "tmp")};
     log::detail(fmt::format("containerize {}: {}", CONTAINERIZE_VERSION, options.command_line));
     log::detail(fmt::format("{} of {} CPUs, {} of memory, staging in {}", shop.jobs, resources.cpus,
                             human_bytes(resources.memory), staging.path().string()));

@@ -57,15 +57,13 @@ Result<fs::path> find(const std::string& wanted, const Environment& environment)
                       "Give --python the path of an interpreter, or load the module that has one.");
 }
 
-} // namespace
-
-Result<Interpreter> choose_interpreter(const std::string& wanted, const Environment& environment) {
-    auto path = find(wanted, environment);
-    if (!path) return fail(std::move(path.error()));
-    auto answer = capture({.argv = {path->string(), "-I", "-c", questions},
+/// What the interpreter at `path` says of itself, and whether that is what is wanted.
+Result<Interpreter> examine(const std::string& path, const std::string& wanted,
+                            const Environment& environment, const std::function<int()>& in_child) {
+    auto answer = capture({.argv = {path, "-I", "-c", questions},
                            .environment = environment,
                            .working_directory = "/",
-                           .in_child = {},
+                           .in_child = in_child,
                            .on_line = {}});
     if (!answer) return fail(std::move(answer.error()));
     Interpreter interpreter;
@@ -77,19 +75,45 @@ Result<Interpreter> choose_interpreter(const std::string& wanted, const Environm
     lines >> interpreter.version >> interpreter.major >> interpreter.minor >> interpreter.has_venv >>
         interpreter.has_ensurepip >> interpreter.has_pip;
     if (!answer->ok() || !lines || executable.empty())
-        return fail_input("this is not a working Python 3", "it could not say which version it is",
-                          path->string(), "Give --python another interpreter.");
+        return fail_input("this is not a working Python 3", "it could not say which version it is", path,
+                          "Give --python another interpreter.");
     interpreter.executable = executable;
     interpreter.base_prefix = base;
     interpreter.standard_library = library;
     if (interpreter.major != 3 || interpreter.minor < oldest_minor)
-        return fail_input("this Python is too old", "it is " + interpreter.version, path->string(),
+        return fail_input("this Python is too old", "it is " + interpreter.version, path,
                           "Give --python an interpreter of version 3.8 or newer.");
     if (!wanted.empty() && is_version(wanted) && interpreter.version != wanted &&
         !interpreter.version.starts_with(wanted + "."))
-        return fail_input("this Python is " + interpreter.version + ", not " + wanted, {}, path->string(),
-                          {});
+        return fail_input("this Python is " + interpreter.version + ", not " + wanted, {}, path, {});
     return interpreter;
+}
+
+} // namespace
+
+Result<Interpreter> choose_interpreter(const std::string& wanted, const Environment& environment) {
+    auto path = find(wanted, environment);
+    if (!path) return fail(std::move(path.error()));
+    return examine(path->string(), wanted, environment, {});
+}
+
+Result<Interpreter> choose_interpreter_inside(const std::string& wanted, const Environment& environment,
+                                              const std::function<int()>& in_child) {
+    if (wanted.find('/') != std::string::npos) return examine(wanted, wanted, environment, in_child);
+    const std::string name = "python" + (wanted.empty() ? "3" : wanted);
+    auto found = capture({.argv = {"/bin/sh", "-c", "command -v " + name},
+                          .environment = environment,
+                          .working_directory = "/",
+                          .in_child = in_child,
+                          .on_line = {}});
+    if (!found) return fail(std::move(found.error()));
+    const std::string path = found->output.substr(0, found->output.find('\n'));
+    if (!found->ok() || !path.starts_with('/'))
+        return fail_input(
+            "there is no " + name + " in the base", {}, {},
+            "Use a base that has one, such as docker://python:3.12-slim, or a conda environment, "
+            "which brings its own.");
+    return examine(path, wanted, environment, in_child);
 }
 
 } // namespace containerize::pip

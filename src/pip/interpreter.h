@@ -5,6 +5,7 @@
 #include "util/process.h"
 
 #include <filesystem>
+#include <functional>
 #include <string>
 
 namespace containerize::pip {
@@ -25,5 +26,9 @@ struct Interpreter {
 /// installations are passed over, because an environment made from one would need that one for ever.
 /// `environment` is what the interpreter is run with.
 Result<Interpreter> choose_interpreter(const std::string& wanted, const Environment& environment);
+
+/// The same in another root, which a child enters by `in_child`: no file of it can be examined from here.
+Result<Interpreter> choose_interpreter_inside(const std::string& wanted, const Environment& environment,
+                                              const std::function<int()>& in_child);
 
 } // namespace containerize::pip

@@ -155,8 +155,8 @@ void close_all_but(int kept) {
         close(fd);
 }
 
-[[noreturn]] void live_in_namespace(int channel) {
-    Status done = enter_new_namespaces();
+[[noreturn]] void live_in_namespace(int channel, const std::function<Status()>& set_up) {
+    Status done = set_up();
     send_message(channel, to_message(done));
     while (done) {
         const auto request = receive_message(channel);
@@ -169,6 +169,18 @@ void close_all_but(int kept) {
 } // namespace
 
 Result<BuildNamespace> BuildNamespace::create() {
+    return create_with(enter_new_namespaces);
+}
+
+Result<BuildNamespace> BuildNamespace::create(const RootRequest& root, const fs::path& work) {
+    return create_with([&]() -> Status {
+        if (auto entered = enter_new_namespaces(); !entered) return entered;
+        auto made = enter_root(root, work);
+        return made ? Status() : fail(std::move(made.error()));
+    });
+}
+
+Result<BuildNamespace> BuildNamespace::create_with(const std::function<Status()>& set_up) {
     std::array<int, 2> ends{};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
         return fail_errno("cannot make a socket");
@@ -184,7 +196,7 @@ Result<BuildNamespace> BuildNamespace::create() {
         setpgid(0, 0);
         ours.reset();
         close_all_but(theirs.get());
-        live_in_namespace(theirs.get());
+        live_in_namespace(theirs.get(), set_up);
     }
     theirs.reset();
     BuildNamespace made(pid, std::move(ours));

@@ -1,10 +1,12 @@
 // The namespace that a build runs its programs in: there the environment in the making stands at its prefix.
 #pragma once
 
+#include "runtime/root.h"
 #include "util/error.h"
 #include "util/fd.h"
 
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 
@@ -18,6 +20,8 @@ namespace containerize::runtime {
 class BuildNamespace {
 public:
     static Result<BuildNamespace> create();
+    /// With a root of its own, put together in `work`, an empty directory.
+    static Result<BuildNamespace> create(const RootRequest& root, const std::filesystem::path& work);
     BuildNamespace(BuildNamespace&& other) noexcept;
     BuildNamespace& operator=(BuildNamespace&& other) noexcept;
     ~BuildNamespace();
@@ -40,6 +44,7 @@ public:
     [[nodiscard]] pid_t pid() const { return pid_; }
 
 private:
+    static Result<BuildNamespace> create_with(const std::function<Status()>& set_up);
     BuildNamespace(pid_t pid, Fd channel) : pid_(pid), channel_(std::move(channel)) {}
     Status ask(const std::string& request);
 

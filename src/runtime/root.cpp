@@ -224,21 +224,13 @@ public:
         if (request_.base.isolate) link_descriptors();
         if (!request_.base.is_host())
             if (auto changed = change_root(root_); !changed) return fail(std::move(changed.error()));
-        if (!request_.base.is_host()) complete_environment();
+        const auto own = environment_of(request_.base);
+        made_.environment.insert(made_.environment.begin(), own.begin(), own.end());
         made_.notes.insert(made_.notes.end(), plan_.notes().begin(), plan_.notes().end());
         return std::move(made_);
     }
 
 private:
-    void complete_environment() {
-        // The host's libraries would be loaded into the base's programs.
-        std::vector<EnvironmentChange> all = {{EnvironmentChange::Kind::unset, "LD_LIBRARY_PATH", {}},
-                                              {EnvironmentChange::Kind::unset, "LD_PRELOAD", {}}};
-        all.insert(all.end(), request_.base.environment.begin(), request_.base.environment.end());
-        all.insert(all.end(), made_.environment.begin(), made_.environment.end());
-        made_.environment = std::move(all);
-    }
-
     /// A place in memory for mount points and for files that we write.
     Status make_work() {
         if (mount("containerize", work_.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=64m") != 0)
@@ -473,6 +465,15 @@ private:
 
 Result<Root> enter_root(const RootRequest& request, const fs::path& work) {
     return Assembly(request, work).run();
+}
+
+std::vector<EnvironmentChange> environment_of(const Base& base) {
+    if (base.is_host()) return {};
+    // The host's libraries would be loaded into the base's programs.
+    std::vector<EnvironmentChange> changes = {{EnvironmentChange::Kind::unset, "LD_LIBRARY_PATH", {}},
+                                              {EnvironmentChange::Kind::unset, "LD_PRELOAD", {}}};
+    changes.insert(changes.end(), base.environment.begin(), base.environment.end());
+    return changes;
 }
 
 std::string root_name(const Manifest& manifest) {

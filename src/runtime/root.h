@@ -51,6 +51,9 @@ struct Root {
 /// binds alone.
 Result<Root> enter_root(const RootRequest& request, const std::filesystem::path& work);
 
+/// What a base changes in the environment of its programs.
+std::vector<EnvironmentChange> environment_of(const Base& base);
+
 /// Names the root that a manifest asks for: two installations of one name share a session. Empty for the
 /// host's own root without binds. Kept in the installation, for launchers (root_key.h).
 std::string root_name(const Manifest& manifest);

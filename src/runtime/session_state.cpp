@@ -97,8 +97,8 @@ std::string session_key(const std::string& root) {
     // given to the caller's own group.
     std::snprintf(text, sizeof text, "v1-%llx-%llx-%llx-%llx.%llx-%x", inode_of("/proc/self/ns/user"),
                   inode_of("/proc/self/ns/mnt"), inode_of("/proc/self/ns/pid"),
-                  static_cast<unsigned long long>(root_directory.st_dev), static_cast<unsigned long long>(root_directory.st_ino),
-                  static_cast<unsigned>(getegid()));
+                  static_cast<unsigned long long>(root_directory.st_dev),
+                  static_cast<unsigned long long>(root_directory.st_ino), static_cast<unsigned>(getegid()));
     std::string key = text;
     // slurmd kills what a job step started when the step ends, so a session belongs to its step.
     if (std::getenv("SLURM_JOB_ID") != nullptr) {

@@ -1,0 +1,26 @@
+// The root that an installation's programs, and the programs of its build, see.
+#pragma once
+
+#include "install/build.h"
+#include "install/inputs.h"
+#include "runtime/build_namespace.h"
+#include "runtime/manifest.h"
+#include "util/error.h"
+
+#include <filesystem>
+
+namespace containerize::install {
+
+/// What `reference` (--base) names; an image that is not here yet is fetched. `copy_to` is empty, or where
+/// the image is to be kept.
+Result<runtime::Base> find_base(const BuildOptions& options, const std::string& reference);
+
+/// That of an installation, with the whole path of its file.
+runtime::Base base_of(const runtime::Manifest& manifest);
+
+/// The namespace for programs of a build or a change: their root is that of `inputs.base`, and they see what
+/// they are to work with, wherever it is. A place to put a root together is made in `staging`.
+Result<runtime::BuildNamespace> make_namespace(const Inputs& inputs, const std::filesystem::path& prefix,
+                                               const std::filesystem::path& staging);
+
+} // namespace containerize::install
