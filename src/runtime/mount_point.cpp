@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,14 @@ namespace fs = std::filesystem;
 bool directory_exists(const fs::path& path) {
     struct stat info {};
     return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+/// That exists, above `path`.
+fs::path nearest_directory(const fs::path& path) {
+    fs::path existing = path.parent_path();
+    while (!directory_exists(existing))
+        existing = existing.parent_path();
+    return existing;
 }
 
 std::unexpected<Error> cannot(const fs::path& path, int error_number = errno) {
@@ -70,6 +79,20 @@ Status change_root(const char* new_root) {
     return {};
 }
 
+/// The directories that this process has covered; they stay so as long as its namespace.
+std::set<fs::path>& covers() {
+    static std::set<fs::path> all;
+    return all;
+}
+
+Status allow_writes(const fs::path& covered, bool allowed) {
+    const unsigned long read_only = allowed ? 0 : MS_RDONLY;
+    if (mount(nullptr, covered.c_str(), nullptr, MS_REMOUNT | MS_BIND | MS_NOSUID | MS_NODEV | read_only,
+              nullptr) != 0)
+        return cannot(covered);
+    return {};
+}
+
 // Covers `covered` by a directory in memory that holds the same, and `missing`.
 Status cover(const fs::path& covered, const std::vector<fs::path>& missing) {
     const bool whole_root = covered == covered.root_path();
@@ -104,21 +127,35 @@ Status cover(const fs::path& covered, const std::vector<fs::path>& missing) {
         const auto inside = whole_root ? place + directory.string() : directory.string();
         if (mkdir(inside.c_str(), 0755) != 0) return cannot(directory);
     }
-    if (mount(nullptr, place.c_str(), nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV,
-              nullptr) != 0)
-        return cannot(place);
-    return whole_root ? change_root(place.c_str()) : Status();
+    if (auto done = allow_writes(place, false); !done) return done;
+    if (whole_root)
+        if (auto changed = change_root(place.c_str()); !changed) return changed;
+    covers().insert(covered);
+    return {};
+}
+
+// One of our covers has room for more.
+Status extend_cover(const fs::path& covered, const std::vector<fs::path>& missing) {
+    Status done = allow_writes(covered, true);
+    for (const auto& directory : missing)
+        if (done && mkdir(directory.c_str(), 0755) != 0) done = cannot(directory);
+    if (auto closed = allow_writes(covered, false); done) return closed;
+    return done;
 }
 
 } // namespace
 
+bool needs_new_root(const fs::path& path) {
+    return !directory_exists(path) && nearest_directory(path) == "/" && access("/", W_OK) != 0 &&
+           !covers().contains("/");
+}
+
 Status make_mount_point(const fs::path& path) {
     if (directory_exists(path)) return {};
-    fs::path existing = path.parent_path();
-    while (!directory_exists(existing))
-        existing = existing.parent_path();
+    const fs::path existing = nearest_directory(path);
     const auto missing = missing_below(existing, path);
 
+    if (covers().contains(existing)) return extend_cover(existing, missing);
     if (access(existing.c_str(), W_OK) != 0) return cover(existing, missing);
     for (const auto& directory : missing)
         if (mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST) return cannot(directory);

@@ -17,4 +17,8 @@ namespace containerize::runtime {
 /// missing ones.
 Status make_mount_point(const std::filesystem::path& path);
 
+/// Whether that means a new root, by which programs that run already lose the names of their working
+/// directories.
+bool needs_new_root(const std::filesystem::path& path);
+
 } // namespace containerize::runtime

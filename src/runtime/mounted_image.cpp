@@ -43,6 +43,12 @@ dev_t device_at(const std::string& path) {
     return makedev(info.stx_dev_major, info.stx_dev_minor);
 }
 
+std::string link_target(const std::string& path) {
+    std::array<char, 512> target;
+    const auto size = readlink(path.c_str(), target.data(), target.size());
+    return {target.data(), size > 0 ? static_cast<std::size_t>(size) : 0};
+}
+
 // When the supervisor is killed, servers stay as long as processes use their mount, and end with them.
 [[noreturn]] void outlive_supervisor(const std::vector<std::string>& mount_points) {
     while (namespace_in_use())
@@ -129,6 +135,13 @@ Result<MountedImage> MountedImage::mount(const std::string& prefix, std::span<co
     return mounted;
 }
 
+bool MountedImage::needs_new_root(const std::string& prefix) {
+    const auto manifest = read_manifest(prefix);
+    if (!manifest) return false;
+    const auto missing = [](const fs::path& path) { return !path.empty() && runtime::needs_new_root(path); };
+    return missing(manifest->prefix) || missing(manifest->mask);
+}
+
 Status MountedImage::start_server() {
     const pid_t supervisor = getpid();
     const pid_t pid = fork();
@@ -194,20 +207,20 @@ void MountedImage::unmount() {
     mount_points_.clear();
 }
 
+bool is_in_this_namespace(pid_t process) {
+    return link_target("/proc/" + std::to_string(process) + "/ns/mnt") == link_target("/proc/self/ns/mnt");
+}
+
 bool namespace_in_use() {
-    const auto link = [](const std::string& path) {
-        std::array<char, 512> target;
-        const auto size = readlink(path.c_str(), target.data(), target.size());
-        return std::string(target.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
-    };
-    const std::string mounts = link("/proc/self/ns/mnt");
-    const std::string program = link("/proc/self/exe");
+    const std::string mounts = link_target("/proc/self/ns/mnt");
+    const std::string program = link_target("/proc/self/exe");
     const std::unique_ptr<DIR, int (*)(DIR*)> proc(opendir("/proc"), closedir);
     if (!proc) return true; // not known: then it must stay
     while (const dirent* entry = readdir(proc.get())) {
         if (std::isdigit(static_cast<unsigned char>(entry->d_name[0])) == 0) continue;
         const std::string process = std::string("/proc/") + static_cast<const char*>(entry->d_name);
-        if (link(process + "/ns/mnt") == mounts && link(process + "/exe") != program) return true;
+        if (link_target(process + "/ns/mnt") == mounts && link_target(process + "/exe") != program)
+            return true;
     }
     return false;
 }

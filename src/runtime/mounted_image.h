@@ -24,6 +24,8 @@ public:
     /// session's supervisor, single-threaded and in the session's namespaces.
     /// `others` are those that the session holds already: two installations cannot be shown at one path.
     static Result<MountedImage> mount(const std::string& prefix, std::span<const MountedImage> others);
+    /// Whether mounting it would give this namespace a new root (make_mount_point).
+    static bool needs_new_root(const std::string& prefix);
     MountedImage(MountedImage&&) = default;
     MountedImage& operator=(MountedImage&&) = default;
 
@@ -66,6 +68,9 @@ private:
 
 /// Called in every new server process, before it serves: to let go of what only the supervisor needs.
 void set_server_cleanup(void (*cleanup)(void*), void* argument);
+
+/// Whether `process` is in the caller's mount namespace.
+bool is_in_this_namespace(pid_t process);
 
 /// Whether a process other than sessions' own runs in the caller's mount namespace.
 bool namespace_in_use();
