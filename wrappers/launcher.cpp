@@ -58,7 +58,8 @@ struct Call {
     std::string name;   ///< last part of `target`
     std::string root;   ///< which one its programs need (root_key.h)
     bool through_prefix =
-        true; ///< called by a path of the installation, not by a link from elsewhere (a venv's)
+        true;            ///< called by a path of the installation, not by a link from elsewhere (a venv's)
+    bool inside = false; ///< by a program of the session
 };
 
 std::string directory_of(const std::string& path) {
@@ -187,24 +188,33 @@ void start_session(const StateDirectory& state, const Call& call) {
     if (answer != "ok") die(answer.empty() ? "the session's process died before it was ready" : answer);
 }
 
+/// The working directory, remembered by name and by descriptor: by name it may be inside the image, by
+/// descriptor it is still there if it was deleted or cannot be reached.
+class Directory {
+public:
+    Directory() : named_(getcwd(name_.data(), name_.size()) != nullptr && name_[0] == '/') {}
+    void enter() const {
+        if (named_ && chdir(name_.data()) == 0) return;
+        [[maybe_unused]] const int ignored = fchdir(open_.get());
+    }
+
+private:
+    Fd open_{open(".", O_PATH | O_DIRECTORY | O_CLOEXEC)};
+    std::array<char, PATH_MAX> name_{};
+    bool named_;
+};
+
 // Moves this process into the session; the working directory stays what it was.
 void enter(const SessionHandle& session) {
-    // setns() moves the working directory to the new root, so it is remembered by name and by descriptor: by
-    // name it may be inside the image, by descriptor it is still there if it was deleted or cannot be
-    // reached.
-    const Fd directory(open(".", O_PATH | O_DIRECTORY | O_CLOEXEC));
-    std::array<char, PATH_MAX> name;
-    const bool named = getcwd(name.data(), name.size()) != nullptr && name[0] == '/';
+    const Directory before; // setns() goes to the root
     if (const int error_number = join_namespaces(session.supervisor); error_number != 0)
         die("cannot enter the session of process " + std::to_string(session.supervisor) + ": " +
             std::strerror(error_number));
-    if (named && chdir(name.data()) == 0) return;
-    [[maybe_unused]] const int ignored = fchdir(directory.get());
+    before.enter();
 }
 
-// Returns, inside the session, with the plan of an image that is mounted and current. Who was inside before
-// has in its environment what the root needs.
-LaunchPlan enter_session(const Call& call) {
+// Returns, inside the session, with the plan of an image that is mounted and current.
+LaunchPlan enter_session(Call& call) {
     auto state = open_state_directory();
     if (!state) die(state.error());
     for (int attempt = 0; attempt < attempts; ++attempt) {
@@ -215,17 +225,17 @@ LaunchPlan enter_session(const Call& call) {
         }
         auto plan = read_plan(*session, call.prefix);
         if (!plan || (!session->inside && plan->identity != manifest_identity(call.prefix))) {
+            const Directory before;
             auto answer = request_mount(*session, call.prefix);
+            if (session->inside) before.enter(); // the session may have got a new root
             if (!answer) die(answer.error());
             if (*answer == MountAnswer::stale) continue;
             plan = read_plan(*session, call.prefix);
             if (!plan) continue;
         }
         // The session's lock is let go of on return: a process in its namespaces keeps it alive as well.
-        if (session->inside)
-            plan->root.clear();
-        else
-            enter(*session);
+        call.inside = session->inside;
+        if (!call.inside) enter(*session);
         return *plan;
     }
     die("no session could be entered in " + std::to_string(attempts) + " attempts; see " + state->path);
@@ -304,8 +314,33 @@ struct Launch {
     std::vector<std::string> scripts; ///< to source before
 };
 
+// The environment of a program that is called from outside.
+void prepare(Launch& launch, const LaunchPlan& plan) {
+    launch.variables.apply(plan.root);
+    if (is_to_be_activated(launch.call, launch.variables)) {
+        // Put before nothing, our directory would be all of PATH, and the default be lost.
+        if (launch.variables.get("PATH") == nullptr) launch.variables.set("PATH", default_path);
+        launch.variables.apply(plan.activation);
+        launch.scripts = plan.scripts;
+    }
+    launch.variables.apply(plan.environment);
+    launch.variables.set("CONTAINERIZE_PREFIX", launch.call.prefix);
+}
+
+// Text without "#!", which every shell takes for a script of its own.
+void execute_as_text(const std::string& path, char** argv, Launch& launch) {
+    std::string shell = "sh";
+    std::string script = path;
+    std::vector<char*> arguments = {shell.data(), script.data()};
+    for (char** argument = argv + 1; *argument != nullptr; ++argument)
+        arguments.push_back(*argument);
+    arguments.push_back(nullptr);
+    execve("/bin/sh", arguments.data(), launch.variables.pointers().data());
+}
+
 [[noreturn]] void execute_now(const std::string& path, char** argv, Launch& launch) {
     execve(path.c_str(), argv, launch.variables.pointers().data());
+    if (errno == ENOEXEC) execute_as_text(path, argv, launch);
     const int error_number = errno;
     // "bin" has links to the commands of other directories, which the image need not have.
     if (error_number == ENOENT && path == launch.call.target && path != launch.call.program &&
@@ -326,6 +361,8 @@ std::string quoted(const std::string& text) {
 // What the scripts change depends on the caller, so it could not be recorded at build time: a shell sources
 // them and then executes `path`. They get no arguments; those are the program's.
 [[noreturn]] void execute_after_scripts(std::string path, char** argv, Launch& launch) {
+    // As execute_now() does, which here starts the shell.
+    if (path == launch.call.target && access(path.c_str(), F_OK) != 0) path = launch.call.program;
     std::string text = "__containerize_call=(\"$@\"); set --; ";
     for (const auto& script : launch.scripts)
         text += ". " + quoted(script) + "; ";
@@ -398,15 +435,9 @@ int main(int argc, char** argv) {
 
     if (call.through_prefix && would_change_installation(call.name, argv)) refuse_change(call, argv);
     Launch launch{.call = call, .variables = Variables(environ), .scripts = {}};
-    launch.variables.apply(plan.root);
-    if (is_to_be_activated(call, launch.variables)) {
-        // Put before nothing, our directory would be all of PATH, and the default be lost.
-        if (launch.variables.get("PATH") == nullptr) launch.variables.set("PATH", default_path);
-        launch.variables.apply(plan.activation);
-        launch.scripts = plan.scripts;
-    }
-    launch.variables.apply(plan.environment);
-    launch.variables.set("CONTAINERIZE_PREFIX", call.prefix);
+    // The next call from inside will find the program itself and no wrapper: this one must not see another
+    // environment because it came first.
+    if (!call.inside) prepare(launch, plan);
     run_debug_command(argc, argv, launch);
 
     // A path that bypasses the mount (a descriptor, a hard link elsewhere) would start this program again,

@@ -41,6 +41,9 @@ Result<int> run_update(const BuildArguments& arguments, bool prune, const std::v
                        const std::string& command_line);
 Result<int> run_wrap_install(const BuildArguments& arguments, bool mask, const std::string& command_line);
 
+/// Tells of what was built, and how to use it.
+Result<int> show_built(const Result<install::BuildSummary>& built, bool quiet);
+
 /// What was typed, and what the configuration says about the rest. What it forces wins over what was typed,
 /// with a warning. `command_line` is kept in the installation's record.
 Result<install::BuildOptions> options_from(const BuildArguments& arguments, const std::string& command_line);

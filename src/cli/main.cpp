@@ -1,5 +1,6 @@
 #include "cli/command.h"
 #include "cli/tykky.h"
+#include "conda/conflict.h"
 #include "util/interrupt.h"
 
 #include <algorithm>
@@ -38,12 +39,24 @@ std::vector<std::string> program_after_mark(int argc, char** argv) {
     return mark == argv + argc ? std::vector<std::string>() : std::vector<std::string>(mark + 1, argv + argc);
 }
 
+std::string unknown(const std::string& argument, const CLI::App& app) {
+    if (!app.get_subcommands().empty() || argument.starts_with("-")) return "unknown argument: " + argument;
+    std::vector<std::string> names;
+    for (const auto* command : app.get_subcommands({}))
+        names.push_back(command->get_name());
+    std::string text = "unknown command: " + argument;
+    const auto similar = conda::similar_names(names, argument);
+    for (const auto& name : similar)
+        text += (&name == &similar.front() ? "; did you mean " : " or ") + name;
+    return text + (similar.empty() ? "" : "?");
+}
+
 // One line. What the user mistyped comes before what is missing: it often is the reason.
 std::string explain(const CLI::ParseError& problem, const CLI::App& app) {
     std::string what = problem.what();
     for (const auto& argument : app.remaining(true))
         if (argument != "--") {
-            what = "unknown argument: " + argument;
+            what = unknown(argument, app);
             break;
         }
     const auto chosen = app.get_subcommands();
@@ -68,6 +81,7 @@ int run(int argc, char** argv) {
     cli::Action chosen;
     cli::add_new(app, chosen, typed(argc, argv));
     cli::add_wrap_install(app, chosen, typed(argc, argv));
+    cli::add_import_tykky(app, chosen, typed(argc, argv));
     const auto program = program_after_mark(argc, argv);
     cli::add_update(app, chosen, typed(argc, argv), program);
     cli::add_dev(app, chosen, program);

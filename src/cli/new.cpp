@@ -61,6 +61,19 @@ Result<int> run_dry(const NewArguments& arguments, const std::string& command_li
     return show_plan(*options, arguments.json);
 }
 
+Result<install::BuildOptions> options_with_prefix(const BuildArguments& arguments,
+                                                  const std::string& command_line) {
+    catch_interrupts();
+    auto options = options_from(arguments, command_line);
+    if (!options) return options;
+    if (options->prefix.empty())
+        return fail_input("--prefix is missing", "it says where the installation goes", {},
+                          "Give --prefix DIR.");
+    return options;
+}
+
+} // namespace
+
 Result<int> show_built(const Result<install::BuildSummary>& built, bool quiet) {
     if (!built) return fail(Error(built.error()));
     if (!quiet)
@@ -74,19 +87,6 @@ Result<int> show_built(const Result<install::BuildSummary>& built, bool quiet) {
                                             shell_quoted((built->prefix / "bin").string()))));
     return 0;
 }
-
-Result<install::BuildOptions> options_with_prefix(const BuildArguments& arguments,
-                                                  const std::string& command_line) {
-    catch_interrupts();
-    auto options = options_from(arguments, command_line);
-    if (!options) return options;
-    if (options->prefix.empty())
-        return fail_input("--prefix is missing", "it says where the installation goes", {},
-                          "Give --prefix DIR.");
-    return options;
-}
-
-} // namespace
 
 Result<int> run_new(const BuildArguments& arguments, const std::string& command_line) {
     auto options = options_with_prefix(arguments, command_line);

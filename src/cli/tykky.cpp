@@ -4,6 +4,7 @@
 #include "cli/command.h"
 #include "cli/tykky_settings.h"
 #include "runtime/manifest.h"
+#include "spec/spec.h"
 #include "util/filesystem.h"
 #include "util/interrupt.h"
 #include "util/log.h"
@@ -86,12 +87,37 @@ Status prepare_prefix(TykkyArguments& arguments) {
     return {};
 }
 
+enum class Kind { conda, pip };
+
+/// What the file is decides what is made of it; by these names the user says which it is meant to be.
+Status check_kind(Kind kind, const std::string& file) {
+    auto found = spec::recognise_supported(file);
+    if (!found) return fail(std::move(found.error()));
+    const auto is = *found == spec::SpecKind::requirements ? Kind::pip : Kind::conda;
+    if (is == kind) return {};
+    return kind == Kind::conda
+               ? fail_input("conda-containerize does not take " + spec::describe(*found), {}, file,
+                            "Use pip-containerize, or give an environment file, and this one with -r.")
+               : fail_input("pip-containerize does not take " + spec::describe(*found), {}, file,
+                            "Use conda-containerize.");
+}
+
+/// What is --python elsewhere is --pyver here.
+Result<int> by_names_of_tykky(Result<int> done) {
+    if (done) return done;
+    constexpr std::string_view ours = "--python";
+    auto& hint = done.error().hint;
+    for (std::size_t at = 0; (at = hint.find(ours, at)) != hint.npos;)
+        hint.replace(at, ours.size(), "--pyver");
+    return done;
+}
+
 class Commands {
 public:
     Commands(CLI::App& app, std::string command_line) : app_(app), command_line_(std::move(command_line)) {}
 
     void add_for_conda() {
-        auto& create = add_new("conda env file");
+        auto& create = add_new("conda env file", Kind::conda);
         create.add_flag("--mamba", arguments_->mamba, "accepted: there is one solver");
         create.add_flag("--uv", arguments_->uv, "accepted: uv is used where it is found");
         add_requirements(create);
@@ -103,7 +129,7 @@ public:
     }
 
     void add_for_pip() {
-        auto& create = add_new("requirements file for pip");
+        auto& create = add_new("requirements file for pip", Kind::pip);
         create.add_flag("--uv", arguments_->uv, "Use uv");
         create.add_flag("--slim", arguments_->slim, "Use minimal base python container");
         create.add_option("--pyver", arguments_->python_version, "Python version to use");
@@ -148,11 +174,11 @@ public:
     }
 
 private:
-    CLI::App& add_new(const char* what) {
+    CLI::App& add_new(const char* what, Kind kind) {
         auto* command = app_.add_subcommand("new", "Create new installation");
         command->add_option("env_file", arguments_->file, what)->required();
         command->add_option("--prefix", arguments_->prefix, "Installation location");
-        command->callback([this] { action_ = [this] { return create(); }; });
+        command->callback([this, kind] { action_ = [this, kind] { return create(kind); }; });
         return *command;
     }
 
@@ -182,14 +208,15 @@ private:
         add_hook_options(command, *arguments_);
     }
 
-    Result<int> create() {
+    Result<int> create(Kind kind) {
+        if (auto fits = check_kind(kind, arguments_->file); !fits) return fail(std::move(fits.error()));
         if (auto prepared = prepare_prefix(*arguments_); !prepared) return fail(std::move(prepared.error()));
         if (arguments_->slim)
             return fail_input("--slim needs a base container, which this version does not have yet", {}, {},
                               "Leave --slim out: the interpreter of this machine is used.");
         arguments_->python = arguments_->python_version;
         arguments_->spec = arguments_->file;
-        return run_new(*arguments_, command_line_);
+        return by_names_of_tykky(run_new(*arguments_, command_line_));
     }
 
     Result<int> update() { return run_update(*arguments_, false, {}, command_line_); }

@@ -58,4 +58,10 @@ Result<BuildSummary> wrap_install(const BuildOptions& options, const std::filesy
     return build_by(make_wrap_recipe, options, *inputs);
 }
 
+Result<BuildSummary> import_tykky(const BuildOptions& options, const std::filesystem::path& directory) {
+    auto inputs = check_import(options, directory);
+    if (!inputs) return fail(std::move(inputs.error()));
+    return build_by(make_import_recipe, options, *inputs);
+}
+
 } // namespace containerize::install

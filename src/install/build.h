@@ -97,4 +97,7 @@ Result<BuildSummary> build(const BuildOptions& options);
 Result<BuildSummary> wrap_install(const BuildOptions& options, const std::filesystem::path& source,
                                   bool mask);
 
+/// The same of what tykky installed at `directory`, which stays as it is: its image is copied.
+Result<BuildSummary> import_tykky(const BuildOptions& options, const std::filesystem::path& directory);
+
 } // namespace containerize::install

@@ -41,7 +41,7 @@ public:
         manifest_.base.isolate = previous == nullptr ? shop.options.isolate : previous->base.isolate;
         if (previous == nullptr) manifest_.binds = shop.options.binds;
         if (previous == nullptr) manifest_.gpu = shop.options.gpu;
-        if (shop.inputs.mask) manifest_.mask = shop.inputs.wrap_source;
+        if (!shop.inputs.mask.empty()) manifest_.mask = shop.inputs.mask;
     }
 
     Result<BuildSummary> run() {
@@ -115,6 +115,9 @@ private:
         if (!activation) return fail(std::move(activation.error()));
         manifest_.activation = std::move(*activation);
         manifest_.activation_scripts = recipe_.launch_scripts();
+        auto environment = recipe_.environment();
+        if (!environment) return fail(std::move(environment.error()));
+        manifest_.environment.insert(manifest_.environment.end(), environment->begin(), environment->end());
         if (shop_.options.environ_script)
             if (auto recorded = record_environ_script(); !recorded) return recorded;
         add_site_environment(shop_.options.site, manifest_.environment);
@@ -210,13 +213,16 @@ private:
         Stage stage("Publishing");
         // What else is copied there is small beside the image.
         constexpr std::uint64_t allowance = 8U << 20U;
-        if (auto room = check_room(claim_, summary_.image_bytes + allowance); !room) return room;
+        auto below = size_of_image_below();
+        if (!below) return fail(std::move(below.error()));
+        if (auto room = check_room(claim_, *below + summary_.image_bytes + allowance); !room) return room;
         auto assembly = make_assembly(claim_, janitor_);
         if (!assembly) return fail(std::move(assembly.error()));
         drop_missing_wrapper_paths();
         const mode_t umask_bits = shop_.options.umask_bits;
         const WrapperRequest wrappers{.root = shop_.root(),
                                       .prefix = claim_.prefix,
+                                      .mask = manifest_.mask,
                                       .paths = manifest_.wrapper_paths,
                                       .libexec = shop_.options.libexec,
                                       .output = *assembly,
@@ -248,16 +254,28 @@ private:
 
     Status add_new_image(const fs::path& assembly, Stage& stage) {
         if (!makes_image_) return {};
-        runtime::ImageFile* entry = &manifest_.image;
-        if (previous_ != nullptr) {
-            entry = &manifest_.layers.emplace_back();
-            entry->file = layer_file(manifest_.state);
-        } else {
-            entry->file = free_image_name(claim_.prefix);
-        }
-        const std::uint64_t size = summary_.image_bytes;
-        return add_image(shop_.image(), assembly, *entry,
-                         [&](std::uint64_t done) { stage.advance(done, size); });
+        const auto add = [&](const fs::path& image, runtime::ImageFile& entry, std::string file) {
+            entry.file = std::move(file);
+            std::error_code failed;
+            const auto size = fs::file_size(image, failed);
+            return add_image(image, assembly, entry, [&](std::uint64_t done) { stage.advance(done, size); });
+        };
+        const auto below = recipe_.image_below();
+        const bool makes_layer = previous_ != nullptr || !below.empty();
+        if (!below.empty())
+            if (auto added = add(below, manifest_.image, free_image_name(claim_.prefix)); !added)
+                return added;
+        return makes_layer ? add(shop_.image(), manifest_.layers.emplace_back(), layer_file(manifest_.state))
+                           : add(shop_.image(), manifest_.image, free_image_name(claim_.prefix));
+    }
+
+    [[nodiscard]] Result<std::uint64_t> size_of_image_below() const {
+        const auto below = recipe_.image_below();
+        if (below.empty()) return 0;
+        std::error_code failed;
+        const auto size = fs::file_size(below, failed);
+        if (failed) return fail_errno("cannot examine the image", below.string(), failed.value());
+        return size;
     }
 
     Status add_records(const fs::path& assembly) {

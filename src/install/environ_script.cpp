@@ -85,22 +85,25 @@ std::vector<EnvironmentChange> difference(const Environment& before, const Envir
     return changes;
 }
 
+Result<Outcome> source_script(const std::filesystem::path& script, const std::filesystem::path& directory,
+                              const Environment& environment, const std::function<int()>& in_child) {
+    // What the script prints must not get between the variables.
+    const std::string source = script.empty() ? "" : ". \"$1\" >&2 || exit; ";
+    return capture(
+        {.argv = {"bash", "--noprofile", "--norc", "-c", source + "exec env -0", "bash", script.string()},
+         .environment = environment,
+         .working_directory = directory,
+         .in_child = in_child,
+         .on_line = {}});
+}
+
 Result<std::vector<EnvironmentChange>> record_script(const std::filesystem::path& script,
                                                      const std::filesystem::path& prefix,
                                                      const Environment& environment,
                                                      const std::function<int()>& in_child) {
-    // What the script prints must not get between the variables.
-    const auto listing = [&](const std::string& source) {
-        return capture(
-            {.argv = {"bash", "--noprofile", "--norc", "-c", source + "exec env -0", "bash", script.string()},
-             .environment = environment,
-             .working_directory = prefix,
-             .in_child = in_child,
-             .on_line = {}});
-    };
-    auto before = listing("");
+    auto before = source_script({}, prefix, environment, in_child);
     if (!before) return fail(std::move(before.error()));
-    auto after = listing(". \"$1\" >&2 || exit; ");
+    auto after = source_script(script, prefix, environment, in_child);
     if (!after) return fail(std::move(after.error()));
     if (!after->ok())
         return fail({.what = "the script for --environ failed",

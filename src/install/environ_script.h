@@ -26,6 +26,12 @@ std::vector<runtime::EnvironmentChange> difference(const Environment& before, co
 Environment with_changes(const Environment& environment, std::vector<runtime::EnvironmentChange> changes,
                          const std::filesystem::path& prefix);
 
+/// The variables of a bash in which `environment` is set and which has sourced `script`; nothing if the
+/// script ended it. What the script says is in the outcome's errors. Without a script those that bash itself
+/// makes.
+Result<Outcome> source_script(const std::filesystem::path& script, const std::filesystem::path& directory,
+                              const Environment& environment, const std::function<int()>& in_child);
+
 /// Sources `script` in bash, started with `environment`, and returns what it changed.
 Result<std::vector<runtime::EnvironmentChange>> record_script(const std::filesystem::path& script,
                                                               const std::filesystem::path& prefix,

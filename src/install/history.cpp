@@ -37,6 +37,7 @@ public:
         assembly_ = std::move(*assembly);
         const WrapperRequest wrappers{.root = shop_.root(),
                                       .prefix = claim_.prefix,
+                                      .mask = manifest.mask,
                                       .paths = manifest.wrapper_paths,
                                       .libexec = shop_.options.libexec,
                                       .output = assembly_,

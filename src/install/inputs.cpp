@@ -236,17 +236,15 @@ Result<Inputs> check_wrap(const BuildOptions& options, const fs::path& source, b
     auto resolved = resolve(source);
     if (!resolved) return fail(std::move(resolved.error()));
     inputs.wrap_source = std::move(*resolved);
-    inputs.mask = mask;
+    if (mask) inputs.mask = inputs.wrap_source;
     inputs.mode = "wrapdisk";
     std::error_code failed;
     if (!fs::is_directory(inputs.wrap_source, failed))
         return fail_input("there is no such directory to wrap", failed.message(), source.string(),
                           "Give the directory in which the software is installed.");
-    for (const auto& [one, other] :
-         {std::pair{&inputs.prefix, &inputs.wrap_source}, std::pair{&inputs.wrap_source, &inputs.prefix}})
-        if (is_below(*one, *other))
-            return fail_input("the prefix and the software must not lie in one another", {}, source.string(),
-                              "Give another --prefix.");
+    if (is_below(inputs.prefix, inputs.wrap_source) || is_below(inputs.wrap_source, inputs.prefix))
+        return fail_input("the prefix and the software must not lie in one another", {}, source.string(),
+                          "Give another --prefix.");
     if (auto read = read_surroundings(inputs); !read) return fail(std::move(read.error()));
     // As they are on disk, or within it.
     std::vector<std::string> given;
@@ -263,6 +261,30 @@ Result<Inputs> check_wrap(const BuildOptions& options, const fs::path& source, b
         if (path != "bin" && !options.post_install && !fs::is_directory(inputs.wrap_source / path, failed))
             return fail_input("the software has no such directory for wrappers", path, source.string(),
                               "Give -w directories below it that hold programs.");
+    if (auto good = check_rest(options, inputs); !good) return fail(std::move(good.error()));
+    return inputs;
+}
+
+Result<Inputs> check_import(const BuildOptions& options, const fs::path& directory) {
+    Inputs inputs;
+    auto prefix = check_prefix(options.prefix, options.force);
+    if (!prefix) return fail(std::move(prefix.error()));
+    inputs.prefix = std::move(*prefix);
+    auto tykky = read_tykky_installation(directory);
+    if (!tykky) return fail(std::move(tykky.error()));
+    if (is_below(inputs.prefix, tykky->directory) || is_below(tykky->directory, inputs.prefix))
+        return fail_input("an installation of tykky cannot be imported into itself", "it stays as it is",
+                          directory.string(), "Give another directory for the new one.");
+    inputs.mode = tykky->mode;
+    inputs.mask = tykky->path_inside;
+    inputs.files = tykky->records;
+    if (auto read = read_surroundings(inputs); !read) return fail(std::move(read.error()));
+    auto paths = check_wrapper_paths(tykky->wrapper_paths, inputs.prefix);
+    if (!paths) return fail(std::move(paths.error()));
+    inputs.wrapper_paths = std::move(*paths);
+    // tykky, too, went on without those that were not there.
+    inputs.optional_wrapper_paths.assign(inputs.wrapper_paths.begin() + 1, inputs.wrapper_paths.end());
+    inputs.tykky = std::move(*tykky);
     if (auto good = check_rest(options, inputs); !good) return fail(std::move(good.error()));
     return inputs;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "install/build.h"
+#include "install/tykky_installation.h"
 #include "pip/interpreter.h"
 #include "runtime/manifest.h"
 #include "spec/conda_environment.h"
@@ -40,8 +41,9 @@ struct Inputs {
     std::vector<std::string> optional_wrapper_paths; ///< those of them that only some environments have
     std::optional<std::uint32_t> source_date_epoch;
     std::filesystem::path wrap_source; ///< of wrap-install: the software on disk; absolute, without links
-    bool mask = false;                 ///< and whether the image is to cover it
     runtime::Base base;                ///< that the programs have
+    std::filesystem::path mask;        ///< a directory that the image is to cover; empty for none
+    std::optional<TykkyInstallation> tykky; ///< that is to be imported
 
     std::string mode = "venv"; ///< what tykky calls it, for scripts: "conda", "venv", "wrapdisk"
 
@@ -53,6 +55,9 @@ Result<Inputs> check_inputs(const BuildOptions& options);
 
 /// The same for software that is on disk already.
 Result<Inputs> check_wrap(const BuildOptions& options, const std::filesystem::path& source, bool mask);
+
+/// The same for an installation of tykky.
+Result<Inputs> check_import(const BuildOptions& options, const std::filesystem::path& directory);
 
 /// The same for a change of an installation.
 Result<Inputs> check_update(const BuildOptions& options, const runtime::Manifest& previous);

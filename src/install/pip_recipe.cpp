@@ -100,11 +100,7 @@ public:
         return {};
     }
 
-    Result<std::vector<EnvironmentChange>> activation() override {
-        return std::vector<EnvironmentChange>{{EnvironmentChange::Kind::set, "VIRTUAL_ENV", "${prefix}"},
-                                              {EnvironmentChange::Kind::unset, "PYTHONHOME", {}},
-                                              {EnvironmentChange::Kind::prepend, "PATH", "${prefix}/bin"}};
-    }
+    Result<std::vector<EnvironmentChange>> activation() override { return venv_activation(); }
 
     Result<std::string> packages() override {
         auto listed =

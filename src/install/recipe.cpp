@@ -57,6 +57,24 @@ image::WriterOptions Workshop::writer_options() const {
             .source_date_epoch = inputs.source_date_epoch};
 }
 
+std::vector<runtime::EnvironmentChange> venv_activation() {
+    using Kind = runtime::EnvironmentChange::Kind;
+    return {{Kind::set, "VIRTUAL_ENV", "${prefix}"},
+            {Kind::unset, "PYTHONHOME", {}},
+            {Kind::prepend, "PATH", "${prefix}/bin"}};
+}
+
+std::string name_of_python(const Workshop& shop) {
+    std::error_code failed;
+    if (!std::filesystem::exists(std::filesystem::symlink_status(shop.root() / "bin/python", failed)))
+        return {};
+    constexpr const char* question =
+        "import os, sysconfig; print(os.path.basename(sysconfig.get_path('stdlib')))";
+    const auto answer = capture(shop.inside({shop.python().string(), "-c", question}));
+    if (!answer || !answer->ok()) return {};
+    return answer->output.substr(0, answer->output.find('\n'));
+}
+
 std::string requirements_text(const std::vector<spec::Located>& lines,
                               const std::filesystem::path& directory) {
     std::string text;

@@ -65,12 +65,16 @@ public:
     virtual Result<std::vector<runtime::EnvironmentChange>> activation() = 0;
     /// Scripts of the environment that every launch must source, because what they do depends on the caller.
     virtual std::vector<std::string> launch_scripts() { return {}; }
+    /// What every launch gets beside, whether it activates or not.
+    virtual Result<std::vector<runtime::EnvironmentChange>> environment() { return {}; }
     /// One package a line.
     virtual Result<std::string> packages() = 0;
     /// Text of the lock file that gives this environment again; empty if there is none.
     virtual std::string lock() { return {}; }
     /// Of an update: whether anything differs from the state that it began with. Asked once, before pack().
     [[nodiscard]] virtual bool has_changes() { return true; }
+    /// An image that is taken as it is: what pack() writes is a layer over it. Empty for none.
+    [[nodiscard]] virtual std::filesystem::path image_below() const { return {}; }
     /// Writes Workshop::image(). `progress` gets bytes done and in all.
     virtual Result<image::WriteStats>
     pack(const std::function<void(std::uint64_t, std::uint64_t)>& progress) = 0;
@@ -85,6 +89,9 @@ std::unique_ptr<Recipe> make_conda_recipe(Workshop& shop);
 
 /// A directory of software, as it is on disk.
 std::unique_ptr<Recipe> make_wrap_recipe(Workshop& shop);
+
+/// What tykky made, of which the image is taken over.
+std::unique_ptr<Recipe> make_import_recipe(Workshop& shop);
 
 struct UpdateRequest {
     std::vector<std::string> command; ///< to be run at the terminal; empty for none
@@ -106,6 +113,12 @@ struct RequirementsToInstall {
 /// name is relative.
 std::string requirements_text(const std::vector<spec::Located>& lines,
                               const std::filesystem::path& directory);
+
+/// What activating a venv at the prefix changes.
+std::vector<runtime::EnvironmentChange> venv_activation();
+
+/// "python3.11", for which the packages of the environment at the prefix are; empty where no Python runs.
+std::string name_of_python(const Workshop& shop);
 
 /// Installs requirements into the environment, with pip or uv, and finishes `stage`.
 Status install_requirements(Workshop& shop, const RequirementsToInstall& requirements, Stage& stage);

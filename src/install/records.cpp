@@ -30,6 +30,10 @@ Status write_lock(const fs::path& share, const std::string& text, const std::vec
     return {};
 }
 
+std::string log_name_start() {
+    return fmt::format("containerize-{}-build-", geteuid());
+}
+
 } // namespace
 
 Result<nlohmann::json> keep_records(const fs::path& share, const Records& records, mode_t umask_bits) {
@@ -61,9 +65,23 @@ Result<nlohmann::json> keep_records(const fs::path& share, const Records& record
 }
 
 fs::path save_log(const fs::path& log, const fs::path& directory) {
-    fs::path saved = directory / fmt::format("containerize-{}-build-{}-{}.log", geteuid(),
-                                             utc_now("%Y%m%dT%H%M%SZ"), getpid());
+    fs::path saved =
+        directory / fmt::format("{}{}-{}.log", log_name_start(), utc_now("%Y%m%dT%H%M%SZ"), getpid());
     return copy_file_synced(log, saved) ? saved : fs::path();
+}
+
+void sweep_logs(const fs::path& directory) {
+    constexpr std::time_t kept_for = std::time_t{7} * 24 * 3600;
+    std::error_code problem;
+    for (fs::directory_iterator entry(directory, problem), end; !problem && entry != end;
+         entry.increment(problem)) {
+        const auto name = entry->path().filename().string();
+        if (!name.starts_with(log_name_start()) || !name.ends_with(".log")) continue;
+        struct stat info {};
+        if (lstat(entry->path().c_str(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != geteuid())
+            continue;
+        if (std::time(nullptr) - info.st_mtime > kept_for) unlink(entry->path().c_str());
+    }
 }
 
 std::string utc_now(const char* format) {

@@ -29,6 +29,9 @@ Result<nlohmann::json> keep_records(const std::filesystem::path& share, const Re
 /// fails, too.
 std::filesystem::path save_log(const std::filesystem::path& log, const std::filesystem::path& directory);
 
+/// Removes this user's logs of builds that failed more than a week ago from `directory`.
+void sweep_logs(const std::filesystem::path& directory);
+
 /// UTC, in a format of strftime().
 std::string utc_now(const char* format);
 

@@ -27,17 +27,6 @@ namespace {
 using runtime::EnvironmentChange;
 using runtime::Manifest;
 
-/// "python3.11", for which the environment's packages are; empty without Python.
-std::string name_of_python(const Workshop& shop) {
-    std::error_code failed;
-    if (!fs::exists(fs::symlink_status(shop.root() / "bin/python", failed))) return {};
-    constexpr const char* question =
-        "import os, sysconfig; print(os.path.basename(sysconfig.get_path('stdlib')))";
-    const auto answer = capture(shop.inside({shop.python().string(), "-c", question}));
-    if (!answer || !answer->ok()) return {};
-    return answer->output.substr(0, answer->output.find('\n'));
-}
-
 class UpdateRecipe : public Recipe {
 public:
     UpdateRecipe(Workshop& shop, const Manifest& previous, const UpdateRequest& request)

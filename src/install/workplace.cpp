@@ -82,6 +82,7 @@ Result<BuildSummary> in_workplace(const BuildOptions& options, const Inputs& inp
     auto staging = Staging::create(options.staging_parent);
     if (!staging) return fail(std::move(staging.error()));
     janitor->remove_tree_later(staging->path());
+    sweep_logs(staging->path().parent_path());
     if (auto opened = log::open(staging->path() / "build.log", options.log_level); !opened)
         return fail(std::move(opened.error()));
     if (options.log_copy)

@@ -38,8 +38,8 @@ public:
                       to_string(mounted.error()));
             if (auto copied = use_copy(); !copied) return copied;
         }
-        if (!shop_.inputs.mask) return {};
-        return shop_.space.bind(shop_.prefix, shop_.inputs.wrap_source);
+        if (shop_.inputs.mask.empty()) return {};
+        return shop_.space.bind(shop_.prefix, shop_.inputs.mask);
     }
 
     Status install() override { return {}; }

@@ -19,9 +19,20 @@ enum class EntryKind { command, text, other };
 
 // Where a path that is true inside lies in the staging directory; elsewhere inside and outside are the same.
 fs::path outside(const fs::path& path, const WrapperRequest& request) {
-    const auto relative = path.lexically_relative(request.prefix);
-    const bool within = !relative.empty() && *relative.begin() != "..";
-    return within ? request.root / relative : path;
+    for (const auto* place : {&request.prefix, &request.mask}) {
+        const auto relative = path.lexically_relative(*place);
+        const bool within = !place->empty() && !relative.empty() && *relative.begin() != "..";
+        if (within) return request.root / relative;
+    }
+    return path;
+}
+
+// A directory of the environment may be a link to another one: from there the links of its entries count.
+fs::path real_directory(const fs::path& path, const WrapperRequest& request) {
+    std::error_code no_link;
+    const fs::path target = fs::read_symlink(request.root / path, no_link);
+    if (no_link) return request.root / path;
+    return outside((request.prefix / path).parent_path() / target, request).lexically_normal();
 }
 
 EntryKind kind_of(const fs::path& entry, const WrapperRequest& request) {
@@ -108,7 +119,7 @@ Result<std::size_t> make_wrappers(const WrapperRequest& request) {
                               "Give --wrapper-paths directories that the packages or your scripts make.");
         const fs::path directory = request.output / path;
         fs::create_directories(directory, failed);
-        for (const auto& entry : fs::directory_iterator(request.root / path, failed)) {
+        for (const auto& entry : fs::directory_iterator(real_directory(path, request), failed)) {
             const auto wrapper = directory / entry.path().filename();
             const auto kind = kind_of(entry.path(), request);
             if (kind == EntryKind::command) {

@@ -7,20 +7,25 @@
 namespace containerize::install {
 
 Result<WritableImages> WritableImages::mount(Workshop& shop, const runtime::Manifest& manifest) {
+    std::vector<fs::path> images;
+    for (const auto& image : manifest.images())
+        images.push_back(shop.prefix / image.file);
+    return mount(shop, std::move(images), manifest.mask);
+}
+
+Result<WritableImages> WritableImages::mount(Workshop& shop, std::vector<fs::path> images,
+                                             const fs::path& mask) {
     WritableImages mounted;
     mounted.staging_ = shop.staging;
-    for (const auto& image : manifest.images())
-        mounted.images_.push_back(shop.prefix / image.file);
-    const auto overlay = shop.space.mount_overlay(mounted.images_, shop.staging, shop.prefix);
-    if (overlay) {
-        if (manifest.mask.empty()) return mounted;
-        if (auto bound = shop.space.bind(shop.prefix, manifest.mask); !bound)
-            return fail(std::move(bound.error()));
-        return mounted;
+    mounted.images_ = std::move(images);
+    if (const auto overlay = shop.space.mount_overlay(mounted.images_, shop.staging, shop.prefix); !overlay) {
+        // Old kernels, and filesystems without extended attributes: a copy on disk does it, at its price.
+        log::info("Note: the environment is copied to disk to be changed there: " +
+                  to_string(overlay.error()));
+        if (auto copied = mounted.copy(shop); !copied) return fail(std::move(copied.error()));
     }
-    // Old kernels, and filesystems without extended attributes: a copy on disk does it, at its price.
-    log::info("Note: the environment is copied to disk to be changed there: " + to_string(overlay.error()));
-    if (auto copied = mounted.copy(shop); !copied) return fail(std::move(copied.error()));
+    if (!mask.empty())
+        if (auto bound = shop.space.bind(shop.prefix, mask); !bound) return fail(std::move(bound.error()));
     return mounted;
 }
 

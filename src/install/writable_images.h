@@ -16,6 +16,9 @@ class WritableImages {
 public:
     /// Where overlays cannot be had, everything is copied to disk, and the user is told.
     static Result<WritableImages> mount(Workshop& shop, const runtime::Manifest& manifest);
+    /// Of `images` (the lowest first), which are shown at `mask`, too, if there is one.
+    static Result<WritableImages> mount(Workshop& shop, std::vector<std::filesystem::path> images,
+                                        const std::filesystem::path& mask);
 
     /// What differs by now from the images.
     [[nodiscard]] Result<image::Changes> changes(mode_t umask_bits) const;

@@ -3,6 +3,7 @@
 #include "image/layers.h"
 #include "runtime/fuse_connection.h"
 #include "runtime/fuse_server.h"
+#include "runtime/mount_point.h"
 #include "runtime/namespace.h"
 
 #include <algorithm>
@@ -81,7 +82,7 @@ std::string receive_message(int channel) {
 Status serve_images(std::span<const std::string> paths, const fs::path& mount_point) {
     std::vector<image::Layers::ImageFile> images;
     for (const auto& path : paths) {
-        images.push_back({.file = Fd(open(path.c_str(), O_RDONLY | O_CLOEXEC)), .path = path});
+        images.push_back({.file = Fd(open(path.c_str(), O_RDONLY | O_CLOEXEC)), .path = path, .offset = 0});
         if (!images.back().file) return fail_errno("cannot open the image", path);
     }
     auto layers = image::Layers::open(std::move(images));
@@ -132,6 +133,7 @@ Status carry_out(const std::vector<std::string>& request) {
     if (request.at(0) == "overlay")
         return mount_overlay_here(std::span(request).subspan(3), request.at(1), request.at(2));
     if (request.at(0) == "images") return serve_images(std::span(request).subspan(2), request.at(1));
+    if (auto made = make_mount_point(request.at(2)); !made) return made;
     if (mount(request.at(1).c_str(), request.at(2).c_str(), nullptr, MS_BIND, nullptr) == 0) return {};
     return fail_errno("cannot bind the staging directory over the prefix", request.at(2));
 }

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,14 @@ bool directory_exists(const fs::path& path) {
     return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
+/// That exists, above `path`.
+fs::path nearest_directory(const fs::path& path) {
+    fs::path existing = path.parent_path();
+    while (!directory_exists(existing))
+        existing = existing.parent_path();
+    return existing;
+}
+
 std::unexpected<Error> cannot(const fs::path& path, int error_number = errno) {
     return fail_errno("cannot make a path to mount on exist", path.string(), error_number);
 }
@@ -37,13 +46,6 @@ std::vector<MissingPath> missing_below(const fs::path& existing, const MissingPa
     for (fs::path one = fs::path(path.path).parent_path(); one != existing; one = one.parent_path())
         missing.insert(missing.begin(), {.path = one.string(), .directory = true});
     return missing;
-}
-
-fs::path nearest_existing(const fs::path& path) {
-    fs::path existing = path.parent_path();
-    while (!directory_exists(existing))
-        existing = existing.parent_path();
-    return existing;
 }
 
 std::string through(const Fd& directory, const std::string& name = {}) {
@@ -65,6 +67,20 @@ Status reproduce(const std::string& from, const std::string& to) {
     std::error_code failed;
     fs::copy_symlink(from, to, failed);
     if (failed) return cannot(to, failed.value());
+    return {};
+}
+
+/// The directories that this process has covered; they stay so as long as its namespace.
+std::set<fs::path>& covers() {
+    static std::set<fs::path> all;
+    return all;
+}
+
+Status allow_writes(const fs::path& covered, bool allowed) {
+    const unsigned long read_only = allowed ? 0 : MS_RDONLY;
+    if (mount(nullptr, covered.c_str(), nullptr, MS_REMOUNT | MS_BIND | MS_NOSUID | MS_NODEV | read_only,
+              nullptr) != 0)
+        return cannot(covered);
     return {};
 }
 
@@ -103,18 +119,34 @@ Status cover(const fs::path& covered, const std::vector<MissingPath>& missing) {
         const int made = directory ? mkdir(inside.c_str(), 0755) : mknod(inside.c_str(), S_IFREG | 0644, 0);
         if (made != 0) return cannot(path);
     }
-    if (mount(nullptr, place.c_str(), nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV,
-              nullptr) != 0)
-        return cannot(place);
-    return whole_root ? change_root(place.c_str()) : Status();
+    if (auto done = allow_writes(place, false); !done) return done;
+    if (whole_root)
+        if (auto changed = change_root(place.c_str()); !changed) return changed;
+    covers().insert(covered);
+    return {};
+}
+
+// One of our covers has room for more.
+Status extend_cover(const fs::path& covered, const std::vector<MissingPath>& missing) {
+    Status done = allow_writes(covered, true);
+    for (const auto& directory : missing)
+        if (done && mkdir(directory.path.c_str(), 0755) != 0) done = cannot(directory.path);
+    if (auto closed = allow_writes(covered, false); done) return closed;
+    return done;
 }
 
 } // namespace
 
+bool needs_new_root(const fs::path& path) {
+    return !directory_exists(path) && nearest_directory(path) == "/" && access("/", W_OK) != 0 &&
+           !covers().contains("/");
+}
+
 Status make_mount_point(const fs::path& path) {
     if (directory_exists(path)) return {};
-    const auto existing = nearest_existing(path);
+    const auto existing = nearest_directory(path);
     const auto missing = missing_below(existing, {.path = path.string(), .directory = true});
+    if (covers().contains(existing)) return extend_cover(existing, missing);
     if (access(existing.c_str(), W_OK) != 0) return cover(existing, missing);
     for (const auto& directory : missing)
         if (mkdir(directory.path.c_str(), 0755) != 0 && errno != EEXIST) return cannot(directory.path);
@@ -126,7 +158,7 @@ Status cover_missing(const fs::path& root, std::span<const MissingPath> missing)
     std::map<fs::path, std::vector<MissingPath>> by_existing;
     for (const auto& one : missing) {
         const MissingPath whole{.path = root.string() + one.path, .directory = one.directory};
-        const auto existing = nearest_existing(whole.path);
+        const auto existing = nearest_directory(whole.path);
         auto& list = by_existing[existing];
         for (const auto& part : missing_below(existing, whole))
             if (std::ranges::find(list, part.path, &MissingPath::path) == list.end()) list.push_back(part);

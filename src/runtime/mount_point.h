@@ -29,5 +29,8 @@ Status cover_missing(const std::filesystem::path& root, std::span<const MissingP
 
 /// Makes the tree at `new_root`, a mount point, the root of this mount namespace and lets go of the old one.
 Status change_root(const std::filesystem::path& new_root);
+/// Whether that means a new root, by which programs that run already lose the names of their working
+/// directories.
+bool needs_new_root(const std::filesystem::path& path);
 
 } // namespace containerize::runtime

@@ -74,6 +74,13 @@ Result<MountedImage> MountedImage::mount(const std::string& prefix, std::span<co
     return mounted;
 }
 
+bool MountedImage::needs_new_root(const std::string& prefix) {
+    const auto manifest = read_manifest(prefix);
+    if (!manifest) return false;
+    const auto missing = [](const fs::path& path) { return !path.empty() && runtime::needs_new_root(path); };
+    return missing(manifest->prefix) || missing(manifest->mask);
+}
+
 bool MountedImage::current() const {
     return manifest_identity(below_.get()) == plan_.identity && served_->in_place();
 }

@@ -22,6 +22,8 @@ public:
     /// `root` is what the session's root needs of every launch's environment.
     static Result<MountedImage> mount(const std::string& prefix, std::span<const MountedImage> others,
                                       const std::vector<EnvironmentChange>& root);
+    /// Whether mounting it would give this namespace a new root (make_mount_point).
+    static bool needs_new_root(const std::string& prefix);
     MountedImage(MountedImage&&) = default;
     MountedImage& operator=(MountedImage&&) = default;
 

@@ -178,6 +178,10 @@ void ServedMount::unmount() {
     mount_points_.clear();
 }
 
+bool is_in_this_namespace(pid_t process) {
+    return link("/proc/" + std::to_string(process) + "/ns/mnt") == mount_namespace();
+}
+
 std::string mount_namespace() {
     return link("/proc/self/ns/mnt");
 }

@@ -68,6 +68,8 @@ private:
 /// Called in every new server process, before it serves: to let go of what only the supervisor needs.
 void set_server_cleanup(void (*cleanup)(void*), void* argument);
 
+/// Whether `process` is in the caller's mount namespace.
+bool is_in_this_namespace(pid_t process);
 /// The name of the caller's mount namespace.
 std::string mount_namespace();
 /// Whether a process other than sessions' own runs in that mount namespace.

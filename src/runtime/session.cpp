@@ -217,12 +217,13 @@ private:
         if (got <= 0) return;
         request.resize(static_cast<std::size_t>(got));
         const std::string verb = std::string("mount") + '\0';
-        const std::string answer = request.starts_with(verb) ? answer_mount(request.substr(verb.size()))
-                                                             : "unknown request to a session";
+        const std::string answer = request.starts_with(verb)
+                                       ? answer_mount(request.substr(verb.size()), peer.pid)
+                                       : "unknown request to a session";
         send(client.get(), answer.data(), std::min(answer.size(), control_message_size), MSG_NOSIGNAL);
     }
 
-    std::string answer_mount(const std::string& prefix) {
+    std::string answer_mount(const std::string& prefix, pid_t caller) {
         const auto known = std::ranges::find_if(
             images_, [&](const MountedImage& image) { return image.plan().prefix == prefix; });
         if (known != images_.end()) {
@@ -235,6 +236,11 @@ private:
         // another root.
         if (const auto root = root_key(prefix);
             !is_installation(prefix) || (!root.empty() && root != root_in_name(name_))) {
+            retire();
+            return "stale";
+        }
+        // Who is inside can have no other session, whatever it costs those that run.
+        if (!is_in_this_namespace(caller) && namespace_in_use(mounts_) && MountedImage::needs_new_root(prefix)) {
             retire();
             return "stale";
         }

@@ -460,3 +460,48 @@ def test_launch_names_the_setting_that_forbids_namespaces(user, env, sessions):
         assert done.returncode == 1 and "user.max_user_namespaces is 0" in done.stderr
     finally:
         limit.write_text(allowed)
+
+
+# --- around builds ---------------------------------------------------------------------------------------------------
+
+
+def test_a_command_that_is_mistyped(user, tool):
+    for typed, meant in (("udpate", "did you mean update?"), ("roll-back", "did you mean rollback?"), ("frobnicate", "unknown command: frobnicate (")):
+        done = user.run(str(tool), typed, "x", check=False)
+        assert done.returncode == 2 and f"unknown command: {typed}" in done.stderr and meant in done.stderr
+
+
+def test_old_logs_of_failed_builds_go(user, tool, work, spec):
+    build = work / "build"
+    build.mkdir()
+    os.chown(build, user.uid, user.uid)
+    fails = user.write(work / "fails.sh", "false\n")
+
+    def fail(name):
+        done = new(user, tool, work / name, spec, "--post-install", fails, "--tmpdir", build, check=False)
+        return Path(done.stderr.split("The whole log: ")[1].strip())
+
+    first, second = fail("one"), fail("two")
+    assert first.exists() and second.exists() and first != second
+    other = user.write(build / f"containerize-{user.uid}-build-notes.txt", "mine\n")
+    week_ago = time.time() - 8 * 24 * 3600
+    for path in (first, other):
+        os.utime(path, (week_ago, week_ago))
+    new(user, tool, work / "three", spec, "--tmpdir", build)
+    assert not first.exists() and second.exists() and other.exists()
+
+
+def test_an_installation_is_removed_by_rm(user, tool, work, spec):
+    """While a program runs from it, too; and another can be made there."""
+    prefix = work / "env"
+    new(user, tool, prefix, spec)
+    user.run(str(tool), "update", prefix, "--", "pip", "install", "-q", "six==1.15.0")
+    process = user.start(prefix / "bin/python", "-uc", "import sys; print('up'); sys.stdin.readline(); print(sys.version_info[0])", stdin=subprocess.PIPE)
+    assert process.stdout.readline() == "up\n"
+    user.run("rm", "-rf", prefix)
+    assert not prefix.exists()
+    new(user, tool, prefix, spec)
+    assert python(user, prefix, "import six; print(six.__version__)") == "1.16.0"
+    assert process.communicate("go\n", timeout=60)[0] == "3\n"
+    user.run("rm", "-rf", prefix)
+    assert list(work.iterdir()) == [spec]

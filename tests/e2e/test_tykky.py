@@ -80,6 +80,19 @@ def test_pip_installation_in_the_working_directory(call, user, work):
     assert done.returncode == 1 and "No matching distribution" in done.stdout and "[ ERROR ] " in done.stdout
 
 
+def test_the_other_kind_is_told(call, user, work, spec):
+    """Each name makes one kind of environment, and does not silently make the other."""
+    req = user.write(work / "req.txt", "six==1.16.0\n")
+    done = call("conda-containerize", "new", req, "--prefix", work / "env", check=False)
+    assert done.returncode == 1 and "does not take a pip requirements file" in done.stdout and "pip-containerize" in done.stdout
+    done = call("pip-containerize", "new", spec(["where"]), "--prefix", work / "env", check=False)
+    assert done.returncode == 1 and "does not take a conda environment file" in done.stdout and "conda-containerize" in done.stdout
+    assert not (work / "env").exists()
+    for version, message in (("3.99", "there is no python3.99 on PATH"), ("/nonexistent", "not a Python that can be run")):
+        done = call("pip-containerize", "new", "--pyver", version, req, "--prefix", work / "env", check=False)
+        assert done.returncode == 1 and message in done.stdout and "--pyver" in done.stdout and "--python" not in done.stdout
+
+
 def test_system_site_packages(call, user, work):
     req = user.write(work / "req.txt", "six==1.16.0\n")
     call("pip-containerize", "new", "--system-site-packages", "--prefix", work / "env", req)

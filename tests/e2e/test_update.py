@@ -216,6 +216,80 @@ def test_a_kill_leaves_one_state_or_the_other(installed, user):
     assert {f"layers/{path.name}" for path in (installed.prefix / "layers").iterdir()} == kept
 
 
+def kill_at_random_moments(installed, seed, command, check, count=12):
+    """Kills COMMAND() again and again, sometimes alone and sometimes with all that it started, and CHECKs what is there then."""
+    argv = map(str, command())
+    started = time.monotonic()
+    installed.call(*argv)
+    whole = time.monotonic() - started
+    check()
+    chance = random.Random(seed)
+    for attempt in range(count):
+        moment, group = chance.uniform(0, whole * 1.2), attempt % 2 == 0
+        print(f"seed {seed}, attempt {attempt}: {'its group' if group else 'it'} is killed after {moment:.3f} of {whole:.3f} s")
+        argv = map(str, command())
+        process = installed.user.start(str(installed.tool), *argv, start_new_session=True)
+        time.sleep(moment)
+        if group:
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+        process.communicate()
+        check()
+        eventually(lambda: leftovers(installed.user) == [])
+        eventually(lambda: not list(installed.prefix.glob(".containerize-*")) and not list(installed.prefix.parent.glob(".containerize-*")))
+
+
+def images_of(installed):
+    """The images of all states, whose content is what the manifests say."""
+    files = set()
+    for state in [installed.prefix, *(installed.prefix / "states").iterdir()]:
+        manifest = json.loads((state / "containerize.json").read_text())
+        for image in [manifest["image"], *manifest["layers"]]:
+            assert hashlib.sha256((installed.prefix / image["file"]).read_bytes()).hexdigest() == image["sha256"]
+            files.add(image["file"])
+    return files
+
+
+def test_killed_rollbacks(installed):
+    installed.update("--", "pip", "install", "-q", "six==1.15.0", "pygments==2.17.2")
+    versions = {1: "1.16.0", 2: "1.15.0"}
+
+    def check():
+        state = installed.current()
+        assert installed.python("import six; print(six.__version__)") == versions[state]
+        assert installed.has("pygments") == (state == 2) and [one["state"] for one in installed.log()] == [1, 2]
+        assert len(images_of(installed)) == 2
+        assert "pygmentize" in installed.commands() or state == 1, "a command too many is harmless, one too few is not"
+
+    kill_at_random_moments(installed, 21, lambda: ["rollback", installed.prefix, 3 - installed.current()], check)
+    for state in (1, 2, 1):  # what a killed one left undone, the next one does
+        installed.call("rollback", installed.prefix, str(state))
+        check()
+        assert ("pygmentize" in installed.commands()) == (installed.current() == 2)
+
+
+def test_killed_squashes(installed):
+    written = []
+
+    def change_and_squash():
+        written.append(f"change {len(written)}")
+        installed.update("--", "sh", "-c", f"echo {written[-1]} >> $CONTAINERIZE_PREFIX/changes; pip install -q six==1.15.0")
+        return ["squash", installed.prefix]
+
+    def check():
+        assert installed.python("import six, sys; print(six.__version__, open(sys.prefix + '/changes').read())").split("\n") == [f"1.15.0 {written[0]}", *written[1:]]
+        images_of(installed)
+
+    kill_at_random_moments(installed, 22, change_and_squash, check)
+    installed.update("--", "sh", "-c", "echo last >> $CONTAINERIZE_PREFIX/changes")
+    written.append("last")
+    installed.call("squash", installed.prefix)
+    check()
+    assert {path.name for path in installed.prefix.rglob("*.sqfs")} == images_of(installed), "no image is left that no state has"
+    assert len(installed.log()) == 1
+
+
 def test_two_at_once(installed, user):
     first = user.start(str(installed.tool), "update", installed.prefix, "--", "sleep", "3")
     time.sleep(1)

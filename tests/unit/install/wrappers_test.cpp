@@ -28,6 +28,7 @@ protected:
                                            mode_t umask_bits = 022) const {
         return make_wrappers({.root = directory_.path() / "root",
                               .prefix = "/prefix",
+                              .mask = {},
                               .paths = paths,
                               .libexec = directory_.write("libexec/launcher", "launcher").parent_path(),
                               .output = directory_.path() / "output",

@@ -1,0 +1,141 @@
+#include "install/tykky_installation.h"
+
+#include "image/reader.h"
+#include "runtime/manifest.h"
+#include "spec/yaml.h"
+#include "util/fd.h"
+#include "util/filesystem.h"
+#include "util/log.h"
+
+#include <fcntl.h>
+
+namespace containerize::install {
+
+namespace {
+
+constexpr const char* settings_name = "share/conf.yaml";
+constexpr const char* script_name = "common.sh";
+
+std::unexpected<Error> no_tykky(const fs::path& directory, const std::string& why) {
+    return fail_input("this is no installation that tykky made", why, directory.string(),
+                      runtime::is_installation(directory)
+                          ? "It is one of containerize already."
+                          : "Give the directory that tykky's `new --prefix` made.");
+}
+
+/// Empty where the key is missing, or has no plain value.
+std::string text_of(const spec::YamlFile& settings, const char* key) {
+    const auto node = settings.root()[key];
+    return node && node.IsScalar() ? node.Scalar() : std::string();
+}
+
+Result<std::string> required(const spec::YamlFile& settings, const char* key) {
+    auto text = text_of(settings, key);
+    if (text.empty())
+        return settings.refuse(settings.root(), "`" + std::string(key) + ":` is missing",
+                               "Import what tykky's commands made, with all its files.");
+    return text;
+}
+
+bool is_file_name(const std::string& name) {
+    return name != "." && name != ".." && name.find('/') == std::string::npos;
+}
+
+Status read_mode(const spec::YamlFile& settings, TykkyInstallation& tykky) {
+    auto mode = required(settings, "mode");
+    if (!mode) return fail(std::move(mode.error()));
+    tykky.mode = std::move(*mode);
+    tykky.container = text_of(settings, "container_src");
+    if (tykky.mode == "wrapcont")
+        return fail_input("a wrapped container cannot be imported",
+                          "its programs are in the container itself, of which there is no image to take over",
+                          tykky.directory.string(),
+                          "Wrap it again with `wrap-container`: " + tykky.container);
+    if (tykky.mode == "wrapdisk") {
+        tykky.environments = {"."};
+        return {};
+    }
+    if (tykky.mode != "conda" && tykky.mode != "venv")
+        return settings.refuse(settings.root()["mode"], "not a kind of installation that can be imported",
+                               "conda, venv and wrapdisk are.");
+    auto name = required(settings, "env_name");
+    if (!name) return fail(std::move(name.error()));
+    if (!is_file_name(*name))
+        return settings.refuse(settings.root()["env_name"], "not the name of an environment");
+    if (tykky.mode == "venv")
+        tykky.environments = {*name};
+    else // older versions used another distribution of conda
+        tykky.environments = {fs::path("miniforge/envs") / *name, fs::path("miniconda/envs") / *name};
+    return {};
+}
+
+Status read_image(const spec::YamlFile& settings, TykkyInstallation& tykky) {
+    auto name = required(settings, "sqfs_image");
+    if (!name) return fail(std::move(name.error()));
+    if (!is_file_name(*name)) return settings.refuse(settings.root()["sqfs_image"], "not the name of a file");
+    tykky.image = tykky.directory / *name;
+    const Fd file(open(tykky.image.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file) {
+        auto error = fail_errno("cannot open the image", tykky.image.string());
+        error.error().fault = Fault::input;
+        return error;
+    }
+    if (auto good = image::Reader::check(file.get(), tykky.image); !good) return good;
+    auto path = required(settings, "installation_path");
+    if (!path) return fail(std::move(path.error()));
+    tykky.path_inside = fs::path(*path).lexically_normal();
+    if (!tykky.path_inside.has_filename()) tykky.path_inside = tykky.path_inside.parent_path();
+    if (!tykky.path_inside.is_absolute() || tykky.path_inside == "/")
+        return settings.refuse(settings.root()["installation_path"],
+                               "not a path that an image can be shown at");
+    return {};
+}
+
+void read_wrapper_paths(const spec::YamlFile& settings, TykkyInstallation& tykky) {
+    const auto list = settings.root()["wrapper_paths"];
+    if (!list || !list.IsSequence()) return;
+    for (const auto& node : list) {
+        if (!node.IsScalar()) continue;
+        auto path = fs::path(node.Scalar()).lexically_normal();
+        if (!path.has_filename()) path = path.parent_path();
+        if (path.is_absolute() && !is_below(path, tykky.path_inside)) {
+            log::warn("the programs of " + path.string() + " are not in the image: they get no wrappers.");
+            continue;
+        }
+        const auto relative = path.is_absolute() ? path.lexically_relative(tykky.path_inside) : path;
+        if (relative != ".") tykky.wrapper_paths.push_back(relative.string());
+    }
+}
+
+void list_records(TykkyInstallation& tykky) {
+    tykky.records = {tykky.directory / settings_name, tykky.directory / script_name};
+    std::error_code failed;
+    for (const auto& entry :
+         fs::recursive_directory_iterator(tykky.directory / "share/previous_input", failed))
+        if (entry.symlink_status(failed).type() == fs::file_type::regular)
+            tykky.records.push_back(entry.path());
+}
+
+} // namespace
+
+Result<TykkyInstallation> read_tykky_installation(const fs::path& directory) {
+    TykkyInstallation tykky;
+    auto resolved = resolve(directory);
+    if (!resolved) return fail(std::move(resolved.error()));
+    tykky.directory = std::move(*resolved);
+    std::error_code failed;
+    for (const char* name : {settings_name, script_name})
+        if (!fs::is_regular_file(tykky.directory / name, failed))
+            return no_tykky(directory, "it has no " + std::string(name));
+    auto settings = spec::YamlFile::read(tykky.directory / settings_name);
+    if (!settings) return fail(std::move(settings.error()));
+    if (!settings->root().IsMap())
+        return no_tykky(directory, std::string(settings_name) + " has no settings");
+    if (auto read = read_mode(*settings, tykky); !read) return fail(std::move(read.error()));
+    if (auto read = read_image(*settings, tykky); !read) return fail(std::move(read.error()));
+    read_wrapper_paths(*settings, tykky);
+    list_records(tykky);
+    return tykky;
+}
+
+} // namespace containerize::install

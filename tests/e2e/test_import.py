@@ -1,0 +1,264 @@
+"""Installations of tykky, laid out as it lays them out, become ours without being built again."""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+
+class Tykky:
+    """Makes the files that tykky makes: the image of a tree that was installed for a path of its container."""
+
+    def __init__(self, user, directory, inside, mode, environment):
+        self.user, self.directory, self.inside, self.mode = user, directory, inside, mode
+        self.environment = environment  # relative to the image's root
+        self.tree = directory.parent / f"{directory.name}-tree"
+        self.image = directory / "img.sqfs"
+        for path in (directory, self.tree):
+            path.mkdir()
+            os.chown(path, user.uid, user.uid)
+
+    def build(self, *command, **more):
+        """Runs a command where the tree stands at the path that it has in the container."""
+        roots = [option for path in sorted(Path("/").iterdir()) for option in
+                 (["--symlink", os.readlink(path), path] if path.is_symlink() else ["--dev-bind", path, path])]
+        return self.user.run("bwrap", *roots, "--bind", self.tree, self.inside, *command, timeout=600, **more)
+
+    def finish(self, user_script="", wrapper_paths=(), settings=None, library_paths="", compression="zstd"):
+        settings = {"mode": self.mode, "installation_path": self.inside, "installation_prefix": str(self.directory), "env_name": "env1",
+                    "sqfs_image": "img.sqfs", "container_image": "container.sif", "container_src": "docker://debian:12", "composable": True,
+                    "isolate": False, "wrapper_paths": [f"{self.inside}/{path}" if not path.startswith("/") else path for path in wrapper_paths],
+                    **(settings or {})}
+        (self.tree / "previous_input/0").mkdir(parents=True)
+        (self.tree / "previous_input/0/asked.txt").write_text("what was asked for\n")
+        subprocess.run(["mksquashfs", self.tree, self.image, "-noappend", "-quiet", "-no-progress", "-comp", compression], check=True,
+                       stdout=subprocess.DEVNULL)
+        for name in ("bin", "_bin", "share/previous_input/0"):
+            (self.directory / name).mkdir(parents=True)
+        (self.directory / "share/conf.yaml").write_text(json.dumps(settings, indent=1))  # YAML, too
+        (self.directory / "share/VERSION.yml").write_text("tag: \ncommit: 0123abc\n")
+        shutil.copy(self.tree / "previous_input/0/asked.txt", self.directory / "share/previous_input/0")
+        (self.directory / "container.sif").symlink_to("/appl/shared/container.sif")
+        for directory in {f"{self.environment}/bin".removeprefix("./"), *wrapper_paths}:
+            for program in (self.tree / directory).iterdir() if (self.tree / directory).is_dir() else []:
+                (self.directory / "_bin" / program.name).symlink_to(f"{self.inside}/{directory}/{program.name}")
+                self.user.write(self.directory / "bin" / program.name, "#!/bin/bash\nDIR=$(dirname $0)\nsource $DIR/../common.sh\n", 0o755)
+        root = f"export env_root={self.inside}/{self.environment}/\n" if self.mode != "wrapdisk" else ""
+        # In the order of tykky's: what the container is given comes first, the user's script last.
+        (self.directory / "common.sh").write_text(
+            f'#!/bin/bash\nSQFS_IMAGE=img.sqfs\n_C_DIR="$(cd "$(dirname "${{BASH_SOURCE[0]}}")" && pwd)"\nCONTAINER_IMAGE=container.sif\n'
+            f'INSTALLATION_PATH={self.inside}\nexport SINGULARITYENV_PATH="$OLD_PATH"\n'
+            'export SINGULARITYENV_LD_LIBRARY_PATH="$SINGULARITYENV_LD_LIBRARY_PATH:$LD_LIBRARY_PATH"\nexport _CW_IS_ISOLATED=no\n'
+            'export SINGULARITY_BIND="/home,$DIR/../$SQFS_IMAGE:$INSTALLATION_PATH:image-src=/"\n'
+            + (f'SINGULARITYENV_LD_LIBRARY_PATH="{library_paths}:$SINGULARITYENV_LD_LIBRARY_PATH"\n' if library_paths else "")
+            + "_tmp_arr=($(echo $SINGULARITYENV_LD_LIBRARY_PATH | /usr/bin/tr ':' '\\n' ))\n"
+            "SINGULARITYENV_LD_LIBRARY_PATH=$(echo \"${_tmp_arr[@]}\" | /usr/bin/tr ' ' ':')\n"
+            f"export install_root={self.inside}\n{root}{user_script}")
+        for path in [self.directory, *self.directory.rglob("*")]:
+            os.chown(path, self.user.uid, self.user.uid, follow_symlinks=False)
+        shutil.rmtree(self.tree)
+        return self
+
+    def digests(self):
+        return {str(path.relative_to(self.directory)): hashlib.sha256(path.read_bytes()).hexdigest()
+                for path in self.directory.rglob("*") if path.is_file()}
+
+
+@pytest.fixture(autouse=True)
+def fresh_session(sessions):
+    """Copies of one installation of tykky cannot be in use together: their programs name the same path."""
+    sessions.kill_all()
+
+
+@pytest.fixture()
+def importer(user, tool):
+    def run(tykky, prefix, *options, check=True):
+        return user.run(str(tool), "import-tykky", tykky, prefix, *options, check=check, timeout=600)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def of_conda(user, tool, place, channels):
+    """An environment of conda, as tykky has it below its own copy of conda."""
+    work = user.directory(place)
+    tykky = Tykky(user, work / "conda", "/CSC_TYKKY_qweRTyu", "conda", "miniforge/envs/env1")
+    environment = tykky.tree / tykky.environment
+    spec = user.write(work / "env.yml", f"channels:\n  - file://{channels}/main\n  - nodefaults\ndependencies:\n  - python=3.11\n  - pip\n  - where\n  - active\n")
+    user.run("mkdir", "-p", environment.parent, tykky.tree / "tools/bin")
+    tykky.build(str(tool), "new", "--prefix", f"{tykky.inside}/{tykky.environment}", spec, env={"CONTAINERIZE_CACHE": str(work / "cache")})
+    environment.rename(work / "made")
+    user.run("unsquashfs", "-q", "-n", "-d", environment, work / "made/env.sqfs")
+    # Less what only ours have, with what only tykky's have.
+    for path in [environment / "share/containerize", *environment.rglob("_containerize*")]:
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    user.write(environment / "bin/list-packages", 'echo "\npython 3.11\n"\n', 0o755)
+    user.write(tykky.tree / "tools/bin/tool", f"#!{tykky.inside}/{tykky.environment}/bin/python\nimport sys\nprint(sys.argv[1:], sys.prefix)\n", 0o755)
+    script = "export MY_SETTING=from-script\nexport MY_PATH=/opt/mine:$MY_PATH\nexport SINGULARITYENV_INSIDE=yes\nfalse\n"
+    return tykky.finish(script, ["tools/bin", "/usr/local/other"], library_paths=f"{tykky.inside}/lib")
+
+
+@pytest.fixture(scope="module")
+def of_pip(user, tool, place):
+    work = user.directory(place)
+    tykky = Tykky(user, work / "pip", "/CSC_TYKKY_venv123", "venv", "env1")
+    tykky.build("python3", "-m", "venv", f"{tykky.inside}/env1")
+    tykky.build(f"{tykky.inside}/env1/bin/pip", "install", "-q", "pygments==2.17.2", "six==1.16.0")
+    return tykky.finish(compression="gzip")  # mksquashfs's own choice, and so tykky's
+
+
+def python(user, prefix, code, *argv, **more):
+    return user.run(prefix / "bin/python", "-c", code, *argv, **more).stdout.strip()
+
+
+def test_environment_of_conda(user, tool, importer, of_conda, work):
+    before = of_conda.digests()
+    done = importer(of_conda.directory, work / "env")
+    assert "/usr/local/other" in done.stderr and "Next:" in done.stdout
+    prefix, inner = work / "env", f"{of_conda.inside}/{of_conda.environment}"
+    manifest = json.loads((prefix / "containerize.json").read_text())
+    assert manifest["image"]["sha256"] == before["img.sqfs"] == hashlib.sha256((prefix / "env.sqfs").read_bytes()).hexdigest()
+    assert of_conda.digests() == before and len(manifest["layers"]) == 1 and manifest["layers"][0]["size"] < 100_000
+    assert manifest["base"] == "host" and manifest["build"]["tykky"]["container"] == "docker://debian:12"
+
+    show = "import sys, os; print(sys.executable, sys.prefix, os.path.realpath(sys.executable))"
+    assert python(user, prefix, show).split()[:2] == [f"{prefix}/bin/python", str(prefix)]
+    assert user.run(prefix / "bin/pip", "list").stdout.count("\n") > 2
+    assert user.run(prefix / "bin/pip", "--version").stdout.split()[3].startswith(inner), "its script names the path that it was installed for"
+    assert user.run(prefix / "bin/where").stdout.split()[0] == f"{inner}/share/where"
+    assert user.run(prefix / "bin/tool", "a b").stdout.strip() == f"['a b'] {inner}"
+    assert user.run(prefix / "tools/bin/tool").stdout.strip() == f"[] {inner}"
+    assert "python 3.11" in user.run(prefix / "bin/list-packages").stdout
+    assert not Path(of_conda.inside).exists(), "nothing of it is to be seen outside"
+    assert "where" in (prefix / "share/packages.txt").read_text()
+    assert (prefix / "share/inputs/asked.txt").read_text() == "what was asked for\n"
+
+
+def test_variables_of_tykky_are_kept(user, importer, of_conda, work):
+    importer(of_conda.directory, work / "env")
+    show = "import os, json; print(json.dumps(dict(os.environ)))"
+    given = {"MY_PATH": "/callers", "LD_LIBRARY_PATH": "/callers/lib"}
+    variables = json.loads(python(user, work / "env", show, env=given))
+    assert variables["MY_SETTING"] == "from-script" and variables["INSIDE"] == "yes"
+    assert variables["MY_PATH"] == "/opt/mine:/callers"
+    assert variables["LD_LIBRARY_PATH"] == f"{of_conda.inside}/lib:/callers/lib"
+    assert variables["env_root"] == f"{of_conda.inside}/{of_conda.environment}/" and variables["install_root"] == of_conda.inside
+    assert variables["CONDA_PREFIX"] == str(work / "env") and variables["DATA_HOME"] == f"{work}/env/share/data"
+    assert variables["PATH"] == f"{work}/env/bin:/usr/bin:/bin"
+    assert not any(name.startswith(("SINGULARITY", "APPTAINER", "_CW_", "OLD_PATH", "DIR")) for name in variables)
+
+
+def test_environment_of_pip(user, tool, importer, of_pip, work):
+    prefix = work / "env"
+    importer(of_pip.directory, prefix)
+    assert python(user, prefix, "import sys, six, pygments; print(sys.executable, sys.prefix != sys.base_prefix)") == f"{prefix}/bin/python True"
+    listed = user.run(prefix / "bin/pip", "list").stdout
+    assert "Pygments" in listed and "six" in listed
+    assert user.run(prefix / "bin/pygmentize", "-V").stdout.startswith("Pygments version 2.17.2")
+    assert user.run(prefix / "bin/list-packages").stdout == (prefix / "share/packages.txt").read_text()
+    assert python(user, prefix, "import os; print(os.environ['VIRTUAL_ENV'])") == str(prefix)
+    # On top of it, as of any other.
+    user.run(prefix / "bin/python", "-m", "venv", work / "venv")
+    user.run(work / "venv/bin/pip", "install", "-q", "iniconfig==2.0.0")
+    assert user.run(work / "venv/bin/python", "-c", "import six, iniconfig, sys; print(sys.prefix)").stdout.strip() == str(work / "venv")
+
+
+def test_it_can_be_changed_and_moved(user, tool, importer, of_pip, work, sessions):
+    prefix = work / "env"
+    importer(of_pip.directory, prefix)
+    user.run(str(tool), "update", prefix, "--", "pip", "install", "-q", "six==1.15.0", "iniconfig==2.0.0")
+    show = "import six; print(six.__version__)"
+    assert python(user, prefix, show) == "1.15.0" and python(user, prefix, "import iniconfig, pygments; print('here')") == "here"
+    user.run(str(tool), "squash", prefix)
+    assert json.loads((prefix / "containerize.json").read_text())["layers"] == []
+    assert python(user, prefix, show) == "1.15.0"
+    assert user.run(prefix / "bin/pygmentize", "-V").stdout.startswith("Pygments version 2.17.2")
+    prefix.rename(work / "moved")
+    assert python(user, work / "moved", show) == "1.15.0"
+
+
+def test_two_of_them_at_once(user, importer, of_conda, of_pip, work):
+    """Both are shown below "/", where the user can make no directory: the second while programs of the first run."""
+    importer(of_conda.directory, work / "one")
+    importer(of_pip.directory, work / "two")
+    nested = f"import subprocess, os; subprocess.run(['{work}/two/bin/pygmentize', '-V'], check=True); os.getcwd(); subprocess.run(['{work}/one/bin/where'], check=True)"
+    shown = user.run(work / "one/bin/python", "-c", nested, cwd=work).stdout
+    assert "Pygments version 2.17.2" in shown and f"{of_conda.inside}/{of_conda.environment}/share/where" in shown
+    assert python(user, work / "two", "import os; print(os.getcwd())", cwd=work) == str(work)
+
+
+def test_beside_one_of_ours(user, importer, small, of_pip, work, sessions):
+    """A session whose programs run gets no new root, by which they would lose their working directory: launches get another session."""
+    importer(of_pip.directory, work / "env")
+    ask = "import os, sys\nfor line in sys.stdin: print(os.getcwd(), flush=True)"
+    process = user.start(small / "bin/python", "-c", ask, cwd=work, stdin=subprocess.PIPE)
+    process.stdin.write("\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == f"{work}\n"
+    assert user.run(work / "env/bin/pygmentize", "-V").stdout.startswith("Pygments version")
+    assert python(user, small, "import six; print(six.__version__)") == "1.16.0"
+    assert process.communicate("\n")[0] == f"{work}\n"
+    assert len(sessions.supervisors()) == 2
+    # From inside there is no other session to go to.
+    sessions.kill_all()
+    code = f"import subprocess, sys; sys.exit(subprocess.run(['{work}/env/bin/pygmentize', '-V']).returncode)"
+    assert user.run(small / "bin/python", "-c", code, cwd=work).stdout.startswith("Pygments version")
+
+
+def test_wrapped_software(user, importer, work):
+    tykky = Tykky(user, work / "wrapped", str(work / "appl/tool-1.2"), "wrapdisk", ".")
+    for name, text in (("bin/show", f'#!/bin/sh\ncat {tykky.inside}/data.txt\n'), ("sbin/admin", "#!/bin/sh\necho admin\n")):
+        (tykky.tree / name).parent.mkdir()
+        user.write(tykky.tree / name, text, 0o755)
+    user.write(tykky.tree / "data.txt", "data\n")
+    tykky.finish(wrapper_paths=["bin", "sbin"], settings={"wrap_src": tykky.inside, "mask_wrap_install": True})
+    importer(tykky.directory, work / "env")
+    assert user.run(work / "env/bin/show").stdout == "data\n" and user.run(work / "env/bin/admin").stdout == "admin\n"
+
+
+def test_refusals(user, tool, importer, of_pip, work):
+    def damaged(name, change):
+        copy = work / name
+        shutil.copytree(of_pip.directory, copy, symlinks=True)
+        change(copy)
+        return copy
+
+    def settings(**changed):
+        def change(copy):
+            file = copy / "share/conf.yaml"
+            file.write_text(json.dumps({**json.loads(file.read_text()), **changed}))
+        return change
+
+    def without_python(copy):
+        """Its interpreter is the container's own, as that of --slim is."""
+        tree = work / "tree"
+        user.run("unsquashfs", "-q", "-n", "-d", tree, copy / "img.sqfs")
+        (tree / "env1/bin/python3").unlink()
+        (tree / "env1/bin/python3").symlink_to("/usr/local/bin/python3.99")
+        subprocess.run(["mksquashfs", tree, copy / "img.sqfs", "-noappend", "-quiet", "-no-progress", "-comp", "zstd"], check=True)
+
+    for directory, message in [(work, "it has no share/conf.yaml"),
+                               (damaged("1", lambda copy: (copy / "common.sh").unlink()), "it has no common.sh"),
+                               (damaged("2", settings(mode="wrapcont")), "a wrapped container cannot be imported"),
+                               (damaged("3", settings(mode="new-kind")), "not a kind of installation"),
+                               (damaged("4", settings(installation_path="/")), "not a path that an image can be shown at"),
+                               (damaged("5", settings(env_name="../..")), "not the name of an environment"),
+                               (damaged("6", settings(sqfs_image="no.sqfs")), "cannot open the image"),
+                               (damaged("7", settings(env_name="other")), "there is no environment in the image"),
+                               (damaged("8", lambda copy: os.truncate(copy / "img.sqfs", 5000)), "img.sqfs"),
+                               (damaged("9", without_python), "the environment's Python does not run here")]:
+        done = importer(directory, work / "env", check=False)
+        assert done.returncode in (1, 2) and message in done.stderr, done.stderr
+        assert not (work / "env").exists()
+    done = importer(of_pip.directory, of_pip.directory / "new", check=False)
+    assert done.returncode == 2 and "cannot be imported into itself" in done.stderr
+    importer(of_pip.directory, work / "env")
+    done = importer(work / "env", work / "again", check=False)
+    assert done.returncode == 2 and "It is one of containerize already" in done.stderr
+    done = importer(of_pip.directory, work / "env", check=False)
+    assert done.returncode == 2 and "--force" in done.stderr
+    importer(of_pip.directory, work / "env", "--force")
