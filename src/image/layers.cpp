@@ -48,7 +48,7 @@ Result<std::unique_ptr<Layers>> Layers::open(std::vector<ImageFile> images) {
     layers->first_numbers_.push_back(0);
     Directories roots;
     for (auto& image : images) {
-        auto reader = Reader::open(std::move(image.file), image.path, images.size());
+        auto reader = Reader::open(std::move(image.file), image.path, images.size(), image.offset);
         if (!reader) return fail(std::move(reader.error()));
         layers->first_numbers_.push_back(layers->first_numbers_.back() + (*reader)->inode_count());
         roots.insert(roots.begin(), in_layer(layers->readers_.size(), (*reader)->root()));
@@ -227,7 +227,7 @@ std::expected<Reference, int> Layers::find(std::string_view path) {
 Result<std::unique_ptr<Layers>> open_layers(std::span<const std::filesystem::path> paths) {
     std::vector<Layers::ImageFile> files;
     for (const auto& path : paths) {
-        files.push_back({.file = Fd(open(path.c_str(), O_RDONLY | O_CLOEXEC)), .path = path});
+        files.push_back({.file = Fd(open(path.c_str(), O_RDONLY | O_CLOEXEC)), .path = path, .offset = 0});
         if (!files.back().file) return fail_errno("cannot open the image", path.string());
     }
     return Layers::open(std::move(files));

@@ -35,6 +35,7 @@ public:
     struct ImageFile {
         Fd file;
         std::filesystem::path path; ///< for messages
+        std::uint64_t offset = 0;   ///< where in the file the image starts
     };
     static constexpr std::size_t most_images = 1000;
 

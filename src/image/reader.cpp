@@ -41,9 +41,11 @@ constexpr std::uint8_t directory_types[] = {DT_UNKNOWN, DT_DIR, DT_REG,  DT_LNK,
                                             DT_BLK,     DT_CHR, DT_FIFO, DT_SOCK};
 constexpr unsigned basic_types = 7; ///< extended types are the basic ones plus this
 
-std::expected<sqfs_super_t, std::string> read_super(int file, std::uint64_t size) {
+std::expected<sqfs_super_t, std::string> read_super(int file, std::uint64_t offset, std::uint64_t file_size) {
     sqfs_super_t super;
-    if (size < sizeof super || pread(file, &super, sizeof super, 0) != static_cast<ssize_t>(sizeof super))
+    const std::uint64_t size = offset < file_size ? file_size - offset : 0;
+    if (size < sizeof super ||
+        pread(file, &super, sizeof super, static_cast<off_t>(offset)) != static_cast<ssize_t>(sizeof super))
         return std::unexpected("it is shorter than a squashfs header");
     if (super.magic != SQFS_MAGIC) return std::unexpected("it does not begin as a squashfs image does");
     if (super.version_major != SQFS_VERSION_MAJOR || super.version_minor != SQFS_VERSION_MINOR)
@@ -57,6 +59,12 @@ std::expected<sqfs_super_t, std::string> read_super(int file, std::uint64_t size
         super.directory_table_start >= super.bytes_used || super.id_table_start >= super.bytes_used)
         return std::unexpected("its tables are not where they can be");
     return super;
+}
+
+/// squashfs's own names of compressors, by their numbers.
+std::string compressor_name(std::uint16_t id) {
+    constexpr const char* names[] = {"gzip", "lzma", "lzo", "xz", "lz4", "zstd"};
+    return id >= 1 && id <= std::size(names) ? names[id - 1] : "number " + std::to_string(id);
 }
 
 std::unexpected<Error> bad_image(const std::filesystem::path& path, std::string why) {
@@ -86,33 +94,38 @@ void take_device(Inode& inode, const Dev& device) {
 
 } // namespace
 
-Reader::Reader(Fd file, std::uint64_t size, const sqfs_super_t& super,
+Reader::Reader(Fd file, std::uint64_t offset, std::uint64_t file_size, const sqfs_super_t& super,
                std::unique_ptr<Decompressor> decompressor, std::size_t sharing)
-    : source_(std::move(file), size, sharing), super_(super), decompressor_(std::move(decompressor)),
-      blocks_(block_cache_bytes / sharing), directories_(directory_cache_bytes / sharing),
-      file_maps_(file_map_cache_bytes / sharing) {}
+    : source_(std::move(file), offset, file_size, sharing), super_(super),
+      decompressor_(std::move(decompressor)), blocks_(block_cache_bytes / sharing),
+      directories_(directory_cache_bytes / sharing), file_maps_(file_map_cache_bytes / sharing) {}
 
-Status Reader::check(int file, const std::filesystem::path& path) {
+Status Reader::check(int file, const std::filesystem::path& path, std::uint64_t offset) {
     auto size = size_of(file, path);
     if (!size) return fail(std::move(size.error()));
-    auto super = read_super(file, *size);
+    auto super = read_super(file, offset, *size);
     if (!super) return bad_image(path, std::move(super.error()));
     if (!Decompressor::create(*super))
-        return bad_image(path, "it is compressed in a way that this build does not know");
+        return fail(
+            {.what = "cannot read the image",
+             .why =
+                 "it is compressed by " + compressor_name(super->compression_id) + ", which is not supported",
+             .where = path.string(),
+             .hint = "Make it again with zstd, gzip, xz or lz4: unsquashfs, then mksquashfs -comp zstd."});
     return {};
 }
 
-Result<std::unique_ptr<Reader>> Reader::open(Fd file, const std::filesystem::path& path,
-                                             std::size_t sharing) {
-    if (auto good = check(file.get(), path); !good) return fail(std::move(good.error()));
+Result<std::unique_ptr<Reader>> Reader::open(Fd file, const std::filesystem::path& path, std::size_t sharing,
+                                             std::uint64_t offset) {
+    if (auto good = check(file.get(), path, offset); !good) return fail(std::move(good.error()));
     auto size = size_of(file.get(), path);
     if (!size) return fail(std::move(size.error()));
-    auto super = read_super(file.get(), *size);
+    auto super = read_super(file.get(), offset, *size);
     if (!super) return bad_image(path, std::move(super.error()));
     auto decompressor = Decompressor::create(*super);
     if (!decompressor) return bad_image(path, std::strerror(decompressor.error()));
     auto reader = std::unique_ptr<Reader>(
-        new Reader(std::move(file), *size, *super, std::move(*decompressor), sharing));
+        new Reader(std::move(file), offset, *size, *super, std::move(*decompressor), sharing));
     if (auto done = reader->load_tables(); !done) return bad_image(path, "its tables are damaged");
     return reader;
 }

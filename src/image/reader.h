@@ -82,12 +82,12 @@ struct Slice {
 /// the image is not trusted, each field is checked before it is used.
 class Reader {
 public:
-    /// The image starts at the file's beginning. The message names `path`. `sharing`: how many readers share
+    /// The image starts at `offset` of the file. The message names `path`. `sharing`: how many readers share
     /// the memory that a server may use for what it has decompressed.
     static Result<std::unique_ptr<Reader>> open(Fd file, const std::filesystem::path& path,
-                                                std::size_t sharing = 1);
+                                                std::size_t sharing = 1, std::uint64_t offset = 0);
     /// Only what can be seen at a glance: that it is a squashfs image, whole, by a known compressor.
-    static Status check(int file, const std::filesystem::path& path);
+    static Status check(int file, const std::filesystem::path& path, std::uint64_t offset = 0);
 
     [[nodiscard]] Reference root() const { return super_.root_inode_ref; }
     [[nodiscard]] std::uint32_t block_size() const { return super_.block_size; }
@@ -136,8 +136,8 @@ private:
         std::vector<std::byte> bytes;
     };
 
-    Reader(Fd file, std::uint64_t size, const sqfs_super_t& super, std::unique_ptr<Decompressor> decompressor,
-           std::size_t sharing);
+    Reader(Fd file, std::uint64_t offset, std::uint64_t file_size, const sqfs_super_t& super,
+           std::unique_ptr<Decompressor> decompressor, std::size_t sharing);
     std::expected<void, int> load_tables();
     std::expected<void, int> load_fragments(const Tables& tables);
     std::expected<void, int> load_xattr_sets(const Tables& tables, std::size_t count);

@@ -14,19 +14,23 @@ constexpr std::uint64_t chunk_size = 256U << 10U;
 constexpr std::size_t cached_bytes = 16U << 20U;
 } // namespace
 
-Source::Source(Fd file, std::uint64_t size, std::size_t sharing)
-    : file_(std::move(file)), size_(size), chunks_(cached_bytes / sharing) {}
+Source::Source(Fd file, std::uint64_t start, std::uint64_t file_size, std::size_t sharing)
+    : file_(std::move(file)), start_(start), file_size_(file_size), chunks_(cached_bytes / sharing) {}
 
 std::expected<void, int> Source::read(std::uint64_t offset, std::span<std::byte> out) {
-    if (offset > size_ || out.size() > size_ - offset) return std::unexpected(EIO);
+    if (offset > size() || out.size() > size() - offset) return std::unexpected(EIO);
+    return read_file(start_ + offset, out);
+}
+
+std::expected<void, int> Source::read_file(std::uint64_t file_offset, std::span<std::byte> out) {
     while (!out.empty()) {
-        const auto got = pread(file_.get(), out.data(), out.size(), static_cast<off_t>(offset));
+        const auto got = pread(file_.get(), out.data(), out.size(), static_cast<off_t>(file_offset));
         if (got < 0 && errno == EINTR) continue;
         // A file that became shorter while mounted must not look like zeros.
         if (got <= 0) return std::unexpected(got == 0 ? EIO : errno);
         reads_.fetch_add(1, std::memory_order_relaxed);
         bytes_read_.fetch_add(static_cast<std::uint64_t>(got), std::memory_order_relaxed);
-        offset += static_cast<std::uint64_t>(got);
+        file_offset += static_cast<std::uint64_t>(got);
         out = out.subspan(static_cast<std::size_t>(got));
     }
     return {};
@@ -34,17 +38,18 @@ std::expected<void, int> Source::read(std::uint64_t offset, std::span<std::byte>
 
 LoadingCache<Source::Chunk>::Loaded Source::chunk(std::uint64_t index) {
     return chunks_.get(index, [&]() -> LoadingCache<Chunk>::Loaded {
-        const std::uint64_t start = index * chunk_size;
+        const std::uint64_t begin = index * chunk_size;
         auto chunk = std::make_shared<Chunk>();
-        chunk->data.resize(std::min(chunk_size, size_ - start));
-        if (auto done = read(start, chunk->data); !done) return std::unexpected(done.error());
+        chunk->data.resize(std::min(chunk_size, file_size_ - begin));
+        if (auto done = read_file(begin, chunk->data); !done) return std::unexpected(done.error());
         return chunk;
     });
 }
 
 std::expected<Source::Range, int> Source::range(std::uint64_t offset, std::size_t size) {
-    if (offset > size_ || size > size_ - offset) return std::unexpected(EIO);
+    if (offset > this->size() || size > this->size() - offset) return std::unexpected(EIO);
     if (size == 0) return Range{};
+    offset += start_; // chunks are aligned in the file, wherever the image starts in it
     const std::uint64_t first = offset / chunk_size;
     const std::uint64_t last = (offset + size - 1) / chunk_size;
     if (first == last) {

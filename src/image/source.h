@@ -19,21 +19,23 @@ namespace containerize::image {
 /// Thread-safe.
 class Source {
 public:
-    /// `sharing`: how many sources share the memory for chunks.
-    Source(Fd file, std::uint64_t size, std::size_t sharing);
+    /// The image starts at `start` of the file, which has `file_size` bytes. `sharing`: how many sources
+    /// share the memory for chunks.
+    Source(Fd file, std::uint64_t start, std::uint64_t file_size, std::size_t sharing);
 
     /// A contiguous range, valid as long as `pin` lives.
     struct Range {
         std::shared_ptr<const void> pin;
         std::span<const std::byte> bytes;
     };
-    /// EIO where the range is not wholly within the file.
+    /// `offset` counts from the image's start. EIO where the range is not wholly within the file.
     std::expected<Range, int> range(std::uint64_t offset, std::size_t size);
 
     /// Straight into `out`, past the chunks: for tables that are read once.
     std::expected<void, int> read(std::uint64_t offset, std::span<std::byte> out);
 
-    [[nodiscard]] std::uint64_t size() const { return size_; }
+    /// From the image's start to the file's end.
+    [[nodiscard]] std::uint64_t size() const { return file_size_ - start_; }
     [[nodiscard]] std::uint64_t reads() const { return reads_.load(std::memory_order_relaxed); }
     [[nodiscard]] std::uint64_t bytes_read() const { return bytes_read_.load(std::memory_order_relaxed); }
 
@@ -44,8 +46,11 @@ private:
     };
     LoadingCache<Chunk>::Loaded chunk(std::uint64_t index);
 
+    std::expected<void, int> read_file(std::uint64_t file_offset, std::span<std::byte> out);
+
     Fd file_;
-    std::uint64_t size_;
+    std::uint64_t start_;
+    std::uint64_t file_size_;
     LoadingCache<Chunk> chunks_;
     std::atomic<std::uint64_t> reads_{0};
     std::atomic<std::uint64_t> bytes_read_{0};

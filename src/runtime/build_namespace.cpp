@@ -81,7 +81,7 @@ std::string receive_message(int channel) {
 Status serve_images(std::span<const std::string> paths, const fs::path& mount_point) {
     std::vector<image::Layers::ImageFile> images;
     for (const auto& path : paths) {
-        images.push_back({.file = Fd(open(path.c_str(), O_RDONLY | O_CLOEXEC)), .path = path});
+        images.push_back({.file = Fd(open(path.c_str(), O_RDONLY | O_CLOEXEC)), .path = path, .offset = 0});
         if (!images.back().file) return fail_errno("cannot open the image", path);
     }
     auto layers = image::Layers::open(std::move(images));

@@ -194,7 +194,7 @@ Result<std::vector<image::Layers::ImageFile>> open_images(const Manifest& manife
                  .where = path.string(),
                  .hint = "Copy the installation again, or build it again with `containerize new --force`."});
         if (auto good = image::Reader::check(file.get(), path); !good) return fail(std::move(good.error()));
-        opened.push_back({.file = std::move(file), .path = path});
+        opened.push_back({.file = std::move(file), .path = path, .offset = 0});
     }
     return opened;
 }

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 
 namespace containerize::image {
 namespace {
@@ -106,8 +107,8 @@ void make_tree(const fs::path& root, unsigned seed) {
     fs::permissions(root / "many/7", fs::perms::owner_read);
 }
 
-Result<std::unique_ptr<Reader>> open_image(const fs::path& path) {
-    return Reader::open(Fd(open(path.c_str(), O_RDONLY | O_CLOEXEC)), path);
+Result<std::unique_ptr<Reader>> open_image(const fs::path& path, std::uint64_t offset = 0) {
+    return Reader::open(Fd(open(path.c_str(), O_RDONLY | O_CLOEXEC)), path, 1, offset);
 }
 
 WriterOptions with_jobs(unsigned jobs) {
@@ -149,6 +150,72 @@ TEST_P(Images, ShowWhatWasPacked) {
 INSTANTIATE_TEST_SUITE_P(Compressions, Images,
                          testing::Values(Settings{"zstd:3", 131072, 1}, Settings{"zstd:1", 4096, 2},
                                          Settings{"lz4", 1048576, 3}, Settings{"none", 131072, 4}));
+
+// Images that others made, as base images are.
+class ForeignImages : public testing::TestWithParam<const char*> {};
+
+void make_foreign_image(const fs::path& root, const fs::path& image, const std::string& options) {
+    const std::string command =
+        "mksquashfs '" + root.string() + "' '" + image.string() + "' -quiet -no-progress " + options;
+    ASSERT_EQ(std::system(command.c_str()), 0) << command;
+}
+
+TEST_P(ForeignImages, AreReadWhereverTheyStart) {
+    const TemporaryDirectory directory;
+    const auto root = directory.path() / "tree";
+    make_tree(root, 7);
+    for (const std::uint64_t offset : {0, 300001}) {
+        const auto image = directory.path() / ("image" + std::to_string(offset));
+        directory.write(image.filename(), std::string(offset, 'S'));
+        make_foreign_image(root, image, GetParam() + (" -noappend -o " + std::to_string(offset)));
+        auto reader = open_image(image, offset);
+        ASSERT_TRUE(reader) << to_string(reader.error());
+        expect_same(**reader, (*reader)->root(), root);
+        if (offset != 0) {
+            EXPECT_FALSE(open_image(image, offset - 1));
+            EXPECT_FALSE(open_image(image, fs::file_size(image) + offset));
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ForeignImages,
+                         testing::Values("-comp gzip", "-comp gzip -b 1M -always-use-fragments",
+                                         "-comp xz -b 1M -Xbcj x86 -Xdict-size 100%",
+                                         "-comp xz -no-exports -no-fragments", "-comp lz4 -Xhc",
+                                         "-comp lz4 -b 4096", "-comp lzma",
+                                         "-comp zstd -Xcompression-level 19 -b 1M -no-xattrs",
+                                         "-comp zstd -noI -noD -noF",
+                                         "-comp gzip -no-sparse -no-duplicates -nopad"));
+
+TEST(Reader, ShowsAttributesOfForeignImages) {
+    const TemporaryDirectory directory;
+    const auto root = directory.path() / "tree";
+    directory.write("tree/file", "x");
+    if (setxattr((root / "file").c_str(), "user.comment", "said", 4, 0) != 0)
+        GTEST_SKIP() << "no extended attributes in " << root;
+    make_foreign_image(root, directory.path() / "image", "-comp gzip -xattrs");
+    auto reader = open_image(directory.path() / "image");
+    ASSERT_TRUE(reader) << to_string(reader.error());
+    const auto file = (*reader)->lookup((*reader)->root(), "file");
+    ASSERT_TRUE(file);
+    const auto inode = (*reader)->inode(*file);
+    ASSERT_TRUE(inode);
+    const auto xattrs = (*reader)->xattrs(inode->xattrs);
+    ASSERT_TRUE(xattrs);
+    ASSERT_EQ(xattrs->size(), 1U);
+    EXPECT_EQ(xattrs->front().name, "user.comment");
+    EXPECT_EQ(xattrs->front().value, "said");
+}
+
+// Its library's licence does not fit ours.
+TEST(Reader, NamesTheCompressorThatItDoesNotKnow) {
+    const TemporaryDirectory directory;
+    directory.write("tree/file", "x");
+    make_foreign_image(directory.path() / "tree", directory.path() / "image", "-comp lzo");
+    const auto reader = open_image(directory.path() / "image");
+    ASSERT_FALSE(reader);
+    EXPECT_NE(to_string(reader.error()).find("lzo"), std::string::npos) << to_string(reader.error());
+}
 
 TEST(Writer, ThreadsChangeNoByte) {
     const TemporaryDirectory directory;
