@@ -164,18 +164,14 @@ TEST_P(ForeignImages, AreReadWhereverTheyStart) {
     const TemporaryDirectory directory;
     const auto root = directory.path() / "tree";
     make_tree(root, 7);
-    for (const std::uint64_t offset : {0, 300001}) {
-        const auto image = directory.path() / ("image" + std::to_string(offset));
-        directory.write(image.filename(), std::string(offset, 'S'));
-        make_foreign_image(root, image, GetParam() + (" -noappend -o " + std::to_string(offset)));
-        auto reader = open_image(image, offset);
-        ASSERT_TRUE(reader) << to_string(reader.error());
-        expect_same(**reader, (*reader)->root(), root);
-        if (offset != 0) {
-            EXPECT_FALSE(open_image(image, offset - 1));
-            EXPECT_FALSE(open_image(image, fs::file_size(image) + offset));
-        }
-    }
+    constexpr std::uint64_t offset = 300001;
+    const auto image = directory.write("image", std::string(offset, 'S'));
+    make_foreign_image(root, image, GetParam() + (" -noappend -o " + std::to_string(offset)));
+    auto reader = open_image(image, offset);
+    ASSERT_TRUE(reader) << to_string(reader.error());
+    expect_same(**reader, (*reader)->root(), root);
+    EXPECT_FALSE(open_image(image, offset - 1));
+    EXPECT_FALSE(open_image(image, fs::file_size(image) + offset));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ForeignImages,
