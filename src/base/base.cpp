@@ -20,9 +20,6 @@ namespace containerize::base {
 
 namespace {
 
-/// Where an image says nothing.
-constexpr const char* usual_path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-
 ImageConfig with_path(ImageConfig config) {
     if (std::ranges::none_of(config.environment, [](const auto& one) { return one.starts_with("PATH="); }))
         config.environment.insert(config.environment.begin(), usual_path);
@@ -35,9 +32,12 @@ std::string plural(std::uint64_t count, std::string_view one, std::string_view m
 }
 
 void tell_what_was_left_out(const LayerMerge::LeftOut& left_out, const std::string& reference) {
-    const auto note = [&reference](const std::string& what) { log::info("note: " + reference + ": " + what); };
+    const auto note = [&reference](const std::string& what) {
+        log::info("note: " + reference + ": " + what);
+    };
     if (left_out.devices > 0)
-        note(plural(left_out.devices, "device or pipe is", "devices and pipes are") + " left out: no user may make any");
+        note(plural(left_out.devices, "device or pipe is", "devices and pipes are") +
+             " left out: no user may make any");
     if (left_out.capabilities > 0)
         note("capabilities of " + plural(left_out.capabilities, "file are", "files are") +
              " left out: they mean nothing where a user has no rights");
@@ -52,18 +52,19 @@ std::vector<Layer> layers_of(const ImageInfo& info, const std::string& reference
     for (std::size_t i = count; i-- > 0;) {
         const auto& descriptor = info.layers[i];
         const Descriptor* next = i > 0 ? &info.layers[i - 1] : nullptr;
-        layers.push_back({.name = fmt::format("{}, layer {} of {} ({})", reference, i + 1, count,
-                                              descriptor.digest.empty() ? descriptor.name : descriptor.digest),
-                          .digest = descriptor.digest,
-                          .diff_id = info.config.diff_ids.at(i),
-                          .open = [&blobs, &descriptor, next] { return blobs.open(descriptor, next); }});
+        layers.push_back(
+            {.name = fmt::format("{}, layer {} of {} ({})", reference, i + 1, count,
+                                 descriptor.digest.empty() ? descriptor.name : descriptor.digest),
+             .digest = descriptor.digest,
+             .diff_id = info.config.diff_ids.at(i),
+             .open = [&blobs, &descriptor, next] { return blobs.open(descriptor, next); }});
     }
     return layers;
 }
 
 /// Writes the image and puts it into the store.
-Result<StoredImage> make_image(const ImageInfo& info, const std::string& reference, Blobs& blobs, Workshop& workshop,
-                               const Options& options) {
+Result<StoredImage> make_image(const ImageInfo& info, const std::string& reference, Blobs& blobs,
+                               Workshop& workshop, const Options& options) {
     const auto file = workshop.path() / "image.sqfs";
     std::error_code ignored;
     fs::remove(file, ignored); // of a process that was killed
@@ -94,16 +95,18 @@ Result<std::optional<StoredImage>> find_made(const ImageInfo& info, const std::s
                                              const Options& options) {
     auto found = find_image(all_stores(options), info.digest);
     if (found && found->file.parent_path() == options.store)
-        if (auto done = add_reference(options.store, *found, reference); !done) return fail(std::move(done.error()));
+        if (auto done = add_reference(options.store, *found, reference); !done)
+            return fail(std::move(done.error()));
     return found;
 }
 
 Result<BaseImage> pull(const Reference& reference, const Options& options) {
     Stage stage("Pulling " + reference.text);
-    RegistrySettings settings{.http = options.http,
-                              .urls = options.registries,
-                              .environment = options.environment,
-                              .progress = [&stage](std::uint64_t bytes, double rate) { stage.advance(bytes, 0, rate); }};
+    RegistrySettings settings{
+        .http = options.http,
+        .urls = options.registries,
+        .environment = options.environment,
+        .progress = [&stage](std::uint64_t bytes, double rate) { stage.advance(bytes, 0, rate); }};
     const bool remote = reference.kind == Reference::Kind::registry;
     // The documents are small: only layers need a place, which is named by the digest that they give.
     std::unique_ptr<Blobs> blobs;
@@ -154,7 +157,8 @@ Result<ImageConfig> config_in_image(const fs::path& file, std::uint64_t offset) 
     if (!image) return fail(std::move(image.error()));
     ImageConfig config;
     constexpr std::size_t longest_script = 1U << 20U;
-    for (const char* script : {".singularity.d/env/10-docker2singularity.sh", ".singularity.d/env/10-docker.sh"}) {
+    for (const char* script :
+         {".singularity.d/env/10-docker2singularity.sh", ".singularity.d/env/10-docker.sh"}) {
         const auto found = (*image)->find(script);
         if (!found) continue;
         std::vector<image::Slice> slices;
@@ -203,8 +207,10 @@ Result<BaseImage> use_file(const Reference& reference) {
 
 Result<BaseImage> use_directory(const Reference& reference) {
     std::error_code ignored;
-    if (!fs::is_directory(reference.path / "usr", ignored) && !fs::is_directory(reference.path / "bin", ignored))
-        return fail_input("the directory is no root filesystem", "it has neither usr nor bin", reference.path.string());
+    if (!fs::is_directory(reference.path / "usr", ignored) &&
+        !fs::is_directory(reference.path / "bin", ignored))
+        return fail_input("the directory is no root filesystem", "it has neither usr nor bin",
+                          reference.path.string());
     BaseImage base;
     base.reference = reference.text;
     base.file = reference.path;
@@ -245,7 +251,8 @@ Result<BaseImage> obtain(std::string_view text, const Options& options) {
     if (remote && !options.refresh) {
         auto stored = find_image(all_stores(options), reference->text);
         // Whoever names a digest means it, whatever it was pulled by.
-        if (!stored && !reference->digest.empty()) stored = find_image(all_stores(options), reference->digest);
+        if (!stored && !reference->digest.empty())
+            stored = find_image(all_stores(options), reference->digest);
         if (stored) return base_image(*stored, reference->text);
     }
     return pull(*reference, options);

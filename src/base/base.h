@@ -15,8 +15,9 @@
 namespace containerize::base {
 
 struct BaseImage {
-    std::string reference;      ///< one spelling for all that mean the same (Reference::text)
-    std::string digest;         ///< "sha256:..." of the image's manifest, or of a .sif or .sqfs file; empty for directories
+    std::string reference; ///< one spelling for all that mean the same (Reference::text)
+    std::string
+        digest; ///< "sha256:..." of the image's manifest, or of a .sif or .sqfs file; empty for directories
     std::filesystem::path file; ///< absolute; an image's file or a directory
     std::uint64_t offset = 0;   ///< of the squashfs in the file
     std::uint64_t size = 0;     ///< of the file; 0 for directories
@@ -34,6 +35,9 @@ struct Options {
     Environment environment;
     bool refresh = false; ///< ask the registry even if a store has an image for the reference
 };
+
+/// Where an image says nothing.
+inline constexpr const char* usual_path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// What `text` (reference.h) names, pulled and made an image if no store has it. What is a file or directory
 /// already stays where it is.

@@ -1,6 +1,7 @@
 #include "base/layers.h"
 
 #include "base/tar_stream.h"
+#include "image/layers.h"
 #include "util/interrupt.h"
 #include "util/progress.h"
 
@@ -75,6 +76,7 @@ struct LayerMerge::State {
     std::string layer_name;
     /// Hard links by the path of their file, whose content has not been seen.
     std::map<std::string, std::vector<std::string>, std::less<>> waiting;
+    bool waits_in_this_layer = false; ///< some began to wait in the current layer
     /// Of the current layer: they count for lower ones only.
     std::vector<std::string> whiteouts, opaque_directories;
 
@@ -192,20 +194,21 @@ image::Attributes LayerMerge::State::attributes_of(const Entry& entry) {
     attributes.mode = archive_entry_perm(entry.header) & 07777U;
     attributes.mtime =
         static_cast<std::uint32_t>(std::clamp<time_t>(archive_entry_mtime(entry.header), 0, 0xFFFFFFFF));
+    // Archives may have each twice, in two spellings; and one order makes equal images of equal layers.
+    std::map<std::string, std::string> all;
     archive_entry_xattr_reset(entry.header);
     const char* raw_name = nullptr;
     const void* value = nullptr;
     std::size_t size = 0;
-    while (archive_entry_xattr_next(entry.header, &raw_name, &value, &size) == ARCHIVE_OK) {
-        const std::string_view name = raw_name == nullptr ? "" : raw_name;
+    while (archive_entry_xattr_next(entry.header, &raw_name, &value, &size) == ARCHIVE_OK)
+        if (raw_name != nullptr) all[raw_name] = std::string(static_cast<const char*>(value), size);
+    for (auto& [name, content] : all) {
         // Those of overlayfs would say what is hidden.
-        if (name.starts_with("user.") && !name.starts_with("user.overlay."))
-            attributes.xattrs.emplace_back(name, std::string(static_cast<const char*>(value), size));
+        if (name.starts_with("user.") && !name.starts_with(image::overlay_xattrs))
+            attributes.xattrs.emplace_back(name, std::move(content));
         else
             ++(name == "security.capability" ? left_out.capabilities : left_out.attributes);
     }
-    // In one order, so that equal layers give equal images.
-    std::ranges::sort(attributes.xattrs);
     return attributes;
 }
 
@@ -287,6 +290,7 @@ Status LayerMerge::State::link(const std::string& path, const std::string& targe
     node.is_waiting = true;
     node.target = target;
     waiting[target].push_back(path);
+    waits_in_this_layer = true;
     return {};
 }
 
@@ -415,10 +419,10 @@ Status LayerMerge::add(const Layer& layer) {
     auto& state = *state_;
     state.layer = &layer;
     state.layer_name = layer.name;
-    const auto waiting_before = state.waiting.size();
+    state.waits_in_this_layer = false;
     if (auto done = state.read(false); !done) return done;
     // The file of a hard link may have gone by already, hidden by an upper layer.
-    if (state.waiting.size() > waiting_before)
+    if (state.waits_in_this_layer && !state.waiting.empty())
         if (auto done = state.read(true); !done) return done;
     state.settle_whiteouts();
     ++state.current;

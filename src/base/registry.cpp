@@ -31,7 +31,8 @@ constexpr std::uint64_t largest_token = 1U << 20U;
 bool is_this_machine(std::string_view registry) {
     const auto host = registry.starts_with('[') ? registry.substr(0, registry.find(']') + 1)
                                                 : registry.substr(0, registry.find(':'));
-    return host == "localhost" || host == "[::1]" || host.starts_with("127.");
+    const bool is_number = host.find_first_not_of("0123456789.") == host.npos;
+    return host == "localhost" || host == "[::1]" || (is_number && host.starts_with("127."));
 }
 
 /// For a value in a query.

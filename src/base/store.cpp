@@ -115,8 +115,8 @@ Result<fs::path> store_directory(const Environment& environment, const fs::path&
         directory = fs::path(variable("HOME")) / ".local/share/containerize/bases";
     if (directory.is_absolute()) return directory;
     return fail_input("there is no place for base images",
-                      directory.empty() ? "HOME is not set" : "'" + directory.string() + "' is not absolute", {},
-                      "Set CONTAINERIZE_BASES, or `bases` in the configuration, to an absolute path.");
+                      directory.empty() ? "HOME is not set" : "'" + directory.string() + "' is not absolute",
+                      {}, "Set CONTAINERIZE_BASES, or `bases` in the configuration, to an absolute path.");
 }
 
 std::vector<StoredImage> list_images(const fs::path& store) {
@@ -157,7 +157,8 @@ Result<StoredImage> add_image(const fs::path& store, StoredImage image) {
     if (auto done = sync_directory(store); !done) return fail(std::move(done.error()));
     if (auto done = write_description(store, image); !done) return fail(std::move(done.error()));
     for (const auto& reference : image.references)
-        if (auto done = take_reference(store, reference, image.digest); !done) return fail(std::move(done.error()));
+        if (auto done = take_reference(store, reference, image.digest); !done)
+            return fail(std::move(done.error()));
     return image;
 }
 
@@ -179,7 +180,10 @@ Status remove_image(const fs::path& store, const StoredImage& image) {
     // Its description first: without it, the file is nobody's.
     for (const auto& file : {description_of(store, image.digest), image.file})
         if (std::error_code failed; !fs::remove(file, failed) && failed)
-            return fail({.what = "cannot remove the image", .why = failed.message(), .where = file.string(), .hint = {}});
+            return fail({.what = "cannot remove the image",
+                         .why = failed.message(),
+                         .where = file.string(),
+                         .hint = {}});
     return {};
 }
 
@@ -202,7 +206,8 @@ Result<Workshop> Workshop::enter(const fs::path& store, const std::string& diges
     if (!lock) return fail(std::move(lock.error()));
     fs::create_directories(path, failed);
     if (failed)
-        return fail({.what = "cannot make a directory", .why = failed.message(), .where = path.string(), .hint = {}});
+        return fail(
+            {.what = "cannot make a directory", .why = failed.message(), .where = path.string(), .hint = {}});
     return Workshop(std::move(path), std::move(*lock));
 }
 

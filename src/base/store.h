@@ -34,14 +34,16 @@ Result<std::filesystem::path> store_directory(const Environment& environment,
 std::vector<StoredImage> list_images(const std::filesystem::path& store);
 
 /// By Reference::text or by digest, also an index's, in the first store that has it.
-std::optional<StoredImage> find_image(const std::vector<std::filesystem::path>& stores, const std::string& name);
+std::optional<StoredImage> find_image(const std::vector<std::filesystem::path>& stores,
+                                      const std::string& name);
 
 /// Puts `image.file`, which must be on the store's file system, into the store. The reference leads to no
 /// other image of it from then on.
 Result<StoredImage> add_image(const std::filesystem::path& store, StoredImage image);
 
 /// Notes that one more reference leads to this image.
-Status add_reference(const std::filesystem::path& store, const StoredImage& image, const std::string& reference);
+Status add_reference(const std::filesystem::path& store, const StoredImage& image,
+                     const std::string& reference);
 
 /// Its file goes at once: installations that use it do not start any more.
 Status remove_image(const std::filesystem::path& store, const StoredImage& image);

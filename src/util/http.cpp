@@ -372,10 +372,11 @@ private:
         // A proxy's address says nothing of the server's.
         const bool direct = proxy_name(asked_, settings_).empty();
         if ((redirected_ || request_.named_by_server) && direct && is_link_local(address.addr)) {
-            failure_ = Error{.what = "cannot download",
-                             .why = "the server names a link-local address, where nothing public is",
-                             .where = shown(),
-                             .hint = "This may be an attempt to read what is not public. Ask whoever runs the server."};
+            failure_ = Error{
+                .what = "cannot download",
+                .why = "the server names a link-local address, where nothing public is",
+                .where = shown(),
+                .hint = "This may be an attempt to read what is not public. Ask whoever runs the server."};
             return CURL_SOCKET_BAD;
         }
         return socket(address.family, address.socktype | SOCK_CLOEXEC, address.protocol);

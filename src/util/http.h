@@ -51,8 +51,8 @@ struct Request {
     std::string sha256, md5;         ///< expected, lower-case hex; empty: not known
     std::string etag, last_modified; ///< of the copy that the caller has: then 304 is an answer
     std::vector<long> answers;       ///< statuses that are answers, not failures, on the last mirror: {404}
-    bool named_by_server = false; ///< the URL, not by the user: then, as after a redirect, no link-local
-                                  ///< address is asked, where clouds tell a machine's secrets
+    bool named_by_server = false;    ///< the URL, not by the user: then, as after a redirect, no link-local
+                                     ///< address is asked, where clouds tell a machine's secrets
     bool compress = false; ///< let the server compress on the way; such a transfer cannot be resumed
 };
 
