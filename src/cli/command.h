@@ -34,6 +34,7 @@ void add_shell(CLI::App& app, Action& chosen);
 void add_inspect(CLI::App& app, Action& chosen);
 void add_doctor(CLI::App& app, Action& chosen);
 void add_cache(CLI::App& app, Action& chosen);
+void add_base(CLI::App& app, Action& chosen);
 /// `activate` and `deactivate`, which are shell functions: the program can only say so.
 void add_activate(CLI::App& app, Action& chosen);
 void add_config(CLI::App& app, Action& chosen);

@@ -2,6 +2,7 @@
 
 #include "util/filesystem.h"
 #include "util/log.h"
+#include "util/resources.h"
 
 #include <algorithm>
 #include <utility>
@@ -147,6 +148,35 @@ Result<conda::Located> Configured::cache() const {
     if (users && of_user->second != directory->string())
         warn_of_force(Key::cache, "CONTAINERIZE_CACHE=" + of_user->second);
     return conda::Located{.text = directory->string(), .where = value.settings.front().where};
+}
+
+Result<base::Options> Configured::bases() const {
+    base::Options options;
+    auto configured = config_.directory(Key::bases, environment_);
+    if (!configured) return fail(std::move(configured.error()));
+    auto store = base::store_directory(environment_, *configured);
+    if (!store) return fail(std::move(store.error()));
+    options.store = std::move(*store);
+    auto site_stores = config_.directories(Key::base_stores, environment_);
+    if (!site_stores) return fail(std::move(site_stores.error()));
+    options.site_stores = std::move(*site_stores);
+    for (const auto& setting : config_.list(Key::registries)) {
+        const auto equals = setting.value.find('=');
+        auto url = setting.value.substr(equals + 1);
+        while (url.ends_with('/'))
+            url.pop_back();
+        options.registries.push_back({.registry = setting.value.substr(0, equals), .url = std::move(url)});
+    }
+    options.limit = std::uint64_t{config_.number(Key::base_limit)} << 30U;
+    auto compression = image::parse_compression(config_.text(Key::compression));
+    auto block_size = image::parse_block_size(config_.text(Key::block_size));
+    if (!compression) return fail(std::move(compression.error()));
+    if (!block_size) return fail(std::move(block_size.error()));
+    options.writer.compression = *compression;
+    options.writer.block_size = *block_size;
+    options.writer.jobs = jobs(0) > 0 ? jobs(0) : default_jobs(available_resources());
+    options.environment = environment_;
+    return options;
 }
 
 Result<fs::path> Configured::prefix() const {

@@ -1,6 +1,7 @@
 // What counts: of what the user typed, and of what the configuration says.
 #pragma once
 
+#include "base/base.h"
 #include "config/config.h"
 #include "install/build.h"
 #include "util/error.h"
@@ -41,6 +42,8 @@ public:
     /// Empty where $CONTAINERIZE_CACHE, or nobody, says.
     [[nodiscard]] Result<conda::Located> cache() const;
     [[nodiscard]] Result<std::filesystem::path> prefix() const;
+    /// Where base images are, and how they are reached and made.
+    [[nodiscard]] Result<base::Options> bases() const;
 
 private:
     void warn_of_force(config::Key key, const std::string& typed) const;

@@ -93,6 +93,7 @@ int run(int argc, char** argv) {
     cli::add_inspect(app, chosen);
     cli::add_doctor(app, chosen);
     cli::add_cache(app, chosen);
+    cli::add_base(app, chosen);
     cli::add_activate(app, chosen);
     cli::add_config(app, chosen);
     try {

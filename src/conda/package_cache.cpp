@@ -383,6 +383,7 @@ private:
                 [&](const http::Progress& now) {
                     stage.advance(before + now.done, std::max(total_, before + now.total), now.rate);
                 },
+            .cancelled = {},
             .finished = [&](std::size_t index, const Result<http::Response>& result) -> Status {
                 if (!result) return fail(Error(result.error()));
                 return finish(parts[index], *result, stage);

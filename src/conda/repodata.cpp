@@ -233,6 +233,7 @@ private:
         if (requests.empty()) return {};
         const http::Observer observer{
             .progress = [&](const http::Progress& now) { stage.advance(now.done, now.total, now.rate); },
+            .cancelled = {},
             .finished = {}};
         const auto results = http::fetch(requests, config_.http, observer);
         std::vector<std::future<Status>> unpacking;

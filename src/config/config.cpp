@@ -144,10 +144,9 @@ unsigned Configuration::number(Key key) const {
     return value.empty() ? 0 : static_cast<unsigned>(std::stoul(value));
 }
 
-Result<fs::path> Configuration::directory(Key key, const Environment& environment) const {
-    const auto& settings = (*this)[key].settings;
-    if (settings.empty()) return fs::path();
-    const auto& setting = settings.front();
+namespace {
+
+Result<fs::path> directory_of(Key key, const Setting& setting, const Environment& environment) {
     const auto about = "`" + std::string(info(key).name) + ": " + setting.value + "`";
     auto path = expand(setting.value, [&](const std::string& name) -> std::optional<std::string> {
         const auto found = environment.find(name);
@@ -159,6 +158,24 @@ Result<fs::path> Configuration::directory(Key key, const Environment& environmen
     if (!path->starts_with('/'))
         return fail_input(about + " is no absolute path here", "it is '" + *path + "'", setting.where);
     return fs::path(*path);
+}
+
+} // namespace
+
+Result<fs::path> Configuration::directory(Key key, const Environment& environment) const {
+    const auto& settings = (*this)[key].settings;
+    if (settings.empty()) return fs::path();
+    return directory_of(key, settings.front(), environment);
+}
+
+Result<std::vector<fs::path>> Configuration::directories(Key key, const Environment& environment) const {
+    std::vector<fs::path> all;
+    for (const auto& setting : list(key)) {
+        auto directory = directory_of(key, setting, environment);
+        if (!directory) return fail(std::move(directory.error()));
+        all.push_back(std::move(*directory));
+    }
+    return all;
 }
 
 std::vector<Setting> Configuration::list(Key key) const {

@@ -68,6 +68,9 @@ public:
     [[nodiscard]] Result<std::filesystem::path> directory(Key key, const Environment& environment) const;
     /// With what extends it.
     [[nodiscard]] std::vector<Setting> list(Key key) const;
+    /// The items of a list as directory() has its value.
+    [[nodiscard]] Result<std::vector<std::filesystem::path>>
+    directories(Key key, const Environment& environment) const;
 
     /// Those that were read.
     [[nodiscard]] const std::vector<std::filesystem::path>& files() const { return files_; }

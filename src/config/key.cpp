@@ -4,6 +4,7 @@
 #include "image/writer.h"
 #include "pip/installer.h"
 #include "runtime/bind.h"
+#include "util/url.h"
 
 #include <algorithm>
 #include <cctype>
@@ -78,6 +79,19 @@ Status check_bind(const std::string& value) {
     return bind ? Status() : fail(std::move(bind.error()));
 }
 
+// NAME=URL
+Status check_registry(const std::string& value) {
+    const auto equals = value.find('=');
+    const auto url = equals == std::string::npos ? "" : value.substr(equals + 1);
+    if (equals != 0 && equals != std::string::npos &&
+        value.substr(0, equals).find('/') == std::string::npos &&
+        (url.starts_with("https://") || url.starts_with("http://")) && !url_host(url).empty() &&
+        url.find_first_of(" \t?#@") == std::string::npos)
+        return {};
+    return fail_input("not how a registry is reached: '" + without_credentials(value) + "'", {}, {},
+                      "Write NAME=URL, such as docker.io=https://mirror.example.org.");
+}
+
 Status check_variable(const std::string& value) {
     if (value.find('\0') == std::string::npos) return {};
     return fail_input("no value of a variable: it has a NUL character");
@@ -99,6 +113,10 @@ const std::array<KeyInfo, number_of_keys>& all_keys() {
         {Key::cache, "cache", Kind::directory, "", check_directory},
         {Key::staging, "staging", Kind::directory, "", check_directory},
         {Key::base, "base", Kind::text, "host", check_base},
+        {Key::bases, "bases", Kind::directory, "", check_directory},
+        {Key::base_stores, "base_stores", Kind::list, "", check_directory},
+        {Key::base_limit, "base_limit", Kind::number, "256", check_number},
+        {Key::registries, "registries", Kind::list, "", check_registry},
         {Key::compression, "compression", Kind::text, "zstd:3", check_compression},
         {Key::block_size, "block_size", Kind::text, "128K", check_block_size},
         {Key::jobs, "jobs", Kind::number, "", check_number},

@@ -17,6 +17,10 @@ enum class Key {
     cache,
     staging,
     base,
+    bases,
+    base_stores,
+    base_limit,
+    registries,
     compression,
     block_size,
     jobs,
@@ -27,7 +31,7 @@ enum class Key {
     environment,
     umask
 };
-inline constexpr std::size_t number_of_keys = 15;
+inline constexpr std::size_t number_of_keys = 19;
 
 enum class Kind {
     text,

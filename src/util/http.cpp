@@ -22,6 +22,8 @@
 #include <curl/curl.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 namespace containerize::http {
@@ -116,6 +118,18 @@ std::string_view trimmed(std::string_view text) {
     const auto start = text.find_first_not_of(blanks);
     if (start == std::string_view::npos) return {};
     return text.substr(start, text.find_last_not_of(blanks) - start + 1);
+}
+
+/// 169.254.0.0/16, fe80::/10, and the first within IPv6.
+bool is_link_local(const sockaddr& address) {
+    if (address.sa_family == AF_INET) {
+        const auto& ip = reinterpret_cast<const sockaddr_in&>(address).sin_addr;
+        return ntohl(ip.s_addr) >> 16U == 0xA9FE;
+    }
+    if (address.sa_family != AF_INET6) return false;
+    const auto& ip = reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
+    return IN6_IS_ADDR_LINKLOCAL(&ip) ||
+           (IN6_IS_ADDR_V4MAPPED(&ip) && ip.s6_addr[12] == 169 && ip.s6_addr[13] == 254);
 }
 
 /// One request, through all its tries.
@@ -272,7 +286,7 @@ private:
     void prepare() {
         headers_.clear();
         header_bytes_ = 0;
-        body_begun_ = ignore_body_ = false;
+        body_begun_ = ignore_body_ = redirected_ = false;
         failure_.reset();
         message_[0] = '\0';
         // What is half there may only go on if it is known that both halves are of one piece.
@@ -287,6 +301,8 @@ private:
         set(CURLOPT_WRITEDATA, this);
         set(CURLOPT_HEADERFUNCTION, &Transfer::on_header);
         set(CURLOPT_HEADERDATA, this);
+        set(CURLOPT_OPENSOCKETFUNCTION, &Transfer::on_socket);
+        set(CURLOPT_OPENSOCKETDATA, this);
         set(CURLOPT_USERAGENT, "containerize/" CONTAINERIZE_VERSION);
         set(CURLOPT_FOLLOWLOCATION, 1L);
         set(CURLOPT_MAXREDIRS, 10L);
@@ -345,8 +361,25 @@ private:
     static std::size_t on_header(char* data, std::size_t size, std::size_t count, void* self) {
         return static_cast<Transfer*>(self)->header({data, size * count}) ? size * count : 0;
     }
+    static curl_socket_t on_socket(void* self, curlsocktype, curl_sockaddr* address) {
+        return static_cast<Transfer*>(self)->open_socket(*address);
+    }
     static std::size_t on_body(char* data, std::size_t size, std::size_t count, void* self) {
         return static_cast<Transfer*>(self)->body(data, size * count) ? size * count : 0;
+    }
+
+    curl_socket_t open_socket(const curl_sockaddr& address) {
+        // A proxy's address says nothing of the server's.
+        const bool direct = proxy_name(asked_, settings_).empty();
+        if ((redirected_ || request_.named_by_server) && direct && is_link_local(address.addr)) {
+            failure_ = Error{
+                .what = "cannot download",
+                .why = "the server names a link-local address, where nothing public is",
+                .where = shown(),
+                .hint = "This may be an attempt to read what is not public. Ask whoever runs the server."};
+            return CURL_SOCKET_BAD;
+        }
+        return socket(address.family, address.socktype | SOCK_CLOEXEC, address.protocol);
     }
 
     bool header(std::string_view line) {
@@ -354,8 +387,12 @@ private:
         if (header_bytes_ > header_limit) return false;
         // Of several answers (redirects, proxies) the last one counts.
         if (line.starts_with("HTTP/")) headers_.clear();
-        if (const auto colon = line.find(':'); colon != std::string_view::npos)
-            headers_[lower(line.substr(0, colon))] = trimmed(line.substr(colon + 1));
+        if (const auto colon = line.find(':'); colon != std::string_view::npos) {
+            auto& value = headers_[lower(line.substr(0, colon))];
+            if (!value.empty()) value += ", ";
+            value += trimmed(line.substr(colon + 1));
+            redirected_ = redirected_ || headers_.contains("location");
+        }
         return true;
     }
 
@@ -621,6 +658,7 @@ private:
     std::map<std::string, std::string> headers_;
     std::size_t header_bytes_ = 0;
     bool body_begun_ = false, ignore_body_ = false, wrong_range_ = false, too_long_ = false;
+    bool redirected_ = false;
     std::optional<Error> failure_; // that no retry mends
     std::array<char, CURL_ERROR_SIZE> message_{};
 };
@@ -670,6 +708,10 @@ public:
         while (!stopped_ && (!waiting_.empty() || !active_.empty())) {
             if (interrupted()) {
                 stop(fail_interrupted().error());
+                break;
+            }
+            if (observer_.cancelled && observer_.cancelled()) {
+                stop({.what = "the download was given up", .why = {}, .where = {}, .hint = {}});
                 break;
             }
             start_some();

@@ -51,13 +51,16 @@ struct Request {
     std::string sha256, md5;         ///< expected, lower-case hex; empty: not known
     std::string etag, last_modified; ///< of the copy that the caller has: then 304 is an answer
     std::vector<long> answers;       ///< statuses that are answers, not failures, on the last mirror: {404}
+    bool named_by_server = false;    ///< the URL, not by the user: then, as after a redirect, no link-local
+                                     ///< address is asked, where clouds tell a machine's secrets
     bool compress = false; ///< let the server compress on the way; such a transfer cannot be resumed
 };
 
 struct Response {
     long status = 0; ///< 200, 304, or one of Request::answers; 200 for file://
     std::string url; ///< the one of Request::urls that answered, without credentials
-    std::map<std::string, std::string> headers; ///< of the last answer, names in lower case
+    std::map<std::string, std::string> headers; ///< of the last answer, names in lower case; what comes
+                                                ///< several times is joined by ", "
     std::string body;                           ///< if it was to go to memory
     std::uint64_t size = 0;                     ///< of the body
     std::string sha256;                         ///< of the body
@@ -70,6 +73,7 @@ struct Progress {
 
 struct Observer {
     std::function<void(const Progress&)> progress; ///< several times a second
+    std::function<bool()> cancelled; ///< asked several times a second, from the calling thread; true ends all
     /// As each request ends, well or not. An error takes the result's place, and ends all others.
     std::function<Status(std::size_t index, const Result<Response>& result)> finished;
 };

@@ -1,0 +1,302 @@
+#include "base/blobs.h"
+
+#include "util/digest.h"
+#include "util/fd.h"
+#include "util/filesystem.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <nlohmann/json.hpp>
+
+namespace containerize::base {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t piece = 1U << 20U;
+/// An index may name an index.
+constexpr unsigned deepest_index = 3;
+
+Result<std::string> all_of(const ReadMore& read, std::uint64_t limit, const std::string& where) {
+    std::string text;
+    for (;;) {
+        auto bytes = read();
+        if (!bytes) return fail(std::move(bytes.error()));
+        if (bytes->empty()) return text;
+        if (bytes->size() > limit - text.size())
+            return fail({.what = "cannot use the image",
+                         .why = "a document of it has more than " + std::to_string(limit >> 20U) + " MiB",
+                         .where = where,
+                         .hint = {}});
+        text.append(reinterpret_cast<const char*>(bytes->data()), bytes->size());
+    }
+}
+
+/// Files by name, of a directory or of a tar archive.
+class Files {
+public:
+    explicit Files(fs::path place) : place_(std::move(place)) {}
+    Files(const Files&) = delete;
+    Files& operator=(const Files&) = delete;
+    virtual ~Files() = default;
+    virtual Result<ReadMore> open(const std::string& name) = 0;
+
+    Result<std::string> read(const std::string& name, std::uint64_t limit) {
+        auto source = open(name);
+        if (!source) return fail(std::move(source.error()));
+        return all_of(*source, limit, place_.string());
+    }
+    [[nodiscard]] std::string where() const { return place_.string(); }
+    [[nodiscard]] const fs::path& place() const { return place_; }
+
+private:
+    fs::path place_;
+};
+
+class DirectoryFiles : public Files {
+public:
+    using Files::Files;
+    Result<ReadMore> open(const std::string& name) override { return read_pieces(place() / name); }
+};
+
+class ArchiveFiles : public Files {
+public:
+    using Files::Files;
+
+    // An archive has no index: it is searched from its beginning, which skips over what is not wanted.
+    Result<ReadMore> open(const std::string& name) override {
+        auto wanted = name;
+        // Older ones name a layer that several images share by a link.
+        for (unsigned links = 0; links < 2; ++links) {
+            std::shared_ptr<archive> tar(archive_read_new(), archive_read_free);
+            archive_read_support_filter_all(tar.get());
+            archive_read_support_format_tar(tar.get());
+            if (archive_read_open_filename(tar.get(), place().c_str(), piece) != ARCHIVE_OK)
+                return damaged(*tar);
+            auto link = seek(*tar, wanted);
+            if (!link) return fail(std::move(link.error()));
+            if (link->empty()) return content(std::move(tar));
+            wanted = (fs::path(wanted).parent_path() / *link).lexically_normal().string();
+        }
+        return missing(name);
+    }
+
+private:
+    std::unexpected<Error> damaged(archive& tar) const {
+        const char* why = archive_error_string(&tar);
+        return fail({.what = "cannot read the image archive",
+                     .why = why == nullptr ? "it is damaged" : why,
+                     .where = where(),
+                     .hint = "Make it again."});
+    }
+    std::unexpected<Error> missing(const std::string& name) const {
+        return fail({.what = "the image archive is not complete",
+                     .why = "it has no '" + name + "'",
+                     .where = where(),
+                     .hint = "Make it again; oci-archive: and docker-archive: are two formats."});
+    }
+
+    /// Stands at the member then; what it links to, if it is a link.
+    Result<std::string> seek(archive& tar, const std::string& name) {
+        archive_entry* entry = nullptr;
+        for (;;) {
+            const int code = archive_read_next_header(&tar, &entry);
+            if (code == ARCHIVE_EOF) return missing(name);
+            if (code != ARCHIVE_OK && code != ARCHIVE_WARN) return damaged(tar);
+            const char* found = archive_entry_pathname(entry);
+            if (found == nullptr || fs::path(found).lexically_normal() != fs::path(name)) continue;
+            if (archive_entry_filetype(entry) == AE_IFREG) return std::string();
+            const char* link = archive_entry_symlink(entry);
+            if (link == nullptr) return missing(name);
+            return std::string(link);
+        }
+    }
+
+    ReadMore content(std::shared_ptr<archive> tar) {
+        auto buffer = std::make_shared<std::vector<std::byte>>(piece);
+        return [this, tar = std::move(tar), buffer]() -> Result<std::span<const std::byte>> {
+            const la_ssize_t got = archive_read_data(tar.get(), buffer->data(), buffer->size());
+            if (got < 0) return damaged(*tar);
+            return std::span<const std::byte>(*buffer).first(static_cast<std::size_t>(got));
+        };
+    }
+};
+
+/// blobs/sha256/DIGITS, and an index.
+class OciLayout : public Blobs {
+public:
+    OciLayout(std::unique_ptr<Files> files, std::string tag)
+        : files_(std::move(files)), tag_(std::move(tag)) {}
+
+    Result<ImageInfo> info() override {
+        auto index = files_->read("index.json", largest_manifest);
+        if (!index) return fail(std::move(index.error()));
+        return read_image(*index, {}, tag_, files_->where(),
+                          [this](const Descriptor& descriptor, std::uint64_t limit) {
+                              return files_->read(name_of(descriptor), limit);
+                          });
+    }
+    Result<ReadMore> open(const Descriptor& layer, const Descriptor*) override {
+        return files_->open(name_of(layer));
+    }
+
+private:
+    static std::string name_of(const Descriptor& descriptor) {
+        return "blobs/sha256/" + descriptor.digest.substr(descriptor.digest.find(':') + 1);
+    }
+    std::unique_ptr<Files> files_;
+    std::string tag_;
+};
+
+/// What `docker save` writes: layers have no digests of their own, their diff_ids are verified.
+class DockerArchive : public Blobs {
+public:
+    DockerArchive(std::unique_ptr<Files> files, std::string tag)
+        : files_(std::move(files)), tag_(std::move(tag)) {}
+
+    Result<ImageInfo> info() override {
+        auto text = files_->read("manifest.json", largest_manifest);
+        if (!text) return fail(std::move(text.error()));
+        const auto manifest = json::parse(*text, nullptr, false);
+        auto chosen = choose_image(manifest);
+        if (!chosen) return fail(std::move(chosen.error()));
+        const auto name = chosen->value("Config", "");
+        auto config_text = files_->read(name, largest_config);
+        if (!config_text) return fail(std::move(config_text.error()));
+        auto config = parse_config(*config_text, files_->where());
+        if (!config) return fail(std::move(config.error()));
+        ImageInfo info{.digest = "sha256:" + sha256(*config_text),
+                       .index_digest = {},
+                       .config = std::move(*config),
+                       .layers = {}};
+        const json none = json::array();
+        for (const auto& layer : chosen->value("Layers", none))
+            if (layer.is_string())
+                info.layers.push_back(
+                    {.media_type = {}, .digest = {}, .size = 0, .name = layer.get<std::string>()});
+        // Nothing else verifies them.
+        if (info.layers.size() != info.config.diff_ids.size() || info.layers.size() > most_layers)
+            return bad("its configuration names " + std::to_string(info.config.diff_ids.size()) +
+                       " layers, the archive has " + std::to_string(info.layers.size()));
+        return info;
+    }
+    Result<ReadMore> open(const Descriptor& layer, const Descriptor*) override {
+        return files_->open(layer.name);
+    }
+
+private:
+    std::unexpected<Error> bad(std::string why) const {
+        return fail(
+            {.what = "cannot use the image", .why = std::move(why), .where = files_->where(), .hint = {}});
+    }
+
+    Result<json> choose_image(const json& manifest) {
+        if (!manifest.is_array() || manifest.empty()) return bad("its manifest.json names no image");
+        std::string tags;
+        for (const auto& image : manifest) {
+            if (!image.is_object()) return bad("its manifest.json is damaged");
+            if (tag_.empty() && manifest.size() == 1) return image;
+            const auto found = image.find("RepoTags");
+            if (found == image.end() || !found->is_array()) continue;
+            for (const auto& tag : *found) {
+                if (!tag.is_string()) continue;
+                if (tag.get<std::string>() == tag_) return image;
+                tags += (tags.empty() ? "" : ", ") + tag.get<std::string>();
+            }
+        }
+        return fail_input(tag_.empty() ? "several images are there" : "there is no image '" + tag_ + "'",
+                          "there is: " + tags, files_->where(), "Add ':' and one of these.");
+    }
+
+    std::unique_ptr<Files> files_;
+    std::string tag_;
+};
+
+} // namespace
+
+Result<ReadMore> read_pieces(const fs::path& file) {
+    auto opened = std::make_shared<Fd>(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!*opened) return fail_errno("cannot read a part of the image", file.string());
+    auto buffer = std::make_shared<std::vector<std::byte>>(piece);
+    return [opened, buffer, file]() -> Result<std::span<const std::byte>> {
+        ssize_t got = -1;
+        do
+            got = read(opened->get(), buffer->data(), buffer->size());
+        while (got < 0 && errno == EINTR);
+        if (got < 0) return fail_errno("cannot read a part of the image", file.string());
+        return std::span<const std::byte>(*buffer).first(static_cast<std::size_t>(got));
+    };
+}
+
+Result<std::unique_ptr<Blobs>> open_layout(const Reference& reference) {
+    switch (reference.kind) {
+    case Reference::Kind::oci_directory:
+        return std::make_unique<OciLayout>(std::make_unique<DirectoryFiles>(reference.path), reference.tag);
+    case Reference::Kind::oci_archive:
+        return std::make_unique<OciLayout>(std::make_unique<ArchiveFiles>(reference.path), reference.tag);
+    default:
+        return std::make_unique<DockerArchive>(std::make_unique<ArchiveFiles>(reference.path), reference.tag);
+    }
+}
+
+Result<ImageInfo> read_image(const std::string& document, std::string digest, const std::string& tag,
+                             const std::string& where, const FetchDocument& fetch) {
+    const auto verified = [&](const Descriptor& descriptor, std::uint64_t limit) -> Result<std::string> {
+        auto text = fetch(descriptor, limit);
+        if (text && "sha256:" + sha256(*text) != descriptor.digest)
+            return fail({.what = "cannot use the image",
+                         .why = "a document is not the one that is meant: its digest is sha256:" +
+                                sha256(*text) + ", not " + descriptor.digest,
+                         .where = where,
+                         .hint = "Try again; if it stays so, somebody changed it on the way."});
+        return text;
+    };
+    std::string text = document;
+    std::string index_digest;
+    std::string wanted_tag = tag;
+    for (unsigned depth = 0; depth < deepest_index; ++depth) {
+        auto parsed = parse_document(text, where);
+        if (!parsed) return fail(std::move(parsed.error()));
+        if (parsed->manifest) {
+            auto config_text = verified(parsed->manifest->config, largest_config);
+            if (!config_text) return fail(std::move(config_text.error()));
+            auto config = parse_config(*config_text, where);
+            if (!config) return fail(std::move(config.error()));
+            if (config->diff_ids.size() != parsed->manifest->layers.size())
+                return fail({.what = "cannot use the image",
+                             .why = "its configuration names " + std::to_string(config->diff_ids.size()) +
+                                    " layers, its manifest " +
+                                    std::to_string(parsed->manifest->layers.size()),
+                             .where = where,
+                             .hint = {}});
+            const auto& architecture = config->platform.architecture;
+            if (!architecture.empty() && architecture != this_architecture())
+                return fail_input("the image is for another architecture",
+                                  "it is for " + architecture + ", this machine is " + this_architecture(),
+                                  where);
+            return ImageInfo{.digest = std::move(digest),
+                             .index_digest = std::move(index_digest),
+                             .config = std::move(*config),
+                             .layers = std::move(parsed->manifest->layers)};
+        }
+        auto chosen = choose(parsed->index, this_architecture(), wanted_tag, where);
+        if (!chosen) return fail(std::move(chosen.error()));
+        wanted_tag.clear();
+        auto next = verified(*chosen, largest_manifest);
+        if (!next) return fail(std::move(next.error()));
+        if (index_digest.empty()) index_digest = digest;
+        digest = chosen->digest;
+        text = std::move(*next);
+    }
+    return fail(
+        {.what = "cannot use the image", .why = "its indexes name one another", .where = where, .hint = {}});
+}
+
+} // namespace containerize::base

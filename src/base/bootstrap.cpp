@@ -1,0 +1,337 @@
+#include "base/bootstrap.h"
+
+#include "base/elf.h"
+#include "image/writer.h"
+#include "util/digest.h"
+#include "util/filesystem.h"
+#include "util/interrupt.h"
+#include "util/log.h"
+#include "util/progress.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <nlohmann/json.hpp>
+
+namespace containerize::base {
+
+namespace {
+
+/// Where programs are; what a user's PATH names first may be anything.
+constexpr const char* program_path = "/usr/bin:/bin:/usr/sbin:/sbin";
+
+constexpr std::string_view needed_programs[] = {"sh", "cat", "ls", "env"};
+constexpr std::string_view programs[] = {
+    "[",         "arch",      "awk",       "b2sum",    "base32",  "base64",  "basename",  "bash",
+    "bunzip2",   "bzip2",     "chgrp",     "chmod",    "chown",   "cksum",   "clear",     "cmp",
+    "comm",      "cp",        "csplit",    "cut",      "dash",    "date",    "dd",        "df",
+    "diff",      "dir",       "dircolors", "dirname",  "du",      "echo",    "egrep",     "expand",
+    "expr",      "factor",    "false",     "fgrep",    "find",    "flock",   "fmt",       "fold",
+    "gawk",      "getconf",   "getent",    "getopt",   "grep",    "groups",  "gunzip",    "gzip",
+    "head",      "hostid",    "hostname",  "id",       "install", "join",    "kill",      "ldconfig",
+    "ldd",       "link",      "ln",        "locale",   "logname", "lscpu",   "mawk",      "md5sum",
+    "mkdir",     "mkfifo",    "mknod",     "mktemp",   "more",    "mv",      "nice",      "nl",
+    "nohup",     "nproc",     "numfmt",    "od",       "paste",   "pathchk", "pgrep",     "pkill",
+    "pr",        "printenv",  "printf",    "ps",       "ptx",     "pwd",     "readlink",  "realpath",
+    "rm",        "rmdir",     "sed",       "seq",      "setsid",  "sha1sum", "sha224sum", "sha256sum",
+    "sha384sum", "sha512sum", "shred",     "shuf",     "sleep",   "sort",    "split",     "stat",
+    "stdbuf",    "stty",      "sum",       "sync",     "tac",     "tail",    "tar",       "taskset",
+    "tee",       "test",      "timeout",   "touch",    "tput",    "tr",      "true",      "truncate",
+    "tsort",     "tty",       "uname",     "unexpand", "uniq",    "unlink",  "unxz",      "users",
+    "vdir",      "wc",        "which",     "who",      "whoami",  "xargs",   "xz",        "yes",
+    "zcat"};
+/// What no program names, but looks for while it runs; and what wheels need.
+constexpr std::string_view libraries[] = {
+    "libanl.so.1",     "libc.so.6",         "libcrypt.so.1",   "libcrypt.so.2",  "libdl.so.2",
+    "libgcc_s.so.1",   "libgomp.so.1",      "libm.so.6",       "libmvec.so.1",   "libnss_compat.so.2",
+    "libnss_dns.so.2", "libnss_files.so.2", "libpthread.so.0", "libresolv.so.2", "librt.so.1",
+    "libstdc++.so.6",  "libutil.so.1"};
+/// One of them is there on every system; the others become links to it.
+constexpr std::string_view certificates[] = {"etc/ssl/certs/ca-certificates.crt",
+                                             "etc/pki/tls/certs/ca-bundle.crt", "etc/ssl/ca-bundle.pem",
+                                             "etc/ssl/cert.pem"};
+constexpr std::string_view terminals[] = {"d/dumb",          "l/linux", "s/screen", "s/screen-256color",
+                                          "t/tmux-256color", "v/vt100", "x/xterm",  "x/xterm-256color"};
+constexpr std::string_view directories[] = {"dev",  "etc", "home", "mnt",           "opt",    "proc",
+                                            "root", "run", "sys",  "usr/local/bin", "var/log"};
+constexpr std::string_view library_directories[] = {"/lib64", "/usr/lib64", "/lib", "/usr/lib"};
+
+constexpr const char* passwd =
+    "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/bin/false\n";
+constexpr const char* group = "root:x:0:\nnogroup:x:65534:\n";
+constexpr const char* nsswitch =
+    "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n";
+constexpr const char* hosts = "127.0.0.1 localhost\n::1 localhost\n";
+
+/// What is going to be in the image, by path without '/' at its beginning: sorted, so that the same content
+/// gives the same bytes.
+class Collection {
+public:
+    Collection() {
+        if (auto cache = read_file("/etc/ld.so.cache")) cached_ = parse_loader_cache(*cache);
+    }
+
+    /// A file of the host, with what it needs, at its own path, followed to the end if it is a link. The
+    /// path in the image; empty if there is no such file.
+    std::string add_file(const fs::path& file) {
+        auto place = place_of(file);
+        if (place.empty() ||
+            !entries_.try_emplace(place, Entry{.source = file, .content = {}, .link = {}}).second)
+            return place;
+        if (const auto needs = read_elf(file)) add_needs(*needs);
+        return place;
+    }
+    bool add_library(const std::string& name, const std::vector<std::string>& run_path = {}) {
+        const auto file = find_library(name, run_path);
+        if (file.empty()) return false;
+        // All in the directory of the C library, where the loader looks without being told.
+        const auto directory = library_directory();
+        if (directory.empty()) return false;
+        const auto place = (directory / name).relative_path().string();
+        if (!entries_.try_emplace(place, Entry{.source = file, .content = {}, .link = {}}).second)
+            return true;
+        if (const auto needs = read_elf(file)) add_needs(*needs);
+        return true;
+    }
+    void add_tree(const fs::path& directory, const std::set<std::string>& left_out) {
+        std::error_code failed;
+        for (const auto& entry : fs::directory_iterator(directory, failed)) {
+            if (left_out.contains(entry.path().filename())) continue;
+            if (entry.is_directory(failed))
+                add_tree(entry.path(), left_out);
+            else if (entry.is_regular_file(failed))
+                add_file(entry.path());
+        }
+    }
+    void add_text(const std::string& place, std::string content) {
+        entries_[place] = {.source = {}, .content = std::move(content), .link = {}};
+    }
+    void add_link(const std::string& place, std::string target) {
+        entries_.try_emplace(place, Entry{.source = {}, .content = {}, .link = std::move(target)});
+    }
+    [[nodiscard]] bool has(std::string_view place) const { return entries_.contains(std::string(place)); }
+
+    Status write(image::Writer& writer) const {
+        constexpr mode_t shared_temporary = 01777;
+        for (const auto directory : directories)
+            if (auto done = writer.add_directory(directory, {.mode = 0755, .mtime = 0, .xattrs = {}}); !done)
+                return done;
+        for (const char* directory : {"tmp", "var/tmp"})
+            if (auto done =
+                    writer.add_directory(directory, {.mode = shared_temporary, .mtime = 0, .xattrs = {}});
+                !done)
+                return done;
+        for (const auto& [place, entry] : entries_) {
+            if (interrupted()) return fail_interrupted();
+            if (auto done = write(writer, place, entry); !done) return done;
+        }
+        return {};
+    }
+
+private:
+    struct Entry {
+        fs::path source;     ///< of the host, or
+        std::string content; ///< this, or
+        std::string link;    ///< a link to this
+    };
+
+    static Status write(image::Writer& writer, const std::string& place, const Entry& entry) {
+        if (!entry.link.empty())
+            return writer.add_symlink(place, entry.link, {.mode = 0777, .mtime = 0, .xattrs = {}});
+        image::Attributes attributes{.mode = 0644, .mtime = 0, .xattrs = {}};
+        std::string content = entry.content;
+        if (!entry.source.empty()) {
+            struct stat info {};
+            auto bytes = read_file(entry.source, 512U << 20U);
+            if (!bytes) return fail(std::move(bytes.error()));
+            if (stat(entry.source.c_str(), &info) != 0)
+                return fail_errno("cannot read", entry.source.string());
+            content = std::move(*bytes);
+            attributes.mode = image::mode_for_sharing(info.st_mode & 07777U, 0);
+            attributes.mtime = static_cast<std::uint32_t>(info.st_mtime);
+        }
+        if (auto done = writer.begin_file(place, attributes); !done) return done;
+        if (auto done = writer.append(std::as_bytes(std::span(content))); !done) return done;
+        return writer.end_file();
+    }
+
+    /// Directories on the way are followed (/bin is /usr/bin on most systems), the last name stays. Empty for
+    /// what cannot be read.
+    static std::string place_of(const fs::path& file) {
+        std::error_code failed;
+        const auto directory = fs::canonical(file.parent_path(), failed);
+        if (failed || access(file.c_str(), R_OK) != 0 || !fs::is_regular_file(file, failed)) return {};
+        return (directory / file.filename()).relative_path().string();
+    }
+
+    void add_needs(const ElfNeeds& needs) {
+        if (!needs.interpreter.empty()) add_file(needs.interpreter);
+        for (const auto& name : needs.libraries)
+            if (!add_library(name, needs.run_path)) log::detail("the host has no " + name);
+    }
+
+    [[nodiscard]] fs::path find_library(const std::string& name,
+                                        const std::vector<std::string>& run_path) const {
+        if (name.find('/') != std::string::npos) return {};
+        std::vector<fs::path> candidates;
+        for (const auto& directory : run_path)
+            candidates.push_back(fs::path(directory) / name);
+        if (const auto cached = cached_.find(name); cached != cached_.end())
+            candidates.push_back(cached->second);
+        for (const auto directory : library_directories)
+            candidates.push_back(fs::path(directory) / name);
+        for (const auto& candidate : candidates)
+            if (access(candidate.c_str(), R_OK) == 0) return candidate;
+        return {};
+    }
+
+    [[nodiscard]] fs::path library_directory() const {
+        std::error_code failed;
+        const auto library = find_library("libc.so.6", {});
+        return library.empty() ? fs::path() : fs::canonical(library.parent_path(), failed);
+    }
+
+    std::map<std::string, fs::path> cached_;
+    std::map<std::string, Entry> entries_;
+};
+
+std::unexpected<Error> cannot(std::string why) {
+    return fail({.what = "cannot make a base image of this host",
+                 .why = std::move(why),
+                 .where = {},
+                 .hint = "Pull one instead: `containerize base pull docker://debian:12-slim`."});
+}
+
+/// /bin -> usr/bin and its like, as the host has them.
+void add_merged_directories(Collection& collection) {
+    std::error_code failed;
+    for (const char* name : {"bin", "sbin", "lib", "lib32", "lib64", "usr/lib64", "usr/sbin"}) {
+        const auto path = fs::path("/") / name;
+        if (fs::is_symlink(path, failed)) collection.add_link(name, fs::read_symlink(path, failed).string());
+    }
+}
+
+void add_certificates(Collection& collection) {
+    std::string first;
+    for (const auto place : certificates)
+        if (auto added = collection.add_file(fs::path("/") / place); first.empty()) first = std::move(added);
+    if (first.empty())
+        return log::warn("this host has no certificates of authorities in a place that is known");
+    for (const auto place : certificates)
+        // Directories on the way may be links, so that the file has another place.
+        if (!collection.has(place)) collection.add_link(std::string(place), "/" + first);
+}
+
+void add_settings(Collection& collection) {
+    collection.add_text("etc/passwd", passwd);
+    collection.add_text("etc/group", group);
+    collection.add_text("etc/nsswitch.conf", nsswitch);
+    collection.add_text("etc/hosts", hosts);
+    collection.add_text("etc/resolv.conf", "");
+    for (const char* file : {"/etc/os-release", "/etc/services", "/etc/protocols", "/usr/share/zoneinfo/UTC",
+                             "/usr/share/zoneinfo/Etc/UTC"})
+        collection.add_file(file);
+    collection.add_link("etc/localtime", "/usr/share/zoneinfo/UTC");
+    for (const char* database : {"/usr/share/terminfo", "/lib/terminfo"})
+        for (const auto terminal : terminals)
+            collection.add_file(fs::path(database) / terminal);
+    for (const char* locale : {"/usr/lib/locale/C.utf8", "/usr/lib/locale/C.UTF-8"})
+        collection.add_tree(locale, {});
+}
+
+Status add_python(Collection& collection, const Environment& environment) {
+    const auto python = find_program("python3", program_path);
+    if (!python) return cannot("it has no python3");
+    auto told = capture(
+        {.argv = {python->string(), "-I", "-c",
+                  "import json, sys, sysconfig\n"
+                  "print(json.dumps([sysconfig.get_path('stdlib'), sysconfig.get_path('platstdlib')]))"},
+         .environment = environment,
+         .working_directory = {},
+         .in_child = {},
+         .on_line = {}});
+    if (!told) return fail(std::move(told.error()));
+    const auto paths = nlohmann::json::parse(told->output, nullptr, false);
+    if (!told->ok() || !paths.is_array())
+        return cannot(python->string() + " does not say where its library is");
+    collection.add_file(*python);
+    for (const auto& path : paths)
+        if (path.is_string())
+            // Byte-code has times in it, and sites' own packages are not Python's.
+            collection.add_tree(path.get<std::string>(),
+                                {"__pycache__", "test", "tests", "idlelib", "tkinter", "site-packages",
+                                 "dist-packages", "turtledemo"});
+    return {};
+}
+
+Result<Collection> collect(const BootstrapOptions& how, const Environment& environment) {
+    Collection collection;
+    add_merged_directories(collection);
+    for (const auto name : needed_programs) {
+        const auto program = find_program(name, program_path);
+        if (!program || collection.add_file(*program).empty())
+            return cannot("it has no " + std::string(name));
+    }
+    if (!collection.add_library("libc.so.6")) return cannot("its C library is not glibc");
+    for (const auto name : programs)
+        if (const auto program = find_program(name, program_path)) collection.add_file(*program);
+    for (const auto name : libraries)
+        collection.add_library(std::string(name));
+    add_certificates(collection);
+    add_settings(collection);
+    if (how.python)
+        if (auto done = add_python(collection, environment); !done) return fail(std::move(done.error()));
+    return collection;
+}
+
+Status write_image(const Collection& collection, const fs::path& file, const Options& options) {
+    auto writer = image::Writer::create(file, options.writer);
+    if (!writer) return fail(std::move(writer.error()));
+    if (auto done = collection.write(*writer); !done) return done;
+    if (auto stats = writer->finish(); !stats) return fail(std::move(stats.error()));
+    return {};
+}
+
+} // namespace
+
+Result<BaseImage> bootstrap(const BootstrapOptions& how, const Options& options) {
+    Stage stage("Making a base image of this host");
+    auto collection = collect(how, options.environment);
+    if (!collection) return fail(std::move(collection.error()));
+    if (!how.output.empty()) {
+        if (auto done = write_image(*collection, how.output, options); !done)
+            return fail(std::move(done.error()));
+        auto base = obtain(how.output.string(), options);
+        if (base) stage.finish(human_bytes(base->size));
+        return base;
+    }
+    // Its digest is known when it is made: all that are being made share a place.
+    auto workshop = Workshop::enter(options.store, "sha256:bootstrap");
+    if (!workshop) return fail(std::move(workshop.error()));
+    const auto file = workshop->path() / "image.sqfs";
+    std::error_code ignored;
+    fs::remove(file, ignored); // of a process that was killed
+    if (auto done = write_image(*collection, file, options); !done) return fail(std::move(done.error()));
+    auto digest = sha256_of_file(file);
+    if (!digest) return fail(std::move(digest.error()));
+    StoredImage image{.file = file,
+                      .references = {"bootstrap:" + *digest},
+                      .digest = "sha256:" + *digest,
+                      .index_digest = {},
+                      .config = {},
+                      .size = 0};
+    image.config.platform = {.os = "linux", .architecture = this_architecture(), .variant = {}};
+    image.config.environment = {usual_path, "LANG=C.UTF-8"};
+    auto stored = add_image(options.store, std::move(image));
+    if (!stored) return fail(std::move(stored.error()));
+    workshop->clean();
+    stage.finish(human_bytes(stored->size));
+    return base_image(*stored, stored->references.front());
+}
+
+} // namespace containerize::base

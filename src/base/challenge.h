@@ -1,0 +1,19 @@
+// What a registry answers to who has not proved anything yet (RFC 9110, section 11.6.1).
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace containerize::base {
+
+struct Challenge {
+    std::string scheme;                            ///< "bearer", "basic": in lower case
+    std::map<std::string, std::string> parameters; ///< names in lower case
+};
+
+/// Of a WWW-Authenticate header, which may have several; what cannot be understood is left out.
+std::vector<Challenge> parse_challenges(std::string_view header);
+
+} // namespace containerize::base

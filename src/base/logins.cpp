@@ -1,0 +1,175 @@
+#include "base/logins.h"
+
+#include "util/fd.h"
+#include "util/filesystem.h"
+#include "util/log.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <openssl/evp.h>
+#include <sys/mman.h>
+
+#include <nlohmann/json.hpp>
+
+namespace containerize::base {
+
+namespace {
+
+using nlohmann::json;
+using Found = Result<std::optional<RegistryLogin>>;
+
+std::string variable(const Environment& environment, const std::string& name) {
+    const auto found = environment.find(name);
+    return found == environment.end() ? "" : found->second;
+}
+
+std::vector<fs::path> files(const Environment& environment) {
+    std::vector<fs::path> found;
+    if (const auto file = variable(environment, "REGISTRY_AUTH_FILE"); !file.empty())
+        found.emplace_back(file);
+    if (const auto runtime = variable(environment, "XDG_RUNTIME_DIR"); !runtime.empty())
+        found.push_back(fs::path(runtime) / "containers/auth.json");
+    const fs::path home = variable(environment, "HOME");
+    if (const auto docker = variable(environment, "DOCKER_CONFIG"); !docker.empty())
+        found.push_back(fs::path(docker) / "config.json");
+    else if (!home.empty())
+        found.push_back(home / ".docker/config.json");
+    if (home.empty()) return found;
+    found.push_back(home / ".apptainer/docker-config.json");
+    found.push_back(home / ".singularity/docker-config.json");
+    return found;
+}
+
+std::string text(const json& object, const std::string& key) {
+    const auto found = object.is_object() ? object.find(key) : object.end();
+    return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+/// "https://index.docker.io/v1/" -> "docker.io".
+std::string plain_key(std::string_view key) {
+    if (const auto scheme = key.find("://"); scheme != key.npos) key.remove_prefix(scheme + 3);
+    while (key.ends_with('/'))
+        key.remove_suffix(1);
+    for (const std::string_view version : {"/v1", "/v2"})
+        if (key.ends_with(version)) key.remove_suffix(version.size());
+    if (key == "index.docker.io" || key == "registry-1.docker.io") return "docker.io";
+    return std::string(key);
+}
+
+/// The names under which a login may be kept, the longest first.
+std::vector<std::string> keys_for(const std::string& registry, const std::string& repository) {
+    std::vector<std::string> keys;
+    for (auto key = registry + "/" + repository; key.size() > registry.size(); key.resize(key.rfind('/')))
+        keys.push_back(key);
+    keys.push_back(registry);
+    return keys;
+}
+
+std::optional<std::string> from_base64(const std::string& encoded) {
+    if (encoded.empty() || encoded.size() % 4 != 0) return std::nullopt;
+    std::string decoded(encoded.size() / 4 * 3, '\0');
+    const int size = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(decoded.data()),
+                                     reinterpret_cast<const unsigned char*>(encoded.data()),
+                                     static_cast<int>(encoded.size()));
+    if (size < 0) return std::nullopt;
+    // The padding counts as bytes there.
+    const auto padding = static_cast<std::size_t>(std::ranges::count(encoded, '='));
+    decoded.resize(static_cast<std::size_t>(size) - std::min<std::size_t>(padding, 2));
+    return decoded;
+}
+
+std::unexpected<Error> bad_file(const fs::path& file, std::string why) {
+    return fail_input("cannot read the logins for registries", std::move(why), file.string(),
+                      "Mend or remove it; `docker login` or `podman login` write it.");
+}
+
+Found login_of(const json& entry, const std::string& key, const fs::path& file) {
+    auto user = text(entry, "username");
+    auto password = text(entry, "password");
+    if (const auto encoded = text(entry, "auth"); !encoded.empty()) {
+        const auto decoded = from_base64(encoded);
+        const auto colon = decoded ? decoded->find(':') : std::string::npos;
+        if (colon == std::string::npos) return bad_file(file, "the login for '" + key + "' is not in base64");
+        user = decoded->substr(0, colon);
+        password = decoded->substr(colon + 1);
+    }
+    if (user.empty()) return std::nullopt;
+    return RegistryLogin{.user = std::move(user), .password = std::move(password)};
+}
+
+Found ask_helper(const std::string& name, const std::string& registry, const Environment& environment,
+                 const fs::path& file) {
+    // It becomes a program's name.
+    if (name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") !=
+        name.npos)
+        return bad_file(file, "'" + name + "' cannot be a helper");
+    const std::string server = registry == "docker.io" ? "https://index.docker.io/v1/" : registry;
+    const Fd question(memfd_create("registry", MFD_CLOEXEC));
+    if (!question ||
+        write(question.get(), server.data(), server.size()) != static_cast<ssize_t>(server.size()) ||
+        lseek(question.get(), 0, SEEK_SET) != 0)
+        return fail_errno("cannot ask docker-credential-" + name);
+    const int in = question.get();
+    auto done = capture({.argv = {"docker-credential-" + name, "get"},
+                         .environment = environment,
+                         .working_directory = {},
+                         .in_child = [in] { return dup2(in, STDIN_FILENO) < 0 ? errno : 0; },
+                         .on_line = {}});
+    if (!done) {
+        log::warn("the helper docker-credential-" + name + ", which " + file.string() +
+                  " names, cannot be run: " + done.error().why);
+        return std::nullopt;
+    }
+    // It knows nothing of this registry.
+    if (!done->ok()) return std::nullopt;
+    const auto answer = json::parse(done->output, nullptr, false);
+    auto user = text(answer, "Username");
+    auto secret = text(answer, "Secret");
+    if (user == "<token>")
+        return fail({.what = "cannot log in to " + registry,
+                     .why = "docker-credential-" + name + " has an identity token, which is not supported",
+                     .where = file.string(),
+                     .hint = "Log in with a name and an access token."});
+    if (user.empty()) return std::nullopt;
+    return RegistryLogin{.user = std::move(user), .password = std::move(secret)};
+}
+
+Found find_in(const fs::path& file, const std::string& registry, const std::string& repository,
+              const Environment& environment) {
+    auto content = read_file(file, 1U << 20U);
+    if (!content) return fail(std::move(content.error()));
+    const auto root = json::parse(*content, nullptr, false);
+    // What the parser says of the place would quote the secrets.
+    if (!root.is_object()) return bad_file(file, "it is not valid JSON");
+    const auto keys = keys_for(registry, repository);
+    const auto section = [&root](const char* name) {
+        const auto found = root.find(name);
+        return found != root.end() && found->is_object() ? *found : json::object();
+    };
+    const auto helpers = section("credHelpers");
+    for (const auto& [key, helper] : helpers.items())
+        if (helper.is_string() && plain_key(key) == registry)
+            return ask_helper(helper.get<std::string>(), registry, environment, file);
+    const auto logins = section("auths");
+    for (const auto& wanted : keys)
+        for (const auto& [key, entry] : logins.items())
+            if (plain_key(key) == wanted)
+                if (auto login = login_of(entry, key, file); !login || *login) return login;
+    if (const auto helper = text(root, "credsStore"); !helper.empty())
+        return ask_helper(helper, registry, environment, file);
+    return std::nullopt;
+}
+
+} // namespace
+
+Found find_login(const std::string& registry, const std::string& repository, const Environment& environment) {
+    std::error_code ignored;
+    for (const auto& file : files(environment)) {
+        if (!fs::is_regular_file(file, ignored)) continue;
+        if (auto login = find_in(file, registry, repository, environment); !login || *login) return login;
+    }
+    return std::nullopt;
+}
+
+} // namespace containerize::base

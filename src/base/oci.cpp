@@ -1,0 +1,188 @@
+#include "base/oci.h"
+
+#include "base/reference.h"
+
+#include <algorithm>
+#include <set>
+
+#include <sys/utsname.h>
+
+#include <nlohmann/json.hpp>
+
+namespace containerize::base {
+
+namespace {
+
+using nlohmann::json;
+
+std::unexpected<Error> bad(const std::string& where, std::string why) {
+    return fail({.what = "cannot use the image",
+                 .why = std::move(why),
+                 .where = where,
+                 .hint = "Ask whoever made the image; another tag of it may be good."});
+}
+
+std::string text_of(const json& object, const char* key) {
+    const auto found = object.find(key);
+    return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+std::vector<std::string> texts_of(const json& object, const char* key) {
+    std::vector<std::string> list;
+    if (const auto found = object.find(key); found != object.end() && found->is_array())
+        for (const auto& item : *found)
+            if (item.is_string()) list.push_back(item.get<std::string>());
+    return list;
+}
+
+Platform platform_of(const json& object) {
+    return {.os = text_of(object, "os"),
+            .architecture = text_of(object, "architecture"),
+            .variant = text_of(object, "variant")};
+}
+
+Result<Descriptor> descriptor_of(const json& object, const std::string& where) {
+    Descriptor descriptor{.media_type = text_of(object, "mediaType"),
+                          .digest = text_of(object, "digest"),
+                          .size = 0,
+                          .name = {}};
+    // Otherwise it would decide about a file's name.
+    if (!is_digest(descriptor.digest))
+        return bad(where, "'" + descriptor.digest.substr(0, 100) + "' is not a digest of SHA-256");
+    const auto size = object.find("size");
+    if (size == object.end() || !size->is_number_unsigned())
+        return bad(where, "it does not say how large " + descriptor.digest + " is");
+    descriptor.size = size->get<std::uint64_t>();
+    return descriptor;
+}
+
+Result<std::vector<IndexEntry>> index_of(const json& manifests, const std::string& where) {
+    std::vector<IndexEntry> index;
+    for (const auto& object : manifests) {
+        auto descriptor = descriptor_of(object, where);
+        if (!descriptor) return fail(std::move(descriptor.error()));
+        const json none = json::object();
+        const auto platform = object.find("platform");
+        const auto annotations = object.find("annotations");
+        index.push_back({.manifest = std::move(*descriptor),
+                         .platform = platform_of(platform == object.end() ? none : *platform),
+                         .tag = text_of(annotations == object.end() ? none : *annotations,
+                                        "org.opencontainers.image.ref.name")});
+    }
+    return index;
+}
+
+Result<Manifest> manifest_of(const json& root, const std::string& where) {
+    auto config = descriptor_of(root.at("config"), where);
+    if (!config) return fail(std::move(config.error()));
+    Manifest manifest{.config = std::move(*config), .layers = {}};
+    const auto& layers = root.at("layers");
+    if (layers.size() > most_layers)
+        return bad(where, "it has " + std::to_string(layers.size()) + " layers; at most " +
+                              std::to_string(most_layers) + " are accepted");
+    for (const auto& layer : layers) {
+        auto descriptor = descriptor_of(layer, where);
+        if (!descriptor) return fail(std::move(descriptor.error()));
+        manifest.layers.push_back(std::move(*descriptor));
+    }
+    return manifest;
+}
+
+bool fits(const Platform& platform, const std::string& architecture) {
+    return (platform.os.empty() || platform.os == "linux") &&
+           (platform.architecture.empty() || platform.architecture == architecture);
+}
+
+std::string described(const IndexEntry& entry) {
+    std::string text = entry.tag.empty() ? "" : entry.tag + " for ";
+    text += entry.platform.os + "/" + entry.platform.architecture;
+    if (!entry.platform.variant.empty()) text += "/" + entry.platform.variant;
+    return text;
+}
+
+} // namespace
+
+Result<Document> parse_document(std::string_view text, const std::string& where) {
+    try {
+        const auto root = json::parse(text);
+        Document document;
+        if (root.contains("manifests")) {
+            auto index = index_of(root.at("manifests"), where);
+            if (!index) return fail(std::move(index.error()));
+            document.index = std::move(*index);
+            return document;
+        }
+        if (root.value("schemaVersion", 0) == 1)
+            return bad(where, "its manifest is of Docker's first kind, which cannot be verified");
+        if (!root.contains("layers")) return bad(where, "it is not an image: its manifest names no layers");
+        auto manifest = manifest_of(root, where);
+        if (!manifest) return fail(std::move(manifest.error()));
+        document.manifest = std::move(*manifest);
+        return document;
+    } catch (const json::exception& problem) {
+        return bad(where, std::string("its manifest is damaged: ") + problem.what());
+    }
+}
+
+Result<ImageConfig> parse_config(std::string_view text, const std::string& where) {
+    try {
+        const auto root = json::parse(text);
+        if (!root.is_object()) return bad(where, "its configuration is not an object");
+        ImageConfig config;
+        config.platform = platform_of(root);
+        if (const auto rootfs = root.find("rootfs"); rootfs != root.end())
+            config.diff_ids = texts_of(*rootfs, "diff_ids");
+        const auto run = root.find("config");
+        if (run == root.end() || !run->is_object()) return config;
+        for (auto& variable : texts_of(*run, "Env"))
+            if (const auto equals = variable.find('=');
+                equals != std::string::npos && equals > 0 && variable.find('\0') == std::string::npos)
+                config.environment.push_back(std::move(variable));
+        config.working_directory = text_of(*run, "WorkingDir");
+        config.entrypoint = texts_of(*run, "Entrypoint");
+        config.command = texts_of(*run, "Cmd");
+        return config;
+    } catch (const json::exception& problem) {
+        return bad(where, std::string("its configuration is damaged: ") + problem.what());
+    }
+}
+
+std::string this_architecture() {
+    utsname name{};
+    if (uname(&name) != 0) return {};
+    const std::string machine = name.machine;
+    if (machine == "x86_64") return "amd64";
+    if (machine == "aarch64") return "arm64";
+    return machine; // ppc64le, riscv64, s390x
+}
+
+Result<Descriptor> choose(const std::vector<IndexEntry>& index, const std::string& architecture,
+                          const std::string& tag, const std::string& where) {
+    std::vector<const IndexEntry*> found;
+    std::set<std::string> others;
+    for (const auto& entry : index) {
+        if (fits(entry.platform, architecture) && (tag.empty() || entry.tag == tag))
+            found.push_back(&entry);
+        else if (entry.platform.os != "unknown") // attestations, which are no images
+            others.insert(described(entry));
+    }
+    // What names its platform is meant; what does not may be anything.
+    std::ranges::stable_partition(found,
+                                  [](const auto* entry) { return !entry->platform.architecture.empty(); });
+    std::set<std::string> tags;
+    for (const auto* entry : found)
+        tags.insert(entry->tag);
+    std::string listed;
+    for (const auto& one : tags.size() > 1 ? tags : others)
+        listed += (listed.empty() ? "" : ", ") + one;
+    if (found.empty())
+        return fail_input("there is no image for linux/" + architecture +
+                              (tag.empty() ? "" : " with the tag " + tag),
+                          listed.empty() ? "" : "there is: " + listed, where);
+    if (tags.size() > 1)
+        return fail_input("several images are there", "say which one is meant: " + listed, where,
+                          "Add ':' and the tag.");
+    return found.front()->manifest;
+}
+
+} // namespace containerize::base

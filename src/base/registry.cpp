@@ -1,0 +1,290 @@
+#include "base/registry.h"
+
+#include "base/challenge.h"
+#include "base/logins.h"
+#include "util/filesystem.h"
+#include "util/log.h"
+#include "util/url.h"
+
+#include <algorithm>
+#include <atomic>
+#include <future>
+#include <mutex>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+namespace containerize::base {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* accepted =
+    "Accept: application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json, "
+    "application/vnd.docker.distribution.manifest.list.v2+json, "
+    "application/vnd.docker.distribution.manifest.v2+json";
+constexpr std::uint64_t largest_token = 1U << 20U;
+
+bool is_this_machine(std::string_view registry) {
+    const auto host = registry.starts_with('[') ? registry.substr(0, registry.find(']') + 1)
+                                                : registry.substr(0, registry.find(':'));
+    const bool is_number = host.find_first_not_of("0123456789.") == host.npos;
+    return host == "localhost" || host == "[::1]" || (is_number && host.starts_with("127."));
+}
+
+/// For a value in a query.
+std::string query_encoded(std::string_view text) {
+    std::string result;
+    for (const char c : text) {
+        if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '.' || c == '_' || c == '~')
+            result += c;
+        else
+            result += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    }
+    return result;
+}
+
+} // namespace
+
+std::vector<std::string> registry_addresses(const std::string& registry,
+                                            const std::vector<RegistryUrl>& urls) {
+    std::vector<std::string> addresses;
+    bool has_own = false;
+    for (const auto& one : urls) {
+        if (one.registry != registry) continue;
+        addresses.push_back(one.url);
+        has_own = has_own || url_host(one.url) == registry;
+    }
+    if (has_own) return addresses;
+    const auto host = registry == "docker.io" ? "registry-1.docker.io" : registry;
+    addresses.push_back((is_this_machine(registry) ? "http://" : "https://") + host);
+    return addresses;
+}
+
+struct Registry::State {
+    State(Reference which, RegistrySettings how)
+        : reference(std::move(which)), settings(std::move(how)),
+          addresses(registry_addresses(reference.registry, settings.urls)) {}
+
+    Reference reference;
+    RegistrySettings settings;
+    fs::path downloads;
+    std::vector<std::string> addresses;
+    std::mutex mutex; ///< of the logins: two threads may ask
+    std::vector<http::Login> logins;
+
+    std::uint64_t fetched = 0;
+    std::atomic<bool> given_up{false};
+    std::string fetching; ///< the digest of the layer that `next` brings
+    std::future<Result<fs::path>> next;
+    fs::path in_use;
+
+    [[nodiscard]] std::string repository_url(const std::string& address) const {
+        return address + "/v2/" + reference.repository;
+    }
+    Result<http::Response> get(const std::string& path, const http::Request& request,
+                               const http::Observer& observer = {});
+    Result<http::Response> get_from(const std::string& address, const std::string& path,
+                                    http::Request request, const http::Observer& observer);
+    Status log_in(const std::string& address, const std::string& challenge);
+    Result<std::string> token(const std::string& address, const Challenge& challenge,
+                              const std::optional<RegistryLogin>& login) const;
+    [[nodiscard]] Error refused(const http::Response& response) const;
+    Result<fs::path> download(const Descriptor& layer);
+};
+
+Error Registry::State::refused(const http::Response& response) const {
+    if (response.status == 404)
+        return fail_input("there is no such image", "the registry does not know it", reference.text,
+                          "Check the name and the tag.")
+            .error();
+    return {.what = "the registry does not give the image",
+            .why = response.status == 403 ? "access is forbidden (403)"
+                                          : "it wants a login (401), or there is no such image",
+            .where = reference.text,
+            .hint = fmt::format(
+                "Check the name. Logins are read from ~/.docker/config.json, "
+                "~/.apptainer/docker-config.json and\nwhat REGISTRY_AUTH_FILE names: `docker login "
+                "{0}`, `podman login {0}` or `apptainer registry login` make one.",
+                reference.registry)};
+}
+
+Result<std::string> Registry::State::token(const std::string& address, const Challenge& challenge,
+                                           const std::optional<RegistryLogin>& login) const {
+    const auto parameter = [&challenge](const char* name) {
+        const auto found = challenge.parameters.find(name);
+        return found == challenge.parameters.end() ? "" : found->second;
+    };
+    const auto realm = parameter("realm");
+    const auto refuse = [&](std::string why) {
+        return fail({.what = "cannot log in to the registry",
+                     .why = std::move(why),
+                     .where = reference.registry,
+                     .hint = "Ask whoever runs the registry."});
+    };
+    // It gets the password, and its answer opens the registry.
+    const bool encrypted = realm.starts_with("https://");
+    if (!encrypted && !(realm.starts_with("http://") && address.starts_with("http://")))
+        return refuse("it sends to '" + without_credentials(realm) + "', which is not encrypted");
+    http::Request request;
+    request.urls = {fmt::format("{}{}service={}&scope={}", realm, realm.find('?') == realm.npos ? '?' : '&',
+                                query_encoded(parameter("service")),
+                                query_encoded("repository:" + reference.repository + ":pull"))};
+    request.limit = largest_token;
+    request.named_by_server = true;
+    request.answers = {401, 403};
+    auto how = settings.http;
+    if (login)
+        how.logins = {
+            {.url = url_host(realm), .user = login->user, .password = login->password, .bearer = {}}};
+    auto answer = http::fetch(request, how);
+    if (!answer) return fail(std::move(answer.error()));
+    if (answer->status != 200) return fail(refused(*answer));
+    const auto object = json::parse(answer->body, nullptr, false);
+    for (const char* name : {"token", "access_token"})
+        if (const auto found = object.is_object() ? object.find(name) : object.end();
+            found != object.end() && found->is_string())
+            return found->get<std::string>();
+    return refuse(without_credentials(realm) + " gave no token");
+}
+
+Status Registry::State::log_in(const std::string& address, const std::string& challenge) {
+    // A mirror has logins of its own.
+    const auto host = url_host(address);
+    const auto name = host == "registry-1.docker.io" ? "docker.io" : host;
+    auto login = find_login(name, reference.repository, settings.environment);
+    if (!login) return fail(std::move(login.error()));
+    http::Login made{.url = repository_url(address), .user = {}, .password = {}, .bearer = {}};
+    const auto challenges = parse_challenges(challenge);
+    const auto bearer = std::ranges::find(challenges, "bearer", &Challenge::scheme);
+    if (bearer != challenges.end()) {
+        auto got = token(address, *bearer, *login);
+        if (!got) return fail(std::move(got.error()));
+        made.bearer = std::move(*got);
+    } else if (*login) {
+        made.user = (*login)->user;
+        made.password = (*login)->password;
+    } else {
+        return {};
+    }
+    std::erase_if(logins, [&](const auto& old) { return old.url == made.url; });
+    logins.push_back(std::move(made));
+    return {};
+}
+
+Result<http::Response> Registry::State::get_from(const std::string& address, const std::string& path,
+                                                 http::Request request, const http::Observer& observer) {
+    request.urls = {repository_url(address) + path};
+    request.answers = {401, 403, 404};
+    Result<http::Response> answer;
+    // Tokens last for minutes: an image's last layer may need another one than its first.
+    for (const bool first : {true, false}) {
+        auto how = settings.http;
+        {
+            const std::lock_guard lock(mutex);
+            how.logins = logins;
+        }
+        answer = std::move(http::fetch(std::vector{request}, how, observer).front());
+        if (!answer || answer->status != 401 || !first) break;
+        const std::lock_guard lock(mutex);
+        if (auto done = log_in(address, answer->headers["www-authenticate"]); !done)
+            return fail(std::move(done.error()));
+    }
+    if (answer && answer->status != 200) return fail(refused(*answer));
+    return answer;
+}
+
+Result<http::Response> Registry::State::get(const std::string& path, const http::Request& request,
+                                            const http::Observer& observer) {
+    Result<http::Response> answer;
+    for (const auto& address : addresses) {
+        answer = get_from(address, path, request, observer);
+        if (answer) return answer;
+        if (&address != &addresses.back()) log::detail("the mirror failed: " + to_string(answer.error()));
+    }
+    return answer;
+}
+
+Result<fs::path> Registry::State::download(const Descriptor& layer) {
+    const auto digits = layer.digest.substr(layer.digest.find(':') + 1);
+    const auto file = downloads / digits;
+    http::Request request;
+    request.file = file;
+    request.size = layer.size;
+    request.sha256 = digits;
+    const auto before = fetched;
+    const http::Observer observer{
+        .progress = [&](const http::Progress& now) { settings.progress(before + now.done, now.rate); },
+        .cancelled = [this] { return given_up.load(); },
+        .finished = {}};
+    auto answer = get("/blobs/" + layer.digest, request, observer);
+    if (!answer) {
+        answer.error().what = "cannot pull a layer of " + reference.text;
+        return fail(std::move(answer.error()));
+    }
+    fetched += layer.size;
+    return file;
+}
+
+Registry::Registry(Reference reference, RegistrySettings settings)
+    : state_(std::make_unique<State>(std::move(reference), std::move(settings))) {}
+
+void Registry::download_to(fs::path directory) {
+    state_->downloads = std::move(directory);
+}
+
+Registry::~Registry() {
+    state_->given_up = true;
+    if (state_->next.valid()) state_->next.wait();
+}
+
+Result<ImageInfo> Registry::info() {
+    auto& state = *state_;
+    const auto fetch = [&](const std::string& path, std::uint64_t limit) {
+        http::Request request;
+        request.headers = {accepted};
+        request.limit = limit;
+        return state.get(path, request);
+    };
+    const auto& reference = state.reference;
+    auto root = fetch("/manifests/" + (reference.digest.empty() ? reference.tag : reference.digest),
+                      largest_manifest);
+    if (!root) return fail(std::move(root.error()));
+    const auto digest = "sha256:" + root->sha256;
+    if (!reference.digest.empty() && digest != reference.digest)
+        return fail({.what = "the registry gives another image than the one that is meant",
+                     .why = "its digest is " + digest,
+                     .where = reference.text,
+                     .hint = "Try again; if it stays so, do not use the registry."});
+    return read_image(root->body, digest, {}, reference.text,
+                      [&](const Descriptor& descriptor, std::uint64_t limit) -> Result<std::string> {
+                          const bool is_config = limit == largest_config;
+                          auto text =
+                              fetch((is_config ? "/blobs/" : "/manifests/") + descriptor.digest, limit);
+                          if (!text) return fail(std::move(text.error()));
+                          return std::move(text->body);
+                      });
+}
+
+Result<ReadMore> Registry::open(const Descriptor& layer, const Descriptor* next) {
+    auto& state = *state_;
+    std::error_code ignored;
+    const auto wanted = state.downloads / layer.digest.substr(layer.digest.find(':') + 1);
+    if (state.in_use == wanted) return read_pieces(wanted);
+    if (!state.in_use.empty()) fs::remove(state.in_use, ignored);
+    auto file =
+        state.next.valid() && state.fetching == layer.digest ? state.next.get() : state.download(layer);
+    if (!file) return fail(std::move(file.error()));
+    state.in_use = *file;
+    if (next != nullptr && next->digest != layer.digest) {
+        state.fetching = next->digest;
+        state.next = std::async(std::launch::async,
+                                [&state, descriptor = *next] { return state.download(descriptor); });
+    }
+    return read_pieces(*file);
+}
+
+} // namespace containerize::base

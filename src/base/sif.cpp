@@ -1,0 +1,191 @@
+#include "base/sif.h"
+
+#include "util/fd.h"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <span>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace containerize::base {
+
+namespace {
+
+// All numbers are little-endian, as on every machine that this runs on.
+constexpr std::size_t header_size = 128;
+constexpr std::size_t magic_at = 32, architecture_at = 45, count_at = 88, table_at = 96, table_size_at = 104;
+constexpr std::string_view magic = "SIF_MAGIC";
+constexpr std::size_t descriptor_size = 585;
+constexpr std::size_t used_at = 4, data_at = 17, data_size_at = 25, name_at = 73, extra_at = 201;
+constexpr std::size_t name_size = 128;
+constexpr std::uint64_t most_descriptors = 4096;
+
+constexpr std::int32_t type_partition = 0x4004;
+constexpr std::int32_t type_json = 0x4006;
+constexpr std::int32_t filesystem_squashfs = 1, filesystem_encrypted = 5;
+constexpr std::int32_t partition_primary = 2;
+
+class File {
+public:
+    explicit File(const std::filesystem::path& path)
+        : path_(path), file_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+        struct stat info {};
+        if (file_ && fstat(file_.get(), &info) == 0) size_ = static_cast<std::uint64_t>(info.st_size);
+    }
+    [[nodiscard]] bool is_open() const { return static_cast<bool>(file_); }
+    [[nodiscard]] std::uint64_t size() const { return size_; }
+    [[nodiscard]] bool holds(std::uint64_t offset, std::uint64_t size) const {
+        return offset <= size_ && size <= size_ - offset;
+    }
+    [[nodiscard]] std::unexpected<Error> bad(std::string why) const {
+        return fail_input("cannot use the .sif file", std::move(why), path_.string());
+    }
+    [[nodiscard]] Result<std::string> read(std::uint64_t offset, std::size_t size) const {
+        if (!holds(offset, size)) return bad("it is cut short");
+        std::string bytes(size, '\0');
+        for (std::size_t done = 0; done < size;) {
+            const auto got =
+                pread(file_.get(), bytes.data() + done, size - done, static_cast<off_t>(offset + done));
+            if (got < 0 && errno == EINTR) continue;
+            if (got <= 0) return fail_errno("cannot read the .sif file", path_.string());
+            done += static_cast<std::size_t>(got);
+        }
+        return bytes;
+    }
+
+private:
+    std::filesystem::path path_;
+    Fd file_;
+    std::uint64_t size_ = 0;
+};
+
+template<class Number>
+Number number_at(std::string_view bytes, std::size_t position) {
+    Number number{};
+    std::memcpy(&number, bytes.data() + position, sizeof number);
+    return number;
+}
+
+std::string text_at(std::string_view bytes, std::size_t position, std::size_t size) {
+    const auto field = bytes.substr(position, size);
+    return std::string(field.substr(0, field.find('\0')));
+}
+
+/// By SIF's two digits.
+std::string architecture_name(std::string_view code) {
+    constexpr std::array<std::pair<std::string_view, std::string_view>, 12> names = {{{"01", "386"},
+                                                                                      {"02", "amd64"},
+                                                                                      {"03", "arm"},
+                                                                                      {"04", "arm64"},
+                                                                                      {"05", "ppc64"},
+                                                                                      {"06", "ppc64le"},
+                                                                                      {"07", "mips"},
+                                                                                      {"08", "mipsle"},
+                                                                                      {"09", "mips64"},
+                                                                                      {"10", "mips64le"},
+                                                                                      {"11", "s390x"},
+                                                                                      {"12", "riscv64"}}};
+    for (const auto& [number, name] : names)
+        if (number == code) return std::string(name);
+    return {};
+}
+
+struct SifDescriptor {
+    std::int32_t type = 0;
+    std::uint64_t offset = 0, size = 0;
+    std::string name;
+    std::int32_t filesystem = 0, partition = 0;
+    std::string architecture;
+};
+
+SifDescriptor descriptor_at(std::string_view bytes) {
+    return {.type = number_at<std::int32_t>(bytes, 0),
+            .offset = number_at<std::uint64_t>(bytes, data_at),
+            .size = number_at<std::uint64_t>(bytes, data_size_at),
+            .name = text_at(bytes, name_at, name_size),
+            .filesystem = number_at<std::int32_t>(bytes, extra_at),
+            .partition = number_at<std::int32_t>(bytes, extra_at + 4),
+            .architecture = text_at(bytes, extra_at + 8, 3)};
+}
+
+Result<std::string> descriptor_table(const File& file) {
+    auto header = file.read(0, header_size);
+    if (!header) return fail(std::move(header.error()));
+    if (std::string_view(*header).substr(magic_at, magic.size()) != magic)
+        return file.bad("it is no SIF image");
+    const auto count = number_at<std::uint64_t>(*header, count_at);
+    const auto offset = number_at<std::uint64_t>(*header, table_at);
+    const auto size = number_at<std::uint64_t>(*header, table_size_at);
+    if (count > most_descriptors || size < count * descriptor_size)
+        return file.bad("its table of contents is impossible");
+    return file.read(offset, count * descriptor_size);
+}
+
+} // namespace
+
+Result<SifImage> read_sif(const std::filesystem::path& path) {
+    const File file(path);
+    if (!file.is_open()) return fail_errno("cannot read the .sif file", path.string());
+    auto table = descriptor_table(file);
+    if (!table) return fail(std::move(table.error()));
+    SifImage image;
+    for (std::string_view rest = *table; !rest.empty(); rest.remove_prefix(descriptor_size)) {
+        if (rest[used_at] == 0) continue;
+        const auto descriptor = descriptor_at(rest);
+        if (descriptor.type == type_json && descriptor.name == "oci-config" &&
+            descriptor.size <= largest_config) {
+            auto text = file.read(descriptor.offset, descriptor.size);
+            if (!text) return fail(std::move(text.error()));
+            auto config = parse_config(*text, path.string());
+            if (!config) return fail(std::move(config.error()));
+            image.config = std::move(*config);
+        }
+        if (descriptor.type != type_partition || descriptor.partition != partition_primary) continue;
+        if (descriptor.filesystem == filesystem_encrypted)
+            return file.bad("its root filesystem is encrypted");
+        if (descriptor.filesystem != filesystem_squashfs)
+            return file.bad("its root filesystem is not a squashfs");
+        if (!file.holds(descriptor.offset, descriptor.size)) return file.bad("it is cut short");
+        image.offset = descriptor.offset;
+        image.size = descriptor.size;
+        image.architecture = architecture_name(descriptor.architecture);
+    }
+    if (image.size == 0) return file.bad("it has no root filesystem (no primary partition)");
+    return image;
+}
+
+// Apptainer writes: export PATH="/usr/bin"   and   export LANG="${LANG:-"C.UTF-8"}"
+std::vector<std::string> exported_variables(std::string_view script) {
+    constexpr std::string_view command = "export ";
+    std::vector<std::string> found;
+    for (std::size_t start = 0; start < script.size();) {
+        const auto end = std::min(script.find('\n', start), script.size());
+        auto line = script.substr(start, end - start);
+        start = end + 1;
+        const auto equals = line.find('=');
+        if (!line.starts_with(command) || equals == line.npos || equals == command.size()) continue;
+        const auto name = line.substr(command.size(), equals - command.size());
+        auto value = line.substr(equals + 1);
+        const auto unquote = [&value] {
+            if (value.size() < 2 || !value.starts_with('"') || !value.ends_with('"')) return;
+            value = value.substr(1, value.size() - 2);
+        };
+        unquote();
+        const auto with_default = "${" + std::string(name) + ":-";
+        if (value.starts_with(with_default) && value.ends_with('}')) {
+            value = value.substr(with_default.size(), value.size() - with_default.size() - 1);
+            unquote();
+        }
+        // What a shell would have to work out is not plain.
+        if (value.find_first_of("\"'`$\\") != value.npos || name.find_first_of(" \"'`$\\") != name.npos)
+            continue;
+        found.push_back(std::string(name) + "=" + std::string(value));
+    }
+    return found;
+}
+
+} // namespace containerize::base

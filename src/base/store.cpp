@@ -1,0 +1,222 @@
+#include "base/store.h"
+
+#include "base/reference.h"
+#include "util/filesystem.h"
+#include "util/log.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+namespace containerize::base {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr int format = 1;
+constexpr std::string_view workshops = ".pulling";
+
+std::string name_of(const std::string& digest) {
+    return "sha256-" + digest.substr(digest.find(':') + 1);
+}
+
+fs::path description_of(const fs::path& store, const std::string& digest) {
+    return store / (name_of(digest) + ".json");
+}
+
+json to_json(const StoredImage& image) {
+    return {{"format", format},
+            {"references", image.references},
+            {"digest", image.digest},
+            {"index_digest", image.index_digest},
+            {"config",
+             {{"os", image.config.platform.os},
+              {"architecture", image.config.platform.architecture},
+              {"environment", image.config.environment},
+              {"working_directory", image.config.working_directory},
+              {"entrypoint", image.config.entrypoint},
+              {"command", image.config.command}}}};
+}
+
+std::optional<StoredImage> read_description(const fs::path& file) {
+    auto text = read_file(file, largest_config);
+    if (!text) return std::nullopt;
+    try {
+        const auto root = json::parse(*text);
+        if (root.at("format") != format) return std::nullopt;
+        StoredImage image;
+        image.file = fs::path(file).replace_extension(".sqfs");
+        root.at("references").get_to(image.references);
+        root.at("digest").get_to(image.digest);
+        root.at("index_digest").get_to(image.index_digest);
+        const auto& config = root.at("config");
+        config.at("os").get_to(image.config.platform.os);
+        config.at("architecture").get_to(image.config.platform.architecture);
+        config.at("environment").get_to(image.config.environment);
+        config.at("working_directory").get_to(image.config.working_directory);
+        config.at("entrypoint").get_to(image.config.entrypoint);
+        config.at("command").get_to(image.config.command);
+        std::error_code missing;
+        image.size = fs::file_size(image.file, missing);
+        if (missing || !is_digest(image.digest) || file.stem() != name_of(image.digest)) return std::nullopt;
+        return image;
+    } catch (const json::exception&) {
+        return std::nullopt;
+    }
+}
+
+Status write_description(const fs::path& store, const StoredImage& image) {
+    return write_file(description_of(store, image.digest),
+                      to_json(image).dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+}
+
+/// Of the descriptions: each is read, changed and written again.
+Result<FileLock> lock_store(const fs::path& store) {
+    return wait_for_lock(store / ".lock");
+}
+
+/// The store must be locked.
+Status take_reference(const fs::path& store, const std::string& reference, const std::string& except) {
+    for (auto& other : list_images(store)) {
+        if (other.digest == except || std::erase(other.references, reference) == 0) continue;
+        if (auto done = write_description(store, other); !done) return done;
+    }
+    return {};
+}
+
+/// Those that nobody is in.
+void sweep_workshops(const fs::path& directory, const std::string& except) {
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator(directory, ignored)) {
+        if (entry.path().filename() == except || !entry.is_directory(ignored)) continue;
+        const auto lock_file = entry.path().string() + ".lock";
+        const auto lock = try_lock(lock_file);
+        if (!lock || lock->state != LockState::held) continue;
+        [[maybe_unused]] const auto removed = remove_tree(entry.path());
+        fs::remove(lock_file, ignored);
+    }
+}
+
+} // namespace
+
+Result<fs::path> store_directory(const Environment& environment, const fs::path& configured) {
+    const auto variable = [&environment](const char* name) {
+        const auto found = environment.find(name);
+        return found == environment.end() ? "" : found->second;
+    };
+    fs::path directory = configured;
+    if (directory.empty()) directory = variable("CONTAINERIZE_BASES");
+    if (directory.empty() && !variable("XDG_DATA_HOME").empty())
+        directory = fs::path(variable("XDG_DATA_HOME")) / "containerize/bases";
+    if (directory.empty() && !variable("HOME").empty())
+        directory = fs::path(variable("HOME")) / ".local/share/containerize/bases";
+    if (directory.is_absolute()) return directory;
+    return fail_input("there is no place for base images",
+                      directory.empty() ? "HOME is not set" : "'" + directory.string() + "' is not absolute",
+                      {}, "Set CONTAINERIZE_BASES, or `bases` in the configuration, to an absolute path.");
+}
+
+std::vector<StoredImage> list_images(const fs::path& store) {
+    std::vector<StoredImage> images;
+    std::error_code missing;
+    for (const auto& entry : fs::directory_iterator(store, missing)) {
+        if (entry.path().extension() != ".json") continue;
+        if (auto image = read_description(entry.path()))
+            images.push_back(std::move(*image));
+        else
+            log::detail(entry.path().string() + " describes no image that is there");
+    }
+    std::ranges::sort(images, {}, [](const auto& image) { return std::tie(image.references, image.digest); });
+    return images;
+}
+
+std::optional<StoredImage> find_image(const std::vector<fs::path>& stores, const std::string& name) {
+    for (const auto& store : stores) {
+        auto images = list_images(store);
+        const auto found = std::ranges::find_if(images, [&name](const StoredImage& image) {
+            return image.digest == name || (!name.empty() && image.index_digest == name) ||
+                   std::ranges::find(image.references, name) != image.references.end();
+        });
+        if (found != images.end()) return std::move(*found);
+    }
+    return std::nullopt;
+}
+
+Result<StoredImage> add_image(const fs::path& store, StoredImage image) {
+    auto lock = lock_store(store);
+    if (!lock) return fail(std::move(lock.error()));
+    const auto place = store / (name_of(image.digest) + ".sqfs");
+    if (rename(image.file.c_str(), place.c_str()) != 0)
+        return fail_errno("cannot put the image into the store", place.string());
+    image.file = place;
+    std::error_code ignored;
+    image.size = fs::file_size(place, ignored);
+    if (auto done = sync_directory(store); !done) return fail(std::move(done.error()));
+    if (auto done = write_description(store, image); !done) return fail(std::move(done.error()));
+    for (const auto& reference : image.references)
+        if (auto done = take_reference(store, reference, image.digest); !done)
+            return fail(std::move(done.error()));
+    return image;
+}
+
+Status add_reference(const fs::path& store, const StoredImage& image, const std::string& reference) {
+    if (std::ranges::find(image.references, reference) != image.references.end()) return {};
+    auto lock = lock_store(store);
+    if (!lock) return fail(std::move(lock.error()));
+    auto now = read_description(description_of(store, image.digest));
+    if (!now) return {};
+    now->references.push_back(reference);
+    std::ranges::sort(now->references);
+    if (auto done = write_description(store, *now); !done) return done;
+    return take_reference(store, reference, image.digest);
+}
+
+Status remove_image(const fs::path& store, const StoredImage& image) {
+    auto lock = lock_store(store);
+    if (!lock) return fail(std::move(lock.error()));
+    // Its description first: without it, the file is nobody's.
+    for (const auto& file : {description_of(store, image.digest), image.file})
+        if (std::error_code failed; !fs::remove(file, failed) && failed)
+            return fail({.what = "cannot remove the image",
+                         .why = failed.message(),
+                         .where = file.string(),
+                         .hint = {}});
+    return {};
+}
+
+Workshop::Workshop(fs::path path, FileLock lock) : path_(std::move(path)), lock_(std::move(lock)) {}
+Workshop::Workshop(Workshop&& other) noexcept = default;
+
+Result<Workshop> Workshop::enter(const fs::path& store, const std::string& digest) {
+    const auto directory = store / workshops;
+    std::error_code failed;
+    fs::create_directories(directory, failed);
+    if (failed)
+        return fail({.what = "cannot make the store of base images",
+                     .why = failed.message(),
+                     .where = directory.string(),
+                     .hint = "CONTAINERIZE_BASES names another place."});
+    const auto name = name_of(digest);
+    sweep_workshops(directory, name);
+    auto path = directory / name;
+    auto lock = wait_for_lock(path.string() + ".lock");
+    if (!lock) return fail(std::move(lock.error()));
+    fs::create_directories(path, failed);
+    if (failed)
+        return fail(
+            {.what = "cannot make a directory", .why = failed.message(), .where = path.string(), .hint = {}});
+    return Workshop(std::move(path), std::move(*lock));
+}
+
+Workshop::~Workshop() = default;
+
+void Workshop::clean() {
+    std::error_code ignored;
+    if (auto removed = remove_tree(path_); !removed) log::detail(to_string(removed.error()));
+    fs::remove(path_.string() + ".lock", ignored);
+}
+
+} // namespace containerize::base

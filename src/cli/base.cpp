@@ -1,0 +1,140 @@
+#include "base/bootstrap.h"
+#include "cli/command.h"
+#include "cli/configured.h"
+#include "util/filesystem.h"
+#include "util/progress.h"
+
+#include <memory>
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+namespace containerize::cli {
+
+namespace {
+
+using nlohmann::json;
+
+struct BaseArguments {
+    std::string reference;
+    bool as_json = false;
+    base::BootstrapOptions bootstrap;
+};
+
+Result<base::Options> options_in_use() {
+    const auto environment = current_environment();
+    auto configuration = config::Configuration::read(environment);
+    if (!configuration) return fail(std::move(configuration.error()));
+    return Configured(std::move(*configuration), environment).bases();
+}
+
+Result<int> run_pull(const BaseArguments& arguments) {
+    auto options = options_in_use();
+    if (!options) return fail(std::move(options.error()));
+    options->refresh = true;
+    auto image = base::obtain(arguments.reference, *options);
+    if (!image) return fail(std::move(image.error()));
+    fmt::print("{}\n", image->digest.empty() ? image->file.string() : image->digest);
+    return 0;
+}
+
+json as_json(const base::StoredImage& image, bool is_site) {
+    return {{"references", image.references},
+            {"digest", image.digest},
+            {"file", image.file.string()},
+            {"bytes", image.size},
+            {"architecture", image.config.platform.architecture},
+            {"environment", image.config.environment},
+            {"site", is_site}};
+}
+
+Result<int> run_list(const BaseArguments& arguments) {
+    auto options = options_in_use();
+    if (!options) return fail(std::move(options.error()));
+    auto stores = options->site_stores;
+    stores.push_back(options->store);
+    json all = json::array();
+    for (const auto& store : stores)
+        for (const auto& image : base::list_images(store)) {
+            all.push_back(as_json(image, store != options->store));
+            if (arguments.as_json) continue;
+            fmt::print("{}  {:>9}  {}\n", image.digest.substr(0, image.digest.find(':') + 13),
+                       human_bytes(image.size),
+                       image.references.empty() ? "(no name)"
+                                                : fmt::format("{}", fmt::join(image.references, ", ")));
+        }
+    if (arguments.as_json) fmt::print("{}\n", all.dump(2, ' ', false, json::error_handler_t::replace));
+    return 0;
+}
+
+/// A reference in any spelling, a digest, or the beginning of one.
+Result<base::StoredImage> find_own(const std::string& name, const fs::path& store) {
+    const auto reference = base::parse_reference(name);
+    const auto spelled = reference ? reference->text : name;
+    if (auto found = base::find_image({store}, spelled)) return std::move(*found);
+    std::vector<base::StoredImage> similar;
+    for (auto& image : base::list_images(store))
+        if (const auto digits = image.digest.substr(image.digest.find(':') + 1);
+            name.size() >= 6 && (image.digest.starts_with(name) || digits.starts_with(name)))
+            similar.push_back(std::move(image));
+    if (similar.size() == 1) return std::move(similar.front());
+    return fail_input(similar.empty() ? "there is no such base image" : "several base images begin so", {},
+                      name, "`containerize base list` shows them; a site's own are not yours to remove.");
+}
+
+Result<int> run_remove(const BaseArguments& arguments) {
+    auto options = options_in_use();
+    if (!options) return fail(std::move(options.error()));
+    auto image = find_own(arguments.reference, options->store);
+    if (!image) return fail(std::move(image.error()));
+    if (auto done = base::remove_image(options->store, *image); !done) return fail(std::move(done.error()));
+    fmt::print("Removed {}, {}\n", image->digest, human_bytes(image->size));
+    return 0;
+}
+
+Result<int> run_bootstrap(const BaseArguments& arguments) {
+    auto options = options_in_use();
+    if (!options) return fail(std::move(options.error()));
+    auto image = base::bootstrap(arguments.bootstrap, *options);
+    if (!image) return fail(std::move(image.error()));
+    fmt::print("{}\n", image->reference);
+    return 0;
+}
+
+} // namespace
+
+void add_base(CLI::App& app, Action& chosen) {
+    auto* command =
+        app.add_subcommand("base", "Look after base images: root filesystems that programs can run in");
+    command->require_subcommand(1);
+    const auto arguments = std::make_shared<BaseArguments>();
+    const auto act = [&chosen, arguments](Result<int> (*run)(const BaseArguments&)) {
+        return [&chosen, arguments, run] { chosen = [arguments, run] { return run(*arguments); }; };
+    };
+    auto* pull =
+        command->add_subcommand("pull", "Fetch an image and put it into the store; prints its digest");
+    pull->add_option(
+            "REFERENCE", arguments->reference,
+            "docker://NAME[:TAG][@DIGEST], oci:DIRECTORY[:TAG], oci-archive:FILE, docker-archive:FILE")
+        ->required();
+    pull->callback(act(run_pull));
+    auto* list = command->add_subcommand("list", "Show the images of the store, and of the site's");
+    list->add_flag("--json", arguments->as_json, "For programs");
+    list->callback(act(run_list));
+    auto* remove =
+        command->add_subcommand("remove", "Remove an image; installations that use it do not start then");
+    remove->add_option("IMAGE", arguments->reference, "A reference or digest, as `list` shows them")
+        ->required();
+    remove->callback(act(run_remove));
+    auto* bootstrap = command->add_subcommand(
+        "bootstrap", "Make a small image of this host's own C library, shell and tools; prints its name");
+    bootstrap
+        ->add_option("-o,--output", arguments->bootstrap.output,
+                     "A file to make, instead of one in the store")
+        ->type_name("FILE");
+    bootstrap->add_flag("--python", arguments->bootstrap.python, "With the host's python3");
+    bootstrap->callback(act(run_bootstrap));
+}
+
+} // namespace containerize::cli

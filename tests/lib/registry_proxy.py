@@ -1,0 +1,95 @@
+"""A proxy before a registry, with the faults and habits that registries and networks have."""
+
+import base64
+import http.client
+import http.server
+import json
+import threading
+
+
+class Proxy:
+    """Forwards to 127.0.0.1:`upstream`. `kind` is what it does differently:
+
+    plain        nothing
+    token        wants a token for every request, which /token gives to `user` with `password`; to anybody if those are None
+    flaky        breaks off each blob's connection after `cut` bytes, until a blob was asked for three times
+    redirect     sends blobs to the registry itself
+    elsewhere    sends blobs to `target`
+    corrupt      changes a byte in every blob of more than 100 kB
+    """
+
+    def __init__(self, upstream: int, kind: str = "plain", user=None, password=None, target="", cut=200_000):
+        self.upstream, self.kind, self.user, self.password, self.target, self.cut = upstream, kind, user, password, target, cut
+        self.seen = []
+        self.asked = {}
+        self.lock = threading.Lock()
+        proxy = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *_):
+                pass
+
+            def do_GET(self):
+                proxy.answer(self)
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.port = self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+    def answer(self, request):
+        with self.lock:
+            self.seen.append((request.path, dict(request.headers)))
+            times = self.asked[request.path] = self.asked.get(request.path, 0) + 1
+        is_blob = "/blobs/" in request.path
+        if request.path.startswith("/token"):
+            return self.give_token(request)
+        if self.kind == "token" and request.headers.get("Authorization") != "Bearer a-token":
+            challenge = f'Bearer realm="http://127.0.0.1:{self.port}/token",service="test registry",scope="repository:x:pull"'
+            return self.send(request, 401, {"WWW-Authenticate": challenge})
+        if is_blob and self.kind == "redirect":
+            return self.send(request, 307, {"Location": f"http://127.0.0.1:{self.upstream}{request.path}"})
+        if is_blob and self.kind == "elsewhere":
+            return self.send(request, 307, {"Location": self.target})
+        status, headers, body = self.ask_upstream(request)
+        if is_blob and self.kind == "corrupt" and len(body) > 100_000:
+            body = body[:50_000] + bytes([body[50_000] ^ 1]) + body[50_001:]
+        if is_blob and self.kind == "flaky" and times < 3:
+            return self.send(request, status, headers, body, self.cut)
+        return self.send(request, status, headers, body)
+
+    def give_token(self, request):
+        expected = "Basic " + base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
+        if self.user is not None and request.headers.get("Authorization") != expected:
+            return self.send(request, 401, {})
+        return self.send(request, 200, {"Content-Type": "application/json"}, json.dumps({"token": "a-token"}).encode())
+
+    def ask_upstream(self, request):
+        connection = http.client.HTTPConnection("127.0.0.1", self.upstream)
+        wanted = {name: value for name, value in request.headers.items() if name in ("Accept", "Range", "If-Range")}
+        connection.request("GET", request.path, headers=wanted)
+        answer = connection.getresponse()
+        body = answer.read()
+        kept = ("Content-Type", "Docker-Content-Digest", "Content-Range", "ETag", "Accept-Ranges")
+        return answer.status, {name: value for name, value in answer.getheaders() if name in kept}, body
+
+    @staticmethod
+    def send(request, status, headers, body=b"", cut=None):
+        request.send_response(status)
+        for name, value in headers.items():
+            request.send_header(name, value)
+        request.send_header("Content-Length", str(len(body)))
+        request.end_headers()
+        if cut is None or len(body) <= cut:
+            request.wfile.write(body)
+        else:
+            request.wfile.write(body[:cut])
+            request.wfile.flush()
+            request.close_connection = True
+            request.connection.shutdown(2)
