@@ -467,7 +467,7 @@ def test_prompt_means_nothing_to_the_shell(shell, fake, work, name):
 
 # ---- Completion
 
-COMMANDS = ["new", "wrap-install", "update", "dev", "log", "rollback", "squash", "run", "shell", "inspect", "doctor", "cache", "activate", "deactivate",
+COMMANDS = ["new", "wrap-install", "update", "dev", "log", "rollback", "squash", "run", "shell", "inspect", "check", "doctor", "cache", "activate", "deactivate",
             "config"]
 
 
