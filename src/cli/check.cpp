@@ -63,7 +63,8 @@ void print(const std::vector<Checked>& checked, const gpu::Host& host) {
         }
     if (!any) fmt::print("This node has no GPU.\n");
     if (checked.empty())
-        fmt::print("The installation has none of the packages that are looked at: torch, jax, tensorflow, cupy.\n");
+        fmt::print(
+            "The installation has none of the packages that are looked at: torch, jax, tensorflow, cupy.\n");
     for (const auto& [package, fit] : checked) {
         fmt::print("{:8} {:28} {}\n", fit.fits ? "fits" : "does not", package.title(), fit.reason);
         if (!package.lacks.empty()) fmt::print("{:37} It lacks {}.\n", "", package.lacks);

@@ -118,20 +118,34 @@ std::vector<std::string> strings_behind(const std::string& python, const std::st
     return found;
 }
 
+/// "sm_90a" of "sm_90a compute_90"; empty if the text does not begin with one.
+std::string_view architecture_at(std::string_view text) {
+    constexpr std::string_view start = "sm_";
+    constexpr std::size_t longest = 7;
+    if (!text.starts_with(start)) return {};
+    const auto end = text.find_first_not_of("0123456789", start.size());
+    if (end == start.size() || end == std::string_view::npos) return {};
+    const auto name = text.substr(0, text[end] == 'a' || text[end] == 'f' ? end + 1 : end);
+    return name.size() > longest ? std::string_view() : name;
+}
+
 /// The longest list of names like "sm_80 sm_86 sm_90" in a library: torch keeps those that it was compiled
 /// for.
 std::vector<std::string> architecture_list(const TreeView& tree, const std::string& library) {
-    constexpr std::size_t largest = 256U << 20U;
+    constexpr std::size_t largest = 128U << 20U;
     const auto bytes = tree.text(library, largest);
     std::vector<std::string> longest;
-    for (auto at = bytes.find("sm_"); at != std::string::npos; at = bytes.find("sm_", at)) {
-        std::istringstream words(bytes.substr(at, std::min<std::size_t>(bytes.find('\0', at) - at, 1024)));
+    for (auto at = bytes.find("sm_"); at != std::string::npos; at = bytes.find("sm_", at + 1)) {
         std::vector<std::string> names;
-        for (std::string word; words >> word && word.starts_with("sm_") && word.size() > 4 &&
-                               std::isdigit(static_cast<unsigned char>(word[3])) != 0 && word.size() <= 7;)
-            names.push_back(word);
-        if (names.size() > longest.size()) longest = names;
-        at += 3;
+        for (;;) {
+            const auto name = architecture_at(std::string_view(bytes).substr(at));
+            if (name.empty()) break;
+            names.emplace_back(name);
+            at += name.size();
+            if (at >= bytes.size() || bytes[at] != ' ') break;
+            ++at;
+        }
+        if (names.size() > longest.size()) longest = std::move(names);
     }
     return longest;
 }
@@ -147,6 +161,20 @@ std::vector<std::string> gfx_targets(const TreeView& tree, const std::string& di
     }
     return {targets.begin(), targets.end()};
 }
+
+/// For CPUs only, until more is known.
+AcceleratedPackage bare_package(std::string name, std::string version, std::string evidence) {
+    return {.name = std::move(name),
+            .version = std::move(version),
+            .built_for = Accelerator::cpu,
+            .toolkit = {},
+            .lowest_driver = {},
+            .architectures = {},
+            .evidence = std::move(evidence),
+            .lacks = {}};
+}
+
+constexpr const char* lacks_cuda = "CUDA's libraries: load a module that has them, or install them beside it";
 
 class Detector {
 public:
@@ -239,14 +267,7 @@ private:
             const auto found = values.find(name);
             return found == values.end() ? std::string() : found->second;
         };
-        AcceleratedPackage torch{.name = "torch",
-                                 .version = value("__version__"),
-                                 .built_for = Accelerator::cpu,
-                                 .toolkit = {},
-                                 .lowest_driver = {},
-                                 .architectures = {},
-                                 .evidence = file,
-                                 .lacks = {}};
+        auto torch = bare_package("torch", value("__version__"), file);
         if (torch.version.empty()) return;
         const auto plus = torch.version.find('+');
         const auto tagged = purpose_of_tag(plus == std::string::npos ? "" : torch.version.substr(plus + 1));
@@ -283,15 +304,10 @@ private:
         const auto is_true = [&](const std::string& key) {
             return text.find("'" + key + "', True") != std::string::npos;
         };
-        AcceleratedPackage tensorflow{.name = "tensorflow",
-                                      .version = version_of({"tensorflow", "tensorflow-gpu", "tensorflow-cpu",
-                                                             "tensorflow-rocm", "tensorflow-intel"}),
-                                      .built_for = Accelerator::cpu,
-                                      .toolkit = {},
-                                      .lowest_driver = {},
-                                      .architectures = {},
-                                      .evidence = file,
-                                      .lacks = {}};
+        auto tensorflow = bare_package("tensorflow",
+                                       version_of({"tensorflow", "tensorflow-gpu", "tensorflow-cpu",
+                                                   "tensorflow-rocm", "tensorflow-intel"}),
+                                       file);
         if (is_true("is_rocm_build")) {
             tensorflow.built_for = Accelerator::rocm;
             tensorflow.toolkit = first("rocm_version");
@@ -319,14 +335,7 @@ private:
     void add_jax() {
         const Known* library = distribution("jaxlib");
         if (library == nullptr) return;
-        AcceleratedPackage jax{.name = "jax",
-                               .version = library->version,
-                               .built_for = Accelerator::cpu,
-                               .toolkit = {},
-                               .lowest_driver = {},
-                               .architectures = {},
-                               .evidence = library->file,
-                               .lacks = {}};
+        auto jax = bare_package("jax", library->version, library->file);
         auto purpose =
             purpose_of_tag(std::string_view(library->version).substr(library->version.find('+') + 1));
         if (const Known* conda = record("jaxlib");
@@ -345,6 +354,7 @@ private:
         }
         jax.built_for = purpose.built_for;
         jax.toolkit = purpose.built_for == Accelerator::cuda ? refined(purpose.toolkit) : purpose.toolkit;
+        if (purpose.built_for == Accelerator::cuda && !has_cuda_libraries()) jax.lacks = lacks_cuda;
         found_.push_back(std::move(jax));
     }
 
@@ -352,14 +362,8 @@ private:
     void add_cupy() {
         for (const auto& [name, known] : distributions_) {
             if (name != "cupy" && !name.starts_with("cupy-")) continue;
-            AcceleratedPackage cupy{.name = "cupy",
-                                    .version = known.version,
-                                    .built_for = Accelerator::cuda,
-                                    .toolkit = {},
-                                    .lowest_driver = {},
-                                    .architectures = {},
-                                    .evidence = known.file,
-                                    .lacks = {}};
+            auto cupy = bare_package("cupy", known.version, known.file);
+            cupy.built_for = Accelerator::cuda;
             auto tag = name;
             std::ranges::replace(tag, '-', '.');
             if (const auto rocm = version_behind(tag, "rocm.")) {
@@ -370,9 +374,7 @@ private:
                 if (const Known* version = record("cuda-version"); cupy.toolkit.empty() && version != nullptr)
                     cupy.toolkit = version->version;
                 cupy.toolkit = refined(cupy.toolkit);
-                if (!has_cuda_libraries())
-                    cupy.lacks = "CUDA's libraries: load a module that brings them, or install "
-                                 "nvidia-cuda-runtime and its like";
+                if (!has_cuda_libraries()) cupy.lacks = lacks_cuda;
             }
             found_.push_back(std::move(cupy));
             return;

@@ -24,8 +24,8 @@ constexpr std::array<std::string_view, 18> mount_places = {
     "/usr/lib/",       "/usr/lib64/",  "/lib/",           "/lib64/",     "/usr/local/lib/",   "/opt/",
     "/usr/bin/",       "/usr/sbin/",   "/usr/local/bin/", "/usr/share/", "/usr/local/share/", "/run/nvidia",
     "/var/run/nvidia", "/etc/OpenCL/", "/etc/vulkan/",    "/etc/glvnd/", "/etc/egl/",         "/etc/nvidia"};
-constexpr std::array<std::string_view, 5> node_places = {"/dev/nvidia", "/dev/dri/", "/dev/gdrdrv",
-                                                         "/dev/kfd", "/dev/dxg"};
+constexpr std::array<std::string_view, 4> node_places = {"/dev/nvidia", "/dev/dri/", "/dev/gdrdrv",
+                                                         "/dev/kfd"};
 
 bool is_plain_path(std::string_view path) {
     if (!path.starts_with('/') || path.size() > 4096) return false;

@@ -17,6 +17,7 @@ constexpr std::size_t most_dynamic_bytes = 64U << 10U;
 constexpr std::size_t most_version_bytes = 256U << 10U;
 constexpr std::size_t most_string_bytes = 16U << 20U;
 constexpr std::size_t most_versions = 4096;
+constexpr std::size_t longest_string = 4096;
 
 template<class T>
 std::optional<T> load(std::string_view bytes, std::size_t offset) {
@@ -118,7 +119,7 @@ private:
 
     [[nodiscard]] std::string string(std::uint64_t offset) const {
         if (offset >= strings_.size()) return {};
-        const auto rest = std::string_view(strings_).substr(offset);
+        const auto rest = std::string_view(strings_).substr(offset, longest_string);
         return std::string(rest.substr(0, rest.find('\0')));
     }
 

@@ -63,7 +63,7 @@ Fit compare(const AcceleratedPackage& package, const Host& host) {
                 .reason = "It has no GPU support, and this node has " + devices_of(host) + "."};
     }
     const auto vendor = vendor_for(package.built_for);
-    if (host.of(vendor).empty() && (vendor != Vendor::nvidia || host.nvidia_driver.empty()))
+    if (host.of(vendor).empty())
         return {.fits = false,
                 .reason = "It was built for " + package.purpose() + ", and this node has " +
                           devices_of(host) + "."};

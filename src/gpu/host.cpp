@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <sstream>
+#include <tuple>
 #include <utility>
 
 namespace containerize::gpu {
@@ -173,22 +174,23 @@ std::vector<MigInstance> mig_instances(const TreeView& tree, const std::string& 
     return instances;
 }
 
-/// What the driver tells of a GPU. Where the PCI bus cannot be seen, as in some virtual machines, it is all.
+Device nvidia_device(const std::string& address) {
+    return {.vendor = Vendor::nvidia,
+            .address = address,
+            .name = "NVIDIA GPU",
+            .uuid = {},
+            .target = {},
+            .nodes = {},
+            .mig = {}};
+}
+
+/// What the driver tells of its GPUs.
 void add_nvidia_details(const TreeView& tree, std::vector<Device>& devices) {
     const auto minors = mig_minors(tree);
     for (const auto& address : tree.list("/proc/driver/nvidia/gpus")) {
         const auto about = tree.text("/proc/driver/nvidia/gpus/" + address + "/information");
         auto device = std::ranges::find(devices, address, &Device::address);
-        if (device == devices.end()) {
-            devices.push_back({.vendor = Vendor::nvidia,
-                               .address = address,
-                               .name = {},
-                               .uuid = {},
-                               .target = {},
-                               .nodes = {},
-                               .mig = {}});
-            device = devices.end() - 1;
-        }
+        if (device == devices.end()) device = devices.insert(devices.end(), nvidia_device(address));
         if (auto model = value_of(about, "Model"); !model.empty()) device->name = std::move(model);
         device->uuid = value_of(about, "GPU UUID");
         const auto minor = value_of(about, "Device Minor");
@@ -196,6 +198,17 @@ void add_nvidia_details(const TreeView& tree, std::vector<Device>& devices) {
         device->nodes.insert(device->nodes.begin(), "/dev/nvidia" + minor);
         device->mig = mig_instances(tree, "gpu" + minor, minors);
     }
+}
+
+/// In some virtual machines and containers there are the device's nodes, and nothing about them in /sys or
+/// /proc.
+void add_nvidia_nodes(const TreeView& tree, std::vector<Device>& devices) {
+    if (std::ranges::find(devices, Vendor::nvidia, &Device::vendor) != devices.end()) return;
+    for (const auto& name : tree.list("/dev"))
+        if (numbered(name, "nvidia")) {
+            devices.push_back(nvidia_device({}));
+            devices.back().nodes.push_back("/dev/" + name);
+        }
 }
 
 /// What the kernel's compute driver tells, found by the render node.
@@ -275,9 +288,11 @@ Host discover(const TreeView& tree) {
               .amd_driver = amd_version(tree),
               .intel_driver = intel_driver(tree)};
     add_nvidia_details(tree, host.devices);
+    add_nvidia_nodes(tree, host.devices);
     add_amd_details(tree, host.devices);
-    std::ranges::sort(host.devices, {},
-                      [](const Device& device) { return std::pair(device.vendor, device.address); });
+    std::ranges::sort(host.devices, {}, [](const Device& device) {
+        return std::tuple(device.vendor, device.address, device.nodes);
+    });
     return host;
 }
 

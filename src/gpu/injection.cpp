@@ -31,15 +31,8 @@ bool wants(Policy policy, Vendor vendor) {
     return false;
 }
 
-bool is_present(const Host& host, Vendor vendor) {
-    // In some virtual machines no device shows on a bus.
-    return !host.of(vendor).empty() || (vendor == Vendor::nvidia && !host.nvidia_driver.empty());
-}
-
 void add(Injector& injector, const Host& host, Vendor vendor) {
-    const auto devices = host.describe(vendor);
-    injector.note(std::string(name_of(vendor)) + ": " +
-                  (devices.empty() ? "driver " + host.driver(vendor) : devices) + ".");
+    injector.note(std::string(name_of(vendor)) + ": " + host.describe(vendor) + ".");
     if (auto problem = obstacle(injector.host(), host, vendor); !problem.empty())
         injector.note(std::move(problem));
     if (host.driver(vendor).empty()) return;
@@ -66,7 +59,7 @@ Injection find(const Request& request) {
     const auto host = discover(DirectoryView(request.host_root));
     std::vector<Vendor> vendors;
     for (const auto vendor : all_vendors)
-        if (wants(request.policy, vendor) && is_present(host, vendor)) vendors.push_back(vendor);
+        if (wants(request.policy, vendor) && !host.of(vendor).empty()) vendors.push_back(vendor);
     // Most nodes end here, before anything of the image is read.
     if (vendors.empty()) {
         Injection nothing;

@@ -97,6 +97,11 @@ void Injector::bind(const std::string& real_path, std::string target, bool read_
                                 .required = false});
 }
 
+bool Injector::is_for_image(const std::string& path) const {
+    const auto elf = read_elf(host_, path);
+    return elf && elf->machine == machine_;
+}
+
 bool Injector::can_load(const std::string& path) {
     if (machine_ == 0) return false; // said already
     const auto elf = read_elf(host_, path);

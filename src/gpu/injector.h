@@ -25,6 +25,8 @@ public:
     [[nodiscard]] std::optional<std::string> variable(const std::string& name) const;
     /// Whether the image's own library of this name will be found.
     [[nodiscard]] bool image_has(const std::string& name) const;
+    /// Whether it is a program or library for the image's kind of processor.
+    [[nodiscard]] bool is_for_image(const std::string& path) const;
     /// Whether the image could use this library of the host's; if not, a note says why.
     bool can_load(const std::string& path);
 

@@ -9,7 +9,9 @@ namespace containerize::gpu {
 
 namespace {
 
-constexpr std::size_t largest_cache = 64U << 20U;
+// Real ones are below 1 MiB. Strings may share bytes, but not so that a small file becomes much memory.
+constexpr std::size_t largest_cache = 4U << 20U;
+constexpr std::size_t most_sharing = 8;
 
 // glibc's own files say what is in these: elf/cache.c, sysdeps/generic/dl-cache.h.
 constexpr std::string_view old_magic{"ld.so-1.7.0\0", 12};
@@ -56,13 +58,15 @@ std::optional<std::vector<CachedLibrary>> parse_library_cache(std::string_view b
     const auto count = number_at(*cache, magic.size());
     if (!count || *count > (cache->size() - magic.size()) / entry_bytes) return std::nullopt;
     std::vector<CachedLibrary> libraries;
-    libraries.reserve(*count);
+    std::size_t string_bytes = 0;
     for (std::size_t i = 0; i < *count; ++i) {
         const auto entry = header_bytes + i * entry_bytes;
         const auto key = number_at(*cache, entry + 4), value = number_at(*cache, entry + 8);
         if (!key || !value) return std::nullopt;
         auto name = string_at(*cache, *key), path = string_at(*cache, *value);
         if (!name || !path) return std::nullopt;
+        string_bytes += name->size() + path->size();
+        if (string_bytes > most_sharing * cache->size()) return std::nullopt;
         libraries.push_back({.name = std::move(*name), .path = std::move(*path)});
     }
     return libraries;

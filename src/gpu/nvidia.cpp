@@ -166,8 +166,8 @@ private:
         for (const auto& [name, path] : injector_.libraries().all()) {
             if (!is_wanted(name)) continue;
             const auto real = injector_.host().resolve(path);
-            // A file of another version is of a driver that is not running.
-            if (!real || !real->ends_with(ending)) continue;
+            // Others are of a driver that is not running, or for 32-bit programs.
+            if (!real || !real->ends_with(ending) || !injector_.is_for_image(*real)) continue;
             const std::string file(name_of(*real));
             const auto known = files.find(file);
             if (known == files.end())
@@ -212,10 +212,14 @@ private:
         for (std::size_t index = 0; index < devices.size(); ++index)
             for (const auto& word : wanted_)
                 if (add_device(*devices[index], index, word)) unknown.erase(word);
-        for (const auto& word : unknown)
+        note_unknown(unknown);
+    }
+
+    void note_unknown(const std::set<std::string>& words) {
+        for (const auto& word : words)
             injector_.note("NVIDIA_VISIBLE_DEVICES names '" + word +
-                           "', which this node does not have: it has " +
-                           (devices.empty() ? "none" : host_.describe(Vendor::nvidia)) + ".");
+                           "', which this node does not have: it has " + host_.describe(Vendor::nvidia) +
+                           ".");
     }
 
     /// Whether `word` names this device or a part of it, whose nodes are added then.
@@ -260,6 +264,11 @@ private:
             injector_.note("By the CDI specification " + specification.file + ".");
         }
         if (edits.empty()) return false;
+        std::set<std::string> unknown(wanted_.begin(), wanted_.end());
+        unknown.erase("all");
+        for (const auto& name : used)
+            unknown.erase(name);
+        note_unknown(unknown);
         allows_compat = std::ranges::any_of(edits, &CdiEdits::cuda_compat);
         for (const auto* one : edits)
             apply(*one);
@@ -362,9 +371,9 @@ private:
     /// A GPU of another series, by its name; empty if all can be of data centres. No file says it better.
     [[nodiscard]] std::string not_for_data_centres() const {
         for (const auto* device : host_.of(Vendor::nvidia))
-            for (const char* series : {"GeForce", "RTX", "Quadro", "TITAN", "NVS", "Orin"})
+            for (const char* series : {"GeForce", "RTX", "Quadro", "TITAN", "NVS", "Orin", "NVIDIA GPU"})
                 if (device->name.find(series) != std::string::npos) return device->name;
-        return host_.of(Vendor::nvidia).empty() ? "GPU of unknown kind" : "";
+        return {};
     }
 
     Injector& injector_;

@@ -15,8 +15,7 @@ void record_accelerators(Workshop& shop) {
     std::optional<gpu::Target> target;
     if (const auto& cuda = shop.options.conda.cuda; !cuda.empty())
         target = {.accelerator = gpu::Accelerator::cuda, .toolkit = cuda};
-    for (const auto& warning :
-         gpu::build_warnings(packages, target, gpu::discover(gpu::DirectoryView("/"))))
+    for (const auto& warning : gpu::build_warnings(packages, target, gpu::discover(gpu::DirectoryView("/"))))
         log::warn(warning);
 }
 

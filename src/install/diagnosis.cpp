@@ -198,7 +198,8 @@ std::vector<Finding> gpus() {
                             .advice = std::move(advice)});
     }
     if (findings.empty())
-        findings.push_back({.name = "GPUs", .verdict = Verdict::ok, .found = "none on this machine", .advice = {}});
+        findings.push_back(
+            {.name = "GPUs", .verdict = Verdict::ok, .found = "none on this machine", .advice = {}});
     return findings;
 }
 

@@ -43,6 +43,16 @@ TEST(Discover, NvidiaVersionWithoutSysfs) {
     EXPECT_EQ(discover(DirectoryView(tree.path())).nvidia_driver, "580.65.06");
 }
 
+TEST(Discover, NvidiaByItsNodesAlone) {
+    const HostTree tree;
+    tree.nvidia_driver("580.65.06");
+    tree.write("dev/nvidia0", "");
+    tree.write("dev/nvidia1", "");
+    const auto host = discover(DirectoryView(tree.path()));
+    EXPECT_EQ(host.describe(Vendor::nvidia), "2 x NVIDIA GPU, driver 580.65.06");
+    EXPECT_EQ(host.devices[1].nodes, Texts{"/dev/nvidia1"});
+}
+
 TEST(Discover, AGpuWhoseDriverIsNotLoaded) {
     const HostTree tree;
     tree.pci("0000:17:00.0", "10de", "2335", "030200", "", 0);

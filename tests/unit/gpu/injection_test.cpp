@@ -143,6 +143,17 @@ TEST_F(Injecting, TheSameWithoutACacheOfLibraries) {
     EXPECT_EQ(without.size(), 7U);
 }
 
+TEST_F(Injecting, LibrariesFor32BitProgramsAreNotMistakenForTheOthers) {
+    make_nvidia_host(host);
+    const auto source = host.write("tmp/empty.c", "int nothing;");
+    fs::create_directories(host.path() / "usr/lib64"); // searched first
+    test::must_run({"gcc", "-m32", "-shared", "-nostdlib", source.string(), "-o",
+                    (host.path() / "usr/lib64/libcuda.so.570.86.15").string()});
+    const auto injection = inject();
+    EXPECT_EQ(libraries(injection).size(), 7U);
+    EXPECT_FALSE(says(injection, "Left out")) << notes(injection);
+}
+
 TEST_F(Injecting, NvidiaCapabilities) {
     make_nvidia_host(host);
     host.write("usr/share/glvnd/egl_vendor.d/10_nvidia.json", "{}");
@@ -435,6 +446,8 @@ TEST_F(Injecting, BySpecification) {
     const auto one = others(inject({{"NVIDIA_VISIBLE_DEVICES", "1"}}));
     EXPECT_EQ(one, (Texts{"/.containerize/gpu/bin/nvidia-smi", "/dev/nvidia-uvm", "/dev/nvidia1",
                           "/dev/nvidiactl", "/run/nvidia-persistenced/socket"}));
+    EXPECT_TRUE(
+        says(inject({{"NVIDIA_VISIBLE_DEVICES", "1,9"}}), "names '9', which this node does not have"));
     const auto graphics = libraries(inject({}, Policy::nvidia, true));
     EXPECT_EQ(std::ranges::count(graphics, "libnvidia-glcore.so.570.86.15"), 1);
 }

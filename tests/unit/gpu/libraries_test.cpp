@@ -114,6 +114,20 @@ TEST(LibraryCache, OfMoreEntriesThanBytesIsNone) {
     EXPECT_FALSE(parse_library_cache(""));
 }
 
+TEST(LibraryCache, WhoseStringsAreAllTheSameLongOneIsNone) {
+    constexpr std::uint32_t count = 1000;
+    std::string bytes = "glibc-ld.so.cache1.1";
+    bytes.append(reinterpret_cast<const char*>(&count), sizeof count);
+    bytes.resize(48);
+    for (std::uint32_t i = 0; i < count; ++i)
+        for (const std::uint32_t field : {0U, 48U + 24U * count, 48U + 24U * count, 0U, 0U, 0U})
+            bytes.append(reinterpret_cast<const char*>(&field), sizeof field);
+    auto small = bytes + std::string("libx.so.1\0", 10);
+    EXPECT_TRUE(parse_library_cache(small));
+    bytes += std::string(100'000, 'x') + '\0';
+    EXPECT_FALSE(parse_library_cache(bytes));
+}
+
 TEST(Libraries, AreFoundWithoutACacheAndForTheRightMachine) {
     const Tree tree;
     tree.make_library(std::string(library_place) + "libone.so.1", "libone.so.1");
