@@ -361,7 +361,7 @@ private:
     // Its name says it: "cupy-cuda12x", "cupy-rocm-5-0". There is none for CPUs.
     void add_cupy() {
         for (const auto& [name, known] : distributions_) {
-            if (name != "cupy" && !name.starts_with("cupy-")) continue;
+            if (name != "cupy" && !name.starts_with("cupy-cuda") && !name.starts_with("cupy-rocm")) continue;
             auto cupy = bare_package("cupy", known.version, known.file);
             cupy.built_for = Accelerator::cuda;
             auto tag = name;

@@ -100,7 +100,7 @@ class EditsParser {
 public:
     explicit EditsParser(std::vector<std::string>& refused) : refused_(refused) {}
 
-    CdiEdits parse(const json& object) {
+    CdiEdits parse(const json& object) && {
         if (!object.is_object()) return {};
         for (const auto& mount : list_of(object, "mounts"))
             if (mount.is_object()) add_mount(text_of(mount, "hostPath"), text_of(mount, "containerPath"));
@@ -184,11 +184,10 @@ Result<CdiSpecification> parse_cdi(std::string_view text, const std::string& fil
                      .why = "it has no kind of the form vendor/class",
                      .where = file,
                      .hint = {}});
-    EditsParser edits(specification.refused);
     static const json none = json::object();
     const auto edits_of = [&](const json& object) {
         const auto found = object.find("containerEdits");
-        return edits.parse(found == object.end() ? none : *found);
+        return EditsParser(specification.refused).parse(found == object.end() ? none : *found);
     };
     specification.common = edits_of(*document);
     for (const auto& device : list_of(*document, "devices"))

@@ -197,6 +197,8 @@ TEST(Cupy, ByItsName) {
         EXPECT_EQ(environment.package().purpose(), purpose) << name;
     }
     const Environment environment;
+    environment.distribution("cupy_xarray-0.1.4"); // builds upon it
+    EXPECT_TRUE(environment.packages().empty());
     environment.distribution("cupy-13.3.0");
     environment.write("conda-meta/cuda-version-12.6-h7480c83_3.json", "{}");
     EXPECT_EQ(environment.package().purpose(), "CUDA 12.6");
