@@ -91,6 +91,7 @@ int run(int argc, char** argv) {
     cli::add_run(app, chosen, {argv, argv + argc});
     cli::add_shell(app, chosen);
     cli::add_inspect(app, chosen);
+    cli::add_check(app, chosen);
     cli::add_doctor(app, chosen);
     cli::add_cache(app, chosen);
     cli::add_base(app, chosen);

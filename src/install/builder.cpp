@@ -1,5 +1,6 @@
 #include "install/builder.h"
 
+#include "install/accelerators.h"
 #include "install/environ_script.h"
 #include "install/publish.h"
 #include "install/records.h"
@@ -51,7 +52,7 @@ public:
         for (const Step step :
              {&Build::create, &Build::run_pre_install, &Build::install, &Build::add_venv_support,
               &Build::run_post_install, &Build::compile, &Build::record_environment, &Build::list_packages,
-              &Build::pack, &Build::assemble}) {
+              &Build::pack, &Build::note_accelerators, &Build::assemble}) {
             if (interrupted()) return fail_interrupted();
             if (auto done = (this->*step)(); !done) return fail(std::move(done.error()));
             if (summary_.unchanged) break;
@@ -197,6 +198,11 @@ private:
         }
         stage.finish(fmt::format("{} files, {} to {}", human_count(written->files),
                                  human_bytes(written->input_bytes), human_bytes(written->image_bytes)));
+        return {};
+    }
+
+    Status note_accelerators() {
+        record_accelerators(shop_);
         return {};
     }
 

@@ -1,5 +1,6 @@
 #include "install/diagnosis.h"
 
+#include "gpu/host.h"
 #include "pip/interpreter.h"
 #include "runtime/fuse_connection.h"
 #include "runtime/namespace.h"
@@ -183,6 +184,25 @@ Finding place(const fs::path& given) {
             .advice = links ? "" : "Commands will be symbolic links to one launcher, which works as well."};
 }
 
+std::vector<Finding> gpus() {
+    const gpu::DirectoryView root("/");
+    const auto host = gpu::discover(root);
+    std::vector<Finding> findings;
+    for (const auto vendor : gpu::all_vendors) {
+        auto devices = host.describe(vendor);
+        if (devices.empty()) continue;
+        auto advice = gpu::obstacle(root, host, vendor);
+        findings.push_back({.name = std::string(gpu::name_of(vendor)) + " GPUs",
+                            .verdict = advice.empty() ? Verdict::ok : Verdict::note,
+                            .found = std::move(devices),
+                            .advice = std::move(advice)});
+    }
+    if (findings.empty())
+        findings.push_back(
+            {.name = "GPUs", .verdict = Verdict::ok, .found = "none on this machine", .advice = {}});
+    return findings;
+}
+
 Finding program(const char* name, const char* use) {
     const auto environment = current_environment();
     const auto path = environment.find("PATH");
@@ -209,6 +229,8 @@ std::vector<Finding> diagnose(const fs::path& prefix) {
         program("git", "Needed only for requirements that name a git repository."),
         program("bash", "Needed for --pre-install, --post-install and --environ."),
         program("apptainer", "Not needed: programs are run by the kernel's own means.")};
+    for (auto& finding : gpus())
+        findings.push_back(std::move(finding));
     if (!prefix.empty()) findings.push_back(place(prefix));
     return findings;
 }

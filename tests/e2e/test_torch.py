@@ -1,5 +1,6 @@
 """The main job: torchrun from an installation trains."""
 
+import json
 import re
 from pathlib import Path
 
@@ -29,6 +30,11 @@ def losses(output: str) -> list[float]:
 
 def test_import(user, torch_env):
     assert user.run(f"{torch_env}/bin/python", "-c", "import torch; print(torch.ones(2, 2).sum().item())").stdout == "4.0\n"
+
+
+def test_what_it_was_built_for(torch_env):
+    (torch,) = json.loads((torch_env / "containerize.json").read_text())["build"]["accelerators"]
+    assert torch["package"] == "torch" and torch["built_for"] == "cpu"
 
 
 def test_pip_list(user, torch_env):

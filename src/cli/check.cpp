@@ -1,0 +1,112 @@
+#include "cli/command.h"
+#include "gpu/fit.h"
+#include "gpu/layers_view.h"
+#include "runtime/manifest.h"
+#include "util/filesystem.h"
+
+#include <algorithm>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+namespace containerize::cli {
+
+namespace {
+
+using nlohmann::json;
+
+struct CheckArguments {
+    std::string directory;
+    bool as_json = false;
+};
+
+struct Checked {
+    gpu::AcceleratedPackage package;
+    gpu::Fit fit;
+};
+
+/// Of the images as they are in the installation: nothing is mounted or run.
+Result<std::vector<gpu::AcceleratedPackage>> packages_in(const fs::path& prefix) {
+    if (!runtime::is_installation(prefix)) return runtime::no_installation(prefix);
+    auto manifest = runtime::read_manifest(prefix);
+    if (!manifest) return fail(std::move(manifest.error()));
+    auto images = runtime::open_images(*manifest, prefix);
+    if (!images) return fail(std::move(images.error()));
+    auto layers = image::Layers::open(std::move(*images));
+    if (!layers) return fail(std::move(layers.error()));
+    return gpu::accelerated_packages(gpu::LayersView(**layers));
+}
+
+json to_json(const gpu::Host& host) {
+    json devices = json::array();
+    for (const auto& device : host.devices)
+        devices.push_back({{"vendor", gpu::name_of(device.vendor)},
+                           {"address", device.address},
+                           {"name", device.name},
+                           {"uuid", device.uuid},
+                           {"target", device.target},
+                           {"mig_instances", device.mig.size()}});
+    json drivers = json::object();
+    for (const auto vendor : gpu::all_vendors)
+        if (const auto& driver = host.driver(vendor); !driver.empty()) drivers[gpu::name_of(vendor)] = driver;
+    return {{"devices", devices}, {"drivers", drivers}};
+}
+
+void print(const std::vector<Checked>& checked, const gpu::Host& host) {
+    bool any = false;
+    for (const auto vendor : gpu::all_vendors)
+        if (const auto devices = host.describe(vendor); !devices.empty()) {
+            fmt::print("This node has {}.\n", devices);
+            any = true;
+        }
+    if (!any) fmt::print("This node has no GPU.\n");
+    if (checked.empty())
+        fmt::print(
+            "The installation has none of the packages that are looked at: torch, jax, tensorflow, cupy.\n");
+    for (const auto& [package, fit] : checked) {
+        fmt::print("{:8} {:28} {}\n", fit.fits ? "fits" : "does not", package.title(), fit.reason);
+        if (!package.lacks.empty()) fmt::print("{:37} It lacks {}.\n", "", package.lacks);
+    }
+}
+
+Result<int> run_check(const CheckArguments& arguments) {
+    auto prefix = resolve(arguments.directory);
+    if (!prefix) return fail(std::move(prefix.error()));
+    auto packages = packages_in(*prefix);
+    if (!packages) return fail(std::move(packages.error()));
+    const auto host = gpu::discover(gpu::DirectoryView("/"));
+    std::vector<Checked> checked;
+    for (auto& package : *packages) {
+        auto fit = gpu::compare(package, host);
+        checked.push_back({.package = std::move(package), .fit = std::move(fit)});
+    }
+    const bool fits = std::ranges::all_of(checked, [](const Checked& one) { return one.fit.fits; });
+    if (arguments.as_json) {
+        json list = json::array();
+        for (const auto& [package, fit] : checked) {
+            list.push_back(gpu::to_json(package));
+            list.back().update({{"fits", fit.fits}, {"reason", fit.reason}});
+        }
+        const json all = {{"fits", fits}, {"host", to_json(host)}, {"packages", std::move(list)}};
+        fmt::print("{}\n", all.dump(2, ' ', false, json::error_handler_t::replace));
+    } else {
+        print(checked, host);
+    }
+    return fits ? 0 : 1;
+}
+
+} // namespace
+
+void add_check(CLI::App& app, Action& chosen) {
+    auto* command =
+        app.add_subcommand("check", "Show whether an installation's packages can use this node's GPUs");
+    const auto arguments = std::make_shared<CheckArguments>();
+    command->add_option("DIR", arguments->directory, "The installation")->required();
+    command->add_flag("--json", arguments->as_json, "For programs");
+    command->footer("Exit code 0 if all of them fit, 1 if not.");
+    command->callback([&chosen, arguments] { chosen = [arguments] { return run_check(*arguments); }; });
+}
+
+} // namespace containerize::cli

@@ -1,0 +1,25 @@
+// The images of an installation as a tree of files, read without mounting them.
+#pragma once
+
+#include "gpu/tree_view.h"
+#include "image/layers.h"
+
+namespace containerize::gpu {
+
+class LayersView : public TreeView {
+public:
+    /// `layers` must outlive the view.
+    explicit LayersView(image::Layers& layers) : layers_(layers) {}
+
+protected:
+    [[nodiscard]] Kind kind_of(const std::string& path) const override;
+    [[nodiscard]] std::string target_of(const std::string& link) const override;
+    [[nodiscard]] std::vector<std::string> names_in(const std::string& directory) const override;
+    [[nodiscard]] std::string bytes_of(const std::string& file, std::uint64_t offset,
+                                       std::size_t size) const override;
+
+private:
+    image::Layers& layers_; ///< thread-safe
+};
+
+} // namespace containerize::gpu

@@ -1,0 +1,391 @@
+// NVIDIA: by a specification of the Container Device Interface if the site has one, else by the driver's own
+// list of files, which all carry its version in their names.
+#include "gpu/cdi.h"
+#include "gpu/injector.h"
+#include "gpu/version.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <ranges>
+#include <span>
+#include <utility>
+
+namespace containerize::gpu {
+
+namespace {
+
+using runtime::EnvironmentChange;
+using Names = std::span<const std::string_view>;
+
+// What NVIDIA_DRIVER_CAPABILITIES speaks of, with the files of each as NVIDIA's libnvidia-container sorts
+// them (src/nvc_info.c).
+constexpr std::array<std::string_view, 3> utility_libraries = {"libnvidia-ml", "libnvidia-cfg",
+                                                               "libnvidia-nscq"};
+constexpr std::array<std::string_view, 12> compute_libraries = {"libcuda",
+                                                                "libcudadebugger",
+                                                                "libnvidia-opencl",
+                                                                "libnvidia-gpucomp",
+                                                                "libnvidia-ptxjitcompiler",
+                                                                "libnvidia-fatbinaryloader",
+                                                                "libnvidia-allocator",
+                                                                "libnvidia-compiler",
+                                                                "libnvidia-pkcs11",
+                                                                "libnvidia-pkcs11-openssl3",
+                                                                "libnvidia-nvvm",
+                                                                "libnvidia-tileiras"};
+constexpr std::array<std::string_view, 4> video_libraries = {"libvdpau_nvidia", "libnvidia-encode",
+                                                             "libnvidia-opticalflow", "libnvcuvid"};
+constexpr std::array<std::string_view, 20> graphics_libraries = {
+    "libnvidia-eglcore",   "libnvidia-glcore",   "libnvidia-tls",         "libnvidia-glsi",
+    "libnvidia-fbc",       "libnvidia-ifr",      "libnvidia-rtcore",      "libnvoptix",
+    "libGLX_nvidia",       "libEGL_nvidia",      "libGLESv2_nvidia",      "libGLESv1_CM_nvidia",
+    "libnvidia-glvkspirv", "libnvidia-cbl",      "libnvidia-egl-wayland", "libnvidia-egl-gbm",
+    "libnvidia-egl-xcb",   "libnvidia-egl-xlib", "libnvidia-vksc-core",   "libnvidia-api"};
+constexpr std::array<std::string_view, 1> ngx_libraries = {"libnvidia-ngx"};
+constexpr std::array<std::string_view, 2> utility_programs = {"nvidia-smi", "nvidia-debugdump"};
+constexpr std::array<std::string_view, 2> compute_programs = {"nvidia-cuda-mps-control",
+                                                              "nvidia-cuda-mps-server"};
+
+struct Capability {
+    std::string_view name;
+    Names libraries, programs;
+};
+constexpr std::array<Capability, 5> capabilities = {{{"utility", utility_libraries, utility_programs},
+                                                     {"compute", compute_libraries, compute_programs},
+                                                     {"video", video_libraries, {}},
+                                                     {"graphics", graphics_libraries, {}},
+                                                     {"ngx", ngx_libraries, {}}}};
+
+// Of no vendor: from the host only where the image has none.
+const std::vector<std::string> graphics_loaders = {
+    "libGL.so.1",     "libGLX.so.0",       "libEGL.so.1",        "libOpenGL.so.0",
+    "libGLESv2.so.2", "libGLESv1_CM.so.1", "libGLdispatch.so.0", "libvulkan.so.1"};
+constexpr std::array<const char*, 12> graphics_files = {
+    "/usr/share/glvnd/egl_vendor.d/10_nvidia.json",
+    "/etc/glvnd/egl_vendor.d/10_nvidia.json",
+    "/usr/share/vulkan/icd.d/nvidia_icd.json",
+    "/etc/vulkan/icd.d/nvidia_icd.json",
+    "/usr/share/vulkan/icd.d/nvidia_layers.json",
+    "/usr/share/vulkan/implicit_layer.d/nvidia_layers.json",
+    "/etc/vulkan/implicit_layer.d/nvidia_layers.json",
+    "/usr/share/egl/egl_external_platform.d/15_nvidia_gbm.json",
+    "/usr/share/egl/egl_external_platform.d/10_nvidia_wayland.json",
+    "/usr/share/egl/egl_external_platform.d/20_nvidia_xcb.json",
+    "/usr/share/egl/egl_external_platform.d/20_nvidia_xlib.json",
+    "/usr/share/nvidia/nvoptix.bin"};
+constexpr std::array<const char*, 4> program_directories = {"/usr/bin", "/usr/sbin", "/bin", "/opt/bin"};
+
+std::string_view stem_of(std::string_view file) {
+    return file.substr(0, file.find(".so"));
+}
+
+std::vector<std::string> split(const std::string& text) {
+    std::vector<std::string> words;
+    for (const auto word : std::views::split(text, ','))
+        if (std::string one(word.begin(), word.end()); !one.empty()) words.push_back(std::move(one));
+    return words;
+}
+
+/// "570.86.15" of "libcuda.so.570.86.15"; empty for other files.
+std::string version_of_libcuda(std::string_view file) {
+    constexpr std::string_view start = "libcuda.so.";
+    const auto version = file.starts_with(start) ? file.substr(start.size()) : std::string_view();
+    return version.find('.') == std::string_view::npos ? "" : std::string(version);
+}
+
+class Nvidia {
+public:
+    Nvidia(Injector& injector, const Host& host) : injector_(injector), host_(host) {}
+
+    void add() {
+        const auto visible = injector_.variable("NVIDIA_VISIBLE_DEVICES");
+        if (visible && (visible->empty() || *visible == "none" || *visible == "void"))
+            return injector_.note("Nothing of NVIDIA's: NVIDIA_VISIBLE_DEVICES is '" + *visible + "'.");
+        wanted_ = split(visible.value_or("all"));
+        read_capabilities();
+        bool allows_compat = true;
+        if (!add_by_cdi(allows_compat)) add_by_list();
+        if (allows_compat) prefer_newer_libcuda();
+    }
+
+private:
+    void read_capabilities() {
+        const auto given = injector_.variable("NVIDIA_DRIVER_CAPABILITIES");
+        for (const auto& word : split(given.value_or("compute,utility"))) {
+            if (word == "display") {
+                capabilities_.insert("graphics");
+            } else if (word == "all") {
+                for (const auto& capability : capabilities)
+                    capabilities_.emplace(capability.name);
+            } else if (std::ranges::find(capabilities, word, &Capability::name) != capabilities.end()) {
+                capabilities_.insert(word);
+            } else {
+                injector_.note("NVIDIA_DRIVER_CAPABILITIES names '" + word + "', which is left out.");
+            }
+        }
+        if (injector_.request().graphics) capabilities_.insert("graphics");
+    }
+
+    [[nodiscard]] bool has(std::string_view capability) const {
+        return capabilities_.contains(std::string(capability));
+    }
+
+    /// Whether a library is one that was not asked for.
+    [[nodiscard]] bool is_unwanted(std::string_view file) const {
+        return std::ranges::any_of(capabilities, [&](const Capability& capability) {
+            return !has(capability.name) &&
+                   std::ranges::find(capability.libraries, stem_of(file)) != capability.libraries.end();
+        });
+    }
+
+    // Without a specification.
+
+    void add_by_list() {
+        add_libraries();
+        for (const auto& capability : capabilities)
+            if (has(capability.name))
+                for (const auto& program : capability.programs)
+                    add_first(program);
+        if (has("compute")) {
+            injector_.add_with_needed({"libOpenCL.so.1"});
+            injector_.add_file("/etc/OpenCL/vendors/nvidia.icd");
+        }
+        if (has("graphics")) {
+            injector_.add_with_needed(graphics_loaders);
+            for (const char* file : graphics_files)
+                injector_.add_file(file);
+        }
+        add_sockets();
+        add_nodes();
+    }
+
+    void add_libraries() {
+        const auto ending = ".so." + host_.nvidia_driver;
+        std::map<std::string, bool> files; // whether the image can use them
+        for (const auto& [name, path] : injector_.libraries().all()) {
+            if (!is_wanted(name)) continue;
+            const auto real = injector_.host().resolve(path);
+            // Others are of a driver that is not running, or for 32-bit programs.
+            if (!real || !real->ends_with(ending) || !injector_.is_for_image(*real)) continue;
+            const std::string file(name_of(*real));
+            const auto known = files.find(file);
+            if (known == files.end())
+                files.emplace(file, injector_.add_library(path));
+            else if (known->second)
+                injector_.add_link(name, file);
+        }
+        if (std::ranges::none_of(files, [](const auto& one) { return one.second; }))
+            injector_.note("No library of driver " + host_.nvidia_driver +
+                           " can be given to the image: its programs will find no CUDA. The driver's files "
+                           "(libcuda.so." +
+                           host_.nvidia_driver + ") must be on this node.");
+    }
+
+    [[nodiscard]] bool is_wanted(std::string_view file) const {
+        return std::ranges::any_of(capabilities, [&](const Capability& capability) {
+            return has(capability.name) &&
+                   std::ranges::find(capability.libraries, stem_of(file)) != capability.libraries.end();
+        });
+    }
+
+    void add_first(std::string_view program) {
+        for (const char* directory : program_directories) {
+            const auto path = std::string(directory) + "/" + std::string(program);
+            if (injector_.host().exists(path)) return injector_.add_program(path);
+        }
+    }
+
+    void add_sockets() {
+        for (const char* socket : {"/run/nvidia-persistenced/socket", "/run/nvidia-fabricmanager/socket"})
+            injector_.add_file(socket);
+        if (has("compute"))
+            injector_.add_file(injector_.variable("CUDA_MPS_PIPE_DIRECTORY").value_or("/tmp/nvidia-mps"));
+    }
+
+    void add_nodes() {
+        for (const char* node : {"/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools",
+                                 "/dev/nvidia-modeset", "/dev/gdrdrv", "/dev/nvidia-caps-imex-channels"})
+            injector_.add_node(node);
+        const auto devices = host_.of(Vendor::nvidia);
+        std::set<std::string> unknown(wanted_.begin(), wanted_.end());
+        for (std::size_t index = 0; index < devices.size(); ++index)
+            for (const auto& word : wanted_)
+                if (add_device(*devices[index], index, word)) unknown.erase(word);
+        note_unknown(unknown);
+    }
+
+    void note_unknown(const std::set<std::string>& words) {
+        for (const auto& word : words)
+            injector_.note("NVIDIA_VISIBLE_DEVICES names '" + word +
+                           "', which this node does not have: it has " + host_.describe(Vendor::nvidia) +
+                           ".");
+    }
+
+    /// Whether `word` names this device or a part of it, whose nodes are added then.
+    bool add_device(const Device& device, std::size_t index, const std::string& word) {
+        const auto number = std::to_string(index);
+        // No file says the UUID of an instance: the user may have all of those.
+        const bool whole = word == "all" || word == number || (!device.uuid.empty() && word == device.uuid) ||
+                           (word.starts_with("MIG-") && !device.mig.empty());
+        if (!whole && !(word.starts_with(number + ":") && !device.mig.empty())) return false;
+        bool found = whole;
+        for (std::size_t part = 0; part < device.mig.size(); ++part) {
+            if (!whole && word != number + ":" + std::to_string(part)) continue;
+            found = true;
+            for (const auto& node : device.mig[part].nodes)
+                injector_.add_node(node);
+        }
+        if (!found) return false;
+        for (const auto& node : device.nodes)
+            if (!node.starts_with("/dev/dri/") || has("graphics")) injector_.add_node(node);
+        return true;
+    }
+
+    // With one.
+
+    /// Whether there was a specification that could be used.
+    bool add_by_cdi(bool& allows_compat) {
+        std::vector<std::string> notes;
+        const auto specifications = read_cdi(injector_.host(), "nvidia.com/gpu", notes);
+        for (auto& note : notes)
+            injector_.note(std::move(note));
+        std::vector<const CdiEdits*> edits;
+        std::set<std::string> used; // device names: the first file that has one counts
+        for (const auto& specification : specifications) {
+            if (!is_current(specification)) continue;
+            for (const auto& why : specification.refused)
+                injector_.note("Refused from the CDI specification " + specification.file + ": " + why + ".");
+            const auto before = edits.size();
+            for (const auto& [name, device] : specification.devices)
+                if (names_device(specification, name) && used.insert(name).second) edits.push_back(&device);
+            if (edits.size() == before) continue;
+            edits.push_back(&specification.common);
+            injector_.note("By the CDI specification " + specification.file + ".");
+        }
+        if (edits.empty()) return false;
+        std::set<std::string> unknown(wanted_.begin(), wanted_.end());
+        unknown.erase("all");
+        for (const auto& name : used)
+            unknown.erase(name);
+        note_unknown(unknown);
+        allows_compat = std::ranges::any_of(edits, &CdiEdits::cuda_compat);
+        for (const auto* one : edits)
+            apply(*one);
+        return true;
+    }
+
+    [[nodiscard]] bool names_device(const CdiSpecification& specification, const std::string& name) const {
+        const auto wanted = [&](std::string_view word) {
+            return std::ranges::find(wanted_, word) != wanted_.end();
+        };
+        if (!wanted("all")) return wanted(name);
+        const bool has_all =
+            std::ranges::any_of(specification.devices, [](const auto& one) { return one.first == "all"; });
+        return !has_all || name == "all";
+    }
+
+    /// After an upgrade of the driver a specification names files of the one before, until somebody makes it
+    /// anew.
+    bool is_current(const CdiSpecification& specification) {
+        for (const auto& [source, target] : specification.common.mounts) {
+            const auto version = version_of_libcuda(name_of(source));
+            if (version.empty() || version == host_.nvidia_driver) continue;
+            injector_.note("The CDI specification " + specification.file + " is for driver " + version +
+                           ", and " + host_.nvidia_driver +
+                           " is running: it is not used. `nvidia-ctk cdi generate` writes it anew.");
+            return false;
+        }
+        return true;
+    }
+
+    void apply(const CdiEdits& edits) {
+        for (const auto& [source, target] : edits.mounts)
+            apply_mount(source, target);
+        for (const auto& [path, target] : edits.links)
+            if (is_library(path) && is_library(target) && !is_unwanted(name_of(path)))
+                injector_.add_link(name_of(path), name_of(target));
+        for (const auto& node : edits.nodes)
+            injector_.add_node(node);
+        for (const auto& [name, value] : edits.environment)
+            injector_.change({.kind = EnvironmentChange::Kind::set, .name = name, .value = value});
+    }
+
+    /// Libraries and programs go where they cover nothing of the image, whatever place the specification
+    /// gives them.
+    void apply_mount(const std::string& source, const std::string& target) {
+        const auto real = injector_.host().resolve(source);
+        if (!real)
+            return injector_.note("Left out: " + source +
+                                  ", which a CDI specification names: it is missing.");
+        if (const auto why = mount_objection(*real); !why.empty())
+            return injector_.note("Refused: " + source + ", which leads to " + *real + ": " + why + ".");
+        if (is_library(source)) {
+            if (!is_unwanted(name_of(source)) && !is_unwanted(name_of(*real))) injector_.add_library(source);
+        } else if (target.find("/bin/") != std::string::npos || target.find("/sbin/") != std::string::npos) {
+            injector_.add_program(source);
+        } else if (!target.starts_with("/lib/firmware/") && !target.starts_with("/usr/lib/firmware/")) {
+            injector_.add_file(source, target); // firmware is for the kernel
+        }
+    }
+
+    static bool is_library(std::string_view path) {
+        return name_of(path).starts_with("lib") && name_of(path).find(".so") != std::string_view::npos;
+    }
+
+    // Forward compatibility.
+
+    /// A directory inside with a libcuda of a newer release than the driver: where the image or the
+    /// environment brings one.
+    void prefer_newer_libcuda() {
+        std::vector<std::pair<std::string, std::string>> found; // directory inside, version
+        const auto look = [&](const TreeView& tree, const std::string& directory, const std::string& inside) {
+            for (const auto& file : tree.list(directory))
+                if (auto version = version_of_libcuda(file); !version.empty())
+                    found.emplace_back(inside, version);
+        };
+        const auto& request = injector_.request();
+        for (const auto& name : request.image.list("/usr/local"))
+            if (name.starts_with("cuda"))
+                look(request.image, "/usr/local/" + name + "/compat", "/usr/local/" + name + "/compat");
+        if (request.environment != nullptr)
+            look(*request.environment, "/cuda-compat", request.prefix + "/cuda-compat");
+        // Within one release the driver's own library does it, by minor-version compatibility.
+        std::erase_if(found, [&](const auto& one) {
+            return major_version(one.second) <= major_version(host_.nvidia_driver);
+        });
+        if (found.empty()) return;
+        const auto& [directory, version] = *std::ranges::max_element(
+            found, [](const auto& a, const auto& b) { return compare_versions(a.second, b.second) < 0; });
+        if (const auto other = not_for_data_centres(); !other.empty())
+            return injector_.note("The libcuda " + version + " in " + directory +
+                                  " is not used, though newer than driver " + host_.nvidia_driver +
+                                  ": it works with data-centre GPUs only, and this is a " + other + ".");
+        injector_.note("The libcuda " + version + " in " + directory + " is used, because driver " +
+                       host_.nvidia_driver +
+                       " is older (CUDA forward compatibility; data-centre GPUs by their names).");
+        injector_.change(
+            {.kind = EnvironmentChange::Kind::prepend, .name = "LD_LIBRARY_PATH", .value = directory});
+    }
+
+    /// A GPU of another series, by its name; empty if all can be of data centres. No file says it better.
+    [[nodiscard]] std::string not_for_data_centres() const {
+        for (const auto* device : host_.of(Vendor::nvidia))
+            for (const char* series : {"GeForce", "RTX", "Quadro", "TITAN", "NVS", "Orin", "NVIDIA GPU"})
+                if (device->name.find(series) != std::string::npos) return device->name;
+        return {};
+    }
+
+    Injector& injector_;
+    const Host& host_;
+    std::vector<std::string> wanted_; ///< words of NVIDIA_VISIBLE_DEVICES
+    std::set<std::string> capabilities_;
+};
+
+} // namespace
+
+void add_nvidia(Injector& injector, const Host& host) {
+    Nvidia(injector, host).add();
+}
+
+} // namespace containerize::gpu
