@@ -59,6 +59,10 @@ Status choose_values(const BuildArguments& arguments, const Configured& configur
     if (!block_size) return fail(std::move(block_size.error()));
     options.block_size = *block_size;
     options.base = configured.text(Key::base, "--base", arguments.base);
+    options.auto_base = configured.text(Key::auto_base, {}, {});
+    auto bases = configured.bases();
+    if (!bases) return fail(std::move(bases.error()));
+    options.bases = std::move(*bases);
     options.isolate = arguments.isolate;
     auto binds = choose_binds(arguments, configured);
     if (!binds) return fail(std::move(binds.error()));

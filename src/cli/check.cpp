@@ -1,6 +1,6 @@
 #include "cli/command.h"
 #include "gpu/fit.h"
-#include "gpu/layers_view.h"
+#include "gpu/tree.h"
 #include "runtime/manifest.h"
 #include "util/filesystem.h"
 

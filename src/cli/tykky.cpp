@@ -211,9 +211,12 @@ private:
     Result<int> create(Kind kind) {
         if (auto fits = check_kind(kind, arguments_->file); !fits) return fail(std::move(fits.error()));
         if (auto prepared = prepare_prefix(*arguments_); !prepared) return fail(std::move(prepared.error()));
-        if (arguments_->slim)
-            return fail_input("--slim needs a base container, which this version does not have yet", {}, {},
-                              "Leave --slim out: the interpreter of this machine is used.");
+        if (arguments_->slim) {
+            // As tykky: the image of that version has the interpreter.
+            const std::string version = arguments_->python_version.empty() ? "3.12" : arguments_->python_version;
+            arguments_->base = "docker://python:" + version + "-slim";
+            arguments_->python_version.clear();
+        }
         arguments_->python = arguments_->python_version;
         arguments_->spec = arguments_->file;
         return by_names_of_tykky(run_new(*arguments_, command_line_));

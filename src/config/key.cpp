@@ -113,6 +113,7 @@ const std::array<KeyInfo, number_of_keys>& all_keys() {
         {Key::cache, "cache", Kind::directory, "", check_directory},
         {Key::staging, "staging", Kind::directory, "", check_directory},
         {Key::base, "base", Kind::text, "host", check_base},
+        {Key::auto_base, "auto_base", Kind::text, "", check_base},
         {Key::bases, "bases", Kind::directory, "", check_directory},
         {Key::base_stores, "base_stores", Kind::list, "", check_directory},
         {Key::base_limit, "base_limit", Kind::number, "256", check_number},

@@ -17,6 +17,7 @@ enum class Key {
     cache,
     staging,
     base,
+    auto_base,
     bases,
     base_stores,
     base_limit,
@@ -31,7 +32,7 @@ enum class Key {
     environment,
     umask
 };
-inline constexpr std::size_t number_of_keys = 19;
+inline constexpr std::size_t number_of_keys = 20;
 
 enum class Kind {
     text,

@@ -1,7 +1,7 @@
 // What the packages of an environment were built for, read from their files; nothing is imported.
 #pragma once
 
-#include "gpu/tree_view.h"
+#include "gpu/tree.h"
 
 #include <string>
 #include <string_view>

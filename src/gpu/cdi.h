@@ -1,7 +1,7 @@
 // Specifications of the Container Device Interface: what a vendor's tool wrote down for container runtimes.
 #pragma once
 
-#include "gpu/tree_view.h"
+#include "gpu/tree.h"
 #include "util/error.h"
 
 #include <string>

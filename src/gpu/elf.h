@@ -1,7 +1,7 @@
 // What the dynamic linker would want to know of a program or library, read from its file.
 #pragma once
 
-#include "gpu/tree_view.h"
+#include "gpu/tree.h"
 #include "util/error.h"
 
 #include <cstdint>

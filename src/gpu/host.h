@@ -1,7 +1,7 @@
 // Which accelerators and drivers a host has, as its /sys, /proc and /dev say it; no vendor's tool is asked.
 #pragma once
 
-#include "gpu/tree_view.h"
+#include "gpu/tree.h"
 
 #include <array>
 #include <string>

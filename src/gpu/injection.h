@@ -3,7 +3,7 @@
 #pragma once
 
 #include "gpu/host.h"
-#include "gpu/tree_view.h"
+#include "gpu/tree.h"
 #include "runtime/bind.h"
 #include "runtime/environment.h"
 #include "util/error.h"

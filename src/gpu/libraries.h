@@ -1,7 +1,7 @@
 // Which shared libraries a tree has, as its dynamic linker would find them.
 #pragma once
 
-#include "gpu/tree_view.h"
+#include "gpu/tree.h"
 
 #include <map>
 #include <optional>

@@ -1,97 +1,137 @@
 #include "image/tree_view.h"
 
-#include <cerrno>
-#include <deque>
-#include <vector>
+#include "util/fd.h"
 
+#include <algorithm>
+
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace containerize::image {
 
 namespace {
 
-/// As many as the kernel follows.
-constexpr int most_links = 40;
+constexpr int most_links = 40; // as the kernel has it
 
-TreeView::Type type_of(mode_t mode) {
-    if (S_ISDIR(mode)) return TreeView::Type::directory;
-    if (S_ISREG(mode)) return TreeView::Type::file;
-    if (S_ISLNK(mode)) return TreeView::Type::link;
-    return TreeView::Type::other;
-}
-
-std::string_view without_slashes(std::string_view path) {
-    while (path.starts_with('/'))
-        path.remove_prefix(1);
-    while (path.ends_with('/'))
-        path.remove_suffix(1);
-    return path;
-}
-
-void put_in_front(std::deque<std::string>& parts, std::string_view path) {
-    std::vector<std::string> words;
-    for (const auto& part : std::filesystem::path(path).relative_path())
-        if (!part.empty() && part != ".") words.push_back(part.string());
-    parts.insert(parts.begin(), words.begin(), words.end());
-}
-
-std::string parent_of(const std::string& path) {
-    const auto slash = path.rfind('/');
-    return slash == std::string::npos ? std::string() : path.substr(0, slash);
+/// The first part of a path, which is taken off it.
+std::string take_part(std::string& path) {
+    const auto start = std::min(path.find_first_not_of('/'), path.size());
+    const auto end = std::min(path.find('/', start), path.size());
+    std::string part = path.substr(start, end - start);
+    path.erase(0, end);
+    return part;
 }
 
 } // namespace
 
-std::string TreeView::resolve(std::string_view path) const {
-    std::deque<std::string> rest;
-    put_in_front(rest, path);
-    std::string done;
-    for (int links = 0; !rest.empty();) {
-        const std::string name = rest.front();
-        rest.pop_front();
-        if (name == "..") {
-            done = parent_of(done);
+std::optional<std::string> TreeView::resolve(std::string_view path) const {
+    return follow(path, false);
+}
+
+std::optional<std::string> TreeView::would_be(std::string_view path) const {
+    return follow(path, true);
+}
+
+TreeView::Kind TreeView::own_kind(std::string_view path) const {
+    const auto directory = resolve(directory_of(path));
+    return directory ? kind_of((*directory == "/" ? "" : *directory) + "/" + std::string(name_of(path))) : Kind::missing;
+}
+
+std::optional<std::string> TreeView::follow(std::string_view path, bool may_be_missing) const {
+    std::string rest(path), done;
+    int links = 0;
+    while (!rest.empty()) {
+        const auto part = take_part(rest);
+        if (part.empty() || part == ".") continue;
+        if (part == "..") {
+            done.erase(std::min(done.rfind('/'), done.size()));
             continue;
         }
-        const std::string next = done + "/" + name;
-        if (type(next) != Type::link) {
+        const auto next = done + "/" + part;
+        const auto kind = kind_of(next);
+        if (kind == Kind::missing && !may_be_missing) return std::nullopt;
+        if (kind != Kind::link) {
             done = next;
             continue;
         }
-        if (++links > most_links) return {};
-        const std::string target = link_target(next);
+        if (++links > most_links) return std::nullopt;
+        const auto target = target_of(next);
         if (target.starts_with('/')) done.clear();
-        put_in_front(rest, target);
+        rest = target + "/" + rest;
     }
     return done.empty() ? "/" : done;
 }
 
-TreeView::Type LayersView::type(std::string_view path) const {
-    const auto found = layers_.find(without_slashes(path));
-    if (!found) return Type::missing;
-    const auto inode = layers_.inode(*found);
-    return inode ? type_of(inode->mode) : Type::missing;
+TreeView::Kind TreeView::kind(std::string_view path) const {
+    const auto found = resolve(path);
+    return found ? kind_of(*found) : Kind::missing;
 }
 
-std::string LayersView::link_target(std::string_view path) const {
-    const auto found = layers_.find(without_slashes(path));
-    if (!found) return {};
-    return layers_.read_link(*found).value_or(std::string());
+std::vector<std::string> TreeView::list(std::string_view path) const {
+    const auto found = resolve(path);
+    if (!found || kind_of(*found) != Kind::directory) return {};
+    auto names = names_in(*found);
+    std::ranges::sort(names);
+    return names;
 }
 
-std::filesystem::path DirectoryView::whole(std::string_view path) const {
-    return root_ / without_slashes(path);
+std::string TreeView::read(std::string_view path, std::uint64_t offset, std::size_t size) const {
+    const auto found = resolve(path);
+    if (!found || kind_of(*found) != Kind::file) return {};
+    return bytes_of(*found, offset, size);
 }
 
-TreeView::Type DirectoryView::type(std::string_view path) const {
+DirectoryView::DirectoryView(const std::filesystem::path& root) : root_(root.string()) {
+    while (root_.ends_with('/'))
+        root_.pop_back();
+}
+
+TreeView::Kind DirectoryView::kind_of(const std::string& path) const {
     struct stat info {};
-    return lstat(whole(path).c_str(), &info) == 0 ? type_of(info.st_mode) : Type::missing;
+    if (lstat(real(path).c_str(), &info) != 0) return Kind::missing;
+    if (S_ISREG(info.st_mode)) return Kind::file;
+    if (S_ISDIR(info.st_mode)) return Kind::directory;
+    return S_ISLNK(info.st_mode) ? Kind::link : Kind::other;
 }
 
-std::string DirectoryView::link_target(std::string_view path) const {
+std::string DirectoryView::target_of(const std::string& link) const {
     std::error_code failed;
-    const auto target = std::filesystem::read_symlink(whole(path), failed);
-    return failed ? std::string() : target.string();
+    return std::filesystem::read_symlink(real(link), failed).string();
+}
+
+std::vector<std::string> DirectoryView::names_in(const std::string& directory) const {
+    std::vector<std::string> names;
+    std::error_code failed;
+    for (std::filesystem::directory_iterator entry(real(directory), failed), end; !failed && entry != end;
+         entry.increment(failed))
+        names.push_back(entry->path().filename().string());
+    return names;
+}
+
+std::string DirectoryView::bytes_of(const std::string& file, std::uint64_t offset, std::size_t size) const {
+    const Fd opened(open(real(file).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
+    if (!opened) return {};
+    constexpr std::size_t piece = std::size_t{1} << 20U;
+    std::string bytes;
+    while (bytes.size() < size) {
+        const auto before = bytes.size();
+        bytes.resize(std::min(size, before + piece));
+        const auto got = pread(opened.get(), bytes.data() + before, bytes.size() - before,
+                               static_cast<off_t>(offset + before));
+        bytes.resize(before + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+        if (got <= 0) break;
+    }
+    return bytes;
+}
+
+std::string_view name_of(std::string_view path) {
+    return path.substr(path.rfind('/') + 1);
+}
+
+std::string_view directory_of(std::string_view path) {
+    const auto slash = path.rfind('/');
+    return path.substr(0, slash == 0 ? 1 : slash == std::string_view::npos ? 0 : slash);
 }
 
 } // namespace containerize::image

@@ -1,50 +1,79 @@
-// A root filesystem to look things up in, whether it is in images or on disk. Nothing in it leads out of it.
+// A tree of files as it would be seen by a process whose root it is: a host, a container's image, an
+// environment.
 #pragma once
 
-#include "image/layers.h"
+#include "util/error.h"
 
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace containerize::image {
 
+/// Paths are absolute, "/" being the root of the tree; links are followed within the tree and never leave it.
+/// What cannot be read counts as missing: whoever asks can do without.
 class TreeView {
 public:
-    enum class Type { missing, directory, file, link, other };
+    enum class Kind { missing, file, directory, link, other };
 
     virtual ~TreeView() = default;
-    /// Of what has this very path, absolute or relative to the root, without links in it; a link is a link.
-    [[nodiscard]] virtual Type type(std::string_view path) const = 0;
-    /// Of a link at such a path.
-    [[nodiscard]] virtual std::string link_target(std::string_view path) const = 0;
 
-    /// `path` with all links followed as they lead inside, also the last: "/var/run/x" is "/run/x" where
-    /// /var/run is a link. What is missing keeps its name. Empty where links lead in a circle.
-    [[nodiscard]] std::string resolve(std::string_view path) const;
-};
+    /// Where `path` leads to, without links; nothing if there is nothing.
+    [[nodiscard]] std::optional<std::string> resolve(std::string_view path) const;
+    /// The same where something may be missing on the way: that keeps its name. Nothing where links lead in a
+    /// circle.
+    [[nodiscard]] std::optional<std::string> would_be(std::string_view path) const;
+    /// Of what `path` leads to: never `link`.
+    [[nodiscard]] Kind kind(std::string_view path) const;
+    [[nodiscard]] bool exists(std::string_view path) const { return kind(path) != Kind::missing; }
+    /// The names in a directory, sorted; none if it is no directory.
+    [[nodiscard]] std::vector<std::string> list(std::string_view path) const;
+    /// At most `size` bytes of a regular file; less, or nothing, where it ends before.
+    [[nodiscard]] std::string read(std::string_view path, std::uint64_t offset, std::size_t size) const;
+    /// The beginning of a file; files of the kernel have no size that could be asked for.
+    [[nodiscard]] std::string text(std::string_view path, std::size_t limit = std::size_t{1} << 20U) const {
+        return read(path, 0, limit);
+    }
 
-/// Of images. `layers` must outlive it.
-class LayersView : public TreeView {
-public:
-    explicit LayersView(Layers& layers) : layers_(layers) {}
-    [[nodiscard]] Type type(std::string_view path) const override;
-    [[nodiscard]] std::string link_target(std::string_view path) const override;
+    /// Of a path itself, where only its directories are followed: a link is a link.
+    [[nodiscard]] Kind own_kind(std::string_view path) const;
+
+protected:
+    // Of paths in which no directory is a link.
+    [[nodiscard]] virtual Kind kind_of(const std::string& path) const = 0;
+    [[nodiscard]] virtual std::string target_of(const std::string& link) const = 0;
+    [[nodiscard]] virtual std::vector<std::string> names_in(const std::string& directory) const = 0;
+    [[nodiscard]] virtual std::string bytes_of(const std::string& file, std::uint64_t offset,
+                                               std::size_t size) const = 0;
 
 private:
-    Layers& layers_;
+    [[nodiscard]] std::optional<std::string> follow(std::string_view path, bool may_be_missing) const;
 };
 
-/// Of a directory on disk.
+/// Over a directory; "/" for this machine itself.
 class DirectoryView : public TreeView {
 public:
-    explicit DirectoryView(std::filesystem::path root) : root_(std::move(root)) {}
-    [[nodiscard]] Type type(std::string_view path) const override;
-    [[nodiscard]] std::string link_target(std::string_view path) const override;
+    explicit DirectoryView(const std::filesystem::path& root);
+
+protected:
+    [[nodiscard]] Kind kind_of(const std::string& path) const override;
+    [[nodiscard]] std::string target_of(const std::string& link) const override;
+    [[nodiscard]] std::vector<std::string> names_in(const std::string& directory) const override;
+    [[nodiscard]] std::string bytes_of(const std::string& file, std::uint64_t offset,
+                                       std::size_t size) const override;
 
 private:
-    [[nodiscard]] std::filesystem::path whole(std::string_view path) const;
-    std::filesystem::path root_;
+    [[nodiscard]] std::string real(const std::string& path) const { return root_ + path; }
+
+    std::string root_; ///< without a '/' at its end
 };
+
+/// "libcuda.so.1" of "/usr/lib/libcuda.so.1".
+std::string_view name_of(std::string_view path);
+/// "/usr/lib" of "/usr/lib/libcuda.so.1".
+std::string_view directory_of(std::string_view path);
 
 } // namespace containerize::image

@@ -1,10 +1,14 @@
 #include "install/base.h"
 
+#include "base/base.h"
 #include "util/filesystem.h"
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <string>
+
+#include <gnu/libc-version.h>
 
 namespace containerize::install {
 
@@ -20,6 +24,31 @@ bool is_users_own(const fs::path& directory) {
     if (std::distance(relative.begin(), relative.end()) < 2) return false;
     const auto top = relative.begin()->string();
     return top == "opt" || top == "var" || top == "root";
+}
+
+/// What manylinux_2_28 means: newer wheels and packages of conda-forge run from there on.
+constexpr int oldest_glibc_minor = 28;
+
+std::string base_for_this_host(const BuildOptions& options) {
+    int major = 0, minor = 0;
+    std::sscanf(gnu_get_libc_version(), "%d.%d", &major, &minor);
+    return major > 2 || minor >= oldest_glibc_minor ? "host" : options.auto_base;
+}
+
+/// Of the variables that an image sets, those that are not the caller's own.
+std::vector<runtime::EnvironmentChange> changes_by(const std::vector<std::string>& variables) {
+    using runtime::EnvironmentChange;
+    constexpr std::array<std::string_view, 7> of_caller = {"HOME", "USER", "LOGNAME", "SHELL", "TERM", "PWD", "HOSTNAME"};
+    std::vector<EnvironmentChange> changes;
+    for (const auto& variable : variables) {
+        const auto equals = variable.find('=');
+        if (equals == 0 || equals == std::string::npos) continue;
+        const auto name = variable.substr(0, equals);
+        if (std::ranges::find(of_caller, name) != of_caller.end()) continue;
+        const auto kind = name == "PATH" ? EnvironmentChange::Kind::prepend : EnvironmentChange::Kind::set;
+        changes.push_back({kind, name, variable.substr(equals + 1)});
+    }
+    return changes;
 }
 
 /// A build's root: it sees what the build works with, wherever that is.
@@ -48,16 +77,21 @@ runtime::RootRequest build_root(const runtime::Base& base, const Inputs& inputs,
 
 } // namespace
 
-Result<runtime::Base> find_base(const BuildOptions&, const std::string& reference) {
+Result<runtime::Base> find_base(const BuildOptions& options, const std::string& asked) {
+    const std::string reference = asked == "auto" ? base_for_this_host(options) : asked;
+    if (reference.empty())
+        return fail_input("this host's C library is too old for current packages, and no image is configured instead",
+                          std::string("it is version ") + gnu_get_libc_version(), {},
+                          "Set `auto_base` in the configuration, or give --base an image.");
     if (reference == "host") return runtime::Base();
-    auto file = resolve(reference);
-    if (!file) return fail(std::move(file.error()));
-    return runtime::Base{.reference = reference,
-                         .digest = {},
-                         .file = std::move(*file),
-                         .offset = 0,
+    auto image = base::obtain(reference, options.bases);
+    if (!image) return fail(std::move(image.error()));
+    return runtime::Base{.reference = std::move(image->reference),
+                         .digest = std::move(image->digest),
+                         .file = std::move(image->file),
+                         .offset = image->offset,
                          .isolate = false,
-                         .environment = {}};
+                         .environment = changes_by(image->config.environment)};
 }
 
 runtime::Base base_of(const runtime::Manifest& manifest) {

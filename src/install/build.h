@@ -1,6 +1,7 @@
 // Building an installation: from a requirements file to a directory that can be put on PATH.
 #pragma once
 
+#include "base/base.h"
 #include "conda/config.h"
 #include "conda/package_record.h"
 #include "image/writer.h"
@@ -46,9 +47,11 @@ struct SiteSettings {
 
 struct BuildOptions {
     std::string prefix;
-    /// "host", or what base/ knows; empty for an update: as it was. `isolate` and the rest of the three are
+    /// "host", "auto", or what base/ knows; an update leaves it as it was. `isolate` and the rest of the three are
     /// the programs', not the build's.
     std::string base = "host";
+    std::string auto_base; ///< what "auto" means where the host's C library is too old; empty: nothing
+    base::Options bases;
     bool isolate = false;
     std::vector<runtime::Bind> binds;
     std::string gpu = "auto";

@@ -1,5 +1,6 @@
 #include "runtime/root.h"
 
+#include "image/layers_view.h"
 #include "image/writer.h"
 #include "runtime/mount_point.h"
 #include "util/fd.h"
@@ -359,14 +360,14 @@ private:
                 make_own(inside, mount.directory);
                 continue;
             }
-            const std::string target = view.resolve(mount.target);
+            const std::string target = view.would_be(mount.target).value_or(std::string());
             const bool on_a_mount =
                 std::ranges::any_of(mounted, [&](const std::string& one) { return is_below(target, one); });
             if (mount.directory) mounted.push_back(target);
             if (on_a_mount || target.empty()) continue;
-            const auto type = view.type(target);
-            const bool fits = mount.directory ? type == TreeView::Type::directory
-                                              : type == TreeView::Type::file || type == TreeView::Type::other;
+            const auto kind = view.kind(target);
+            const bool fits = mount.directory ? kind == TreeView::Kind::directory
+                                              : kind == TreeView::Kind::file || kind == TreeView::Kind::other;
             if (!fits) missing.push_back({.path = target, .directory = mount.directory});
         }
         return missing;
@@ -399,7 +400,7 @@ private:
             }
         }
         for (const auto& [path, target] : plan_.links())
-            if (done && view.type(path) == TreeView::Type::missing)
+            if (done && view.own_kind(path) == TreeView::Kind::missing)
                 done = writer->add_symlink(path.substr(1), target, {.mode = 0777, .mtime = 0, .xattrs = {}});
         if (!done) return done;
         auto finished = writer->finish();

@@ -21,7 +21,7 @@ struct RootVariable {
     bool for_images_only; ///< of no meaning where the root is the host's
 };
 /// The caller's wishes.
-inline constexpr std::array<RootVariable, 9> root_variables = {{
+inline constexpr std::array<RootVariable, 10> root_variables = {{
     {.name = "CONTAINERIZE_BIND", .binds = true, .for_images_only = false},
     {.name = "CW_EXTRA_BIND_MOUNTS", .binds = true, .for_images_only = false},
     {.name = "APPTAINER_BIND", .binds = true, .for_images_only = true},
@@ -31,6 +31,7 @@ inline constexpr std::array<RootVariable, 9> root_variables = {{
     {.name = "CONTAINERIZE_GPU", .binds = false, .for_images_only = true},
     {.name = "NVIDIA_VISIBLE_DEVICES", .binds = false, .for_images_only = true},
     {.name = "NVIDIA_DRIVER_CAPABILITIES", .binds = false, .for_images_only = true},
+    {.name = "CUDA_MPS_PIPE_DIRECTORY", .binds = false, .for_images_only = true},
 }};
 /// What else a session must know of who started it, to put a root together.
 inline constexpr std::array<const char*, 3> user_variables = {"USER", "HOME", "SHELL"};

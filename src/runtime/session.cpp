@@ -156,7 +156,7 @@ private:
         };
         RootRequest request{.base = manifest->base,
                             .needed = {arguments_.prefix},
-                            .binds = std::move(manifest->binds),
+                            .binds = manifest->binds,
                             .user = variable("USER"),
                             .home = variable("HOME"),
                             .shell = variable("SHELL"),
@@ -167,8 +167,8 @@ private:
         if (!asked) return fail(std::move(asked.error()));
         request.binds.insert(request.binds.end(), asked->begin(), asked->end());
         if (arguments_.inject && !request.base.is_host())
-            request.inject = [inject = arguments_.inject, gpu = manifest->gpu](const image::TreeView& view) {
-                return inject(view, gpu);
+            request.inject = [this, manifest = *manifest](const image::TreeView& view) {
+                return arguments_.inject(view, manifest, arguments_.prefix);
             };
         return request;
     }

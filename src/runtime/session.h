@@ -15,8 +15,8 @@ struct SessionArguments {
     std::string state_path; ///< the state directory, checked by the launcher
     std::string key;        ///< the session's name in it
     std::string prefix;     ///< the first installation to mount
-    /// The drivers that a base gets, by its tree and the manifest's `gpu`; may be empty.
-    std::function<Injection(const image::TreeView&, const std::string& gpu)> inject;
+    /// The drivers that the base of the installation at `prefix` gets, by its tree; may be empty.
+    std::function<Injection(const image::TreeView&, const Manifest&, const std::string& prefix)> inject;
 };
 
 /// Becomes the session. The caller holds STATE/start.lock, and waits on the other end of `report`: "ok", or

@@ -1,6 +1,6 @@
 #include "gpu/accelerator.h"
 #include "gpu/fit.h"
-#include "gpu/layers_view.h"
+#include "gpu/tree.h"
 #include "image/writer.h"
 #include "trees.h"
 

@@ -1,15 +1,15 @@
 // The images of an installation as a tree of files, read without mounting them.
 #pragma once
 
-#include "gpu/tree_view.h"
+#include "image/tree_view.h"
 #include "image/layers.h"
 
-namespace containerize::gpu {
+namespace containerize::image {
 
 class LayersView : public TreeView {
 public:
     /// `layers` must outlive the view.
-    explicit LayersView(image::Layers& layers) : layers_(layers) {}
+    explicit LayersView(Layers& layers) : layers_(layers) {}
 
 protected:
     [[nodiscard]] Kind kind_of(const std::string& path) const override;
@@ -19,7 +19,7 @@ protected:
                                        std::size_t size) const override;
 
 private:
-    image::Layers& layers_; ///< thread-safe
+    Layers& layers_; ///< thread-safe
 };
 
-} // namespace containerize::gpu
+} // namespace containerize::image

@@ -1,8 +1,8 @@
-#include "gpu/layers_view.h"
+#include "image/layers_view.h"
 
 #include <sys/stat.h>
 
-namespace containerize::gpu {
+namespace containerize::image {
 
 namespace {
 
@@ -55,4 +55,4 @@ std::string LayersView::bytes_of(const std::string& file, std::uint64_t offset, 
     return bytes;
 }
 
-} // namespace containerize::gpu
+} // namespace containerize::image
