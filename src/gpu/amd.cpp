@@ -4,7 +4,6 @@
 #include "gpu/injector.h"
 
 #include <algorithm>
-#include <array>
 
 namespace containerize::gpu {
 

@@ -2,7 +2,6 @@
 
 #include "gpu/version.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace containerize::gpu {

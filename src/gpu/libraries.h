@@ -31,7 +31,6 @@ public:
     [[nodiscard]] std::optional<std::string> find(const std::string& name, std::uint16_t machine) const;
     /// All paths, links and all, by the name.
     [[nodiscard]] const std::multimap<std::string, std::string>& all() const { return paths_; }
-    [[nodiscard]] const TreeView& tree() const { return tree_; }
 
 private:
     const TreeView& tree_;
