@@ -1,7 +1,8 @@
 // libexec/containerize-session of an installation: started by a launcher, never by hand.
+#include "runtime/session.h"
+
 #include "gpu/injection.h"
 #include "runtime/root_key.h"
-#include "runtime/session.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -15,7 +16,8 @@ namespace {
 
 using namespace containerize;
 
-std::unique_ptr<image::Layers> open_environment(const runtime::Manifest& manifest, const std::string& prefix) {
+std::unique_ptr<image::Layers> open_environment(const runtime::Manifest& manifest,
+                                                const std::string& prefix) {
     auto files = runtime::open_images(manifest, prefix);
     if (!files) return nullptr;
     auto layers = image::Layers::open(std::move(*files));
@@ -69,5 +71,6 @@ int main(int argc, char** argv) {
     containerize::Fd report(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
     dup2(STDERR_FILENO, STDOUT_FILENO);
     return containerize::runtime::run_session(
-        {.state_path = argv[1], .key = argv[2], .prefix = argv[3], .inject = find_drivers}, std::move(report));
+        {.state_path = argv[1], .key = argv[2], .prefix = argv[3], .inject = find_drivers},
+        std::move(report));
 }

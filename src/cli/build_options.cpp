@@ -194,6 +194,10 @@ void add_root_options(CLI::App& command, BuildArguments& arguments) {
             "directory")
         ->type_name("BASE")
         ->default_str("host");
+    add_container_options(command, arguments);
+}
+
+void add_container_options(CLI::App& command, BuildArguments& arguments) {
     command.add_flag("--isolate", arguments.isolate,
                      "With a base: programs see nothing of the host but binds");
     command

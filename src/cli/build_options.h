@@ -30,7 +30,9 @@ struct BuildArguments {
 void add_hook_options(CLI::App& command, BuildArguments& arguments);
 /// And packages: all that new and update have in common.
 void add_content_options(CLI::App& command, BuildArguments& arguments);
-/// Which root the programs see.
+/// What a base gets of the host, where there must be one.
+void add_container_options(CLI::App& command, BuildArguments& arguments);
+/// Which root the programs see, and that.
 void add_root_options(CLI::App& command, BuildArguments& arguments);
 /// How it is done: jobs, compression, staging directory, log.
 void add_work_options(CLI::App& command, BuildArguments& arguments);
@@ -39,6 +41,7 @@ void add_work_options(CLI::App& command, BuildArguments& arguments);
 Result<int> run_new(const BuildArguments& arguments, const std::string& command_line);
 Result<int> run_update(const BuildArguments& arguments, bool prune, const std::vector<std::string>& program,
                        const std::string& command_line);
+Result<int> run_wrap_container(const BuildArguments& arguments, const std::string& command_line);
 Result<int> run_wrap_install(const BuildArguments& arguments, bool mask, const std::string& command_line);
 
 /// Tells of what was built, and how to use it.

@@ -20,6 +20,7 @@ std::string shell_quoted(const std::string& word);
 /// Each command adds its options to `app` and leaves in `chosen` what to do if the user asks for it.
 void add_new(CLI::App& app, Action& chosen, const std::string& command_line);
 void add_wrap_install(CLI::App& app, Action& chosen, const std::string& command_line);
+void add_wrap_container(CLI::App& app, Action& chosen, const std::string& command_line);
 void add_import_tykky(CLI::App& app, Action& chosen, const std::string& command_line);
 /// `program` is what was typed after "--".
 void add_update(CLI::App& app, Action& chosen, const std::string& command_line,

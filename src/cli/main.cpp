@@ -81,6 +81,7 @@ int run(int argc, char** argv) {
     cli::Action chosen;
     cli::add_new(app, chosen, typed(argc, argv));
     cli::add_wrap_install(app, chosen, typed(argc, argv));
+    cli::add_wrap_container(app, chosen, typed(argc, argv));
     cli::add_import_tykky(app, chosen, typed(argc, argv));
     const auto program = program_after_mark(argc, argv);
     cli::add_update(app, chosen, typed(argc, argv), program);

@@ -102,6 +102,12 @@ Result<int> run_wrap_install(const BuildArguments& arguments, bool mask, const s
     return show_built(install::wrap_install(*options, arguments.spec, mask), arguments.quiet);
 }
 
+Result<int> run_wrap_container(const BuildArguments& arguments, const std::string& command_line) {
+    auto options = options_with_prefix(arguments, command_line);
+    if (!options) return fail(std::move(options.error()));
+    return show_built(install::wrap_container(*options), arguments.quiet);
+}
+
 void add_new(CLI::App& app, Action& chosen, const std::string& command_line) {
     auto* command =
         app.add_subcommand("new", "Build an installation from a conda environment or a requirements file");
@@ -157,6 +163,28 @@ void add_wrap_install(CLI::App& app, Action& chosen, const std::string& command_
         chosen = [arguments, mask, command_line] {
             return run_wrap_install(*arguments, *mask, command_line);
         };
+    });
+}
+
+void add_wrap_container(CLI::App& app, Action& chosen, const std::string& command_line) {
+    auto* command =
+        app.add_subcommand("wrap-container", "Make wrappers for programs that are in a container image");
+    const auto arguments = std::make_shared<BuildArguments>();
+    command
+        ->add_option("IMAGE", arguments->base,
+                     "The image: docker://NAME, oci:DIR, a .sif or .sqfs file, a directory")
+        ->required();
+    command->add_option("--prefix", arguments->prefix, "Directory of the installation; absent or empty")
+        ->type_name("DIR");
+    add_hook_options(*command, *arguments);
+    add_container_options(*command, *arguments);
+    command->add_flag("--force", arguments->force, "Replace the installation that is there");
+    add_work_options(*command, *arguments);
+    command->footer(
+        "Example:\n  containerize wrap-container --prefix ~/soft/tool -w /opt/tool/bin tool.sif\n\n"
+        "Wrapper paths are those of the image: directories with programs, or programs.");
+    command->callback([&chosen, arguments, command_line] {
+        chosen = [arguments, command_line] { return run_wrap_container(*arguments, command_line); };
     });
 }
 

@@ -159,12 +159,7 @@ public:
             ->allow_extra_args(false);
         app_.add_option("--environ", arguments_->environ_script, "Script to run before each program launch");
         app_.add_option("-y,--yaml", arguments_->settings, "Tool yaml conf file");
-        app_.callback([this] {
-            action_ = []() -> Result<int> {
-                return fail_input("containers cannot be wrapped by this version", {}, {},
-                                  "It wraps directories of software: see wrap-install.");
-            };
-        });
+        app_.callback([this] { action_ = [this] { return wrap_container(); }; });
     }
 
     Result<int> run() {
@@ -213,7 +208,8 @@ private:
         if (auto prepared = prepare_prefix(*arguments_); !prepared) return fail(std::move(prepared.error()));
         if (arguments_->slim) {
             // As tykky: the image of that version has the interpreter.
-            const std::string version = arguments_->python_version.empty() ? "3.12" : arguments_->python_version;
+            const std::string version =
+                arguments_->python_version.empty() ? "3.12" : arguments_->python_version;
             arguments_->base = "docker://python:" + version + "-slim";
             arguments_->python_version.clear();
         }
@@ -237,14 +233,23 @@ private:
         return run_wrap_install(*arguments_, arguments_->mask, command_line_);
     }
 
+    Result<int> wrap_container() {
+        TykkySettings settings;
+        if (!arguments_->settings.empty())
+            if (auto read = settings.read(arguments_->settings, *arguments_); !read)
+                return fail(std::move(read.error()));
+        if (auto prepared = prepare_prefix(*arguments_); !prepared) return fail(std::move(prepared.error()));
+        arguments_->base = arguments_->file;
+        return run_wrap_container(*arguments_, command_line_);
+    }
+
     Result<int> advanced(std::string_view mode) {
         TykkySettings settings;
         if (auto read = settings.read(arguments_->settings, *arguments_); !read)
             return fail(std::move(read.error()));
         const auto wanted = settings.mode().empty() ? std::string(mode) : settings.mode();
-        if (wanted == "wrapcont")
-            return fail_input("containers cannot be wrapped by this version", {}, arguments_->settings, {});
         if (auto prepared = prepare_prefix(*arguments_); !prepared) return fail(std::move(prepared.error()));
+        if (wanted == "wrapcont") return run_wrap_container(*arguments_, command_line_);
         if (wanted == "wrapdisk") {
             arguments_->spec = settings.wrap_source();
             return run_wrap_install(*arguments_, settings.mask(), command_line_);

@@ -1,5 +1,6 @@
 #include "cli/tykky_settings.h"
 
+#include "config/key.h"
 #include "spec/yaml.h"
 #include "util/log.h"
 
@@ -40,12 +41,17 @@ Status TykkySettings::read_key(const spec::YamlFile& file, const std::string& ke
                                                        {"env_file", &environment_file_},
                                                        {"requirements_file", &requirements_file_},
                                                        {"wrap_src", &wrap_source_},
+                                                       {"container_src", &arguments.base},
                                                        {"installation_prefix", &arguments.prefix},
                                                        {"build_tmpdir_base", &arguments.staging_parent}};
     if (const auto text = texts.find(key); text != texts.end()) {
         if (!value.IsScalar()) return file.refuse(value, "`" + key + ":` must be a text");
         // What was typed counts more.
         if (text->second->empty()) *text->second = value.as<std::string>();
+        return {};
+    }
+    if (key == "isolate") {
+        arguments.isolate = config::parse_flag(value.as<std::string>("")).value_or(false);
         return {};
     }
     if (key == "mask_wrap_install") {

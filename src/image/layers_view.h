@@ -1,8 +1,8 @@
 // The images of an installation as a tree of files, read without mounting them.
 #pragma once
 
-#include "image/tree_view.h"
 #include "image/layers.h"
+#include "image/tree_view.h"
 
 namespace containerize::image {
 

@@ -35,7 +35,8 @@ std::optional<std::string> TreeView::would_be(std::string_view path) const {
 
 TreeView::Kind TreeView::own_kind(std::string_view path) const {
     const auto directory = resolve(directory_of(path));
-    return directory ? kind_of((*directory == "/" ? "" : *directory) + "/" + std::string(name_of(path))) : Kind::missing;
+    return directory ? kind_of((*directory == "/" ? "" : *directory) + "/" + std::string(name_of(path)))
+                     : Kind::missing;
 }
 
 std::optional<std::string> TreeView::follow(std::string_view path, bool may_be_missing) const {

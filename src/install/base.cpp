@@ -38,7 +38,8 @@ std::string base_for_this_host(const BuildOptions& options) {
 /// Of the variables that an image sets, those that are not the caller's own.
 std::vector<runtime::EnvironmentChange> changes_by(const std::vector<std::string>& variables) {
     using runtime::EnvironmentChange;
-    constexpr std::array<std::string_view, 7> of_caller = {"HOME", "USER", "LOGNAME", "SHELL", "TERM", "PWD", "HOSTNAME"};
+    constexpr std::array<std::string_view, 7> of_caller = {"HOME", "USER", "LOGNAME", "SHELL",
+                                                           "TERM", "PWD",  "HOSTNAME"};
     std::vector<EnvironmentChange> changes;
     for (const auto& variable : variables) {
         const auto equals = variable.find('=');
@@ -80,9 +81,10 @@ runtime::RootRequest build_root(const runtime::Base& base, const Inputs& inputs,
 Result<runtime::Base> find_base(const BuildOptions& options, const std::string& asked) {
     const std::string reference = asked == "auto" ? base_for_this_host(options) : asked;
     if (reference.empty())
-        return fail_input("this host's C library is too old for current packages, and no image is configured instead",
-                          std::string("it is version ") + gnu_get_libc_version(), {},
-                          "Set `auto_base` in the configuration, or give --base an image.");
+        return fail_input(
+            "this host's C library is too old for current packages, and no image is configured instead",
+            std::string("it is version ") + gnu_get_libc_version(), {},
+            "Set `auto_base` in the configuration, or give --base an image.");
     if (reference == "host") return runtime::Base();
     auto image = base::obtain(reference, options.bases);
     if (!image) return fail(std::move(image.error()));

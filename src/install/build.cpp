@@ -27,6 +27,14 @@ Result<std::vector<conda::PackageRecord>> dry_run(const BuildOptions& options) {
 
 namespace {
 
+/// After everything else that can be wrong: it may take minutes.
+Status add_base(const BuildOptions& options, Inputs& inputs) {
+    auto base = find_base(options, options.base);
+    if (!base) return fail(std::move(base.error()));
+    inputs.base = std::move(*base);
+    return {};
+}
+
 Result<BuildSummary> build_by(const std::function<std::unique_ptr<Recipe>(Workshop&)>& make_recipe,
                               const BuildOptions& options, const Inputs& inputs) {
     return in_workplace(options, inputs,
@@ -44,9 +52,7 @@ Result<BuildSummary> build_by(const std::function<std::unique_ptr<Recipe>(Worksh
 Result<BuildSummary> build(const BuildOptions& options) {
     auto inputs = check_inputs(options);
     if (!inputs) return fail(std::move(inputs.error()));
-    auto base = find_base(options, options.base);
-    if (!base) return fail(std::move(base.error()));
-    inputs->base = std::move(*base);
+    if (auto based = add_base(options, *inputs); !based) return fail(std::move(based.error()));
     return build_by(inputs->kind == spec::SpecKind::requirements ? make_pip_recipe : make_conda_recipe,
                     options, *inputs);
 }
@@ -55,6 +61,7 @@ Result<BuildSummary> wrap_install(const BuildOptions& options, const std::filesy
                                   bool mask) {
     auto inputs = check_wrap(options, source, mask);
     if (!inputs) return fail(std::move(inputs.error()));
+    if (auto based = add_base(options, *inputs); !based) return fail(std::move(based.error()));
     return build_by(make_wrap_recipe, options, *inputs);
 }
 
@@ -62,6 +69,16 @@ Result<BuildSummary> import_tykky(const BuildOptions& options, const std::filesy
     auto inputs = check_import(options, directory);
     if (!inputs) return fail(std::move(inputs.error()));
     return build_by(make_import_recipe, options, *inputs);
+}
+
+Result<BuildSummary> wrap_container(const BuildOptions& options) {
+    auto inputs = check_wrap_container(options);
+    if (!inputs) return fail(std::move(inputs.error()));
+    if (auto based = add_base(options, *inputs); !based) return fail(std::move(based.error()));
+    if (inputs->base.is_host())
+        return fail_input("the host is no container", {}, options.base,
+                          "Give an image, or use wrap-install.");
+    return build_by(make_container_recipe, options, *inputs);
 }
 
 } // namespace containerize::install

@@ -47,8 +47,8 @@ struct SiteSettings {
 
 struct BuildOptions {
     std::string prefix;
-    /// "host", "auto", or what base/ knows; an update leaves it as it was. `isolate` and the rest of the three are
-    /// the programs', not the build's.
+    /// "host", "auto", or what base/ knows; an update leaves it as it was. `isolate` and the rest of the
+    /// three are the programs', not the build's.
     std::string base = "host";
     std::string auto_base; ///< what "auto" means where the host's C library is too old; empty: nothing
     base::Options bases;
@@ -102,5 +102,8 @@ Result<BuildSummary> wrap_install(const BuildOptions& options, const std::filesy
 
 /// The same of what tykky installed at `directory`, which stays as it is: its image is copied.
 Result<BuildSummary> import_tykky(const BuildOptions& options, const std::filesystem::path& directory);
+
+/// Of programs in the base (options.base) at options.wrapper_paths.
+Result<BuildSummary> wrap_container(const BuildOptions& options);
 
 } // namespace containerize::install

@@ -227,6 +227,7 @@ private:
         drop_missing_wrapper_paths();
         const mode_t umask_bits = shop_.options.umask_bits;
         const WrapperRequest wrappers{.root = shop_.root(),
+                                      .surroundings = shop_.space.seen("/"),
                                       .prefix = claim_.prefix,
                                       .mask = manifest_.mask,
                                       .paths = manifest_.wrapper_paths,

@@ -36,6 +36,7 @@ public:
         if (!assembly) return fail(std::move(assembly.error()));
         assembly_ = std::move(*assembly);
         const WrapperRequest wrappers{.root = shop_.root(),
+                                      .surroundings = shop_.space.seen("/"),
                                       .prefix = claim_.prefix,
                                       .mask = manifest.mask,
                                       .paths = manifest.wrapper_paths,

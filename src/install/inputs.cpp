@@ -289,6 +289,28 @@ Result<Inputs> check_import(const BuildOptions& options, const fs::path& directo
     return inputs;
 }
 
+Result<Inputs> check_wrap_container(const BuildOptions& options) {
+    Inputs inputs;
+    auto prefix = check_prefix(options.prefix, options.force);
+    if (!prefix) return fail(std::move(prefix.error()));
+    inputs.prefix = std::move(*prefix);
+    inputs.mode = "wrapcont";
+    inputs.wrapper_paths = {"bin"};
+    for (const auto& path : options.wrapper_paths) {
+        const auto plain = fs::path(path).lexically_normal();
+        if (!plain.is_absolute())
+            return fail_input("not an absolute path in the container", {}, path,
+                              "Give -w paths such as /opt/tool/bin.");
+        inputs.programs.push_back(plain.has_filename() ? plain.string() : plain.parent_path().string());
+    }
+    if (inputs.programs.empty())
+        return fail_input("-w/--wrapper-paths is missing", "it says which programs get wrappers", {},
+                          "Give the directories of the container that hold them, such as -w /usr/local/bin.");
+    if (auto read = read_surroundings(inputs); !read) return fail(std::move(read.error()));
+    if (auto good = check_rest(options, inputs); !good) return fail(std::move(good.error()));
+    return inputs;
+}
+
 Result<Inputs> check_update(const BuildOptions& options, const runtime::Manifest& previous) {
     Inputs inputs;
     inputs.prefix = previous.prefix;

@@ -44,6 +44,7 @@ struct Inputs {
     runtime::Base base;                ///< that the programs have
     std::filesystem::path mask;        ///< a directory that the image is to cover; empty for none
     std::optional<TykkyInstallation> tykky; ///< that is to be imported
+    std::vector<std::string> programs;      ///< of wrap-container: absolute paths in the base
 
     std::string mode = "venv"; ///< what tykky calls it, for scripts: "conda", "venv", "wrapdisk"
 
@@ -58,6 +59,9 @@ Result<Inputs> check_wrap(const BuildOptions& options, const std::filesystem::pa
 
 /// The same for an installation of tykky.
 Result<Inputs> check_import(const BuildOptions& options, const std::filesystem::path& directory);
+
+/// The same for programs of a container.
+Result<Inputs> check_wrap_container(const BuildOptions& options);
 
 /// The same for a change of an installation.
 Result<Inputs> check_update(const BuildOptions& options, const runtime::Manifest& previous);

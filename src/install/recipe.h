@@ -93,6 +93,9 @@ std::unique_ptr<Recipe> make_wrap_recipe(Workshop& shop);
 /// What tykky made, of which the image is taken over.
 std::unique_ptr<Recipe> make_import_recipe(Workshop& shop);
 
+/// Links to programs of the base: what `programs` (absolute) names, directories of them or single ones.
+std::unique_ptr<Recipe> make_container_recipe(Workshop& shop);
+
 struct UpdateRequest {
     std::vector<std::string> command; ///< to be run at the terminal; empty for none
     bool prune = false;               ///< packages of conda that the environment file does not need go

@@ -1,6 +1,7 @@
 #include "install/wrappers.h"
 
 #include "install/states.h"
+#include "runtime/root.h"
 #include "util/filesystem.h"
 
 #include <algorithm>
@@ -17,7 +18,7 @@ constexpr std::array<std::string_view, 2> debug_commands = {"_debug_exec", "_deb
 
 enum class EntryKind { command, text, other };
 
-// Where a path that is true inside lies in the staging directory; elsewhere inside and outside are the same.
+// Where a path that is true inside lies in the staging directory; as it is where that does not hold it.
 fs::path outside(const fs::path& path, const WrapperRequest& request) {
     for (const auto* place : {&request.prefix, &request.mask}) {
         const auto relative = path.lexically_relative(*place);
@@ -35,6 +36,12 @@ fs::path real_directory(const fs::path& path, const WrapperRequest& request) {
     return outside((request.prefix / path).parent_path() / target, request).lexically_normal();
 }
 
+/// Of what `file`, a path that is true inside, leads to in the root that the environment was built in.
+bool examine_in_root(const fs::path& file, const WrapperRequest& request, struct stat& info) {
+    const auto opened = runtime::open_in_root(request.surroundings, file.string());
+    return opened && fstat(opened.get(), &info) == 0;
+}
+
 EntryKind kind_of(const fs::path& entry, const WrapperRequest& request) {
     std::error_code failed;
     fs::path file = entry;
@@ -43,9 +50,12 @@ EntryKind kind_of(const fs::path& entry, const WrapperRequest& request) {
         const fs::path target = fs::read_symlink(file, failed);
         file = outside(target.is_absolute() ? target : (file.parent_path() / target).lexically_normal(),
                        request);
+        if (!is_below(file, request.root)) break;
     }
     struct stat info {};
-    if (stat(file.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return EntryKind::other;
+    const bool there =
+        is_below(file, request.root) ? stat(file.c_str(), &info) == 0 : examine_in_root(file, request, info);
+    if (!there || !S_ISREG(info.st_mode)) return EntryKind::other;
     if ((info.st_mode & 0111U) != 0) return EntryKind::command;
     return file == entry ? EntryKind::text : EntryKind::other;
 }

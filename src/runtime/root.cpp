@@ -176,27 +176,6 @@ private:
     std::vector<std::string> notes_;
 };
 
-/// The path of `target` in the tree at `root` for mount(2), links followed as they lead inside. Empty if it
-/// is missing, or cannot be reached.
-Fd open_in_root(const std::string& root, const std::string& target) {
-    const Fd directory(open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (!directory) return {};
-    open_how how{.flags = O_PATH | O_CLOEXEC, .mode = 0, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
-    const std::string relative = target.substr(1);
-    Fd opened(static_cast<int>(syscall(SYS_openat2, directory.get(), relative.c_str(), &how, sizeof how)));
-    if (opened || (errno != ENOSYS && errno != EPERM)) return opened;
-    // Before Linux 5.6 a link is followed as it leads outside: such a target is given up.
-    opened.reset(openat(directory.get(), relative.c_str(), O_PATH | O_CLOEXEC));
-    std::array<char, 4096> name;
-    const auto size =
-        opened ? readlink(("/proc/self/fd/" + std::to_string(opened.get())).c_str(), name.data(), name.size())
-               : 0;
-    if (size <= 0 ||
-        !is_below(std::string(name.data(), static_cast<std::size_t>(size)), root.empty() ? "/" : root))
-        opened.reset();
-    return opened;
-}
-
 Status make_read_only(const std::string& path) {
     struct statvfs info {};
     unsigned long flags = MS_REMOUNT | MS_BIND | MS_RDONLY;
@@ -322,8 +301,9 @@ private:
 
     [[nodiscard]] Result<std::vector<image::Layers::ImageFile>> open_base() const {
         std::vector<image::Layers::ImageFile> files;
-        files.push_back(
-            {.file = Fd(open(request_.base.file.c_str(), O_RDONLY | O_CLOEXEC)), .path = request_.base.file});
+        files.push_back({.file = Fd(open(request_.base.file.c_str(), O_RDONLY | O_CLOEXEC)),
+                         .path = request_.base.file,
+                         .offset = request_.base.offset});
         if (!files.back().file) return no_base(errno);
         return files;
     }
@@ -466,6 +446,25 @@ private:
 
 Result<Root> enter_root(const RootRequest& request, const fs::path& work) {
     return Assembly(request, work).run();
+}
+
+Fd open_in_root(const std::string& root, const std::string& target) {
+    const Fd directory(open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!directory) return {};
+    open_how how{.flags = O_PATH | O_CLOEXEC, .mode = 0, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+    const std::string relative = target.substr(1);
+    Fd opened(static_cast<int>(syscall(SYS_openat2, directory.get(), relative.c_str(), &how, sizeof how)));
+    if (opened || (errno != ENOSYS && errno != EPERM)) return opened;
+    // Before Linux 5.6 a link is followed as it leads outside: such a target is given up.
+    opened.reset(openat(directory.get(), relative.c_str(), O_PATH | O_CLOEXEC));
+    std::array<char, 4096> name;
+    const auto size =
+        opened ? readlink(("/proc/self/fd/" + std::to_string(opened.get())).c_str(), name.data(), name.size())
+               : 0;
+    if (size <= 0 ||
+        !is_below(std::string(name.data(), static_cast<std::size_t>(size)), root.empty() ? "/" : root))
+        opened.reset();
+    return opened;
 }
 
 std::vector<EnvironmentChange> environment_of(const Base& base) {

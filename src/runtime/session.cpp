@@ -240,7 +240,8 @@ private:
             return "stale";
         }
         // Who is inside can have no other session, whatever it costs those that run.
-        if (!is_in_this_namespace(caller) && namespace_in_use(mounts_) && MountedImage::needs_new_root(prefix)) {
+        if (!is_in_this_namespace(caller) && namespace_in_use(mounts_) &&
+            MountedImage::needs_new_root(prefix)) {
             retire();
             return "stale";
         }

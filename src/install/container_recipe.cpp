@@ -1,0 +1,120 @@
+// Wrappers for programs of the base itself: the image has links to them, and nothing else.
+#include "image/writer.h"
+#include "install/recipe.h"
+#include "runtime/root.h"
+#include "util/filesystem.h"
+#include "util/log.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+namespace containerize::install {
+
+namespace {
+
+using runtime::EnvironmentChange;
+
+bool is_program(const Fd& file) {
+    struct stat info {};
+    return file && fstat(file.get(), &info) == 0 && S_ISREG(info.st_mode) && (info.st_mode & 0111U) != 0;
+}
+
+class ContainerRecipe : public Recipe {
+public:
+    explicit ContainerRecipe(Workshop& shop) : shop_(shop), tree_(shop.staging / "root") {}
+
+    Status create() override {
+        std::error_code failed;
+        fs::create_directories(tree_ / "bin", failed);
+        if (failed) return fail_errno("cannot make a staging directory", tree_.string(), failed.value());
+        return shop_.space.bind(tree_, shop_.prefix);
+    }
+
+    Status install() override {
+        Stage stage("Looking for programs");
+        for (const auto& path : shop_.inputs.programs)
+            if (auto added = add(path); !added) return added;
+        shop_.record["programs"] = shop_.inputs.programs;
+        stage.finish(human_count(count_) + " programs");
+        return {};
+    }
+
+    Status compile() override { return {}; }
+
+    Result<std::vector<EnvironmentChange>> activation() override {
+        return std::vector<EnvironmentChange>{{EnvironmentChange::Kind::prepend, "PATH", "${prefix}/bin"}};
+    }
+
+    Result<std::string> packages() override { return std::string(); }
+
+    Result<image::WriteStats>
+    pack(const std::function<void(std::uint64_t, std::uint64_t)>& progress) override {
+        return image::write_tree(tree_, shop_.image(), shop_.writer_options(), shop_.options.umask_bits,
+                                 [&](std::uint64_t done) { progress(done, 0); });
+    }
+
+    [[nodiscard]] std::string python_name() const override { return {}; }
+
+private:
+    [[nodiscard]] Fd open_inside(const std::string& path) const {
+        return runtime::open_in_root(shop_.space.seen("/"), path);
+    }
+
+    /// A directory of programs, or one program.
+    Status add(const std::string& path) {
+        const Fd opened = open_inside(path);
+        struct stat info {};
+        if (!opened || fstat(opened.get(), &info) != 0)
+            return fail_input("the container has no such path", {}, path,
+                              "Give -w directories of it that hold programs, or programs.");
+        if (is_program(opened)) return link(path);
+        if (!S_ISDIR(info.st_mode))
+            return fail_input("this is no program, nor a directory of programs", {}, path,
+                              "Give -w directories of the container that hold programs, or programs.");
+        const std::size_t before = count_;
+        for (const auto& name : names_in(opened))
+            if (is_program(open_inside(path + "/" + name)))
+                if (auto linked = link(path + "/" + name); !linked) return linked;
+        if (count_ == before) log::warn("there are no programs in " + path + ".");
+        return {};
+    }
+
+    static std::vector<std::string> names_in(const Fd& directory) {
+        std::vector<std::string> names;
+        const int copy = openat(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        const std::unique_ptr<DIR, int (*)(DIR*)> listing(copy < 0 ? nullptr : fdopendir(copy), closedir);
+        while (const dirent* entry = listing ? readdir(listing.get()) : nullptr)
+            if (const std::string name = static_cast<const char*>(entry->d_name); name != "." && name != "..")
+                names.push_back(name);
+        std::ranges::sort(names);
+        return names;
+    }
+
+    // As on a PATH, the first of a name is the one that counts.
+    Status link(const std::string& program) {
+        const auto name = tree_ / "bin" / fs::path(program).filename();
+        std::error_code failed;
+        fs::create_symlink(program, name, failed);
+        if (failed == std::errc::file_exists) return {};
+        if (failed) return fail_errno("cannot make a link", name.string(), failed.value());
+        ++count_;
+        return {};
+    }
+
+    Workshop& shop_;
+    fs::path tree_;
+    std::size_t count_ = 0;
+};
+
+} // namespace
+
+std::unique_ptr<Recipe> make_container_recipe(Workshop& shop) {
+    return std::make_unique<ContainerRecipe>(shop);
+}
+
+} // namespace containerize::install

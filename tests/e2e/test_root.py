@@ -1,0 +1,304 @@
+"""Programs whose root is a base: another distribution than this machine's, with what of the host belongs there."""
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+from conftest import CACHE, eventually
+
+PACKAGES = "python3,python3-venv,ca-certificates"
+
+
+@pytest.fixture(scope="session")
+def trixie():
+    """A root of Debian 13, made once for all runs."""
+    kept = CACHE / "trixie-root"
+    if not kept.exists():
+        making = CACHE / f"trixie-root.{os.getpid()}"
+        subprocess.run(["mmdebstrap", "--variant=minbase", f"--include={PACKAGES}", "--customize-hook=rm -rf $1/dev $1/var/lib/apt/lists; mkdir $1/dev",
+                        "trixie", str(making)], check=True, stderr=subprocess.DEVNULL)
+        making.chmod(0o755)
+        making.rename(kept)
+    return kept
+
+
+@pytest.fixture(scope="session")
+def base(trixie, place):
+    """The same as an image, compressed as most are."""
+    image = place / "trixie.sqfs"
+    subprocess.run(["mksquashfs", str(trixie), str(image), "-comp", "gzip", "-Xcompression-level", "1", "-all-root", "-quiet", "-no-progress"],
+                   check=True, stdout=subprocess.DEVNULL)
+    image.chmod(0o644)
+    return image
+
+
+@pytest.fixture(scope="session")
+def based(make, place, base):
+    """An installation on it. Tests only read it."""
+    return make(place / "based", "six==1.16.0\nPygments\n", "--base", str(base))
+
+
+def sh(user, env, script, **more):
+    return user.run(f"{env}/bin/_debug_exec", "sh", "-c", script, **more)
+
+
+def test_programs_are_those_of_the_base(user, based):
+    told = json.loads(user.run(f"{based}/bin/python", "-c",
+                               "import sys, json, six, platform; print(json.dumps([sys.version_info[:2], sys.executable, sys.prefix, six.__file__, platform.libc_ver()[1]]))").stdout)
+    assert told[0] == [3, 13]
+    assert told[1:4] == [f"{based}/bin/python", str(based), f"{based}/lib/python3.13/site-packages/six.py"]
+    assert tuple(map(int, told[4].split("."))) >= (2, 41)
+    assert "trixie" in sh(user, based, "cat /etc/os-release").stdout
+    assert "Pygments version" in user.run(f"{based}/bin/pygmentize", "-V").stdout
+
+
+def test_the_hosts_data_is_there_and_its_system_is_not(user, based, work):
+    user.write(work / "data", "mine")
+    seen = sh(user, based, f"cat {work}/data; pwd; ls -d /proc/self /sys/class /dev/null /tmp /run /var/tmp; id -un; test -e /usr/bin/clang-tidy-19 || echo bare; "
+                           "cat /etc/resolv.conf > /dev/null && echo resolves", cwd=work)
+    lines = seen.stdout.splitlines()
+    assert lines[0] == "mine" + str(work) or lines[:2] == ["mine", str(work)]
+    assert lines[-3:] == [user.name, "bare", "resolves"]
+    written = work / "written"
+    sh(user, based, f"echo new > {written}; touch /usr/nothing 2>/dev/null || echo read-only > {work}/answer")
+    assert written.read_text() == "new\n" and (work / "answer").read_text() == "read-only\n"
+    assert written.stat().st_uid == user.uid
+
+
+def test_environment(user, based):
+    def variable(name, **env):
+        return sh(user, based, f"echo ${name}", env=env).stdout.strip()
+
+    # The host's libraries would be loaded into the base's programs.
+    assert variable("LD_LIBRARY_PATH", LD_LIBRARY_PATH="/usr/lib/x86_64-linux-gnu") == ""
+    assert variable("PATH", PATH="/my/bin:/usr/bin").startswith(f"{based}/bin:")
+    assert "/my/bin" in variable("PATH", PATH="/my/bin:/usr/bin")
+    assert variable("VIRTUAL_ENV") == str(based)
+
+
+def test_a_venv_on_top_and_scripts(user, based, work):
+    user.run(f"{based}/bin/python", "-m", "venv", str(work / "venv"))
+    told = user.run(str(work / "venv/bin/python"), "-c", "import sys, six; print(sys.version_info[1], sys.prefix)").stdout.split()
+    assert told == ["13", str(work / "venv")]
+    script = user.write(work / "script", f"#!{based}/bin/python\nimport sys; print(sys.version_info[1])\n", 0o755)
+    assert user.run(str(script)).stdout == "13\n"
+
+
+@pytest.mark.parametrize("code", [0, 3, 255])
+def test_exit_codes_and_signals(user, based, code):
+    assert user.run(f"{based}/bin/python", "-c", f"raise SystemExit({code})", check=False).returncode == code
+    assert user.run(f"{based}/bin/python", "-c", "import os; os.kill(os.getpid(), 9)", check=False).returncode == -9
+
+
+def test_installations_of_one_base_share_a_session(user, sessions, make, place, based, base):
+    second = make(place / "second", "six==1.16.0\n", "--base", str(base))
+    sessions.kill_all()
+    user.run(f"{based}/bin/python", "-c", "pass")
+    user.run(f"{second}/bin/python", "-c", "pass")
+    assert len(sessions.supervisors()) == 1
+    assert len(sessions.servers()) == 3  # the base's, and one for each installation
+    # Calls from one to the other, by name and by path.
+    called = user.run(f"{based}/bin/python", "-c", f"import subprocess; subprocess.run(['{second}/bin/python', '-c', 'import sys; print(sys.prefix)'], check=True)")
+    assert called.stdout == f"{second}\n"
+    assert len(sessions.supervisors()) == 1
+
+
+def test_a_killed_server_of_the_base_is_replaced(user, sessions, based, work):
+    sessions.kill_all()
+    running = user.start(f"{based}/bin/python", "-c", "import sys; print('up', flush=True); sys.stdin.read(); import ensurepip, email, tomllib; print('done')",
+                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert running.stdout.readline().strip() in ("up", b"up")
+    for server in sessions.servers():
+        os.kill(server, signal.SIGKILL)
+    eventually(lambda: len(sessions.servers()) == 2)
+    out, _ = running.communicate(timeout=60)
+    assert running.returncode == 0 and out.strip() in ("done", b"done")
+    assert "trixie" in sh(user, based, "cat /etc/os-release").stdout
+
+
+def test_a_session_with_a_base_ends_and_leaves_nothing(user, sessions, based):
+    sessions.kill_all()
+    user.run(f"{based}/bin/python", "-c", "pass", env={"CONTAINERIZE_SESSION_IDLE": "1"})
+    assert sessions.processes()
+    eventually(lambda: not sessions.processes())
+    assert not [name for name in os.listdir(sessions.state) if name.startswith(("v1-", "in-"))]
+    # And without its supervisor.
+    running = user.start(f"{based}/bin/python", "-c", "import time; time.sleep(3)")
+    eventually(lambda: len(sessions.servers()) == 2)
+    os.kill(sessions.supervisors()[0], signal.SIGKILL)
+    assert running.wait(60) == 0
+    eventually(lambda: not sessions.processes())
+
+
+def test_between_the_host_and_bases(user, sessions, small, based):
+    # From the host's root to a base, from there to what runs wherever it is, and back again.
+    code = f"import subprocess, sys; print(sys.version_info[1], flush=True); subprocess.run(['{based}/bin/python', '-c', 'import sys; print(sys.version_info[1])'], check=True)"
+    assert user.run(f"{small}/bin/python", "-c", code).stdout.splitlines()[1] == "13"
+    nested = sh(user, based, f"{based}/bin/python -c 'import sys; print(sys.prefix)'")
+    assert nested.stdout == f"{based}\n"
+
+
+# ---- Binds
+
+
+def test_binds(user, make, place, work, base):
+    source = user.directory(work)
+    user.write(source / "file", "there")
+    user.write(work / "single", "one")
+    env = make(work / "env", "six==1.16.0\n", "--base", str(base), "--bind", f"{source}:/opt/data/deep", "--bind", f"{source}:/opt/fixed:ro",
+               "--bind", f"{work}/single:/usr/share/single", "--bind", f"{work}/missing:/opt/missing")
+    assert sh(user, env, "cat /opt/data/deep/file /usr/share/single; ls /opt").stdout.split("\n")[0] == "thereone" + "data"
+    sh(user, env, "echo new > /opt/data/deep/other")
+    assert (source / "other").read_text() == "new\n"
+    refused = sh(user, env, "echo new > /opt/fixed/other2", check=False)
+    assert refused.returncode != 0 and "Read-only file system" in refused.stderr
+    # What the image has there already stays.
+    assert "doc" in sh(user, env, "ls /usr/share").stdout.split()
+
+
+def test_binds_at_launch(user, based, work):
+    (work / "source").mkdir()
+    user.write(work / "source/file", "there")
+    for name in ("CONTAINERIZE_BIND", "APPTAINER_BIND", "SINGULARITY_BINDPATH", "CW_EXTRA_BIND_MOUNTS"):
+        assert sh(user, based, "cat /mnt2/file", env={name: f"{work}/source:/mnt2"}).stdout == "there", name
+    assert sh(user, based, "test -e /mnt2", check=False).returncode == 1
+    required = sh(user, based, "true", env={"CONTAINERIZE_BIND": f"{work}/nothing:/mnt2:required"}, check=False)
+    assert required.returncode == 1
+    assert f"{work}/nothing: what is to be bound is missing" in required.stderr
+    bad = sh(user, based, "true", env={"CONTAINERIZE_BIND": "relative:/mnt2"}, check=False)
+    assert bad.returncode == 1
+    assert "its source is not an absolute path" in bad.stderr and "CONTAINERIZE_BIND" in bad.stderr
+
+
+def test_binds_without_a_base(user, small, work):
+    (work / "source").mkdir()
+    user.write(work / "source/file", "there")
+    seen = sh(user, small, "cat /brand/new/file; test -e /usr/bin/env && echo host", env={"CONTAINERIZE_BIND": f"{work}/source:/brand/new"})
+    assert seen.stdout == "therehost\n"
+    assert not os.path.exists("/brand")
+
+
+@pytest.mark.parametrize("bind, why", [("/a:/b:/c:/d", "more than three parts"), ("/a:b", "its target is not an absolute path"), ("/a:/", "cover the whole root"),
+                                       ("/a:/b:frob", "unknown option 'frob'")])
+def test_bad_binds(user, tool, work, bind, why):
+    spec = user.write(work / "requirements.txt", "six\n")
+    done = user.run(str(tool), "new", "--prefix", str(work / "env"), "--bind", bind, str(spec), check=False)
+    assert done.returncode == 2 and why in done.stderr
+    assert not (work / "env").exists()
+
+
+# ---- Isolation
+
+
+def test_isolated(user, make, place, work, base):
+    home = user.directory(work)
+    user.write(home / "secret", "mine")
+    env = make(work / "env", "six==1.16.0\n", "--base", str(base), "--isolate", "--bind", f"{home}:/data:ro")
+    script = (f"test -e {home}/secret || echo hidden; cat /data/secret; echo; ls -A /tmp | wc -l; ls /home | wc -l; echo x > /dev/null && echo null; "
+              "head -c 4 /dev/zero | wc -c; test -e /dev/fuse || echo 'no fuse'; echo x > $HOME/file && cat $HOME/file; id -un; ls /run | wc -l; test -d /proc/self/fd && echo proc")
+    done = sh(user, env, script, env={"HOME": str(home)}, cwd="/")
+    assert done.stdout.splitlines() == ["hidden", "mine", "0", "0", "null", "4", "no fuse", "x", user.name, "0", "proc"]
+    assert not (home / "file").exists()
+    assert user.run(f"{env}/bin/python", "-c", "import six, sys; print(sys.prefix)", cwd="/").stdout == f"{env}\n"
+
+
+# ---- Other kinds of bases
+
+
+def test_a_directory_as_base(user, make, work, trixie):
+    env = make(work / "env", "six==1.16.0\n", "--base", str(trixie), "--bind", f"{work}:/opt/my/data")
+    before = sorted(os.listdir(trixie))
+    assert user.run(f"{env}/bin/python", "-c", "import sys, six; print(sys.version_info[1])").stdout == "13\n"
+    user.write(work / "file", "there")
+    assert sh(user, env, "cat /opt/my/data/file; touch /etc/x 2>/dev/null || echo read-only").stdout == "thereread-only\n"
+    assert sorted(os.listdir(trixie)) == before
+
+
+def test_an_oci_layout_as_base(user, make, work, trixie):
+    layout = work / "layout"
+    tar = work / "root.tar"
+    subprocess.run(["tar", "-C", str(trixie), "-cf", str(tar), "."], check=True)
+    umoci = lambda *words: subprocess.run(["umoci", *words], check=True, stdout=subprocess.DEVNULL)  # noqa: E731
+    umoci("init", "--layout", str(layout))
+    umoci("new", "--image", f"{layout}:t")
+    umoci("raw", "add-layer", "--image", f"{layout}:t", str(tar))
+    umoci("config", "--image", f"{layout}:t", "--config.env", "PATH=/opt/special:/usr/bin:/bin", "--config.env", "GREETING=hello world")
+    subprocess.run(["chown", "-R", str(user.uid), str(layout)], check=True)
+    store = {"CONTAINERIZE_BASES": str(work / "bases")}
+    env = make(work / "env", "six==1.16.0\n", "--base", f"oci:{layout}:t", env=store)
+    shutil.rmtree(layout)
+    told = sh(user, env, "echo $GREETING; echo $PATH; python -c 'import sys; print(sys.version_info[1])'").stdout.splitlines()
+    assert told[0] == "hello world" and told[2] == "13"
+    assert told[1].startswith(f"{env}/bin:/opt/special:/usr/bin:/bin")
+    manifest = json.loads((env / "containerize.json").read_text())
+    assert manifest["base"]["digest"].startswith("sha256:")
+    # A base that went away is named, with what to do.
+    shutil.rmtree(work / "bases")
+    gone = user.run(f"{env}/bin/python", "-c", "pass", check=False, env={"CONTAINERIZE_BIND": "/etc:/other"})
+    assert gone.returncode == 1 and "cannot open the base" in gone.stderr and "containerize base pull" in gone.stderr
+
+
+@pytest.mark.parametrize("given, why", [("/does/not/exist.sqfs", "/does/not/exist.sqfs"), ("docker://127.0.0.1:1/none", "127.0.0.1:1"), ("frob", "frob")])
+def test_bad_bases(user, tool, work, given, why):
+    spec = user.write(work / "requirements.txt", "six\n")
+    done = user.run(str(tool), "new", "--prefix", str(work / "env"), "--base", given, str(spec), check=False)
+    assert done.returncode in (1, 2) and why in done.stderr, done.stderr
+    assert not (work / "env").exists()
+
+
+def test_conda_packages_on_a_base(user, tool, work, base, channels):
+    spec = user.write(work / "env.yml", f"channels:\n- file://{channels}/main\ndependencies:\n- python\n")
+    user.run(str(tool), "new", "--no-config", "--base", str(base), "--prefix", str(work / "env"), str(spec), env={"CONTAINERIZE_CACHE": str(work / "cache")})
+    assert "trixie" in user.run(f"{work}/env/bin/python", "-c", "print(open('/etc/os-release').read())").stdout
+
+
+# ---- Changes
+
+
+def test_updates_and_rollback(user, tool, make, work, base):
+    env = make(work / "env", "six==1.16.0\n", "--base", str(base))
+    user.run(str(tool), "update", str(env), "--", "pip", "install", "-q", "idna")
+    assert user.run(f"{env}/bin/python", "-c", "import idna, sys; print(sys.version_info[1])").stdout == "13\n"
+    user.run(str(tool), "rollback", str(env))
+    assert user.run(f"{env}/bin/python", "-c", "import idna", check=False).returncode == 1
+    user.run(str(tool), "update", str(env), "--", "pip", "install", "-q", "idna")
+    user.run(str(tool), "squash", str(env))
+    assert user.run(f"{env}/bin/python", "-c", "import idna, sys; print(sys.version_info[1])").stdout == "13\n"
+
+
+def test_replacing_a_base_by_the_hosts_root(user, make, work, base):
+    env = make(work / "env", "six==1.16.0\n", "--base", str(base))
+    assert (env / "libexec/root").exists()
+    make(env, "six==1.16.0\n", "--force")
+    assert not (env / "libexec/root").exists()
+    assert "bookworm" in sh(user, env, "cat /etc/os-release").stdout
+
+
+# ---- Programs of containers
+
+
+@pytest.mark.parametrize("by", ["wrap-container", "containerize"])
+def test_wrap_container(user, tool, work, trixie, base, by):
+    command = [str(tool.parent / "wrap-container")] if by == "wrap-container" else [str(tool), "wrap-container"]
+    prefix = work / "wrapped"
+    user.run(*command, "-w", "/usr/games,/usr/bin/env,/usr/bin/python3", "--prefix", str(prefix), str(base if by == "containerize" else trixie), check=False)
+    done = user.run(*command, "-w", "/usr/bin/env,/usr/bin/python3,/usr/sbin", "--prefix", str(prefix), str(base if by == "containerize" else trixie))
+    assert done.returncode == 0
+    names = os.listdir(prefix / "bin")
+    assert {"env", "python3", "ldconfig"} <= set(names) and "bash" not in names
+    told = user.run(f"{prefix}/bin/python3", "-c", "import sys; print(sys.version_info[1], sys.argv[1:])", "a b").stdout
+    assert told == "13 ['a b']\n"
+    assert user.run(f"{prefix}/bin/env", "sh", "-c", "cat /etc/os-release").stdout.count("trixie") > 0
+
+
+@pytest.mark.parametrize("paths, why", [("/nothing/there", "the container has no such path"), ("relative", "not an absolute path in the container"),
+                                        ("/etc/os-release", "this is no program")])
+def test_bad_paths_in_containers(user, tool, work, base, paths, why):
+    done = user.run(str(tool), "wrap-container", "-w", paths, "--prefix", str(work / "env"), str(base), check=False)
+    assert done.returncode == 2 and why in done.stderr
+    assert not (work / "env").exists()
