@@ -133,10 +133,10 @@ Result<BaseImage> pull(const Reference& reference, const Options& options) {
     if (!*made) {
         if (remote) static_cast<Registry&>(*blobs).download_to(workshop->path());
         auto stored = make_image(*info, reference.text, *blobs, *workshop, options);
+        blobs.reset(); // what it still fetches ends before the workshop is left
         if (!stored) return fail(std::move(stored.error()));
         *made = std::move(*stored);
     }
-    blobs.reset();
     workshop->clean();
     stage.finish(human_bytes((*made)->size));
     return base_image(**made, reference.text);

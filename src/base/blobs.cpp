@@ -207,8 +207,10 @@ private:
             if (found == image.end() || !found->is_array()) continue;
             for (const auto& tag : *found) {
                 if (!tag.is_string()) continue;
-                if (tag.get<std::string>() == tag_) return image;
-                tags += (tags.empty() ? "" : ", ") + tag.get<std::string>();
+                const auto name = tag.get<std::string>();
+                // Tools write the registry in front of what was typed.
+                if (name == tag_ || (!tag_.empty() && name.ends_with("/" + tag_))) return image;
+                tags += (tags.empty() ? "" : ", ") + name;
             }
         }
         return fail_input(tag_.empty() ? "several images are there" : "there is no image '" + tag_ + "'",

@@ -51,10 +51,14 @@ constexpr std::string_view libraries[] = {
     "libgcc_s.so.1",   "libgomp.so.1",      "libm.so.6",       "libmvec.so.1",   "libnss_compat.so.2",
     "libnss_dns.so.2", "libnss_files.so.2", "libpthread.so.0", "libresolv.so.2", "librt.so.1",
     "libstdc++.so.6",  "libutil.so.1"};
-/// One of them is there on every system; the others become links to it.
+/// One of the first three is there on every system; the others become links to it. The last three are where
+/// OpenSSL itself looks, as distributions build it.
 constexpr std::string_view certificates[] = {"etc/ssl/certs/ca-certificates.crt",
-                                             "etc/pki/tls/certs/ca-bundle.crt", "etc/ssl/ca-bundle.pem",
-                                             "etc/ssl/cert.pem"};
+                                             "etc/pki/tls/certs/ca-bundle.crt",
+                                             "etc/ssl/ca-bundle.pem",
+                                             "etc/ssl/cert.pem",
+                                             "etc/pki/tls/cert.pem",
+                                             "usr/lib/ssl/cert.pem"};
 constexpr std::string_view terminals[] = {"d/dumb",          "l/linux", "s/screen", "s/screen-256color",
                                           "t/tmux-256color", "v/vt100", "x/xterm",  "x/xterm-256color"};
 constexpr std::string_view directories[] = {"dev",  "etc", "home", "mnt",           "opt",    "proc",

@@ -202,10 +202,10 @@ image::Attributes LayerMerge::State::attributes_of(const Entry& entry) {
     std::size_t size = 0;
     while (archive_entry_xattr_next(entry.header, &raw_name, &value, &size) == ARCHIVE_OK)
         if (raw_name != nullptr) all[raw_name] = std::string(static_cast<const char*>(value), size);
-    for (auto& [name, content] : all) {
+    for (auto& [name, text] : all) {
         // Those of overlayfs would say what is hidden.
         if (name.starts_with("user.") && !name.starts_with(image::overlay_xattrs))
-            attributes.xattrs.emplace_back(name, std::move(content));
+            attributes.xattrs.emplace_back(name, std::move(text));
         else
             ++(name == "security.capability" ? left_out.capabilities : left_out.attributes);
     }

@@ -150,7 +150,7 @@ Result<ImageConfig> parse_config(std::string_view text, const std::string& where
 std::string this_architecture() {
     utsname name{};
     if (uname(&name) != 0) return {};
-    const std::string machine = name.machine;
+    std::string machine = name.machine;
     if (machine == "x86_64") return "amd64";
     if (machine == "aarch64") return "arm64";
     return machine; // ppc64le, riscv64, s390x

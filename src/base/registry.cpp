@@ -210,7 +210,7 @@ Result<http::Response> Registry::State::get(const std::string& path, const http:
 
 Result<fs::path> Registry::State::download(const Descriptor& layer) {
     const auto digits = layer.digest.substr(layer.digest.find(':') + 1);
-    const auto file = downloads / digits;
+    auto file = downloads / digits;
     http::Request request;
     request.file = file;
     request.size = layer.size;

@@ -8,9 +8,9 @@ import shutil
 import signal
 import socket
 import stat
+import struct
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -96,6 +96,7 @@ def images(place, user):
     middle = layout.layer(tar_of("etc/", ("etc/.wh.gone", ""), ("etc/link", "=> etc/other"), ("etc/other", "linked")), "zstd")
     top = layout.layer(tar_of("etc/", ("etc/motd", "top")), "none")
     good = layout.image("good", [low, middle, top], HERE, ["PATH=/bin", "A=b c"])
+    layout.image("two", [low, top], HERE)
     other = layout.image("", [top], "s390")
     layout.index("multi", {"s390": other, HERE: good})
     layout.index("foreign", {"s390": other, "mips": other})
@@ -107,7 +108,7 @@ def registry(place, images, debian):
     """With everything pushed by skopeo."""
     server = Registry(place, place / "storage")
     copy = lambda source, name, *words: subprocess.run(  # noqa: E731
-        ["skopeo", "--insecure-policy", "copy", "-q", "--dest-tls-verify=false", *words, source,
+        ["skopeo", "--insecure-policy", "copy", "-q", "--dest-tls-verify=false", "--preserve-digests", *words, source,
          f"docker://127.0.0.1:{server.port}/{name}"], check=True, stdout=subprocess.DEVNULL)
     copy(f"oci:{images.path}:good", "test/good:1")
     copy(f"oci:{images.path}:multi", "test/multi:1", "--all")
@@ -196,11 +197,12 @@ def test_pull_is_what_umoci_unpacks(base, registry, debian, work):
 
 def test_the_same_from_everywhere(base, user, registry, images, work):
     """A registry, a layout, archives: one image, the same bytes."""
-    subprocess.run(["skopeo", "--insecure-policy", "copy", "-q", f"oci:{images.path}:good", f"oci-archive:{work}/a.tar:good"], check=True)
-    subprocess.run(["skopeo", "--insecure-policy", "copy", "-q", f"oci:{images.path}:good", f"docker-archive:{work}/d.tar:x/y:1"], check=True)
+    subprocess.run(["skopeo", "--insecure-policy", "copy", "-q", "--preserve-digests", f"oci:{images.path}:good", f"oci-archive:{work}/a.tar:good"], check=True)
+    # Docker's format knows no zstd.
+    subprocess.run(["skopeo", "--insecure-policy", "copy", "-q", f"oci:{images.path}:two", f"docker-archive:{work}/d.tar:x/y:1"], check=True)
     digests, bytes_of = [], []
     for name in (f"docker://127.0.0.1:{registry.port}/test/good:1", f"docker://localhost:{registry.port}/test/multi:1",
-                 f"oci:{images.path}:good", f"oci-archive:{work}/a.tar:good", f"docker-archive:{work}/d.tar"):
+                 f"oci:{images.path}:good", f"oci-archive:{work}/a.tar:good", f"oci:{images.path}:two", f"docker-archive:{work}/d.tar:x/y:1"):
         store = work / f"store{len(digests)}"
         digests.append(base("pull", name, env={"CONTAINERIZE_BASES": str(store)}).stdout.strip())
         (image,) = store.glob("*.sqfs")
@@ -208,8 +210,8 @@ def test_the_same_from_everywhere(base, user, registry, images, work):
         assert sorted(entry.name for entry in store.iterdir() if not entry.name.startswith(".")) == [image.stem + ".json", image.name]
         assert list((store / ".pulling").iterdir()) == []
     assert len(set(digests[:4])) == 1
-    assert len(set(bytes_of)) == 1
-    tree = unpacked(image, work)
+    assert len(set(bytes_of[:4])) == 1 and bytes_of[4] == bytes_of[5]
+    tree = unpacked(next((work / "store0").glob("*.sqfs")), work)
     assert (tree / "etc/motd").read_text() == "top"
     assert not (tree / "etc/gone").exists()
     assert (tree / "etc/link").stat().st_nlink == 2
@@ -367,12 +369,41 @@ def test_hostile_layers_are_refused_by_name(base, work):
         assert str(layout.path) in shown
 
 
+def sif_file(path: Path, squashfs: bytes, architecture: bytes) -> Path:
+    """As Apptainer lays it out: a header, a table of one partition, and the partition at a page's start."""
+    table = struct.pack("<iBIIIqqqqqqq", 0x4004, 1, 1, 1, 0, 4096, len(squashfs), len(squashfs), 0, 0, 0, 0)
+    table += b"squashfs.img".ljust(128, b"\0") + struct.pack("<ii3s", 1, 2, architecture).ljust(384, b"\0")
+    header = b"#!/usr/bin/env run-singularity\n".ljust(32, b"\0") + b"SIF_MAGIC\0" + b"01\0" + architecture + bytes(16)
+    header += struct.pack("<qqqqqqqq", 0, 0, 0, 1, 128, len(table), 4096, len(squashfs))
+    path.write_bytes((header + table).ljust(4096, b"\0") + squashfs)
+    return path
+
+
+def test_files_are_used_where_they_lie(base, work):
+    script = work / "tree/.singularity.d/env/10-docker2singularity.sh"
+    script.parent.mkdir(parents=True)
+    script.write_text('#!/bin/sh\nexport PATH="/opt/bin:/bin"\n')
+    subprocess.run(["mksquashfs", str(work / "tree"), str(work / "a.sqfs"), "-quiet", "-no-progress", "-comp", "gzip"], check=True)
+    squashfs = (work / "a.sqfs").read_bytes()
+    code = {"amd64": b"02\0", "arm64": b"04\0"}
+    for file in (work / "a.sqfs", sif_file(work / "a.sif", squashfs, code[HERE])):
+        assert base("pull", file).stdout.strip() == digest_of(file.read_bytes())
+    assert base.images() == []
+    foreign = sif_file(work / "b.sif", squashfs, code["arm64" if HERE == "amd64" else "amd64"])
+    assert "for another architecture" in refused(base, "pull", foreign)
+    (work / "c.sif").write_bytes((work / "a.sif").read_bytes()[:5000])
+    assert "cut short" in refused(base, "pull", work / "c.sif")
+    (work / "d.sqfs").write_bytes(squashfs[:120])
+    assert "d.sqfs" in refused(base, "pull", work / "d.sqfs")
+    assert base("pull", work / "tree", check=False).returncode == 2, "it is no root filesystem"
+
+
 def test_images_of_any_compressor_serve_programs(small, user, sessions, work):
     """The session program reads what mksquashfs makes, wherever the image's bytes come from."""
     for number, options in enumerate((("gzip",), ("xz", "-b", "1M"), ("lz4",), ("zstd", "-b", "64K"))):
         sessions.kill_all()
         target = work / f"env{number}"
-        user.copy(small, target, small)
+        user.copy(small, target, target)
         tree = work / f"tree{number}"
         subprocess.run(["unsquashfs", "-q", "-n", "-d", str(tree), str(small / "env.sqfs")], check=True, stdout=subprocess.DEVNULL)
         (target / "env.sqfs").unlink()

@@ -133,7 +133,8 @@ TEST_F(ConfigTest, ReadsEveryKey) {
             "  conda_config: No\n  cache: ~/cache\n  staging: /local/${USER}\n  base: host\n"
             "  compression: lz4\n  block_size: 1M\n  jobs: 4\n  max_jobs: 16\n  installer: uv\n"
             "  wrapper_paths: [opt/bin]\n  binds: [/a, '/a:/b', '/a:/b:ro']\n  environment: {X: y}\n"
-            "  umask: 027\n");
+            "  umask: 027\n  bases: /bases/$USER\n  base_stores: [~/site, /srv/bases]\n  base_limit: 8\n"
+            "  registries: ['docker.io=https://m.org/hub', 'r.org:80=http://r.org:80']\n");
     const auto configuration = good();
     for (const auto& key : all_keys())
         EXPECT_FALSE(configuration.list(key.key).empty()) << key.name;
@@ -142,6 +143,8 @@ TEST_F(ConfigTest, ReadsEveryKey) {
     EXPECT_EQ(configuration.directory(Key::prefix, environment)->string(), "/envs/me");
     EXPECT_EQ(configuration.directory(Key::cache, environment)->string(), environment["HOME"] + "/cache");
     EXPECT_EQ(parse_umask(configuration.text(Key::umask)), 027U);
+    EXPECT_EQ(configuration.directories(Key::base_stores, environment),
+              (std::vector<fs::path>{environment["HOME"] + "/site", "/srv/bases"}));
 }
 
 TEST_F(ConfigTest, UnsetVariablesAreErrorsWhereTheyAreUsed) {

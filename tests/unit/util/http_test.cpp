@@ -91,11 +91,11 @@ TEST_F(Http, ManyAtOnceInTheirOrder) {
         requests.push_back(request(i % 3 == 2 ? "missing" : i % 3 == 1 ? "small" : "slow/0.3/small"));
     const auto start = std::chrono::steady_clock::now();
     std::size_t finished = 0;
-    const auto results =
-        http::fetch(requests, quick(), {.progress = {}, .finished = [&](auto, const auto&) -> Status {
-                                            ++finished;
-                                            return {};
-                                        }});
+    const auto results = http::fetch(
+        requests, quick(), {.progress = {}, .cancelled = {}, .finished = [&](auto, const auto&) -> Status {
+                                ++finished;
+                                return {};
+                            }});
     ASSERT_EQ(results.size(), requests.size());
     for (std::size_t i = 0; i < results.size(); ++i)
         EXPECT_EQ(results[i].has_value(), i % 3 != 2);
@@ -350,6 +350,26 @@ TEST_F(Http, OtherHostsGetNoCredentials) {
         << redirected;
 }
 
+// Where clouds tell a machine's secrets. What the user asks for himself is asked.
+TEST_F(Http, ServersCannotSendToLinkLocalAddresses) {
+    const std::string refused = "the server names a link-local address, where nothing public is";
+    for (const char* address : {"169.254.0.1", "[fe80::1]", "[::ffff:169.254.0.1]"})
+        EXPECT_NE(message(request("redirect/" + std::string(address) + "/small")).find(refused),
+                  std::string::npos)
+            << address;
+    auto named = request("small");
+    named.urls = {"http://169.254.0.1:1/"};
+    named.named_by_server = true;
+    EXPECT_NE(message(named).find(refused), std::string::npos);
+}
+
+TEST_F(Http, EndsWhenItIsCancelled) {
+    auto results = http::fetch({request("stall")}, quick(),
+                               {.progress = {}, .cancelled = [] { return true; }, .finished = {}});
+    ASSERT_FALSE(results.at(0));
+    EXPECT_EQ(results.at(0).error().what, "the download was given up");
+}
+
 TEST_F(Http, RedirectsEnd) {
     EXPECT_EQ(message(request("loop")),
               "http://127.0.0.1:PORT/loop: cannot download: the server redirects without end");
@@ -433,10 +453,11 @@ TEST_F(Http, AnErrorOfTheObserverEndsAll) {
     std::vector<Request> requests(20, request("slow/0.2/small"));
     requests.front() = request("missing");
     const auto results =
-        http::fetch(requests, quick(), {.progress = {}, .finished = [](auto, const auto& result) -> Status {
-                                            if (result) return {};
-                                            return fail(Error(result.error()));
-                                        }});
+        http::fetch(requests, quick(),
+                    {.progress = {}, .cancelled = {}, .finished = [](auto, const auto& result) -> Status {
+                         if (result) return {};
+                         return fail(Error(result.error()));
+                     }});
     std::size_t failed = 0;
     for (const auto& result : results)
         if (!result) ++failed;
@@ -472,7 +493,8 @@ TEST_F(Http, ProgressTellsOfAll) {
     }
     http::Progress last;
     const auto results =
-        http::fetch(requests, quick(), {.progress = [&](const auto& now) { last = now; }, .finished = {}});
+        http::fetch(requests, quick(),
+                    {.progress = [&](const auto& now) { last = now; }, .cancelled = {}, .finished = {}});
     EXPECT_TRUE(results[0] && results[1] && results[2]);
     EXPECT_EQ(last.total, 3 * data.size());
 }
