@@ -28,7 +28,7 @@ protected:
                                            mode_t umask_bits = 022) const {
         return make_wrappers({.root = directory_.path() / "root",
                               .prefix = "/prefix",
-                              .mask = {},
+                              .mask = "/built/for",
                               .paths = paths,
                               .libexec = directory_.write("libexec/launcher", "launcher").parent_path(),
                               .output = directory_.path() / "output",
@@ -73,6 +73,21 @@ TEST_F(Wrappers, FurtherDirectories) {
     program("opt/x/bin/other");
     ASSERT_TRUE(make({"bin", "opt/x/bin"}));
     EXPECT_TRUE(fs::exists(output("opt/x/bin/other")));
+}
+
+TEST_F(Wrappers, DirectoryThatIsALink) {
+    program("env/bin/tool");
+    program("env/lib/program");
+    const auto root = directory_.path() / "root";
+    fs::create_directory_symlink("env/bin", root / "bin");
+    fs::create_symlink("../lib/program", root / "env/bin/relative");
+    fs::create_symlink("/built/for/env/lib/program", root / "env/bin/by-mask");
+    fs::create_symlink("/built/for/env/lib/nothing", root / "env/bin/dangling");
+    const auto made = make();
+    ASSERT_TRUE(made) << to_string(made.error());
+    EXPECT_EQ(*made, 3U);
+    for (const char* name : {"tool", "relative", "by-mask"})
+        EXPECT_TRUE(fs::exists(output("bin") / name)) << name;
 }
 
 TEST_F(Wrappers, MissingDirectoryIsTheUsersMistake) {
