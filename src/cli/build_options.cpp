@@ -36,6 +36,9 @@ Status choose_values(const BuildArguments& arguments, const Configured& configur
     if (const auto base = configured.text(Key::base, "--base", arguments.base); base != "host")
         return fail_input("not a base that this version knows: '" + base + "'", {}, {},
                           "Give --base host, or leave it out.");
+    auto engine = configured.engine(arguments.engine);
+    if (!engine) return fail(std::move(engine.error()));
+    options.engine = *engine;
     options.jobs = configured.jobs(arguments.jobs);
     options.conda.use_config = configured.use_conda_config(arguments.no_config);
     options.wrapper_paths = configured.typed_wrapper_paths(arguments.wrapper_paths);
@@ -152,6 +155,14 @@ void add_content_options(CLI::App& command, BuildArguments& arguments) {
     // Habits of tykky's users; there is one solver here, and uv is used where it is found.
     command.add_flag("--mamba", arguments.mamba, "Accepted; does nothing");
     command.add_flag("--uv", arguments.uv, "Accepted; uv is used where it is found");
+}
+
+void add_engine_option(CLI::App& command, BuildArguments& arguments) {
+    command
+        .add_option("--engine", arguments.engine,
+                    "What runs its programs: auto (native where users may have namespaces, else apptainer or "
+                    "singularity), native, apptainer or singularity")
+        ->type_name("NAME");
 }
 
 void add_work_options(CLI::App& command, BuildArguments& arguments) {

@@ -3,10 +3,12 @@
 
 #include "config/config.h"
 #include "install/build.h"
+#include "runtime/engine.h"
 #include "util/error.h"
 #include "util/process.h"
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +25,8 @@ public:
     /// `typed` is empty where the user did not give the option.
     [[nodiscard]] std::string text(config::Key key, const std::string& option,
                                    const std::string& typed) const;
+    /// What was typed or is forced; what else is configured is for new installations (site_settings).
+    [[nodiscard]] Result<std::optional<runtime::Engine>> engine(const std::string& typed) const;
     /// 0: by what the machine has.
     [[nodiscard]] unsigned jobs(unsigned typed) const;
     [[nodiscard]] bool use_conda_config(bool typed_no_config) const;

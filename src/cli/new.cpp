@@ -127,6 +127,7 @@ void add_new(CLI::App& app, Action& chosen, const std::string& command_line) {
     command->add_option("--base", arguments->base, "Root filesystem that programs see")
         ->type_name("BASE")
         ->default_str("host");
+    add_engine_option(*command, *arguments);
     command->add_flag("--force", arguments->force, "Replace the installation that is there");
     add_work_options(*command, *arguments);
     command->callback([&chosen, arguments, command_line] {
@@ -149,6 +150,7 @@ void add_wrap_install(CLI::App& app, Action& chosen, const std::string& command_
         ->type_name("DIR");
     command->add_flag("--mask", *mask, "Programs that name SRC see the image there, not what is on disk");
     add_hook_options(*command, *arguments);
+    add_engine_option(*command, *arguments);
     command->add_flag("--force", arguments->force, "Replace the installation that is there");
     add_work_options(*command, *arguments);
     command->footer(

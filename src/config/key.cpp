@@ -3,6 +3,7 @@
 #include "config/variables.h"
 #include "image/writer.h"
 #include "pip/installer.h"
+#include "runtime/engine.h"
 
 #include <algorithm>
 #include <cctype>
@@ -37,6 +38,12 @@ Status check_base(const std::string& value) {
     if (value == "host") return {};
     return fail_input("not a base that this version knows: '" + value + "'", {}, {},
                       "Write host, or leave it out.");
+}
+
+Status check_engine(const std::string& value) {
+    auto parsed = runtime::parse_engine(value);
+    if (!parsed) return fail(std::move(parsed.error()));
+    return {};
 }
 
 Status check_compression(const std::string& value) {
@@ -112,6 +119,7 @@ const std::array<KeyInfo, number_of_keys>& all_keys() {
         {Key::installer, "installer", Kind::text, "auto", check_installer},
         {Key::wrapper_paths, "wrapper_paths", Kind::list, "", check_wrapper_path},
         {Key::binds, "binds", Kind::list, "", check_bind},
+        {Key::engine, "engine", Kind::text, "auto", check_engine},
         {Key::environment, "environment", Kind::map, "", check_variable},
         {Key::umask, "umask", Kind::text, "", check_umask},
     }};

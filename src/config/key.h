@@ -24,10 +24,11 @@ enum class Key {
     installer,
     wrapper_paths,
     binds,
+    engine,
     environment,
     umask
 };
-inline constexpr std::size_t number_of_keys = 15;
+inline constexpr std::size_t number_of_keys = 16;
 
 enum class Kind {
     text,

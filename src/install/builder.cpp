@@ -37,6 +37,8 @@ public:
         manifest_.prefix = claim.prefix;
         manifest_.state = next_state(claim.prefix);
         manifest_.wrapper_paths = shop.inputs.wrapper_paths;
+        if (previous == nullptr || shop.options.engine)
+            manifest_.engine = to_text(shop.options.engine.value_or(shop.options.site.engine));
         if (shop.inputs.mask) manifest_.mask = shop.inputs.wrap_source;
     }
 

@@ -93,7 +93,7 @@ Result<BuildSummary> in_workplace(const BuildOptions& options, const Inputs& inp
         janitor->keep_all_but({});
         done.error().hint += (done.error().hint.empty() ? "" : "\n") +
                              ("What was built so far is in " + staging->path().string());
-    } else if (!done && done.error().fault == Fault::failure && !interrupted()) {
+    } else if (!done && done.error().fault != Fault::input && !interrupted()) {
         name_log(done.error(), options, staging->path());
     }
     return done;

@@ -1,6 +1,7 @@
 #include "runtime/mounted_image.h"
 
 #include "image/layers.h"
+#include "runtime/engine.h"
 #include "runtime/fuse_server.h"
 #include "runtime/manifest.h"
 #include "runtime/mount_point.h"
@@ -41,6 +42,18 @@ dev_t device_at(const std::string& path) {
     struct statx info {};
     if (statx(AT_FDCWD, path.c_str(), AT_STATX_DONT_SYNC, STATX_TYPE, &info) != 0) return 0;
     return makedev(info.stx_dev_major, info.stx_dev_minor);
+}
+
+Status check_native(const Manifest& manifest, const std::string& prefix) {
+    const auto wanted = parse_engine(manifest.engine);
+    const auto insisted = engine_of_environment();
+    const bool insists_on_native = insisted && *insisted == Engine::native;
+    if (!wanted || !is_container_runtime(*wanted) || insists_on_native) return {};
+    return fail({.what = "this installation is run by " + manifest.engine,
+                 .why = {},
+                 .where = prefix,
+                 .hint = {},
+                 .fault = Fault::engine});
 }
 
 // When the supervisor is killed, servers stay as long as processes use their mount, and end with them.
@@ -96,11 +109,8 @@ Result<MountedImage> MountedImage::mount(const std::string& prefix, std::span<co
     mounted.plan_.identity = manifest_identity(mounted.below_.get());
     auto manifest = read_manifest(prefix);
     if (!manifest) return fail(std::move(manifest.error()));
-    mounted.plan_.prefix = prefix;
-    mounted.plan_.activation = with_prefix(std::move(manifest->activation), prefix);
-    for (const auto& script : manifest->activation_scripts)
-        mounted.plan_.scripts.push_back(prefix + "/" + script);
-    mounted.plan_.environment = with_prefix(std::move(manifest->environment), prefix);
+    if (auto ours = check_native(*manifest, prefix); !ours) return fail(std::move(ours.error()));
+    mounted.plan_ = plan_of(*manifest, prefix, std::move(mounted.plan_.identity));
 
     auto images = open_images(*manifest, prefix);
     if (!images) return fail(std::move(images.error()));

@@ -18,10 +18,16 @@ namespace containerize::runtime {
 
 namespace {
 
+// AppArmor, for one, allows the namespace itself and then refuses what it is for.
+std::unexpected<Error> no_namespace(std::unexpected<Error> error) {
+    error.error().fault = Fault::engine;
+    return error;
+}
+
 Status write_proc(const char* path, const std::string& text) {
     const Fd fd(open(path, O_WRONLY | O_CLOEXEC));
     if (!fd || write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
-        return fail_errno("cannot set up a user namespace", path);
+        return no_namespace(fail_errno("cannot set up a user namespace", path));
     return {};
 }
 
@@ -65,7 +71,8 @@ Status enter_new_namespaces() {
             {.what = "cannot make a user namespace",
              .why = std::strerror(error_number),
              .where = {},
-             .hint = unshare_hint(error_number) + "\n`containerize doctor` shows what this machine allows."});
+             .hint = unshare_hint(error_number) + "\n`containerize doctor` shows what this machine allows.",
+             .fault = Fault::engine});
     }
     // The kernel takes a gid map from an unprivileged process only after setgroups has been given up.
     if (auto done = write_proc("/proc/self/setgroups", "deny"); !done) return done;
@@ -73,7 +80,7 @@ Status enter_new_namespaces() {
     if (auto done = write_proc("/proc/self/uid_map", identity(uid)); !done) return done;
     if (auto done = write_proc("/proc/self/gid_map", identity(gid)); !done) return done;
     if (mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0)
-        return fail_errno("cannot make the mounts of the new namespace slaves", "/");
+        return no_namespace(fail_errno("cannot make the mounts of the new namespace slaves", "/"));
     return {};
 }
 

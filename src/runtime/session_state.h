@@ -24,6 +24,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <sys/types.h>
 
@@ -38,8 +39,8 @@ struct StateDirectory {
 /// anyone's.
 Result<StateDirectory> open_state_directory();
 
-/// Which session serves this process: its user, mount and pid namespaces, its root, its group, and its job
-/// step.
+/// Which session serves this process: its user, mount and pid namespaces, its root, its group, its job step,
+/// and whether it insists on the native engine.
 std::string session_key();
 /// "in-NUMBER" for the mount namespace of this process.
 std::string inside_link_name();
@@ -83,6 +84,12 @@ inline constexpr const char* control_name = "control";
 inline constexpr const char* session_log_name = "log";
 /// Largest message of the control socket.
 inline constexpr std::size_t control_message_size = 16384;
+
+/// Before what failed, in answers to a launcher: another engine may do what this one cannot.
+inline constexpr char engine_mark = '\1';
+/// The answer for a failure, and the failure that such an answer tells.
+std::string answer_for(const Error& error);
+Error error_of_answer(std::string_view answer);
 
 /// An address for `name` in the directory, short whatever the directory's path is.
 std::string control_address(const Fd& directory);
