@@ -113,10 +113,11 @@ private:
             return no_runtime("this installation is to be run by the native engine");
         for (const auto candidate : {Engine::apptainer, Engine::singularity}) {
             if (engine != Engine::automatic && engine != candidate) continue;
-            const auto is_no_wrapper = [](const fs::path& program) {
-                return installation_of_program(program).empty();
+            // "singularity" is also a game, which Debian puts in /usr/games.
+            const auto is_a_runtime = [](const fs::path& program) {
+                return installation_of_program(program).empty() && program.parent_path().filename() != "games";
             };
-            const auto found = find_program(to_text(candidate), path_, is_no_wrapper);
+            const auto found = find_program(to_text(candidate), path_, is_a_runtime);
             if (!found) continue;
             runtime_ = found->string();
             return {};

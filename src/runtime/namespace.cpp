@@ -59,6 +59,12 @@ std::string unshare_hint(int error_number) {
            "it.";
 }
 
+Status make_mounts_slaves() {
+    if (mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0)
+        return no_namespace(fail_errno("cannot make the mounts of the new namespace slaves", "/"));
+    return {};
+}
+
 } // namespace
 
 Status enter_new_namespaces() {
@@ -67,6 +73,8 @@ Status enter_new_namespaces() {
     const gid_t gid = getegid();
     if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) {
         const int error_number = errno;
+        // Root, as a rule: then the user namespace that we are in does as well.
+        if (unshare(CLONE_NEWNS) == 0) return make_mounts_slaves();
         return fail(
             {.what = "cannot make a user namespace",
              .why = std::strerror(error_number),
@@ -79,9 +87,7 @@ Status enter_new_namespaces() {
     const auto identity = [](unsigned id) { return std::to_string(id) + " " + std::to_string(id) + " 1"; };
     if (auto done = write_proc("/proc/self/uid_map", identity(uid)); !done) return done;
     if (auto done = write_proc("/proc/self/gid_map", identity(gid)); !done) return done;
-    if (mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0)
-        return no_namespace(fail_errno("cannot make the mounts of the new namespace slaves", "/"));
-    return {};
+    return make_mounts_slaves();
 }
 
 int join_namespaces(pid_t pid) {
@@ -95,7 +101,7 @@ int join_namespaces(pid_t pid) {
         if (result == 0) return 0;
         if (error_number != EINVAL) return error_number;
     }
-    // Older kernels: both files are opened first, because after the first setns /proc may show another view.
+    // Older kernels, and one user namespace for both: the files are opened first, because after the first setns /proc may show another view.
     char path[64];
     std::snprintf(path, sizeof path, "/proc/%d/ns/user", pid);
     const Fd user(open(path, O_RDONLY | O_CLOEXEC));
@@ -103,7 +109,8 @@ int join_namespaces(pid_t pid) {
     std::snprintf(path, sizeof path, "/proc/%d/ns/mnt", pid);
     const Fd mounts(open(path, O_RDONLY | O_CLOEXEC));
     if (!mounts) return errno;
-    if (setns(user.get(), CLONE_NEWUSER) != 0) return errno;
+    // EINVAL: a session of root's that is in our own user namespace (enter_new_namespaces).
+    if (setns(user.get(), CLONE_NEWUSER) != 0 && errno != EINVAL) return errno;
     if (setns(mounts.get(), CLONE_NEWNS) != 0) return errno;
     return 0;
 }

@@ -6,13 +6,15 @@ import json
 import os
 import pty
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from conftest import BUILD, CACHE, SOURCE, eventually
+from conftest import CACHE, SOURCE, eventually
 
 sys.path.insert(0, str(SOURCE / "tests/lib"))
 import machine as machines  # noqa: E402
@@ -24,8 +26,8 @@ SHOW = "import sys, os, json; print(json.dumps([sys.argv[1:], sys.executable, sy
 
 
 @pytest.fixture(scope="session")
-def machine(user, place):
-    return machines.Machine(machines.make_root(CACHE), user, [place, SOURCE, BUILD])
+def machine(user):
+    return machines.Machine(machines.make_root(CACHE), user, [Path("/tmp"), Path(user.entry.pw_dir)])
 
 
 @pytest.fixture(scope="session")
@@ -35,12 +37,24 @@ def env(make, place):
 
 
 @pytest.fixture(scope="session")
-def updated(user, tool, place, env):
+def scripts(user, tool, place):
+    """An installation that may be copied and moved: nothing in it knows its path. Tests only read it."""
+    source = user.directory(place) / "software"
+    for directory in (source, source / "bin", source / "share"):
+        directory.mkdir()
+    user.write(source / "share/text", "first\n")
+    user.write(source / "share/gone", "soon\n")
+    user.write(source / "bin/show", '#!/bin/sh\ncd "${0%/*}/../share" && cat text && ls && cat /proc/self/mountinfo\n', 0o755)
+    shutil.copy("/bin/busybox", source / "bin/box")
+    user.run(str(tool), "wrap-install", "--prefix", str(place / "scripts"), "-w", "bin", str(source))
+    return place / "scripts"
+
+
+@pytest.fixture(scope="session")
+def updated(user, tool, place, scripts):
     """A copy of it with a layer that adds, replaces and removes."""
-    prefix = user.copy(env, place / "updated", place / "updated")
-    library = f"{prefix}/lib/python3.11/site-packages"
-    change = f"echo 'added = 1' > {library}/added.py; echo '__version__ = \"replaced\"' > {library}/six.py; rm {library}/__pycache__/six.*; rm -r {library}/pip"
-    user.run(str(tool), "update", str(prefix), "--", "sh", "-c", change)
+    prefix = user.copy(scripts, place / "updated", place / "updated")
+    user.run(str(tool), "update", str(prefix), "--", "sh", "-c", f"cd {prefix}/share; echo second > text; echo new > added; rm gone")
     return prefix
 
 
@@ -64,8 +78,8 @@ def test_the_engine_is_the_one_that_was_asked_for(machine, env):
     assert inside(machine, env, env=CONTAINER)
     done = machine.run(f"{env}/bin/python", "-c", "", env={"CONTAINERIZE_ENGINE": "docker"}, check=False)
     assert done.returncode == 2 and "not an engine: 'docker'" in done.stderr
-    done = machine.run(f"{env}/bin/python", "-c", "", env={"CONTAINERIZE_ENGINE": "singularity"}, check=False)
-    assert done.returncode == 1 and "singularity is not on PATH" in done.stderr
+    # Apptainer brings that name, too.
+    assert inside(machine, env, env={"CONTAINERIZE_ENGINE": "singularity"})
 
 
 def test_packages_and_paths(machine, env, engine, work):
@@ -114,12 +128,21 @@ def test_death_by_signal(machine, env, engine, number):
     assert machine.run(f"{env}/bin/python", "-c", code, env=engine, check=False).returncode == -number
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP, signal.SIGCONT])
 def test_signals_reach_the_program(machine, env, engine, number):
-    code = f"import signal, time; signal.signal({int(number)}, lambda *a: exit(7)); print('up', flush=True); time.sleep(60)"
+    code = f"import signal, time; signal.signal({int(number)}, lambda *a: exit(7)); print('up', flush=True)\nwhile True: time.sleep(0.1)"
     process = machine.start(f"{env}/bin/python", "-c", code, env=engine)
     assert process.stdout.readline() == "up\n", process.stderr.read()
     process.send_signal(number)
+    assert process.wait(30) == 7
+
+
+def test_interrupt_from_the_keyboard(machine, env, engine):
+    """Sent to all processes of the group. Apptainer does not pass on one that is sent to its process alone."""
+    code = "import time\ntry:\n  print('up', flush=True)\n  while True: time.sleep(0.1)\nexcept KeyboardInterrupt: exit(7)"
+    process = machine.start(f"{env}/bin/python", "-c", code, env=engine, start_new_session=True)
+    assert process.stdout.readline() == "up\n"
+    os.killpg(process.pid, signal.SIGINT)
     assert process.wait(30) == 7
 
 
@@ -178,12 +201,12 @@ def test_working_directories(machine, env, engine, work):
     assert machine.run("/bin/bash", "-c", script, env=engine).stdout == "2\n"
 
 
-def test_ways_of_calling(machine, user, env, engine, work):
+def test_ways_of_calling(machine, user, env, scripts, engine, work):
     assert machine.run("/bin/bash", "-c", f"cd {env}/bin; ./python -c 'print(3)'", env=engine).stdout == "3\n"
     (work / "py").symlink_to(env / "bin/python")
     assert machine.run(str(work / "py"), "-c", "print(5)", env=engine).stdout == "5\n"
-    done = machine.run("/bin/bash", "-c", f"exec -a my-name {env}/bin/python -c \"print(open('/proc/self/cmdline').read().split(chr(0))[0])\"", env=engine)
-    assert done.stdout == "my-name\n"
+    # A program that does what its first argument, its name, says.
+    assert machine.run("/bin/bash", "-c", f"exec -a echo {scripts}/bin/box a b", env=engine).stdout == "a b\n"
     script = user.write(work / "script", f"#!{env}/bin/python\nimport sys\nprint(sys.argv, sys.executable)\n", 0o755)
     assert machine.run(str(script), "x y", env=engine).stdout.strip() == f"{[str(script), 'x y']} {env}/bin/python"
 
@@ -226,34 +249,70 @@ def test_debug_commands(machine, env, engine):
     assert machine.run(f"{env}/bin/_debug_exec", "no-such-command", check=False, env=engine).returncode == 127
 
 
+def show(machine, prefix, **more):
+    """The text of the installation, the names beside it, and what is mounted."""
+    lines = machine.run(f"{prefix}/bin/show", **more).stdout.splitlines()
+    mounts = [line for line in lines if " - " in line]
+    return [line for line in lines if line not in mounts], "\n".join(mounts)
+
+
 def test_layers(machine, updated, engine):
-    code = "import added, six, importlib.util; print(added.added, six.__version__, importlib.util.find_spec('pip'))"
-    assert python(machine, updated, code, env=engine) == "1 replaced None\n"
-    done = machine.run(f"{updated}/bin/python", "-c", f"open('{updated}/lib/x', 'w')", env=engine, check=False)
-    assert "Read-only file system" in done.stderr
-    for way in ("w", "a", "r+"):
-        done = machine.run(f"{updated}/bin/python", "-c", f"open('{updated}/pyvenv.cfg', '{way}').write('x')", env=engine, check=False)
-        assert "Read-only file system" in done.stderr
+    assert show(machine, updated, env=engine)[0] == ["second", "added", "text"]
+    for change in ("echo x > new", "echo x > text", "echo x >> text", "rm text", "mkdir d", "chmod 700 text"):
+        done = machine.run(f"{updated}/bin/_debug_exec", "sh", "-c", f"cd {updated}/share; {change}", env=engine, check=False)
+        # Where a runtime has made the mount, one that is only added to gives an error of another name.
+        assert done.returncode != 0 and ("Read-only file system" in done.stderr or "I/O error" in done.stderr), change
+    assert show(machine, updated, env=engine)[0] == ["second", "added", "text"]
 
 
-def test_moved(machine, user, env, place, engine, work):
-    moved = user.copy(env, work / "here", work / "first")
-    code = "import six, sys; print(sys.prefix)"
-    assert python(machine, moved, code, env=engine) == f"{moved}\n"
-    script = f"{work}/first/bin/pip"
-    assert machine.run(f"{moved}/bin/_debug_exec", "test", "-x", script, env=engine).returncode == 0
-    # Where nobody may make a directory, and where that is the root itself.
-    engine_alone = CONTAINER
-    hopeless = user.copy(env, work / "there", "/usr/share/nowhere")
-    done = machine.run(f"{hopeless}/bin/python", "-c", "", env=engine_alone, check=False)
+def test_a_server_ends_with_its_program(machine, updated, user, sessions):
+    process = machine.start(f"{updated}/bin/_debug_exec", "sh", "-c", "echo up; exec sleep 600", env=CONTAINER)
+    assert process.stdout.readline() == "up\n"
+    before = set(sessions.processes())
+    assert before
+    process.kill()
+    process.wait(30)
+    eventually(lambda: not before & set(sessions.processes()))
+
+
+def test_moved(machine, user, scripts, engine, work):
+    moved = user.copy(scripts, work / "here", work / "first")
+    assert show(machine, moved, env=engine)[0] == ["first", "gone", "text"]
+    assert machine.run(f"{moved}/bin/_debug_exec", f"{work}/first/bin/show", env=engine).stdout.startswith("first\n")
+
+
+def test_moved_from_where_nothing_can_be_made(machine, user, scripts, work):
+    hopeless = user.copy(scripts, work / "there", "/usr/share/nowhere")
+    done = machine.run(f"{hopeless}/bin/show", env=CONTAINER, check=False)
     assert done.returncode == 1 and "first path cannot be made to exist" in done.stderr
-    of_root = user.copy(env, work / "of-root", "/brand-new/env")
-    assert machine.run(f"{of_root}/bin/_debug_exec", "test", "-x", "/brand-new/env/bin/pip", env=engine_alone).returncode == 0
+    of_root = user.copy(scripts, work / "of-root", "/brand-new/env")
+    assert machine.run(f"{of_root}/bin/_debug_exec", "/brand-new/env/bin/show", env=CONTAINER).stdout.startswith("first\n")
+    taken = user.copy(scripts, work / "moved", "/usr/share")
+    done = machine.run(f"{taken}/bin/show", env=CONTAINER, check=False)
+    assert done.returncode == 1 and "where something else is now" in done.stderr
 
 
-def test_names_with_special_characters(machine, user, env, engine, work):
-    odd = user.copy(env, work / 'a, "b" =c', work / 'a, "b" =c')
-    assert python(machine, odd, "import six; print(six.__version__)", env=engine) == "1.16.0\n"
+def test_masked(machine, user, tool, place, engine, work):
+    source = work / "software"
+    (source / "bin").mkdir(parents=True)
+    user.write(source / "bin/show", f"#!/bin/sh\ncat {source}/text\n", 0o755)
+    user.write(source / "text", "in the image\n")
+    user.run(str(tool), "wrap-install", "--mask", "--prefix", str(work / "env"), "-w", "bin", str(source))
+    user.write(source / "text", "on disk\n")
+    assert machine.run(f"{work}/env/bin/show", env=engine).stdout == "in the image\n"
+
+
+def test_names_with_special_characters(machine, user, scripts, updated, engine, work):
+    odd = user.copy(scripts, work / 'a, "b" c', work)
+    manifest = json.loads((odd / "containerize.json").read_text())
+    (odd / "containerize.json").write_text(json.dumps({**manifest, "prefix": str(odd)}))
+    assert show(machine, odd, env=engine)[0] == ["first", "gone", "text"]
+    odd = user.copy(updated, work / "a b", work / "a b")
+    done = machine.run(f"{odd}/bin/show", env=engine, check=False)
+    if engine == CONTAINER:
+        assert done.returncode == 1 and "containerize squash" in done.stderr
+    else:
+        assert done.returncode == 0
 
 
 def test_binds(machine, user, env, engine, work):
@@ -272,45 +331,90 @@ def test_binds(machine, user, env, engine, work):
 
 def test_another_installation_inside(machine, env, updated):
     """From a container, another one is started natively, where namespaces may be nested."""
-    code = f"import os, subprocess; os.environ.pop('CONTAINERIZE_ENGINE'); subprocess.run(['{updated}/bin/python', '-c', 'import added; print(added.added)'], check=True)"
-    assert python(machine, env, code, env=CONTAINER) == "1\n"
+    code = f"import os, subprocess; os.environ.pop('CONTAINERIZE_ENGINE'); subprocess.run(['{updated}/bin/show'], check=True)"
+    assert python(machine, env, code, env=CONTAINER).startswith("second\nadded\ntext\n")
 
 
-NO_FUSE = "mount --bind /dev/null /dev/fuse"
-NO_NAMESPACES = "echo 0 > /proc/sys/user/max_user_namespaces"
+# The device as it is, for root alone.
+NO_FUSE = "mount -t tmpfs none /mnt; mknod -m 600 /mnt/fuse c 10 229; mount --bind /mnt/fuse /dev/fuse"
+# In a user namespace of the user's own, in which no further one may be made.
+NO_NAMESPACES = 'echo 0 > /proc/sys/user/max_user_namespaces; exec setpriv --ambient-caps=-all --inh-caps=-all "$@"'
 
 
 def test_automatic_choice_without_fuse(machine, env):
     """Apptainer needs the device as well, so what it says shows that it was asked."""
     done = machine.run(f"{env}/bin/python", "-c", "", env={"CONTAINERIZE_ENGINE": "native"}, prepare=NO_FUSE, check=False)
-    assert done.returncode == 1 and "cannot" in done.stderr and "FATAL" not in done.stderr
+    assert done.returncode == 1 and "cannot open /dev/fuse" in done.stderr and "FATAL" not in done.stderr
     done = machine.run(f"{env}/bin/python", "-c", "", prepare=NO_FUSE, check=False)
-    assert "FATAL" in done.stderr
+    assert done.returncode == 255 and "FATAL" in done.stderr and "cannot open /dev/fuse" not in done.stderr
+
+
+def test_automatic_choice_without_namespaces(machine, env):
+    """This Apptainer needs them as well, not being installed setuid."""
+    words = ["unshare", "--user", "--map-current-user", "--keep-caps", "sh", "-c", NO_NAMESPACES, "sh", f"{env}/bin/python", "-c", ""]
+    done = machine.run(*words, env={"CONTAINERIZE_ENGINE": "native"}, check=False)
+    assert done.returncode == 1 and "cannot make a user namespace" in done.stderr and "FATAL" not in done.stderr
+    done = machine.run(*words, check=False)
+    assert done.returncode != 0 and "cannot make a user namespace" not in done.stderr
+    assert "maximum number of user namespaces exceeded" in done.stderr
+
+
+def test_root_needs_no_user_namespace(user, env):
+    """Root of a container in which no further namespaces of users may be made."""
+    code = "import os, six; print(six.__version__, os.readlink('/proc/self/ns/mnt'))"
+    script = f"echo 0 > /proc/sys/user/max_user_namespaces; for i in 1 2; do {env}/bin/python -c \"{code}\" || exit; done"
+    first, second = user.run("unshare", "--user", "--map-root-user", "sh", "-c", script).stdout.splitlines()
+    assert first == second and first.startswith("1.16.0 ")
 
 
 def test_no_engine_at_all(machine, env):
-    hide = f"{NO_FUSE}; mount --bind /dev/null /usr/bin/apptainer"
+    hide = f"{NO_FUSE}; mount --bind /dev/null /usr/bin/apptainer"  # to which singularity is a link
     done = machine.run(f"{env}/bin/python", "-c", "", prepare=hide, check=False)
     assert done.returncode == 1
     assert "neither apptainer nor singularity is on PATH" in done.stderr and "The native engine: " in done.stderr
 
 
-def test_a_wrapper_is_no_container_runtime(machine, user, env, work):
+def test_a_wrapper_is_no_container_runtime(machine, user, scripts, work):
     """An environment may have a program of that name."""
-    odd = user.copy(env, work / "env", work / "env")
-    os.link(odd / "bin/python", odd / "bin/apptainer")
-    assert python(machine, odd, "print(9)", env={**CONTAINER, "PATH": f"{odd}/bin:/usr/bin:/bin"}) == "9\n"
+    odd = user.copy(scripts, work / "env", work / "env")
+    os.link(odd / "bin/show", odd / "bin/apptainer")
+    assert show(machine, odd, env={**CONTAINER, "PATH": f"{odd}/bin:/usr/bin:/bin"})[0] == ["first", "gone", "text"]
 
 
-def test_recorded_engine(machine, user, tool, env, work):
-    prefix = user.copy(env, work / "env", work / "env")
-    shown = lambda: json.loads(user.run(str(tool), "inspect", "--json", str(prefix)).stdout)["engine"]  # noqa: E731
-    assert shown() == "auto"
+def test_recorded_engine(machine, user, tool, scripts, work):
+    prefix = user.copy(scripts, work / "env", work / "env")
+    recorded = lambda: json.loads(user.run(str(tool), "inspect", "--json", str(prefix)).stdout)["engine"]  # noqa: E731
+    assert recorded() == "auto"
     user.run(str(tool), "update", "--engine", "apptainer", str(prefix))
-    assert shown() == "apptainer"
-    assert "fuse.squashfuse" in python(machine, prefix, "print(open('/proc/self/mountinfo').read())") or "fuse" in python(machine, prefix, "print(open('/proc/self/mountinfo').read())")
-    done = user.run(f"{prefix}/bin/python", "-c", "", check=False)  # this machine has none
+    assert recorded() == "apptainer"
+    assert "squashfuse" in show(machine, prefix)[1]
+    assert "fuse.containerize" in show(machine, prefix, env={"CONTAINERIZE_ENGINE": "native"})[1]
+    done = user.run(f"{prefix}/bin/show", check=False)  # this machine has none
     assert done.returncode == 1 and "apptainer is not on PATH" in done.stderr
-    assert user.run(f"{prefix}/bin/python", "-c", "print(1)", env={"CONTAINERIZE_ENGINE": "native"}).stdout == "1\n"
+    user.run(str(tool), "update", "--post-install", str(user.write(work / "nothing", "touch $CONTAINERIZE_PREFIX/share/x\n")), str(prefix))
+    assert recorded() == "apptainer"
     done = user.run(str(tool), "update", "--engine", "podman", str(prefix), check=False)
     assert done.returncode == 2 and "not an engine: 'podman'" in done.stderr
+
+
+def test_base(machine, user, scripts, work):
+    """Another root directory than the host's, as an image."""
+    prefix = user.copy(scripts, work / "env", work / "env")
+    system = work / "system"
+    for directory in ("bin", "etc", "lib", "tmp", "usr/share"):
+        (system / directory).mkdir(parents=True)
+    (system / "usr/share/of-base").write_text("here\n")
+    shutil.copy("/bin/busybox", system / "bin/busybox")
+    for name in ("sh", "cat", "ls"):
+        (system / "bin" / name).symlink_to("busybox")
+    subprocess.run(["mksquashfs", str(system), str(work / "base.sqfs"), "-quiet", "-no-progress"], check=True, stdout=subprocess.DEVNULL)
+    manifest = json.loads((prefix / "containerize.json").read_text())
+    manifest["base"] = {"reference": "made by hand", "digest": "", "file": str(work / "base.sqfs"), "offset": 0, "isolate": False}
+    (prefix / "containerize.json").write_text(json.dumps(manifest))
+    assert show(machine, prefix, env=CONTAINER)[0] == ["first", "gone", "text"]
+    done = machine.run(f"{prefix}/bin/_debug_exec", "/bin/sh", "-c", f"cat /usr/share/of-base; ls /usr; ls -d {work}", env=CONTAINER)
+    assert done.stdout == f"here\nshare\n{work}\n"
+    manifest["base"]["file"] = str(work / "no-such.sqfs")
+    (prefix / "containerize.json").write_text(json.dumps(manifest))
+    done = machine.run(f"{prefix}/bin/show", env=CONTAINER, check=False)
+    assert done.returncode == 1 and "cannot open the base" in done.stderr

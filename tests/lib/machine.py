@@ -7,7 +7,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-PACKAGES = ("apptainer", "squashfuse", "fuse3", "ca-certificates", "procps")
+# python3 for the libraries that any interpreter wants of its machine.
+PACKAGES = ("apptainer", "ca-certificates", "fuse3", "procps", "python3", "squashfuse")
 MIRROR = "http://deb.debian.org/debian"
 
 # $1 is the root, $2 the working directory, $3 a script of the caller's, then paths to be seen in it, up to "--".
@@ -62,7 +63,8 @@ class Machine:
         self.root = root
         self.user = user
         self.seen = [str(path) for path in seen]
-        self.environment = user.environment
+        # Each command has a mount namespace of its own, and so a session.
+        self.environment = {**user.environment, "CONTAINERIZE_SESSION_IDLE": "1"}
         entry = user.entry
         passwd = root / "etc/passwd"
         line = f"{entry.pw_name}:x:{entry.pw_uid}:{entry.pw_gid}::{entry.pw_dir}:/bin/bash\n"
