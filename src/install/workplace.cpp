@@ -35,7 +35,12 @@ Result<BuildSummary> work_in(const Staging& staging, const BuildOptions& options
     fs::create_directories(staging.path() / "tmp", failed);
     if (failed) return fail_errno("cannot make a staging directory", staging.path().string(), failed.value());
     auto space = runtime::BuildNamespace::create();
-    if (!space) return fail(std::move(space.error()));
+    if (!space) {
+        space.error().hint +=
+            "\nBuilds need the native engine: build where it works. What is built there runs here "
+            "by Apptainer or Singularity.";
+        return fail(std::move(space.error()));
+    }
     const pid_t holder = space->pid();
     Workshop shop{.options = options,
                   .inputs = inputs,

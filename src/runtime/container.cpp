@@ -115,7 +115,8 @@ private:
             if (engine != Engine::automatic && engine != candidate) continue;
             // "singularity" is also a game, which Debian puts in /usr/games.
             const auto is_a_runtime = [](const fs::path& program) {
-                return installation_of_program(program).empty() && program.parent_path().filename() != "games";
+                return installation_of_program(program).empty() &&
+                       program.parent_path().filename() != "games";
             };
             const auto found = find_program(to_text(candidate), path_, is_a_runtime);
             if (!found) continue;

@@ -101,7 +101,8 @@ int join_namespaces(pid_t pid) {
         if (result == 0) return 0;
         if (error_number != EINVAL) return error_number;
     }
-    // Older kernels, and one user namespace for both: the files are opened first, because after the first setns /proc may show another view.
+    // Older kernels, and one user namespace for both: the files are opened first, because after the first
+    // setns /proc may show another view.
     char path[64];
     std::snprintf(path, sizeof path, "/proc/%d/ns/user", pid);
     const Fd user(open(path, O_RDONLY | O_CLOEXEC));

@@ -128,7 +128,7 @@ def test_death_by_signal(machine, env, engine, number):
     assert machine.run(f"{env}/bin/python", "-c", code, env=engine, check=False).returncode == -number
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP, signal.SIGCONT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP])
 def test_signals_reach_the_program(machine, env, engine, number):
     code = f"import signal, time; signal.signal({int(number)}, lambda *a: exit(7)); print('up', flush=True)\nwhile True: time.sleep(0.1)"
     process = machine.start(f"{env}/bin/python", "-c", code, env=engine)
@@ -138,8 +138,8 @@ def test_signals_reach_the_program(machine, env, engine, number):
 
 
 def test_interrupt_from_the_keyboard(machine, env, engine):
-    """Sent to all processes of the group. Apptainer does not pass on one that is sent to its process alone."""
-    code = "import time\ntry:\n  print('up', flush=True)\n  while True: time.sleep(0.1)\nexcept KeyboardInterrupt: exit(7)"
+    """Sent to all processes of the group."""
+    code = "import time\ntry:\n  print('up', flush=True)\n  while True: time.sleep(0.1)\nexcept KeyboardInterrupt:\n  exit(7)"
     process = machine.start(f"{env}/bin/python", "-c", code, env=engine, start_new_session=True)
     assert process.stdout.readline() == "up\n"
     os.killpg(process.pid, signal.SIGINT)
@@ -357,6 +357,14 @@ def test_automatic_choice_without_namespaces(machine, env):
     done = machine.run(*words, check=False)
     assert done.returncode != 0 and "cannot make a user namespace" not in done.stderr
     assert "maximum number of user namespaces exceeded" in done.stderr
+
+
+def test_builds_need_the_native_engine(user, tool, work):
+    spec = user.write(work / "requirements.txt", "six\n")
+    words = ["unshare", "--user", "--map-current-user", "--keep-caps", "sh", "-c", NO_NAMESPACES, "sh"]
+    done = user.run(*words, str(tool), "new", "--engine", "apptainer", "--prefix", str(work / "env"), str(spec), check=False)
+    assert done.returncode == 1 and "cannot make a user namespace" in done.stderr
+    assert "Builds need the native engine" in done.stderr and not (work / "env").exists()
 
 
 def test_root_needs_no_user_namespace(user, env):
