@@ -412,7 +412,7 @@ def test_base(machine, user, scripts, work):
     """Another root directory than the host's, as an image."""
     prefix = user.copy(scripts, work / "env", work / "env")
     system = work / "system"
-    for directory in ("bin", "etc", "lib", "tmp", "usr/share"):
+    for directory in ("bin", "dev", "etc", "lib", "proc", "sys", "tmp", "usr/share", "var/tmp"):
         (system / directory).mkdir(parents=True)
     (system / "usr/share/of-base").write_text("here\n")
     shutil.copy("/bin/busybox", system / "bin/busybox")
@@ -425,6 +425,10 @@ def test_base(machine, user, scripts, work):
     assert show(machine, prefix, env=CONTAINER)[0] == ["first", "gone", "text"]
     done = machine.run(f"{prefix}/bin/_debug_exec", "/bin/sh", "-c", f"cat /usr/share/of-base; ls /usr; ls -d {work}", env=CONTAINER)
     assert done.stdout == f"here\nshare\n{work}\n"
+    manifest["base"]["isolate"] = True
+    (prefix / "containerize.json").write_text(json.dumps(manifest))
+    done = machine.run(f"{prefix}/bin/_debug_exec", "/bin/sh", "-c", f"cat {prefix}/share/text; ls {work}/base.sqfs", env=CONTAINER, check=False)
+    assert done.stdout == "first\n" and "No such file" in done.stderr, done
     manifest["base"]["file"] = str(work / "no-such.sqfs")
     (prefix / "containerize.json").write_text(json.dumps(manifest))
     done = machine.run(f"{prefix}/bin/show", env=CONTAINER, check=False)
