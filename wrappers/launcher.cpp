@@ -2,6 +2,8 @@
 // image is mounted, starting one if there is none, and executes the very path that it was called by: inside,
 // that is the real program. On the warm path nothing is forked and nothing is parsed but the session's launch
 // plan.
+#include "runtime/carried_call.h"
+#include "runtime/engine.h"
 #include "runtime/environment.h"
 #include "runtime/launch_plan.h"
 #include "runtime/namespace.h"
@@ -17,6 +19,7 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
@@ -127,7 +130,8 @@ std::vector<std::string> variables_of_session() {
     const auto take = [&](const char* name) {
         if (const char* value = std::getenv(name)) variables.push_back(std::string(name) + "=" + value);
     };
-    take("CONTAINERIZE_SESSION_IDLE");
+    for (const char* name : {"CONTAINERIZE_SESSION_IDLE", "CONTAINERIZE_ENGINE"})
+        take(name);
     for (const auto& variable : root_variables)
         take(variable.name);
     for (const char* name : user_variables)
@@ -135,13 +139,41 @@ std::vector<std::string> variables_of_session() {
     return variables;
 }
 
+// Has a container runtime run the program: PREFIX/libexec/containerize-session knows how. It comes back here,
+// inside (resume_call).
+[[noreturn]] void use_container_runtime(const Call& call, char** argv, std::string native_failure = {}) {
+    std::vector<std::string> words = {call.prefix + "/libexec/containerize-session",
+                                      "--container",
+                                      call.prefix,
+                                      call.program,
+                                      call.target,
+                                      call.through_prefix ? "1" : "0",
+                                      std::move(native_failure)};
+    std::vector<char*> arguments;
+    for (auto& word : words)
+        arguments.push_back(word.data());
+    for (; *argv != nullptr; ++argv)
+        arguments.push_back(*argv);
+    arguments.push_back(nullptr);
+    execve(words.front().c_str(), arguments.data(), environ);
+    die("cannot execute " + words.front() + ": " + std::strerror(errno));
+}
+
+// Another engine may do what the native one cannot, unless that was insisted on.
+[[noreturn]] void give_up_session(const Call& call, char** argv, const Error& error) {
+    const auto insisted = engine_of_environment();
+    const bool native_only = insisted && *insisted == Engine::native;
+    if (error.fault == Fault::engine && !native_only) use_container_runtime(call, argv, error.what);
+    die(error);
+}
+
 // Runs PREFIX/libexec/containerize-session and waits until it can be entered.
-void start_session(const StateDirectory& state, const Call& call) {
+Status start_session(const StateDirectory& state, const Call& call) {
     const auto lock = lock_starts(state);
-    if (!lock) die(lock.error());
+    if (!lock) return fail(Error(lock.error()));
     const Fd given(fcntl(lock->get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
     // While we waited for the lock, another rank may have started it.
-    if (find_session(state, call.root)) return;
+    if (find_session(state, call.root)) return {};
 
     const std::string program = call.prefix + "/libexec/containerize-session";
     const std::string key = session_key(call.root);
@@ -185,7 +217,8 @@ void start_session(const StateDirectory& state, const Call& call) {
     // ECHILD where the caller has SIGCHLD ignored: then the kernel has reaped it.
     while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
     }
-    if (answer != "ok") die(answer.empty() ? "the session's process died before it was ready" : answer);
+    if (answer == "ok") return {};
+    return fail(error_of_answer(answer.empty() ? "the session's process died before it was ready" : answer));
 }
 
 /// The working directory, remembered by name and by descriptor: by name it may be inside the image, by
@@ -214,13 +247,14 @@ void enter(const SessionHandle& session) {
 }
 
 // Returns, inside the session, with the plan of an image that is mounted and current.
-LaunchPlan enter_session(Call& call) {
+LaunchPlan enter_session(Call& call, char** argv) {
     auto state = open_state_directory();
     if (!state) die(state.error());
     for (int attempt = 0; attempt < attempts; ++attempt) {
         const auto session = find_session(*state, call.root);
         if (!session) {
-            start_session(*state, call);
+            if (auto started = start_session(*state, call); !started)
+                give_up_session(call, argv, started.error());
             continue;
         }
         auto plan = read_plan(*session, call.prefix);
@@ -228,7 +262,7 @@ LaunchPlan enter_session(Call& call) {
             const Directory before;
             auto answer = request_mount(*session, call.prefix);
             if (session->inside) before.enter(); // the session may have got a new root
-            if (!answer) die(answer.error());
+            if (!answer) give_up_session(call, argv, answer.error());
             if (*answer == MountAnswer::stale) continue;
             plan = read_plan(*session, call.prefix);
             if (!plan) continue;
@@ -408,41 +442,71 @@ std::string quoted(const std::string& text) {
 }
 
 // The two wrappers that stand for no program of the image.
-void run_debug_command(int argc, char** argv, Launch& launch) {
+void run_debug_command(char** argv, Launch& launch) {
     if (launch.call.name == "_debug_exec") {
-        if (argc < 2) die("usage: _debug_exec COMMAND [ARGUMENT...]", exit_usage);
+        if (argv[0] == nullptr || argv[1] == nullptr)
+            die("usage: _debug_exec COMMAND [ARGUMENT...]", exit_usage);
         execute_command(argv + 1, launch);
     }
     if (launch.call.name == "_debug_shell") {
         const char* shell = launch.variables.get("SHELL");
         std::string program = shell != nullptr && access(shell, X_OK) == 0 ? shell : "/bin/sh";
         std::vector<char*> arguments = {program.data()};
-        for (int i = 1; i < argc; ++i)
-            arguments.push_back(argv[i]);
+        for (char** argument = argv + 1; *argument != nullptr; ++argument)
+            arguments.push_back(*argument);
         arguments.push_back(nullptr);
         execute(program, arguments.data(), launch);
     }
 }
 
-} // namespace
-
-int main(int argc, char** argv) {
-    Call call = understand_call(argc, argv);
+// Inside: what the installation asks for is done to the caller's variables, and the program takes our place.
+[[noreturn]] void launch(Call call, const LaunchPlan& plan, char** argv, Variables variables) {
     struct stat self {};
     stat("/proc/self/exe", &self);
-
-    const LaunchPlan plan = enter_session(call);
-
     if (call.through_prefix && would_change_installation(call.name, argv)) refuse_change(call, argv);
-    Launch launch{.call = call, .variables = Variables(environ), .scripts = {}};
+    Launch launch{.call = call, .variables = std::move(variables), .scripts = {}};
     // The next call from inside will find the program itself and no wrapper: this one must not see another
     // environment because it came first.
     if (!call.inside) prepare(launch, plan);
-    run_debug_command(argc, argv, launch);
+    run_debug_command(argv, launch);
 
     // A path that bypasses the mount (a descriptor, a hard link elsewhere) would start this program again,
     // for ever.
     if (same_file(call.target.c_str(), self) && same_file((call.target = call.program).c_str(), self))
         die("the image of " + call.prefix + " is not mounted over it", exit_cannot_execute);
     execute(call.target, argv, launch);
+}
+
+// We are inside a container that was started for this call.
+[[noreturn]] void resume(CarriedCall carried) {
+    Call call{.program = std::move(carried.program),
+              .prefix = carried.plan.prefix,
+              .target = std::move(carried.target),
+              .name = {},
+              .through_prefix = carried.through_prefix};
+    call.name = call.target.substr(call.target.rfind('/') + 1);
+    std::vector<char*> arguments;
+    for (auto& argument : carried.arguments)
+        arguments.push_back(argument.data());
+    arguments.push_back(nullptr);
+    std::vector<char*> variables;
+    for (auto& variable : carried.environment)
+        variables.push_back(variable.data());
+    variables.push_back(nullptr);
+    launch(std::move(call), carried.plan, arguments.data(), Variables(variables.data()));
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    auto carried = resume_call();
+    if (!carried) die(carried.error());
+    if (*carried) resume(std::move(**carried));
+
+    Call call = understand_call(argc, argv);
+    const auto insisted = engine_of_environment();
+    if (!insisted) die(to_string(insisted.error()), exit_usage);
+    if (is_container_runtime(*insisted)) use_container_runtime(call, argv);
+    const LaunchPlan plan = enter_session(call, argv);
+    launch(std::move(call), plan, argv, Variables(environ));
 }

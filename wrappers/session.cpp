@@ -1,13 +1,13 @@
-// libexec/containerize-session of an installation: started by a launcher, never by hand.
+// libexec/containerize-session of an installation: what its launchers need beside themselves. Started by
+// them, or by a container runtime, never by hand.
 #include "runtime/session.h"
 
-#include "gpu/injection.h"
-#include "runtime/root_key.h"
+#include "drivers.h"
+#include "runtime/container.h"
 
 #include <cstdio>
-#include <cstdlib>
-#include <memory>
-#include <optional>
+#include <string>
+#include <string_view>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -15,62 +15,57 @@
 namespace {
 
 using namespace containerize;
+using namespace containerize::runtime;
 
-std::unique_ptr<image::Layers> open_environment(const runtime::Manifest& manifest,
-                                                const std::string& prefix) {
-    auto files = runtime::open_images(manifest, prefix);
-    if (!files) return nullptr;
-    auto layers = image::Layers::open(std::move(*files));
-    return layers ? std::move(*layers) : nullptr;
+constexpr int exit_failure = 1;
+constexpr int exit_usage = 2;
+
+int report(const Error& error) {
+    const std::string line = "containerize: " + to_string(error) + "\n";
+    std::fputs(line.c_str(), stderr);
+    return exit_failure;
 }
 
-/// What this node has, for the base of an installation.
-runtime::Injection find_drivers(const image::TreeView& root, const runtime::Manifest& manifest,
-                                const std::string& prefix) {
-    const char* asked = std::getenv("CONTAINERIZE_GPU");
-    const auto policy = gpu::parse_policy(asked != nullptr && *asked != '\0' ? asked : manifest.gpu);
-    runtime::Injection result;
-    if (!policy) {
-        result.notes.push_back(to_string(policy.error()));
-        return result;
-    }
-    std::map<std::string, std::string> variables;
-    for (const auto& variable : runtime::root_variables)
-        if (const char* value = std::getenv(variable.name)) variables[variable.name] = value;
-    const auto layers = open_environment(manifest, prefix);
-    std::optional<image::LayersView> environment;
-    if (layers) environment.emplace(*layers);
-    auto found = gpu::find({.policy = *policy,
-                            .graphics = false,
-                            .has_devices = !manifest.base.isolate,
-                            .host_root = "/",
-                            .variables = std::move(variables),
-                            .image = root,
-                            .environment = environment ? &*environment : nullptr,
-                            .prefix = prefix});
-    result.binds = std::move(found.binds);
-    for (auto& link : found.links)
-        result.links.emplace_back(std::move(link.path), std::move(link.target));
-    result.environment = std::move(found.environment);
-    result.notes = std::move(found.notes);
-    return result;
+// STATE KEY PREFIX
+int start_session(char** arguments) {
+    // The launcher becomes the user's program: that must not find itself with a child that it never started.
+    const pid_t pid = fork();
+    if (pid != 0) return pid > 0 ? 0 : exit_failure;
+    // Standard output is the launcher's pipe.
+    Fd report(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
+    dup2(STDERR_FILENO, STDOUT_FILENO);
+    return run_session(
+        {.state_path = arguments[0], .key = arguments[1], .prefix = arguments[2], .inject = find_drivers},
+        std::move(report));
+}
+
+// PREFIX PROGRAM TARGET THROUGH-PREFIX NATIVE-FAILURE ARGUMENT...
+int start_container(char** arguments) {
+    ContainerCall call{.prefix = arguments[0],
+                       .program = arguments[1],
+                       .target = arguments[2],
+                       .through_prefix = std::string_view(arguments[3]) == "1",
+                       .native_failure = arguments[4],
+                       .arguments = {}};
+    for (char** argument = arguments + 5; *argument != nullptr; ++argument)
+        call.arguments.emplace_back(*argument);
+    return report(run_in_container(call));
+}
+
+// PREFIX DEVICE, and what else the runtime would tell a server
+int serve(char** arguments) {
+    auto served = serve_container(arguments[0], arguments[1]);
+    return served ? *served : report(served.error());
 }
 
 } // namespace
 
 int main(int argc, char** argv) {
-    if (argc != 4) {
-        std::fputs("containerize-session is started by the programs of an installation, when they need it.\n",
-                   stderr);
-        return 2;
-    }
-    // The launcher becomes the user's program: that must not find itself with a child that it never started.
-    const pid_t pid = fork();
-    if (pid != 0) return pid > 0 ? 0 : 1;
-    // Standard output is the launcher's pipe.
-    containerize::Fd report(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
-    dup2(STDERR_FILENO, STDOUT_FILENO);
-    return containerize::runtime::run_session(
-        {.state_path = argv[1], .key = argv[2], .prefix = argv[3], .inject = find_drivers},
-        std::move(report));
+    const std::string_view mode = argc > 1 ? argv[1] : "";
+    if (mode == "--container" && argc > 7) return start_container(argv + 2);
+    if (mode == "--serve" && argc > 3) return serve(argv + 2);
+    if (argc == 4) return start_session(argv + 1);
+    std::fputs("containerize-session is started by the programs of an installation, when they need it.\n",
+               stderr);
+    return exit_usage;
 }

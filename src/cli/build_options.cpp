@@ -68,6 +68,9 @@ Status choose_values(const BuildArguments& arguments, const Configured& configur
     if (!binds) return fail(std::move(binds.error()));
     options.binds = std::move(*binds);
     if (!arguments.gpu.empty()) options.gpu = arguments.gpu;
+    auto engine = configured.engine(arguments.engine);
+    if (!engine) return fail(std::move(engine.error()));
+    options.engine = *engine;
     options.jobs = configured.jobs(arguments.jobs);
     options.conda.use_config = configured.use_conda_config(arguments.no_config);
     options.wrapper_paths = configured.typed_wrapper_paths(arguments.wrapper_paths);
@@ -213,6 +216,14 @@ void add_container_options(CLI::App& command, BuildArguments& arguments) {
         ->type_name("VENDOR")
         ->default_str("auto")
         ->check(CLI::IsMember({"auto", "nvidia", "amd", "intel", "none"}));
+}
+
+void add_engine_option(CLI::App& command, BuildArguments& arguments) {
+    command
+        .add_option("--engine", arguments.engine,
+                    "What runs its programs: auto (native where users may have namespaces, else apptainer or "
+                    "singularity), native, apptainer or singularity")
+        ->type_name("NAME");
 }
 
 void add_work_options(CLI::App& command, BuildArguments& arguments) {

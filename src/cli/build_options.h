@@ -13,7 +13,7 @@ namespace containerize::cli {
 
 /// As they were typed; what is empty, 0 or false was not.
 struct BuildArguments {
-    std::string prefix, spec, python, installer, base, compression, block_size;
+    std::string prefix, spec, python, installer, base, engine, compression, block_size;
     std::string pre_install, post_install, environ_script, staging_parent, log_file;
     std::vector<std::string> wrapper_paths, requirements, binds;
     std::string gpu;
@@ -34,6 +34,8 @@ void add_content_options(CLI::App& command, BuildArguments& arguments);
 void add_container_options(CLI::App& command, BuildArguments& arguments);
 /// Which root the programs see, and that.
 void add_root_options(CLI::App& command, BuildArguments& arguments);
+/// What runs the programs.
+void add_engine_option(CLI::App& command, BuildArguments& arguments);
 /// How it is done: jobs, compression, staging directory, log.
 void add_work_options(CLI::App& command, BuildArguments& arguments);
 

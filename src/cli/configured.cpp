@@ -53,6 +53,11 @@ std::string Configured::text(Key key, const std::string& option, const std::stri
     return value;
 }
 
+Result<std::optional<runtime::Engine>> Configured::engine(const std::string& typed) const {
+    if (typed.empty() && !config_[Key::engine].forced) return std::nullopt;
+    return runtime::parse_engine(text(Key::engine, "--engine", typed));
+}
+
 unsigned Configured::jobs(unsigned typed) const {
     const auto limit = config_.number(Key::max_jobs);
     const auto chosen = text(Key::jobs, "--jobs", typed == 0 ? "" : std::to_string(typed));
@@ -87,6 +92,7 @@ install::SiteSettings Configured::site_settings(bool wrapper_paths_typed) const 
     for (auto& channel : located(config_.list(Key::channels)))
         if (channel.where.starts_with(config::machine_file().string() + ":"))
             site.machine_channels.push_back(std::move(channel));
+    if (const auto engine = runtime::parse_engine(config_.text(Key::engine))) site.engine = *engine;
     const auto& paths = config_[Key::wrapper_paths];
     for (const auto* part : {&paths.prepends, &paths.settings, &paths.appends})
         if (part != &paths.settings || paths.forced || !wrapper_paths_typed)

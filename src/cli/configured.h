@@ -4,10 +4,12 @@
 #include "base/base.h"
 #include "config/config.h"
 #include "install/build.h"
+#include "runtime/engine.h"
 #include "util/error.h"
 #include "util/process.h"
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,6 +27,8 @@ public:
     /// `typed` is empty where the user did not give the option.
     [[nodiscard]] std::string text(config::Key key, const std::string& option,
                                    const std::string& typed) const;
+    /// What was typed or is forced; what else is configured is for new installations (site_settings).
+    [[nodiscard]] Result<std::optional<runtime::Engine>> engine(const std::string& typed) const;
     /// 0: by what the machine has.
     [[nodiscard]] unsigned jobs(unsigned typed) const;
     [[nodiscard]] bool use_conda_config(bool typed_no_config) const;

@@ -59,6 +59,7 @@ Result<json> describe(const fs::path& prefix) {
                 {"created", manifest->created},
                 {"tool_version", manifest->tool_version},
                 {"base", manifest->base.reference},
+                {"engine", manifest->engine},
                 {"image",
                  {{"file", manifest->image.file},
                   {"bytes", manifest->image.size},
@@ -81,6 +82,7 @@ void print(const json& about) {
     fmt::print("Created       {} by containerize {}\n", about.at("created").get<std::string>(),
                about.at("tool_version").get<std::string>());
     fmt::print("Base          {}\n", about.at("base").get<std::string>());
+    fmt::print("Engine        {}\n", about.at("engine").get<std::string>());
     if (build.contains("python"))
         fmt::print("Python        {} from {}{}\n", build["python"].value("version", ""),
                    build["python"].value("executable", ""),

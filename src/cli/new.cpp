@@ -131,6 +131,7 @@ void add_new(CLI::App& app, Action& chosen, const std::string& command_line) {
     command->add_flag("--system-site-packages", arguments->system_site_packages,
                       "Let programs see the interpreter's own packages, and the user's");
     add_root_options(*command, *arguments);
+    add_engine_option(*command, *arguments);
     command->add_flag("--force", arguments->force, "Replace the installation that is there");
     add_work_options(*command, *arguments);
     command->callback([&chosen, arguments, command_line] {
@@ -154,6 +155,7 @@ void add_wrap_install(CLI::App& app, Action& chosen, const std::string& command_
     command->add_flag("--mask", *mask, "Programs that name SRC see the image there, not what is on disk");
     add_hook_options(*command, *arguments);
     add_root_options(*command, *arguments);
+    add_engine_option(*command, *arguments);
     command->add_flag("--force", arguments->force, "Replace the installation that is there");
     add_work_options(*command, *arguments);
     command->footer(

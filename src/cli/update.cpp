@@ -65,6 +65,7 @@ void add_update(CLI::App& app, Action& chosen, const std::string& command_line,
                         "A conda environment.yml, a lock file, or a pip requirements file");
     add_content_options(*command, *arguments);
     command->add_flag("--prune", arguments->prune, "Remove packages of conda that SPEC does not need");
+    add_engine_option(*command, *arguments);
     add_work_options(*command, *arguments);
     command->callback([&chosen, arguments, command_line, program = std::move(program)] {
         chosen = [arguments, command_line, program] {

@@ -4,6 +4,7 @@
 #include "image/writer.h"
 #include "pip/installer.h"
 #include "runtime/bind.h"
+#include "runtime/engine.h"
 #include "util/url.h"
 
 #include <algorithm>
@@ -39,6 +40,12 @@ Status check_base(const std::string& value) {
     if (!value.empty() && value.find_first_of(" \t\n") == std::string::npos) return {};
     return fail_input("not a base: '" + value + "'", {}, {},
                       "Write host, an image such as docker://debian:12, or a file.");
+}
+
+Status check_engine(const std::string& value) {
+    auto parsed = runtime::parse_engine(value);
+    if (!parsed) return fail(std::move(parsed.error()));
+    return {};
 }
 
 Status check_compression(const std::string& value) {
@@ -125,6 +132,7 @@ const std::array<KeyInfo, number_of_keys>& all_keys() {
         {Key::installer, "installer", Kind::text, "auto", check_installer},
         {Key::wrapper_paths, "wrapper_paths", Kind::list, "", check_wrapper_path},
         {Key::binds, "binds", Kind::list, "", check_bind},
+        {Key::engine, "engine", Kind::text, "auto", check_engine},
         {Key::environment, "environment", Kind::map, "", check_variable},
         {Key::umask, "umask", Kind::text, "", check_umask},
     }};

@@ -29,10 +29,11 @@ enum class Key {
     installer,
     wrapper_paths,
     binds,
+    engine,
     environment,
     umask
 };
-inline constexpr std::size_t number_of_keys = 20;
+inline constexpr std::size_t number_of_keys = 21;
 
 enum class Kind {
     text,

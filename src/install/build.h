@@ -7,6 +7,7 @@
 #include "image/writer.h"
 #include "pip/installer.h"
 #include "runtime/bind.h"
+#include "runtime/engine.h"
 #include "runtime/environment.h"
 #include "util/error.h"
 #include "util/log.h"
@@ -42,7 +43,8 @@ struct SiteSettings {
     std::vector<std::string> wrapper_paths;       ///< of new installations, for environments that have them
     /// Of every launch. The first are defaults, which --environ overrides.
     std::vector<runtime::EnvironmentChange> environment, forced_environment;
-    unsigned max_jobs = 0; ///< 0: no limit
+    unsigned max_jobs = 0;                               ///< 0: no limit
+    runtime::Engine engine = runtime::Engine::automatic; ///< of new installations that ask for none
 };
 
 struct BuildOptions {
@@ -63,7 +65,8 @@ struct BuildOptions {
     CondaOptions conda;
     std::optional<std::filesystem::path> pre_install, post_install, environ_script;
     std::vector<std::string> wrapper_paths;
-    unsigned jobs = 0; ///< 0: by what this process may use
+    std::optional<runtime::Engine> engine; ///< asked for, or forced; an update else keeps what there is
+    unsigned jobs = 0;                     ///< 0: by what this process may use
     image::Compression compression;
     std::uint32_t block_size = 128U << 10U;
     std::filesystem::path staging_parent; ///< empty: a node-local directory

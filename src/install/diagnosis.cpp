@@ -228,7 +228,8 @@ std::vector<Finding> diagnose(const fs::path& prefix) {
         program("uv", "Not needed: pip installs where it is missing."),
         program("git", "Needed only for requirements that name a git repository."),
         program("bash", "Needed for --pre-install, --post-install and --environ."),
-        program("apptainer", "Not needed: programs are run by the kernel's own means.")};
+        program("apptainer", "Needed only where users may not have namespaces or FUSE."),
+        program("singularity", "Needed only in place of apptainer.")};
     for (auto& finding : gpus())
         findings.push_back(std::move(finding));
     if (!prefix.empty()) findings.push_back(place(prefix));

@@ -14,10 +14,10 @@ Status check_request(const UpdateOptions& options) {
     const auto& build = options.build;
     const bool something = !build.spec.empty() || !build.conda.requirements.empty() || build.pre_install ||
                            build.post_install || build.environ_script || !build.wrapper_paths.empty() ||
-                           !options.command.empty();
+                           build.engine || !options.command.empty();
     if (something) return {};
     return fail_input("there is nothing to update", {}, {},
-                      "Give an environment file, -r, --post-install, or a command after --.");
+                      "Give an environment file, -r, --post-install, --engine, or a command after --.");
 }
 
 } // namespace

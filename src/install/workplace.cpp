@@ -38,7 +38,12 @@ Result<BuildSummary> work_in(const Staging& staging, const BuildOptions& options
     fs::create_directories(staging.path() / "tmp", failed);
     if (failed) return fail_errno("cannot make a staging directory", staging.path().string(), failed.value());
     auto space = make_namespace(inputs, claim.prefix, staging.path());
-    if (!space) return fail(std::move(space.error()));
+    if (!space) {
+        space.error().hint +=
+            "\nBuilds need the native engine: build where it works. What is built there runs here "
+            "by Apptainer or Singularity.";
+        return fail(std::move(space.error()));
+    }
     const pid_t holder = space->pid();
     Workshop shop{.options = options,
                   .inputs = inputs,
@@ -97,7 +102,7 @@ Result<BuildSummary> in_workplace(const BuildOptions& options, const Inputs& inp
         janitor->keep_all_but({});
         done.error().hint += (done.error().hint.empty() ? "" : "\n") +
                              ("What was built so far is in " + staging->path().string());
-    } else if (!done && done.error().fault == Fault::failure && !interrupted()) {
+    } else if (!done && done.error().fault != Fault::input && !interrupted()) {
         name_log(done.error(), options, staging->path());
     }
     return done;

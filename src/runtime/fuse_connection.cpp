@@ -28,7 +28,11 @@ constexpr std::uint16_t pages_per_read = largest_read / 4096;
 constexpr std::uint16_t background_requests = 64;
 
 std::unexpected<Error> no_device(int error_number) {
-    Error error{.what = "cannot open /dev/fuse", .why = std::strerror(error_number), .where = {}, .hint = {}};
+    Error error{.what = "cannot open /dev/fuse",
+                .why = std::strerror(error_number),
+                .where = {},
+                .hint = {},
+                .fault = Fault::engine};
     if (error_number == ENOENT || error_number == ENODEV || error_number == ENXIO)
         error.hint =
             "The kernel's FUSE module is not loaded. An administrator can load it with `modprobe fuse`.";
@@ -108,21 +112,26 @@ Result<FuseConnection> mount_fuse(const std::filesystem::path& mount_point, uid_
               options.c_str()) != 0) {
         const int error_number = errno;
         auto error = fail_errno("cannot mount the image", mount_point.string(), error_number);
-        if (error_number == EPERM || error_number == ENODEV)
+        if (error_number == EPERM || error_number == EACCES || error_number == ENODEV) {
+            error.error().fault = Fault::engine;
             error.error().hint =
                 "FUSE mounts inside user namespaces need Linux 4.18 or newer.\n`containerize doctor` "
                 "shows what this machine allows.";
+        }
         return error;
     }
+    auto connection = connect_fuse(std::move(first), threads);
+    if (!connection) umount2(mount_point.c_str(), MNT_DETACH);
+    return connection;
+}
+
+Result<FuseConnection> connect_fuse(Fd device, unsigned threads) {
     FuseConnection connection;
-    auto features = answer_init(first.get());
-    if (!features) {
-        umount2(mount_point.c_str(), MNT_DETACH);
-        return fail(std::move(features.error()));
-    }
+    auto features = answer_init(device.get());
+    if (!features) return fail(std::move(features.error()));
     connection.features = *features;
-    std::uint32_t source = static_cast<std::uint32_t>(first.get());
-    connection.devices.push_back(std::move(first));
+    std::uint32_t source = static_cast<std::uint32_t>(device.get());
+    connection.devices.push_back(std::move(device));
     // Clones are made here and not in the server: when a killed server's last descriptor of a clone went
     // away, the requests that it had read would fail instead of waiting for a successor.
     while (connection.devices.size() < threads) {

@@ -32,6 +32,9 @@ struct FuseConnection {
 Result<FuseConnection> mount_fuse(const std::filesystem::path& mount_point, uid_t owner, gid_t group,
                                   unsigned threads);
 
+/// Begins to serve a mount that somebody else made with this descriptor: answers the kernel's first message.
+Result<FuseConnection> connect_fuse(Fd device, unsigned threads);
+
 /// Asks the kernel to hand out again every request that was read but not answered.
 Status resend_requests(const FuseConnection& connection);
 

@@ -1,5 +1,6 @@
 #include "runtime/manifest.h"
 
+#include "runtime/engine.h"
 #include "util/filesystem.h"
 
 #include <algorithm>
@@ -109,6 +110,7 @@ Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::pa
             manifest.binds.push_back(bind_from(bind));
         manifest.gpu = root.value("gpu", "auto");
         manifest.engine = root.value("engine", "auto");
+        if (!parse_engine(manifest.engine)) return bad_manifest(file, "its engine is unknown");
         manifest.image = image_from(root.at("image"));
         for (const auto& layer : root.at("layers"))
             manifest.layers.push_back(image_from(layer));
@@ -196,6 +198,17 @@ Result<std::vector<image::Layers::ImageFile>> open_images(const Manifest& manife
         opened.push_back({.file = std::move(file), .path = path, .offset = 0});
     }
     return opened;
+}
+
+LaunchPlan plan_of(const Manifest& manifest, const std::string& prefix, std::string identity) {
+    LaunchPlan plan{.identity = std::move(identity),
+                    .prefix = prefix,
+                    .activation = with_prefix(manifest.activation, prefix),
+                    .scripts = {},
+                    .environment = with_prefix(manifest.environment, prefix)};
+    for (const auto& script : manifest.activation_scripts)
+        plan.scripts.push_back(prefix + "/" + script);
+    return plan;
 }
 
 std::unexpected<Error> no_installation(const std::filesystem::path& directory) {

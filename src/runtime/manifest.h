@@ -4,6 +4,7 @@
 #include "image/layers.h"
 #include "runtime/bind.h"
 #include "runtime/environment.h"
+#include "runtime/launch_plan.h"
 #include "runtime/manifest_name.h"
 #include "util/error.h"
 
@@ -72,6 +73,9 @@ Result<std::vector<image::Layers::ImageFile>> open_images(const Manifest& manife
                                                           const std::filesystem::path& directory);
 Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::path& file);
 std::string to_text(const Manifest& manifest);
+
+/// What a launcher must know of an installation that is at `prefix`, and of which `identity` is known.
+LaunchPlan plan_of(const Manifest& manifest, const std::string& prefix, std::string identity);
 
 /// Whether `directory` holds an installation of ours.
 bool is_installation(const std::filesystem::path& directory);

@@ -1,5 +1,6 @@
 #include "runtime/mounted_image.h"
 
+#include "runtime/engine.h"
 #include "runtime/manifest.h"
 #include "runtime/mount_point.h"
 
@@ -12,6 +13,22 @@
 namespace containerize::runtime {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+Status check_native(const Manifest& manifest, const std::string& prefix) {
+    const auto wanted = parse_engine(manifest.engine);
+    const auto insisted = engine_of_environment();
+    const bool insists_on_native = insisted && *insisted == Engine::native;
+    if (!wanted || !is_container_runtime(*wanted) || insists_on_native) return {};
+    return fail({.what = "this installation is run by " + manifest.engine,
+                 .why = {},
+                 .where = prefix,
+                 .hint = {},
+                 .fault = Fault::engine});
+}
+
+} // namespace
 
 Result<std::vector<std::string>>
 MountedImage::other_mount_points(const Manifest& manifest, std::span<const MountedImage> others) const {
@@ -50,12 +67,9 @@ Result<MountedImage> MountedImage::mount(const std::string& prefix, std::span<co
     mounted.plan_.identity = manifest_identity(mounted.below_.get());
     auto manifest = read_manifest(prefix);
     if (!manifest) return fail(std::move(manifest.error()));
-    mounted.plan_.prefix = prefix;
+    if (auto ours = check_native(*manifest, prefix); !ours) return fail(std::move(ours.error()));
+    mounted.plan_ = plan_of(*manifest, prefix, std::move(mounted.plan_.identity));
     mounted.plan_.root = root;
-    mounted.plan_.activation = with_prefix(std::move(manifest->activation), prefix);
-    for (const auto& script : manifest->activation_scripts)
-        mounted.plan_.scripts.push_back(prefix + "/" + script);
-    mounted.plan_.environment = with_prefix(std::move(manifest->environment), prefix);
 
     auto images = open_images(*manifest, prefix);
     if (!images) return fail(std::move(images.error()));

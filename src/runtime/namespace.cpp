@@ -18,10 +18,16 @@ namespace containerize::runtime {
 
 namespace {
 
+// AppArmor, for one, allows the namespace itself and then refuses what it is for.
+std::unexpected<Error> no_namespace(std::unexpected<Error> error) {
+    error.error().fault = Fault::engine;
+    return error;
+}
+
 Status write_proc(const char* path, const std::string& text) {
     const Fd fd(open(path, O_WRONLY | O_CLOEXEC));
     if (!fd || write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
-        return fail_errno("cannot set up a user namespace", path);
+        return no_namespace(fail_errno("cannot set up a user namespace", path));
     return {};
 }
 
@@ -53,6 +59,12 @@ std::string unshare_hint(int error_number) {
            "it.";
 }
 
+Status make_mounts_slaves() {
+    if (mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0)
+        return no_namespace(fail_errno("cannot make the mounts of the new namespace slaves", "/"));
+    return {};
+}
+
 } // namespace
 
 Status enter_new_namespaces() {
@@ -61,20 +73,21 @@ Status enter_new_namespaces() {
     const gid_t gid = getegid();
     if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) {
         const int error_number = errno;
+        // Root, as a rule: then the user namespace that we are in does as well.
+        if (unshare(CLONE_NEWNS) == 0) return make_mounts_slaves();
         return fail(
             {.what = "cannot make a user namespace",
              .why = std::strerror(error_number),
              .where = {},
-             .hint = unshare_hint(error_number) + "\n`containerize doctor` shows what this machine allows."});
+             .hint = unshare_hint(error_number) + "\n`containerize doctor` shows what this machine allows.",
+             .fault = Fault::engine});
     }
     // The kernel takes a gid map from an unprivileged process only after setgroups has been given up.
     if (auto done = write_proc("/proc/self/setgroups", "deny"); !done) return done;
     const auto identity = [](unsigned id) { return std::to_string(id) + " " + std::to_string(id) + " 1"; };
     if (auto done = write_proc("/proc/self/uid_map", identity(uid)); !done) return done;
     if (auto done = write_proc("/proc/self/gid_map", identity(gid)); !done) return done;
-    if (mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0)
-        return fail_errno("cannot make the mounts of the new namespace slaves", "/");
-    return {};
+    return make_mounts_slaves();
 }
 
 int join_namespaces(pid_t pid) {
@@ -88,7 +101,8 @@ int join_namespaces(pid_t pid) {
         if (result == 0) return 0;
         if (error_number != EINVAL) return error_number;
     }
-    // Older kernels: both files are opened first, because after the first setns /proc may show another view.
+    // Older kernels, and one user namespace for both: the files are opened first, because after the first
+    // setns /proc may show another view.
     char path[64];
     std::snprintf(path, sizeof path, "/proc/%d/ns/user", pid);
     const Fd user(open(path, O_RDONLY | O_CLOEXEC));
@@ -96,7 +110,8 @@ int join_namespaces(pid_t pid) {
     std::snprintf(path, sizeof path, "/proc/%d/ns/mnt", pid);
     const Fd mounts(open(path, O_RDONLY | O_CLOEXEC));
     if (!mounts) return errno;
-    if (setns(user.get(), CLONE_NEWUSER) != 0) return errno;
+    // EINVAL: a session of root's that is in our own user namespace (enter_new_namespaces).
+    if (setns(user.get(), CLONE_NEWUSER) != 0 && errno != EINVAL) return errno;
     if (setns(mounts.get(), CLONE_NEWNS) != 0) return errno;
     return 0;
 }

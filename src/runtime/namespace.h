@@ -8,7 +8,8 @@
 namespace containerize::runtime {
 
 /// Puts the calling (single-threaded) process into new user and mount namespaces, with the user's own uid and
-/// gid, and makes every mount a slave: host mounts still arrive, ours never leave. Fails with the sysctl or
+/// gid, and makes every mount a slave: host mounts still arrive, ours never leave. Where no user namespace
+/// may be made, but the process has the right to mount, a mount namespace alone. Fails with the sysctl or
 /// permission that is missing, by name.
 Status enter_new_namespaces();
 

@@ -247,7 +247,7 @@ private:
         }
         if (auto done = mount(prefix); !done) {
             note("cannot mount " + prefix + ": " + to_string(done.error()));
-            return to_string(done.error());
+            return answer_for(done.error());
         }
         note("mounted " + prefix);
         return "mounted";
@@ -469,7 +469,7 @@ int run_session(const SessionArguments& arguments, Fd report) {
     // Our standard input is the lock that the launcher took for us. Servers that were forked have it, too.
     flock(STDIN_FILENO, LOCK_UN);
     dup2(STDERR_FILENO, STDIN_FILENO);
-    const std::string text = started ? "ok" : to_string(started.error());
+    const std::string text = started ? "ok" : answer_for(started.error());
     [[maybe_unused]] const auto written = write(report.get(), text.c_str(), text.size() + 1);
     report.reset();
     return started ? session.run() : 1;

@@ -1,5 +1,7 @@
 #include "runtime/session_state.h"
 
+#include "runtime/engine.h"
+
 #include <array>
 #include <cctype>
 #include <cerrno>
@@ -106,6 +108,8 @@ std::string session_key(const std::string& root) {
         append_job(key, "SLURM_STEP_ID");
         append_job(key, "SLURM_RESTART_COUNT");
     }
+    // Its session mounts what others would leave to a container runtime.
+    if (const auto engine = engine_of_environment(); engine && *engine == Engine::native) key += "-native";
     if (!root.empty()) key.append(1, root_separator).append(root);
     return key;
 }
@@ -199,7 +203,20 @@ Result<MountAnswer> request_mount(const SessionHandle& session, const std::strin
     answer.resize(static_cast<std::size_t>(got));
     if (answer == "mounted") return MountAnswer::mounted;
     if (answer == "stale") return MountAnswer::stale;
-    return fail({.what = answer, .why = {}, .where = {}, .hint = {}});
+    return fail(error_of_answer(answer));
+}
+
+std::string answer_for(const Error& error) {
+    return (error.fault == Fault::engine ? std::string(1, engine_mark) : std::string()) + to_string(error);
+}
+
+Error error_of_answer(std::string_view answer) {
+    const bool other_engine = answer.starts_with(engine_mark);
+    return {.what = std::string(answer.substr(other_engine ? 1 : 0)),
+            .why = {},
+            .where = {},
+            .hint = {},
+            .fault = other_engine ? Fault::engine : Fault::failure};
 }
 
 Result<Fd> lock_starts(const StateDirectory& state) {

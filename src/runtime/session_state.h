@@ -39,9 +39,9 @@ struct StateDirectory {
 /// anyone's.
 Result<StateDirectory> open_state_directory();
 
-/// Which session serves this process: its user, mount and pid namespaces, its root, its group, and its job
-/// step; and which root the programs get (root_key.h), at the end after `root_separator`, unless that is
-/// empty.
+/// Which session serves this process: its user, mount and pid namespaces, its root, its group, its job
+/// step, whether it insists on the native engine; and which root the programs get (root_key.h), at the end
+/// after `root_separator`, unless that is empty.
 std::string session_key(const std::string& root);
 inline constexpr char root_separator = '+';
 /// The root in such a name, or in the name of a session that made way for another.
@@ -90,6 +90,12 @@ inline constexpr const char* control_name = "control";
 inline constexpr const char* session_log_name = "log";
 /// Largest message of the control socket.
 inline constexpr std::size_t control_message_size = 16384;
+
+/// Before what failed, in answers to a launcher: another engine may do what this one cannot.
+inline constexpr char engine_mark = '\1';
+/// The answer for a failure, and the failure that such an answer tells.
+std::string answer_for(const Error& error);
+Error error_of_answer(std::string_view answer);
 
 /// An address for `name` in the directory, short whatever the directory's path is.
 std::string control_address(const Fd& directory);

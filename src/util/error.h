@@ -12,6 +12,7 @@ namespace containerize {
 enum class Fault {
     failure, ///< something that should have worked did not: exit code 1
     input,   ///< usage, or a file or value that the user gave: exit code 2
+    engine,  ///< the native engine cannot run this here, but another may: exit code 1 where there is none
 };
 
 /// One failure, in the words that the user will read:

@@ -272,24 +272,6 @@ Result<int> run_in_foreground(const Command& command) {
     }
 }
 
-std::optional<std::filesystem::path>
-find_program(std::string_view name, std::string_view path,
-             const std::function<bool(const std::filesystem::path&)>& accept) {
-    while (!path.empty()) {
-        const auto end = std::min(path.find(':'), path.size());
-        const std::filesystem::path directory = path.substr(0, end);
-        path.remove_prefix(std::min(end + 1, path.size()));
-        // An empty or relative element means the working directory, where nothing should run by accident.
-        if (!directory.is_absolute()) continue;
-        auto candidate = directory / name;
-        struct stat info {};
-        if (stat(candidate.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
-        if (access(candidate.c_str(), X_OK) != 0) continue;
-        if (!accept || accept(candidate)) return candidate;
-    }
-    return std::nullopt;
-}
-
 std::string tail(std::string_view text, std::size_t lines) {
     while (text.ends_with('\n'))
         text.remove_suffix(1);

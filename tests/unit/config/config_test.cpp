@@ -133,7 +133,8 @@ TEST_F(ConfigTest, ReadsEveryKey) {
             "  conda_config: No\n  cache: ~/cache\n  staging: /local/${USER}\n  base: host\n"
             "  compression: lz4\n  block_size: 1M\n  jobs: 4\n  max_jobs: 16\n  installer: uv\n"
             "  wrapper_paths: [opt/bin]\n  binds: [/a, '/a:/b', '/a:/b:ro']\n  environment: {X: y}\n"
-            "  umask: 027\n  bases: /bases/$USER\n  base_stores: [~/site, /srv/bases]\n  base_limit: 8\n"
+            "  engine: singularity\n  auto_base: docker://debian:12\n  umask: 027\n  bases: /bases/$USER\n  "
+            "base_stores: [~/site, /srv/bases]\n  base_limit: 8\n"
             "  registries: ['docker.io=https://m.org/hub', 'r.org:80=http://r.org:80']\n");
     const auto configuration = good();
     for (const auto& key : all_keys())
@@ -211,6 +212,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Mistake{"force:\n  wrapper_paths: [/usr/bin]\n", 2, "below an installation"},
                     Mistake{"force:\n  binds: [relative]\n", 2, "to be bound"},
                     Mistake{"force:\n  binds: ['/a:/b:rw']\n", 2, "to be bound"},
+                    Mistake{"force:\n  engine: docker\n", 2, "not an engine"},
                     Mistake{"force:\n  environment: [A]\n", 2, "must have keys"},
                     Mistake{"force:\n  environment:\n    A-B: 1\n", 3, "no name of a variable"},
                     Mistake{"force:\n  environment:\n    A: [1]\n", 3, "must be one value"},

@@ -1,0 +1,318 @@
+#include "runtime/container.h"
+
+#include "image/layers.h"
+#include "runtime/carried_call.h"
+#include "runtime/fuse_server.h"
+#include "runtime/host_root.h"
+#include "runtime/manifest.h"
+#include "runtime/root.h"
+#include "util/fd.h"
+#include "util/filesystem.h"
+#include "util/process.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace containerize::runtime {
+
+namespace {
+
+/// Where container runtimes are looked for beside the caller's PATH.
+constexpr const char* usual_path = "/usr/local/bin:/usr/bin:/bin:/opt/apptainer/bin:/opt/singularity/bin";
+// All that the runtime itself needs of the caller's environment. The program gets the rest without it.
+constexpr std::array<std::string_view, 15> passed_variables = {"HOME",
+                                                               "USER",
+                                                               "LOGNAME",
+                                                               "TERM",
+                                                               "TMPDIR",
+                                                               "XDG_RUNTIME_DIR",
+                                                               "LD_LIBRARY_PATH", // for a runtime of a module
+                                                               "APPTAINER_TMPDIR",
+                                                               "APPTAINER_CACHEDIR",
+                                                               "APPTAINER_CONFIGDIR",
+                                                               "APPTAINER_CONFIG_FILE",
+                                                               "SINGULARITY_TMPDIR",
+                                                               "SINGULARITY_CACHEDIR",
+                                                               "SINGULARITY_CONFIGDIR",
+                                                               "SINGULARITY_CONFIG_FILE"};
+
+bool exists(const std::string& path) {
+    struct stat info {};
+    return stat(path.c_str(), &info) == 0;
+}
+
+/// A field of a line of comma-separated values, as the runtimes read their --mount.
+std::string quoted_field(const std::string& key, const std::string& value) {
+    std::string field = key + "=" + value;
+    if (field.find_first_of(",\"\n") == std::string::npos) return field;
+    for (std::size_t at = 0; (at = field.find('"', at)) != std::string::npos; at += 2)
+        field.insert(at, 1, '"');
+    return '"' + field + '"';
+}
+
+/// What the runtime calls by name must not be one of our wrappers: that would call the runtime again.
+std::string path_without_installations(std::string_view path) {
+    std::string kept;
+    while (!path.empty()) {
+        const auto end = std::min(path.find(':'), path.size());
+        const std::string directory(path.substr(0, end));
+        path.remove_prefix(std::min(end + 1, path.size()));
+        if (!directory.starts_with('/') || !installation_of_program(directory + "/.").empty()) continue;
+        kept += directory + ":";
+    }
+    return kept + usual_path;
+}
+
+class ContainerCommand {
+public:
+    ContainerCommand(const ContainerCall& call, Manifest manifest)
+        : call_(call), manifest_(std::move(manifest)),
+          path_(path_without_installations(std::getenv("PATH") == nullptr ? "" : std::getenv("PATH"))) {}
+
+    Error execute() {
+        for (const auto step :
+             {&ContainerCommand::choose_runtime, &ContainerCommand::add_options, &ContainerCommand::add_root,
+              &ContainerCommand::add_binds, &ContainerCommand::add_images})
+            if (auto done = (this->*step)(); !done) return std::move(done.error());
+        arguments_.push_back(root_);
+        if (auto done = add_program(); !done) return std::move(done.error());
+        std::vector<char*> pointers;
+        for (auto& argument : arguments_)
+            pointers.push_back(argument.data());
+        pointers.push_back(nullptr);
+        std::vector<char*> variables;
+        for (auto& variable : environment_)
+            variables.push_back(variable.data());
+        variables.push_back(nullptr);
+        execve(runtime_.c_str(), pointers.data(), variables.data());
+        return fail_errno("cannot start the container runtime", runtime_).error();
+    }
+
+private:
+    Status choose_runtime() {
+        const auto recorded = parse_engine(manifest_.engine);
+        const auto insisted = engine_of_environment();
+        if (!insisted) return fail(Error(insisted.error()));
+        if (!recorded) return fail(Error(recorded.error()));
+        const Engine engine = *insisted == Engine::automatic ? *recorded : *insisted;
+        if (engine == Engine::native)
+            return no_runtime("this installation is to be run by the native engine");
+        for (const auto candidate : {Engine::apptainer, Engine::singularity}) {
+            if (engine != Engine::automatic && engine != candidate) continue;
+            // "singularity" is also a game, which Debian puts in /usr/games.
+            const auto is_a_runtime = [](const fs::path& program) {
+                return installation_of_program(program).empty() &&
+                       program.parent_path().filename() != "games";
+            };
+            const auto found = find_program(to_text(candidate), path_, is_a_runtime);
+            if (!found) continue;
+            runtime_ = found->string();
+            return {};
+        }
+        return no_runtime(engine == Engine::automatic ? "neither apptainer nor singularity is on PATH"
+                                                      : to_text(engine) + " is not on PATH");
+    }
+
+    Status no_runtime(const std::string& why) const {
+        Error error{.what = "no engine can run this installation here",
+                    .why = why,
+                    .where = call_.prefix,
+                    .hint = "Load the module that has a container runtime, if there is one; or set "
+                            "CONTAINERIZE_ENGINE to another engine."};
+        if (!call_.native_failure.empty())
+            error.hint = "The native engine: " + call_.native_failure + "\n" + error.hint;
+        return fail(std::move(error));
+    }
+
+    Status add_options() {
+        arguments_ = {runtime_, "--silent", "exec", "--no-home", "--pwd", "/"};
+        arguments_.emplace_back("--no-mount");
+        arguments_.emplace_back(manifest_.base.is_host() ? "home,cwd,tmp,bind-paths" : "home,cwd");
+        if (manifest_.base.isolate) arguments_.emplace_back("--contain");
+        return {};
+    }
+
+    Status add_root() {
+        auto state = open_state_directory();
+        if (!state) return fail(std::move(state.error()));
+        auto host = make_host_root(*state);
+        if (!host) return fail(std::move(host.error()));
+        if (manifest_.base.is_host()) {
+            root_ = host->directory.string();
+            for (const auto& name : host->names)
+                add_mount(name, name);
+            return {};
+        }
+        const fs::path base = fs::path(call_.prefix) / manifest_.base.file; // which may be absolute
+        root_ = base.string();
+        if (!exists(root_)) return fail_errno("cannot open the base", root_, ENOENT);
+        add_gpu_options();
+        if (manifest_.base.isolate) return {};
+        for (const auto& name : host->names)
+            if (!is_of_base(std::string_view(name).substr(1))) add_mount(name, name);
+        if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/' && exists(home))
+            add_mount(home, home);
+        return {};
+    }
+
+    // The host's own root has its drivers.
+    void add_gpu_options() {
+        const auto wanted = [this](const char* vendor, const char* device) {
+            return manifest_.gpu == vendor || (manifest_.gpu == "auto" && exists(device));
+        };
+        if (wanted("nvidia", "/dev/nvidiactl")) arguments_.emplace_back("--nv");
+        if (wanted("amd", "/dev/kfd")) arguments_.emplace_back("--rocm");
+    }
+
+    Status add_binds() {
+        auto binds = manifest_.binds;
+        // Those of the runtime's own variables it adds itself.
+        auto asked = binds_of_environment(false);
+        if (!asked) return fail(std::move(asked.error()));
+        binds.insert(binds.end(), asked->begin(), asked->end());
+        for (const auto& bind : binds) {
+            if (exists(bind.source))
+                add_mount(bind.source, bind.target, bind.read_only ? ",ro" : "");
+            else if (bind.required)
+                return fail_errno("what is to be bound is missing", bind.source, ENOENT);
+        }
+        return {};
+    }
+
+    Status add_images() {
+        if (auto opened = open_images(manifest_, call_.prefix); !opened)
+            return fail(std::move(opened.error()));
+        for (const auto& place : {fs::path(call_.prefix), manifest_.prefix, manifest_.mask}) {
+            if (place.empty() || (place == call_.prefix && !shown_.empty())) continue;
+            if (auto ready = make_place(place); !ready) return ready;
+            if (auto shown = show_at(place.string()); !shown) return shown;
+            shown_.push_back(place);
+        }
+        return {};
+    }
+
+    Status show_at(const std::string& place) {
+        if (manifest_.layers.empty()) {
+            const auto image = call_.prefix + "/" + manifest_.image.file;
+            add_mount(image, place, ",image-src=/");
+            return {};
+        }
+        const auto server = call_.prefix + "/libexec/containerize-session";
+        for (const auto& word : {call_.prefix, place})
+            if (word.find_first_of(" \t\n\"'\\") != std::string::npos)
+                return fail(
+                    {.what =
+                         "an installation with updates and such a name cannot be run by a container runtime",
+                     .why = "runtimes split the command of a file server at spaces",
+                     .where = word,
+                     .hint =
+                         "Merge the updates, by `containerize squash`, or give the directory another name."});
+        arguments_.emplace_back("--fusemount");
+        arguments_.push_back("host:" + server + " --serve " + call_.prefix + " " + place);
+        return {};
+    }
+
+    // Where a moved installation was before, and what one masks: as a session has it, but nothing can be
+    // covered.
+    Status make_place(const fs::path& place) const {
+        if (place == call_.prefix) return {};
+        std::error_code failed;
+        const bool hides =
+            place == manifest_.prefix && fs::exists(place, failed) && !fs::is_empty(place, failed);
+        if (hides)
+            return fail({.what = "this installation was built for another place, where something else is now",
+                         .why = "its programs name " + place.string(),
+                         .where = call_.prefix,
+                         .hint = "Build it again at " + call_.prefix + ", or move away what is there."});
+        auto existing = place;
+        while (!fs::is_directory(existing, failed))
+            existing = existing.parent_path();
+        // In the root of the container, the runtime makes it.
+        if (existing == place || existing == existing.root_path()) return {};
+        if (fs::create_directories(place, failed); failed)
+            return fail({.what = "the installation's first path cannot be made to exist",
+                         .why = failed.message(),
+                         .where = place.string(),
+                         .hint = "Build the installation again where it is now."});
+        return {};
+    }
+
+    Status add_program() {
+        auto carried = call_of_this_process();
+        carried.program = call_.program;
+        carried.target = call_.target;
+        carried.through_prefix = call_.through_prefix;
+        carried.arguments = call_.arguments;
+        carried.plan = plan_of(manifest_, call_.prefix, {});
+        carried.plan.root = environment_of(manifest_.base);
+        // Where the runtime puts drivers (--nv, --rocm).
+        if (!manifest_.base.is_host())
+            carried.plan.root.push_back(
+                {EnvironmentChange::Kind::append, "LD_LIBRARY_PATH", "/.singularity.d/libs"});
+        // By its descriptor, since the image hides its path.
+        const Fd launcher(open(call_.program.c_str(), O_PATH | O_CLOEXEC));
+        carried.launcher_fd = fcntl(launcher.get(), F_DUPFD, STDERR_FILENO + 1);
+        if (carried.launcher_fd < 0) return fail_errno("cannot open", call_.program);
+        auto packed = pack(carried);
+        if (!packed) return fail(std::move(packed.error()));
+        for (const auto name : passed_variables)
+            if (const char* value = std::getenv(std::string(name).c_str()))
+                environment_.push_back(std::string(name) + "=" + value);
+        environment_.push_back("PATH=" + path_);
+        environment_.push_back(std::string(call_variable) + "=" + std::to_string(packed->release()));
+        arguments_.push_back("/proc/self/fd/" + std::to_string(carried.launcher_fd));
+        return {};
+    }
+
+    void add_mount(const std::string& source, const std::string& target, const std::string& options = {}) {
+        arguments_.emplace_back("--mount");
+        arguments_.push_back("type=bind," + quoted_field("source", source) + "," +
+                             quoted_field("destination", target) + options);
+    }
+
+    const ContainerCall& call_;
+    Manifest manifest_;
+    std::string path_;    ///< for the runtime
+    std::string runtime_; ///< its program
+    std::string root_;
+    std::vector<fs::path> shown_; ///< where the images are
+    std::vector<std::string> arguments_, environment_;
+};
+
+} // namespace
+
+Error run_in_container(const ContainerCall& call) {
+    auto manifest = read_manifest(call.prefix);
+    if (!manifest) return std::move(manifest.error());
+    return ContainerCommand(call, std::move(*manifest)).execute();
+}
+
+Result<int> serve_container(const std::string& prefix, const std::string& device) {
+    static constexpr std::string_view start = "/dev/fd/";
+    int descriptor = -1;
+    if (device.starts_with(start))
+        std::from_chars(device.data() + start.size(), device.data() + device.size(), descriptor);
+    Fd mounted(descriptor);
+    auto manifest = read_manifest(prefix);
+    if (!manifest) return fail(std::move(manifest.error()));
+    auto images = open_images(*manifest, prefix);
+    if (!images) return fail(std::move(images.error()));
+    auto layers = image::Layers::open(std::move(*images));
+    if (!layers) return fail(std::move(layers.error()));
+    auto connection = connect_fuse(std::move(mounted), server_threads());
+    if (!connection) return fail(std::move(connection.error()));
+    return serve_fuse(**layers, *connection, {.uid = geteuid(), .gid = getegid()}) == 0 ? 0 : 1;
+}
+
+} // namespace containerize::runtime

@@ -1,0 +1,111 @@
+#include "runtime/host_root.h"
+
+#include "util/filesystem.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string_view>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace containerize::runtime {
+
+namespace {
+
+struct Entry {
+    std::string name;
+    char type = 'd';    ///< directory, file or link
+    std::string target; ///< of a link
+};
+
+std::vector<Entry> entries_of_root() {
+    std::vector<Entry> entries;
+    const std::unique_ptr<DIR, int (*)(DIR*)> listing(opendir("/"), closedir);
+    while (const dirent* found = listing ? readdir(listing.get()) : nullptr) {
+        Entry entry{.name = static_cast<const char*>(found->d_name), .target = {}};
+        const std::string path = "/" + entry.name;
+        struct stat info {};
+        // What may not even be looked at, such as another user's FUSE mount, cannot be bound either.
+        if (entry.name == "." || entry.name == ".." || lstat(path.c_str(), &info) != 0) continue;
+        if (S_ISLNK(info.st_mode)) {
+            std::array<char, PATH_MAX> target;
+            const auto size = readlink(path.c_str(), target.data(), target.size());
+            if (size <= 0) continue;
+            entry.type = 'l';
+            entry.target.assign(target.data(), static_cast<std::size_t>(size));
+        } else if (S_ISREG(info.st_mode)) {
+            entry.type = 'f';
+        } else if (!S_ISDIR(info.st_mode)) {
+            continue;
+        }
+        entries.push_back(std::move(entry));
+    }
+    std::ranges::sort(entries, {}, &Entry::name);
+    return entries;
+}
+
+std::string directory_name(const std::vector<Entry>& entries) {
+    std::uint64_t hash = 0xcbf29ce484222325ULL; // FNV-1a
+    for (const auto& entry : entries)
+        for (const char c : entry.type + entry.name + '\0' + entry.target + '\0')
+            hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+    std::array<char, 32> text;
+    std::snprintf(text.data(), text.size(), "root-%016llx", static_cast<unsigned long long>(hash));
+    return text.data();
+}
+
+bool is_there(const fs::path& directory, const Entry& entry) {
+    struct stat info {};
+    return lstat((directory / entry.name).c_str(), &info) == 0;
+}
+
+bool make_entry(const fs::path& directory, const Entry& entry) {
+    const auto path = directory / entry.name;
+    if (entry.type == 'l') return symlink(entry.target.c_str(), path.c_str()) == 0;
+    if (entry.type == 'd') return mkdir(path.c_str(), 0755) == 0;
+    return mknod(path.c_str(), S_IFREG | 0644, 0) == 0;
+}
+
+// Only ever added to: where something was removed, a program's mounts would go, too.
+Status complete(const fs::path& directory, const std::vector<Entry>& entries) {
+    const auto cannot = [](const fs::path& path) {
+        return fail_errno("cannot make a root directory for the container runtime", path.string());
+    };
+    if (mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST) return cannot(directory);
+    for (const auto& entry : entries)
+        if (!is_there(directory, entry) && !make_entry(directory, entry))
+            return cannot(directory / entry.name);
+    return {};
+}
+
+} // namespace
+
+Result<HostRoot> make_host_root(const StateDirectory& state) {
+    const auto entries = entries_of_root();
+    HostRoot root{.directory = fs::path(state.path) / directory_name(entries), .names = {}};
+    for (const auto& entry : entries) {
+        const bool is_of_runtime = entry.name == "dev" || entry.name == "proc" || entry.name == "sys";
+        if (entry.type != 'l' && !is_of_runtime) root.names.push_back("/" + entry.name);
+    }
+    // A cleaner of /tmp may have taken some of it away.
+    const auto whole = [&] {
+        return std::ranges::all_of(entries,
+                                   [&](const Entry& entry) { return is_there(root.directory, entry); });
+    };
+    if (whole()) return root;
+    // Other ranks are about to make the same, and a session that starts removes what is empty here.
+    const auto lock = lock_starts(state);
+    if (!lock) return fail(Error(lock.error()));
+    if (auto made = complete(root.directory, entries); !made) return fail(std::move(made.error()));
+    return root;
+}
+
+} // namespace containerize::runtime

@@ -1,0 +1,98 @@
+"""A second machine as far as programs can see: a root directory of Debian's unstable, which has Apptainer, as Debian 12
+has not. It is made once and kept; programs run in it by pivot_root, as Apptainer wants it."""
+
+import fcntl
+import hashlib
+import shutil
+import subprocess
+from pathlib import Path
+
+# python3 for the libraries that any interpreter wants of its machine.
+PACKAGES = ("apptainer", "ca-certificates", "fuse3", "procps", "python3", "squashfuse")
+MIRROR = "http://deb.debian.org/debian"
+
+# $1 is the root, $2 the working directory, $3 a script of the caller's, then paths to be seen in it, up to "--".
+ENTER = """
+set -e
+root=$1 directory=$2 prepare=$3
+shift 3
+mount --rbind "$root" "$root"
+for path in /dev /proc /sys; do mount --rbind $path "$root$path"; done
+while [ "$1" != -- ]; do
+    mkdir -p "$root$1"
+    mount --rbind "$1" "$root$1"
+    shift
+done
+shift
+cd "$root"
+/usr/sbin/pivot_root . mnt
+umount -l /mnt
+eval "$prepare"
+cd "$directory"
+exec "$@"
+"""
+
+
+def _apt_options() -> list[str]:
+    """What this machine says about a mirror that is old on purpose."""
+    said = subprocess.run(["apt-config", "dump", "Acquire::Check-Valid-Until"], capture_output=True, text=True).stdout.strip()
+    return [f"--aptopt={said}"] if said else []
+
+
+def make_root(cache: Path) -> Path:
+    """The root, made if this version of it is not there yet."""
+    key = hashlib.sha256("\0".join(PACKAGES).encode()).hexdigest()[:12]
+    root = cache / f"sid-{key}"
+    with open(cache / "sid.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not root.is_dir():
+            unfinished = cache / f"sid-{key}.new"
+            shutil.rmtree(unfinished, ignore_errors=True)
+            subprocess.run(
+                ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(PACKAGES)}", *_apt_options(), "sid", str(unfinished), MIRROR],
+                check=True, stdin=subprocess.DEVNULL, timeout=1500,
+            )
+            unfinished.rename(root)
+    return root
+
+
+class Machine:
+    """Runs commands in that root as `user` (conftest.User) does, with the same interface."""
+
+    def __init__(self, root: Path, user, seen: list[Path]):
+        self.root = root
+        self.user = user
+        self.seen = [str(path) for path in seen]
+        # Each command has a mount namespace of its own, and so a session.
+        self.environment = {**user.environment, "CONTAINERIZE_SESSION_IDLE": "1"}
+        entry = user.entry
+        passwd = root / "etc/passwd"
+        line = f"{entry.pw_name}:x:{entry.pw_uid}:{entry.pw_gid}::{entry.pw_dir}:/bin/bash\n"
+        if line not in passwd.read_text():
+            passwd.write_text(passwd.read_text() + line)
+
+    def command(self, argv, env=None, cwd="/", prepare="") -> list[str]:
+        """`prepare` is run by root, inside, before."""
+        environment = {**self.environment, **(env or {})}
+        entry = self.user.entry
+        return [
+            "unshare", "--mount", "--propagation", "private", "/bin/bash", "-c", ENTER, "enter", str(self.root), str(cwd), prepare, *self.seen, "--",
+            "setpriv", f"--reuid={entry.pw_uid}", f"--regid={entry.pw_gid}", "--clear-groups",
+            "env", "-i", *(f"{name}={value}" for name, value in environment.items() if value is not None), *argv,
+        ]
+
+    def run(self, *argv, check=True, timeout=300, env=None, cwd="/", prepare="", **more):
+        for name in ("stdout", "stderr"):
+            more.setdefault(name, subprocess.PIPE)
+        more.setdefault("stdin", subprocess.DEVNULL)
+        more.setdefault("text", True)
+        done = subprocess.run(self.command(argv, env, cwd, prepare), timeout=timeout, **more)
+        if check:
+            assert done.returncode == 0, f"{argv} gave {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    def start(self, *argv, env=None, cwd="/", **more):
+        for name in ("stdout", "stderr"):
+            more.setdefault(name, subprocess.PIPE)
+        more.setdefault("stdin", subprocess.DEVNULL)
+        return subprocess.Popen(self.command(argv, env, cwd), text=True, **more)
