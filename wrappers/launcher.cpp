@@ -483,7 +483,9 @@ void run_debug_command(char** argv, Launch& launch) {
               .prefix = carried.plan.prefix,
               .target = std::move(carried.target),
               .name = {},
-              .through_prefix = carried.through_prefix};
+              .root = {},
+              .through_prefix = carried.through_prefix,
+              .inside = false};
     call.name = call.target.substr(call.target.rfind('/') + 1);
     std::vector<char*> arguments;
     for (auto& argument : carried.arguments)

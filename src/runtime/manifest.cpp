@@ -203,6 +203,7 @@ Result<std::vector<image::Layers::ImageFile>> open_images(const Manifest& manife
 LaunchPlan plan_of(const Manifest& manifest, const std::string& prefix, std::string identity) {
     LaunchPlan plan{.identity = std::move(identity),
                     .prefix = prefix,
+                    .root = {},
                     .activation = with_prefix(manifest.activation, prefix),
                     .scripts = {},
                     .environment = with_prefix(manifest.environment, prefix)};
