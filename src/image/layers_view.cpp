@@ -13,14 +13,10 @@ std::string_view relative(std::string_view path) {
 
 } // namespace
 
-TreeView::Kind LayersView::kind_of(const std::string& path) const {
+mode_t LayersView::mode_of(const std::string& path) const {
     const auto reference = layers_.find(relative(path));
-    if (!reference) return Kind::missing;
-    const auto inode = layers_.inode(*reference);
-    if (!inode) return Kind::missing;
-    if (S_ISREG(inode->mode)) return Kind::file;
-    if (S_ISDIR(inode->mode)) return Kind::directory;
-    return S_ISLNK(inode->mode) ? Kind::link : Kind::other;
+    const auto inode = reference ? layers_.inode(*reference) : std::unexpected(reference.error());
+    return inode ? inode->mode : 0;
 }
 
 std::string LayersView::target_of(const std::string& link) const {

@@ -64,6 +64,20 @@ std::optional<std::string> TreeView::follow(std::string_view path, bool may_be_m
     return done.empty() ? "/" : done;
 }
 
+TreeView::Kind TreeView::kind_of(const std::string& path) const {
+    const auto mode = mode_of(path);
+    if (mode == 0) return Kind::missing;
+    if (S_ISREG(mode)) return Kind::file;
+    if (S_ISDIR(mode)) return Kind::directory;
+    return S_ISLNK(mode) ? Kind::link : Kind::other;
+}
+
+bool TreeView::is_program(std::string_view path) const {
+    const auto found = resolve(path);
+    const auto mode = found ? mode_of(*found) : 0;
+    return S_ISREG(mode) && (mode & 0111U) != 0;
+}
+
 TreeView::Kind TreeView::kind(std::string_view path) const {
     const auto found = resolve(path);
     return found ? kind_of(*found) : Kind::missing;
@@ -88,12 +102,9 @@ DirectoryView::DirectoryView(const std::filesystem::path& root) : root_(root.str
         root_.pop_back();
 }
 
-TreeView::Kind DirectoryView::kind_of(const std::string& path) const {
+mode_t DirectoryView::mode_of(const std::string& path) const {
     struct stat info {};
-    if (lstat(real(path).c_str(), &info) != 0) return Kind::missing;
-    if (S_ISREG(info.st_mode)) return Kind::file;
-    if (S_ISDIR(info.st_mode)) return Kind::directory;
-    return S_ISLNK(info.st_mode) ? Kind::link : Kind::other;
+    return lstat(real(path).c_str(), &info) == 0 ? info.st_mode : 0;
 }
 
 std::string DirectoryView::target_of(const std::string& link) const {

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include <sys/types.h>
+
 namespace containerize::image {
 
 /// Paths are absolute, "/" being the root of the tree; links are followed within the tree and never leave it.
@@ -38,18 +40,21 @@ public:
         return read(path, 0, limit);
     }
 
+    /// Whether it leads to a file that somebody may execute.
+    [[nodiscard]] bool is_program(std::string_view path) const;
     /// Of a path itself, where only its directories are followed: a link is a link.
     [[nodiscard]] Kind own_kind(std::string_view path) const;
 
 protected:
     // Of paths in which no directory is a link.
-    [[nodiscard]] virtual Kind kind_of(const std::string& path) const = 0;
+    [[nodiscard]] virtual mode_t mode_of(const std::string& path) const = 0; ///< with the type; 0: missing
     [[nodiscard]] virtual std::string target_of(const std::string& link) const = 0;
     [[nodiscard]] virtual std::vector<std::string> names_in(const std::string& directory) const = 0;
     [[nodiscard]] virtual std::string bytes_of(const std::string& file, std::uint64_t offset,
                                                std::size_t size) const = 0;
 
 private:
+    [[nodiscard]] Kind kind_of(const std::string& path) const;
     [[nodiscard]] std::optional<std::string> follow(std::string_view path, bool may_be_missing) const;
 };
 
@@ -59,7 +64,7 @@ public:
     explicit DirectoryView(const std::filesystem::path& root);
 
 protected:
-    [[nodiscard]] Kind kind_of(const std::string& path) const override;
+    [[nodiscard]] mode_t mode_of(const std::string& path) const override;
     [[nodiscard]] std::string target_of(const std::string& link) const override;
     [[nodiscard]] std::vector<std::string> names_in(const std::string& directory) const override;
     [[nodiscard]] std::string bytes_of(const std::string& file, std::uint64_t offset,

@@ -1,22 +1,40 @@
 #include "install/base.h"
 
 #include "base/base.h"
+#include "image/layers_view.h"
 #include "util/filesystem.h"
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <sstream>
 #include <string>
 
+#include <fcntl.h>
 #include <gnu/libc-version.h>
 
 namespace containerize::install {
 
 namespace {
 
-/// Settings of the host for programs that install packages.
-constexpr std::array<const char*, 3> installer_settings = {"/etc/pip.conf", "/etc/uv/uv.toml",
-                                                           "/etc/containerize"};
+/// Settings of the host for programs that install packages, and which certificates they believe.
+constexpr std::array<const char*, 4> installer_settings = {"/etc/pip.conf", "/etc/uv", "/etc/ssl",
+                                                           "/etc/pki"};
+
+/// Files and directories that the variables of such programs name.
+std::vector<std::string> paths_in(const Environment& environment) {
+    constexpr std::array<std::string_view, 5> others = {"SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE",
+                                                        "CURL_CA_BUNDLE", "NETRC"};
+    std::vector<std::string> paths;
+    for (const auto& [name, value] : environment) {
+        const bool counts = name.starts_with("PIP_") || name.starts_with("UV_") ||
+                            std::ranges::find(others, name) != others.end();
+        std::istringstream words(counts ? value : std::string());
+        for (std::string word; words >> word;)
+            if (word.starts_with('/') && stays_below(word.substr(1))) paths.push_back(word);
+    }
+    return paths;
+}
 
 /// A directory that only the host has, though a base has one of that name, too: a user's own in /opt or /var.
 bool is_users_own(const fs::path& directory) {
@@ -73,6 +91,8 @@ runtime::RootRequest build_root(const runtime::Base& base, const Inputs& inputs,
     if (inputs.uv) request.needed.push_back(inputs.uv->string());
     if (is_users_own(inputs.working_directory)) request.needed.push_back(inputs.working_directory.string());
     request.needed.insert(request.needed.end(), installer_settings.begin(), installer_settings.end());
+    const auto named = paths_in(inputs.environment);
+    request.needed.insert(request.needed.end(), named.begin(), named.end());
     return request;
 }
 
@@ -94,6 +114,20 @@ Result<runtime::Base> find_base(const BuildOptions& options, const std::string& 
                          .offset = image->offset,
                          .isolate = false,
                          .environment = changes_by(image->config.environment)};
+}
+
+Result<std::unique_ptr<image::TreeView>> open_tree(const runtime::Base& base) {
+    std::error_code failed;
+    if (base.is_host() || fs::is_directory(base.file, failed))
+        return std::make_unique<image::DirectoryView>(base.is_host() ? "/" : base.file);
+    std::vector<image::Layers::ImageFile> files;
+    files.push_back({.file = Fd(open(base.file.c_str(), O_RDONLY | O_CLOEXEC)),
+                     .path = base.file,
+                     .offset = base.offset});
+    if (!files.front().file) return fail_errno("cannot open the base", base.file.string());
+    auto layers = image::Layers::open(std::move(files));
+    if (!layers) return fail(std::move(layers.error()));
+    return std::make_unique<image::LayersView>(std::move(*layers));
 }
 
 runtime::Base base_of(const runtime::Manifest& manifest) {

@@ -1,6 +1,7 @@
 // The root that an installation's programs, and the programs of its build, see.
 #pragma once
 
+#include "image/tree_view.h"
 #include "install/build.h"
 #include "install/inputs.h"
 #include "runtime/build_namespace.h"
@@ -8,6 +9,8 @@
 #include "util/error.h"
 
 #include <filesystem>
+#include <memory>
+#include <string>
 
 namespace containerize::install {
 
@@ -17,6 +20,10 @@ Result<runtime::Base> find_base(const BuildOptions& options, const std::string& 
 
 /// That of an installation, with the whole path of its file.
 runtime::Base base_of(const runtime::Manifest& manifest);
+
+/// What it holds, to look things up in: an image is not accessible as a mount to who is outside of its
+/// namespace.
+Result<std::unique_ptr<image::TreeView>> open_tree(const runtime::Base& base);
 
 /// The namespace for programs of a build or a change: their root is that of `inputs.base`, and they see what
 /// they are to work with, wherever it is. A place to put a root together is made in `staging`.

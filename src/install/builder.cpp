@@ -1,6 +1,7 @@
 #include "install/builder.h"
 
 #include "install/accelerators.h"
+#include "install/base.h"
 #include "install/environ_script.h"
 #include "install/publish.h"
 #include "install/records.h"
@@ -228,8 +229,10 @@ private:
         if (!assembly) return fail(std::move(assembly.error()));
         drop_missing_wrapper_paths();
         const mode_t umask_bits = shop_.options.umask_bits;
+        const auto surroundings = open_tree(shop_.inputs.base);
+        if (!surroundings) return fail(Error(surroundings.error()));
         const WrapperRequest wrappers{.root = shop_.root(),
-                                      .surroundings = shop_.space.seen("/"),
+                                      .surroundings = **surroundings,
                                       .prefix = claim_.prefix,
                                       .mask = manifest_.mask,
                                       .paths = manifest_.wrapper_paths,

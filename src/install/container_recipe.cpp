@@ -1,28 +1,18 @@
 // Wrappers for programs of the base itself: the image has links to them, and nothing else.
 #include "image/writer.h"
+#include "install/base.h"
 #include "install/recipe.h"
-#include "runtime/root.h"
 #include "util/filesystem.h"
 #include "util/log.h"
 
-#include <algorithm>
 #include <memory>
 #include <utility>
-
-#include <dirent.h>
-#include <fcntl.h>
-#include <sys/stat.h>
 
 namespace containerize::install {
 
 namespace {
 
 using runtime::EnvironmentChange;
-
-bool is_program(const Fd& file) {
-    struct stat info {};
-    return file && fstat(file.get(), &info) == 0 && S_ISREG(info.st_mode) && (info.st_mode & 0111U) != 0;
-}
 
 class ContainerRecipe : public Recipe {
 public:
@@ -37,8 +27,10 @@ public:
 
     Status install() override {
         Stage stage("Looking for programs");
+        const auto tree = open_tree(shop_.inputs.base);
+        if (!tree) return fail(Error(tree.error()));
         for (const auto& path : shop_.inputs.programs)
-            if (auto added = add(path); !added) return added;
+            if (auto added = add(**tree, path); !added) return added;
         shop_.record["programs"] = shop_.inputs.programs;
         stage.finish(human_count(count_) + " programs");
         return {};
@@ -61,38 +53,22 @@ public:
     [[nodiscard]] std::string python_name() const override { return {}; }
 
 private:
-    [[nodiscard]] Fd open_inside(const std::string& path) const {
-        return runtime::open_in_root(shop_.space.seen("/"), path);
-    }
-
     /// A directory of programs, or one program.
-    Status add(const std::string& path) {
-        const Fd opened = open_inside(path);
-        struct stat info {};
-        if (!opened || fstat(opened.get(), &info) != 0)
+    Status add(const image::TreeView& tree, const std::string& path) {
+        using Kind = image::TreeView::Kind;
+        if (tree.is_program(path)) return link(path);
+        if (!tree.exists(path))
             return fail_input("the container has no such path", {}, path,
                               "Give -w directories of it that hold programs, or programs.");
-        if (is_program(opened)) return link(path);
-        if (!S_ISDIR(info.st_mode))
+        if (tree.kind(path) != Kind::directory)
             return fail_input("this is no program, nor a directory of programs", {}, path,
                               "Give -w directories of the container that hold programs, or programs.");
         const std::size_t before = count_;
-        for (const auto& name : names_in(opened))
-            if (is_program(open_inside(path + "/" + name)))
+        for (const auto& name : tree.list(path))
+            if (tree.is_program(path + "/" + name))
                 if (auto linked = link(path + "/" + name); !linked) return linked;
         if (count_ == before) log::warn("there are no programs in " + path + ".");
         return {};
-    }
-
-    static std::vector<std::string> names_in(const Fd& directory) {
-        std::vector<std::string> names;
-        const int copy = openat(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        const std::unique_ptr<DIR, int (*)(DIR*)> listing(copy < 0 ? nullptr : fdopendir(copy), closedir);
-        while (const dirent* entry = listing ? readdir(listing.get()) : nullptr)
-            if (const std::string name = static_cast<const char*>(entry->d_name); name != "." && name != "..")
-                names.push_back(name);
-        std::ranges::sort(names);
-        return names;
     }
 
     // As on a PATH, the first of a name is the one that counts.

@@ -1,6 +1,7 @@
 #include "install/history.h"
 
 #include "image/merge.h"
+#include "install/base.h"
 #include "install/publish.h"
 #include "install/records.h"
 #include "install/states.h"
@@ -35,8 +36,10 @@ public:
         auto assembly = make_assembly(claim_, janitor_);
         if (!assembly) return fail(std::move(assembly.error()));
         assembly_ = std::move(*assembly);
+        const auto surroundings = open_tree(base_of(manifest));
+        if (!surroundings) return fail(Error(surroundings.error()));
         const WrapperRequest wrappers{.root = shop_.root(),
-                                      .surroundings = shop_.space.seen("/"),
+                                      .surroundings = **surroundings,
                                       .prefix = claim_.prefix,
                                       .mask = manifest.mask,
                                       .paths = manifest.wrapper_paths,

@@ -1,7 +1,6 @@
 #include "install/wrappers.h"
 
 #include "install/states.h"
-#include "runtime/root.h"
 #include "util/filesystem.h"
 
 #include <algorithm>
@@ -36,12 +35,6 @@ fs::path real_directory(const fs::path& path, const WrapperRequest& request) {
     return outside((request.prefix / path).parent_path() / target, request).lexically_normal();
 }
 
-/// Of what `file`, a path that is true inside, leads to in the root that the environment was built in.
-bool examine_in_root(const fs::path& file, const WrapperRequest& request, struct stat& info) {
-    const auto opened = runtime::open_in_root(request.surroundings, file.string());
-    return opened && fstat(opened.get(), &info) == 0;
-}
-
 EntryKind kind_of(const fs::path& entry, const WrapperRequest& request) {
     std::error_code failed;
     fs::path file = entry;
@@ -53,9 +46,10 @@ EntryKind kind_of(const fs::path& entry, const WrapperRequest& request) {
         if (!is_below(file, request.root)) break;
     }
     struct stat info {};
-    const bool there =
-        is_below(file, request.root) ? stat(file.c_str(), &info) == 0 : examine_in_root(file, request, info);
-    if (!there || !S_ISREG(info.st_mode)) return EntryKind::other;
+    if (!is_below(file, request.root) && request.surroundings.exists(file.string()))
+        return request.surroundings.is_program(file.string()) ? EntryKind::command : EntryKind::other;
+    // Of the host's directories that are seen inside, too.
+    if (stat(file.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return EntryKind::other;
     if ((info.st_mode & 0111U) != 0) return EntryKind::command;
     return file == entry ? EntryKind::text : EntryKind::other;
 }

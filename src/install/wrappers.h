@@ -2,6 +2,7 @@
 // environment.
 #pragma once
 
+#include "image/tree_view.h"
 #include "util/error.h"
 
 #include <filesystem>
@@ -18,11 +19,11 @@ Result<std::vector<std::string>> check_wrapper_paths(const std::vector<std::stri
                                                      const std::filesystem::path& prefix);
 
 struct WrapperRequest {
-    std::filesystem::path root;         ///< the environment as it was built
-    std::filesystem::path surroundings; ///< the root in which it was built
-    std::filesystem::path prefix;       ///< where it stands inside
-    std::filesystem::path mask;         ///< where it stands, too; empty for nowhere else
-    std::vector<std::string> paths;     ///< from check_wrapper_paths
+    std::filesystem::path root;          ///< the environment as it was built
+    const image::TreeView& surroundings; ///< the root in which it was built
+    std::filesystem::path prefix;        ///< where it stands inside
+    std::filesystem::path mask;          ///< where it stands, too; empty for nowhere else
+    std::vector<std::string> paths;      ///< from check_wrapper_paths
     std::filesystem::path libexec; ///< where the launcher, which all of them are, and the session program are
     std::filesystem::path output;  ///< the installation that is being put together
     std::filesystem::path existing; ///< an installation whose programs serve again if they are the same

@@ -176,6 +176,27 @@ private:
     std::vector<std::string> notes_;
 };
 
+/// What `target` is in the tree at `root` (empty: as it is), for mount(2): opened as a path, links followed
+/// as they lead inside. Empty if it is missing or cannot be reached.
+Fd open_in_root(const std::string& root, const std::string& target) {
+    const Fd directory(open(root.empty() ? "/" : root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!directory) return {};
+    open_how how{.flags = O_PATH | O_CLOEXEC, .mode = 0, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+    const std::string relative = target.substr(1);
+    Fd opened(static_cast<int>(syscall(SYS_openat2, directory.get(), relative.c_str(), &how, sizeof how)));
+    if (opened || (errno != ENOSYS && errno != EPERM)) return opened;
+    // Before Linux 5.6 a link is followed as it leads outside: such a target is given up.
+    opened.reset(openat(directory.get(), relative.c_str(), O_PATH | O_CLOEXEC));
+    std::array<char, 4096> name;
+    const auto size =
+        opened ? readlink(("/proc/self/fd/" + std::to_string(opened.get())).c_str(), name.data(), name.size())
+               : 0;
+    if (size <= 0 ||
+        !is_below(std::string(name.data(), static_cast<std::size_t>(size)), root.empty() ? "/" : root))
+        opened.reset();
+    return opened;
+}
+
 Status make_read_only(const std::string& path) {
     struct statvfs info {};
     unsigned long flags = MS_REMOUNT | MS_BIND | MS_RDONLY;
@@ -446,25 +467,6 @@ private:
 
 Result<Root> enter_root(const RootRequest& request, const fs::path& work) {
     return Assembly(request, work).run();
-}
-
-Fd open_in_root(const std::string& root, const std::string& target) {
-    const Fd directory(open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (!directory) return {};
-    open_how how{.flags = O_PATH | O_CLOEXEC, .mode = 0, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
-    const std::string relative = target.substr(1);
-    Fd opened(static_cast<int>(syscall(SYS_openat2, directory.get(), relative.c_str(), &how, sizeof how)));
-    if (opened || (errno != ENOSYS && errno != EPERM)) return opened;
-    // Before Linux 5.6 a link is followed as it leads outside: such a target is given up.
-    opened.reset(openat(directory.get(), relative.c_str(), O_PATH | O_CLOEXEC));
-    std::array<char, 4096> name;
-    const auto size =
-        opened ? readlink(("/proc/self/fd/" + std::to_string(opened.get())).c_str(), name.data(), name.size())
-               : 0;
-    if (size <= 0 ||
-        !is_below(std::string(name.data(), static_cast<std::size_t>(size)), root.empty() ? "/" : root))
-        opened.reset();
-    return opened;
 }
 
 std::vector<EnvironmentChange> environment_of(const Base& base) {

@@ -9,7 +9,6 @@
 #include "runtime/root_key.h"
 #include "runtime/served_mount.h"
 #include "util/error.h"
-#include "util/fd.h"
 
 #include <filesystem>
 #include <functional>
@@ -51,10 +50,6 @@ struct Root {
 /// that can be mounted on. The caller is single-threaded. With the base "host" the root stays, and gets the
 /// binds alone.
 Result<Root> enter_root(const RootRequest& request, const std::filesystem::path& work);
-
-/// What `target` (absolute) is in the tree at `root`, opened as a path, links followed as they lead inside.
-/// Empty if it is missing or cannot be reached.
-Fd open_in_root(const std::string& root, const std::string& target);
 
 /// What a base changes in the environment of its programs.
 std::vector<EnvironmentChange> environment_of(const Base& base);

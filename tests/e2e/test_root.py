@@ -2,11 +2,11 @@
 
 import json
 import os
-import shlex
 import shutil
 import signal
 import subprocess
-import time
+import tempfile
+from pathlib import Path
 
 import pytest
 from conftest import CACHE, eventually
@@ -19,9 +19,11 @@ def trixie():
     """A root of Debian 13, made once for all runs."""
     kept = CACHE / "trixie-root"
     if not kept.exists():
-        making = CACHE / f"trixie-root.{os.getpid()}"
-        subprocess.run(["mmdebstrap", "--variant=minbase", f"--include={PACKAGES}", "--customize-hook=rm -rf $1/dev $1/var/lib/apt/lists; mkdir $1/dev",
-                        "trixie", str(making)], check=True, stderr=subprocess.DEVNULL)
+        making = Path(tempfile.mkdtemp(prefix="trixie-root.", dir=CACHE))
+        subprocess.run(["mmdebstrap", "--variant=minbase", f"--include={PACKAGES}", "trixie", str(making)], check=True, stderr=subprocess.DEVNULL)
+        for leftover in ("dev", "var/lib/apt/lists"):
+            shutil.rmtree(making / leftover)
+        (making / "dev").mkdir()
         making.chmod(0o755)
         making.rename(kept)
     return kept
@@ -43,8 +45,8 @@ def based(make, place, base):
     return make(place / "based", "six==1.16.0\nPygments\n", "--base", str(base))
 
 
-def sh(user, env, script, **more):
-    return user.run(f"{env}/bin/_debug_exec", "sh", "-c", script, **more)
+def sh(user, prefix, script, **more):
+    return user.run(f"{prefix}/bin/_debug_exec", "sh", "-c", script, **more)
 
 
 def test_programs_are_those_of_the_base(user, based):
