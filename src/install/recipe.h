@@ -36,7 +36,7 @@ struct Workshop {
     nlohmann::json record = nlohmann::json::object(); ///< the manifest's "build": what was used
 
     /// The environment as it stands at the prefix, for this process.
-    [[nodiscard]] std::filesystem::path root() const { return space.seen(prefix); }
+    [[nodiscard]] std::filesystem::path root() const { return space.tree(); }
     [[nodiscard]] std::filesystem::path python() const { return prefix / "bin/python"; }
     [[nodiscard]] std::filesystem::path image() const { return staging / "env.sqfs"; }
     [[nodiscard]] Command inside(std::vector<std::string> argv) const;

@@ -113,6 +113,12 @@ Status make_layer_directories(const fs::path& staging) {
     return {};
 }
 
+// So that tree() finds it.
+Status stand_in(const fs::path& directory) {
+    return chdir(directory.c_str()) == 0 ? Status()
+                                         : fail_errno("cannot enter the directory", directory.string());
+}
+
 Status mount_overlay_here(std::span<const std::string> images, const fs::path& staging,
                           const fs::path& prefix) {
     if (auto made = make_layer_directories(staging); !made) return made;
@@ -123,8 +129,8 @@ Status mount_overlay_here(std::span<const std::string> images, const fs::path& s
     const int mounted = mount("overlay", prefix.c_str(), "overlay", 0,
                               "userxattr,lowerdir=lower,upperdir=upper,workdir=work");
     const int error_number = errno;
+    if (mounted == 0) return stand_in(prefix);
     [[maybe_unused]] const int back = chdir("/");
-    if (mounted == 0) return {};
     umount2((staging / "lower").c_str(), MNT_DETACH);
     return fail_errno("cannot mount an overlay", prefix.string(), error_number);
 }
@@ -134,7 +140,8 @@ Status carry_out(const std::vector<std::string>& request) {
         return mount_overlay_here(std::span(request).subspan(3), request.at(1), request.at(2));
     if (request.at(0) == "images") return serve_images(std::span(request).subspan(2), request.at(1));
     if (auto made = make_mount_point(request.at(2)); !made) return made;
-    if (mount(request.at(1).c_str(), request.at(2).c_str(), nullptr, MS_BIND, nullptr) == 0) return {};
+    if (mount(request.at(1).c_str(), request.at(2).c_str(), nullptr, MS_BIND, nullptr) == 0)
+        return stand_in(request.at(2));
     return fail_errno("cannot bind the staging directory over the prefix", request.at(2));
 }
 
@@ -235,8 +242,8 @@ Status BuildNamespace::mount_images(std::span<const fs::path> images, const fs::
     return ask(with_paths(std::string("images") + '\0' + mount_point.string(), images));
 }
 
-fs::path BuildNamespace::seen(const fs::path& path) const {
-    return "/proc/" + std::to_string(pid_) + "/root" + path.string();
+fs::path BuildNamespace::tree() const {
+    return "/proc/" + std::to_string(pid_) + "/cwd";
 }
 
 BuildNamespace::BuildNamespace(BuildNamespace&& other) noexcept

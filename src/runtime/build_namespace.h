@@ -39,8 +39,10 @@ public:
     Status mount_images(std::span<const std::filesystem::path> images,
                         const std::filesystem::path& mount_point);
 
-    /// `path` as it is in there, for this process.
-    [[nodiscard]] std::filesystem::path seen(const std::filesystem::path& path) const;
+    /// What was bound or mounted last, an overlay or a directory, for this process. (By its path it might be
+    /// out of reach: the way there may lead through a mount that is closed to all who are not in the
+    /// namespace.)
+    [[nodiscard]] std::filesystem::path tree() const;
     [[nodiscard]] pid_t pid() const { return pid_; }
 
 private:

@@ -32,10 +32,10 @@ using image::TreeView;
 
 /// Of the host's settings, what a base cannot know.
 constexpr std::array<const char*, 3> host_settings = {"/etc/resolv.conf", "/etc/hosts", "/etc/localtime"};
-/// What every program may expect of an isolated /dev.
-constexpr std::array<const char*, 8> harmless_devices = {"/dev/null",   "/dev/zero",    "/dev/full",
-                                                         "/dev/random", "/dev/urandom", "/dev/tty",
-                                                         "/dev/pts",    "/dev/ptmx"};
+/// What every program may expect of an isolated /dev, and what the session itself needs there.
+constexpr std::array<const char*, 9> usual_devices = {"/dev/null",   "/dev/zero",    "/dev/full",
+                                                      "/dev/random", "/dev/urandom", "/dev/tty",
+                                                      "/dev/pts",    "/dev/ptmx",    "/dev/fuse"};
 
 struct Mount {
     std::string source; ///< "tmpfs" for an empty directory in memory
@@ -160,7 +160,7 @@ private:
                  .directory = true,
                  .read_only = false,
                  .in_memory = true});
-        for (const char* device : harmless_devices)
+        for (const char* device : usual_devices)
             add_if_there(device, device);
         add({.source = "tmpfs",
              .target = "/dev/shm",
@@ -225,6 +225,8 @@ public:
         if (request_.base.isolate) link_descriptors();
         if (!request_.base.is_host())
             if (auto changed = change_root(root_); !changed) return fail(std::move(changed.error()));
+        // /tmp was bound with all that is mounted in it.
+        if (!request_.base.is_host()) umount2(work_.c_str(), MNT_DETACH);
         const auto own = environment_of(request_.base);
         made_.environment.insert(made_.environment.begin(), own.begin(), own.end());
         made_.notes.insert(made_.notes.end(), plan_.notes().begin(), plan_.notes().end());

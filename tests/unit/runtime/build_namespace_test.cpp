@@ -45,9 +45,9 @@ TEST_P(ChangedImages, HaveWhatTheBuildsProgramsSaw) {
 
     const auto mounted = space->mount_overlay(std::array{image}, staging, prefix);
     ASSERT_TRUE(mounted) << to_string(mounted.error());
-    EXPECT_EQ(listing_of(space->seen(prefix)), listing_of(tree));
-    change(random, space->seen(prefix));
-    const auto seen = listing_of(space->seen(prefix));
+    EXPECT_EQ(listing_of(space->tree()), listing_of(tree));
+    change(random, space->tree());
+    const auto seen = listing_of(space->tree());
     EXPECT_NE(seen, listing_of(tree));
     EXPECT_TRUE(fs::is_empty(prefix)) << "the host sees nothing of it";
 
@@ -81,7 +81,7 @@ TEST(BuildNamespace, BindsADirectoryOverThePrefix) {
     const auto prefix = directory.path() / "prefix";
     fs::create_directory(prefix);
     ASSERT_TRUE(space->bind(directory.path() / "tree", prefix));
-    EXPECT_EQ(read_file(space->seen(prefix) / "file").value_or(""), "content");
+    EXPECT_EQ(read_file(space->tree() / "file").value_or(""), "content");
     EXPECT_TRUE(fs::is_empty(prefix));
     const auto missing = space->bind(directory.path() / "tree", directory.path() / "missing");
     ASSERT_FALSE(missing);
