@@ -26,7 +26,7 @@ Result<std::vector<runtime::Bind>> choose_binds(const BuildArguments& arguments,
     const auto take = [&](const std::string& text, const std::string& where, bool required) -> Status {
         auto parsed = runtime::parse_binds(text);
         if (!parsed) {
-            if (!where.empty()) parsed.error().where = where + ": " + parsed.error().where;
+            parsed.error().where = where;
             return fail(std::move(parsed.error()));
         }
         for (auto& bind : *parsed) {

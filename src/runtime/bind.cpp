@@ -24,8 +24,8 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 }
 
 std::unexpected<Error> bad_bind(std::string_view text, std::string why) {
-    return fail_input("a bind is not written as SRC[:DST[:ro]]", std::move(why), std::string(text),
-                      "Give absolute paths, such as /data:/mnt/data:ro.");
+    return fail_input("not a bind: '" + std::string(text) + "'", std::move(why), {},
+                      "Write SRC[:DST[:ro]] with absolute paths, such as /data:/mnt/data:ro.");
 }
 
 /// Neither a path to escape by nor one that two spellings could name.

@@ -138,7 +138,6 @@ Status mount_overlay_here(std::span<const std::string> images, const fs::path& s
 Status carry_out(const std::vector<std::string>& request) {
     if (request.at(0) == "overlay")
         return mount_overlay_here(std::span(request).subspan(3), request.at(1), request.at(2));
-    if (request.at(0) == "images") return serve_images(std::span(request).subspan(2), request.at(1));
     if (auto made = make_mount_point(request.at(2)); !made) return made;
     if (mount(request.at(1).c_str(), request.at(2).c_str(), nullptr, MS_BIND, nullptr) == 0)
         return stand_in(request.at(2));
@@ -236,10 +235,6 @@ Status BuildNamespace::bind(const fs::path& directory, const fs::path& prefix) {
 Status BuildNamespace::mount_overlay(std::span<const fs::path> images, const fs::path& staging,
                                      const fs::path& prefix) {
     return ask(with_paths(std::string("overlay") + '\0' + staging.string() + '\0' + prefix.string(), images));
-}
-
-Status BuildNamespace::mount_images(std::span<const fs::path> images, const fs::path& mount_point) {
-    return ask(with_paths(std::string("images") + '\0' + mount_point.string(), images));
 }
 
 fs::path BuildNamespace::tree() const {

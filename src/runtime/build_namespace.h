@@ -35,9 +35,6 @@ public:
     /// attributes.
     Status mount_overlay(std::span<const std::filesystem::path> images, const std::filesystem::path& staging,
                          const std::filesystem::path& prefix);
-    /// The images alone, read-only, at `mount_point`.
-    Status mount_images(std::span<const std::filesystem::path> images,
-                        const std::filesystem::path& mount_point);
 
     /// What was bound or mounted last, an overlay or a directory, for this process. (By its path it might be
     /// out of reach: the way there may lead through a mount that is closed to all who are not in the

@@ -362,7 +362,7 @@ BAD = [
     (["--python", "9.9"], "six\n", "there is no python9.9 on PATH"),
     (["--python", "/etc/passwd"], "six\n", "not a Python that can be run"),
     (["--python", "/bin/true"], "six\n", "this is not a working Python 3"),
-    (["--base", "docker://x"], "six\n", "not a base that this version knows: 'docker://x'"),
+    (["--base", "frob"], "six\n", "not a base image: 'frob'"),
     (["--compression", "zstd:99"], "six\n", "not a compression: 'zstd:99'"),
     (["--block-size", "100K"], "six\n", "not a block size: '100K'"),
     (["--installer", "conda"], "six\n", "not an installer: 'conda'"),

@@ -174,7 +174,7 @@ def test_binds_at_launch(user, based, work):
     assert f"{work}/nothing: what is to be bound is missing" in required.stderr
     bad = sh(user, based, "true", env={"CONTAINERIZE_BIND": "relative:/mnt2"}, check=False)
     assert bad.returncode == 1
-    assert "its source is not an absolute path" in bad.stderr and "CONTAINERIZE_BIND" in bad.stderr
+    assert "not a bind: 'relative:/mnt2'" in bad.stderr and "CONTAINERIZE_BIND" in bad.stderr
 
 
 def test_binds_without_a_base(user, small, work):
@@ -204,7 +204,8 @@ def test_isolated(user, make, place, work, base):
     script = (f"test -e {home}/secret || echo hidden; cat /data/secret; echo; ls -A /tmp | wc -l; ls /home | wc -l; echo x > /dev/null && echo null; "
               "head -c 4 /dev/zero | wc -c; ls /dev | grep -c tty; echo x > $HOME/file && cat $HOME/file; id -un; ls /run | wc -l; test -d /proc/self/fd && echo proc")
     done = sh(user, env, script, env={"HOME": str(home)}, cwd="/")
-    assert done.stdout.splitlines() == ["hidden", "mine", "0", "0", "null", "4", "1", "x", user.entry.pw_name, "0", "proc"]
+    # In /tmp is the way to the installation alone.
+    assert done.stdout.splitlines() == ["hidden", "mine", "1", "0", "null", "4", "1", "x", user.entry.pw_name, "0", "proc"]
     assert not (home / "file").exists()
     assert user.run(f"{env}/bin/python", "-c", "import six, sys; print(sys.prefix)", cwd="/").stdout == f"{env}\n"
 

@@ -27,6 +27,7 @@ protected:
     [[nodiscard]] Result<std::size_t> make(const std::vector<std::string>& paths = {"bin"},
                                            mode_t umask_bits = 022) const {
         return make_wrappers({.root = directory_.path() / "root",
+                              .surroundings = host_,
                               .prefix = "/prefix",
                               .mask = "/built/for",
                               .paths = paths,
@@ -36,6 +37,7 @@ protected:
                               .umask_bits = umask_bits});
     }
     TemporaryDirectory directory_;
+    image::DirectoryView host_{"/"};
 };
 
 TEST_F(Wrappers, OneForEachCommand) {

@@ -83,10 +83,12 @@ TEST(BuildNamespace, BindsADirectoryOverThePrefix) {
     ASSERT_TRUE(space->bind(directory.path() / "tree", prefix));
     EXPECT_EQ(read_file(space->tree() / "file").value_or(""), "content");
     EXPECT_TRUE(fs::is_empty(prefix));
-    const auto missing = space->bind(directory.path() / "tree", directory.path() / "missing");
+    ASSERT_TRUE(space->bind(directory.path() / "tree", directory.path() / "missing"));
+    EXPECT_EQ(read_file(space->tree() / "file").value_or(""), "content");
+    const auto missing = space->bind(directory.path() / "no tree", prefix);
     ASSERT_FALSE(missing);
     EXPECT_EQ(missing.error().why, "No such file or directory");
-    EXPECT_EQ(missing.error().where, (directory.path() / "missing").string());
+    EXPECT_EQ(missing.error().where, prefix.string());
 }
 
 TEST(BuildNamespace, AStagingDirectoryWithoutAttributesIsRefused) {

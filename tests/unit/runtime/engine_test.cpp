@@ -40,9 +40,9 @@ TEST(Engine, TheEnvironmentMaySayNothing) {
 
 TEST(Engine, WhoInsistsOnTheNativeOneHasAnotherSession) {
     unsetenv("CONTAINERIZE_ENGINE");
-    const auto usual = session_key();
+    const auto usual = session_key({});
     setenv("CONTAINERIZE_ENGINE", "native", 1);
-    EXPECT_EQ(session_key(), usual + "-native");
+    EXPECT_EQ(session_key({}), usual + "-native");
     unsetenv("CONTAINERIZE_ENGINE");
 }
 

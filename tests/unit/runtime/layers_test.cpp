@@ -51,9 +51,9 @@ protected:
         const auto staging = fresh_directory("staging");
         const auto mounted = space->mount_overlay(images_, staging, prefix_);
         ASSERT_TRUE(mounted) << to_string(mounted.error());
-        ASSERT_EQ(without_links(listing_of(space->seen(prefix_))), expected_);
-        change(random_, space->seen(prefix_));
-        expected_ = without_links(listing_of(space->seen(prefix_)));
+        ASSERT_EQ(without_links(listing_of(space->tree())), expected_);
+        change(random_, space->tree());
+        expected_ = without_links(listing_of(space->tree()));
         pack(image::changes_in_overlay(staging / "upper", images_, 022));
     }
 
@@ -127,7 +127,7 @@ TEST(Layers, AttributesAreShownAndThoseOfOverlaysAreNot) {
     auto space = BuildNamespace::create();
     ASSERT_TRUE(space);
     ASSERT_TRUE(space->mount_overlay(images, staging, prefix));
-    const auto seen = space->seen(prefix);
+    const auto seen = space->tree();
     std::string value(16, '\0');
     ASSERT_EQ(getxattr((seen / "file").c_str(), "user.colour", value.data(), value.size()), 3);
     EXPECT_EQ(value.substr(0, 3), "red");

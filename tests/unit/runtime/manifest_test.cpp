@@ -73,6 +73,7 @@ TEST(Manifest, WhatCannotBeOneIsRefused) {
 TEST(LaunchPlan, SurvivesItsFile) {
     const LaunchPlan plan{.identity = "1:2",
                           .prefix = "/e",
+                          .root = {{EnvironmentChange::Kind::unset, "LD_PRELOAD", {}}},
                           .activation = {{EnvironmentChange::Kind::prepend, "PATH", "/e/bin"}},
                           .scripts = {"/e/a.sh", "/e/it's.sh"},
                           .environment = {{EnvironmentChange::Kind::unset, "X", {}},
@@ -82,6 +83,7 @@ TEST(LaunchPlan, SurvivesItsFile) {
     ASSERT_TRUE(read);
     EXPECT_EQ(read->identity, "1:2");
     EXPECT_EQ(read->prefix, "/e");
+    EXPECT_EQ(read->root.size(), 1U);
     EXPECT_EQ(read->activation.size(), 1U);
     EXPECT_EQ(read->scripts, plan.scripts);
     ASSERT_EQ(read->environment.size(), 2U);
