@@ -30,14 +30,16 @@ print(len(records))
 
 
 def make_channel(directory, count):
-    """Names with a hundred versions each; every package needs a few older names, so that solving has work."""
+    """Names with a hundred versions each, and needs as real packages have them: the same names in all versions, newer
+    versions of them for newer ones."""
     chance = random.Random(1)
     names = [f"package-{i}" for i in range(max(count // 100, 10))]
     records = {}
     for i, name in enumerate(names):
+        needed = [names[chance.randrange(i)] for _ in range(min(i, 2))]
         for j in range(100):
             version = f"{j // 10}.{j % 10}.0"
-            needs = [f"{names[chance.randrange(i)]} >={chance.randrange(5)}.0" for _ in range(min(i, 4))]
+            needs = [f"{other} >={j // 20}.0" for other in needed]
             records[f"{name}-{version}-h{i:06x}_{j % 3}.conda"] = {
                 "build": f"h{i:06x}_{j % 3}", "build_number": j % 3, "depends": ["__glibc >=2.17", *needs], "license": "BSD-3-Clause",
                 "md5": f"{i * 100 + j:032x}", "name": name, "sha256": f"{i * 100 + j:064x}", "size": 12345 + i, "subdir": "linux-64",
