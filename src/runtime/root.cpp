@@ -43,6 +43,7 @@ struct Mount {
     bool directory = true;
     bool read_only = false;
     bool in_memory = false;
+    bool optional = false; ///< what fails is noted, and no more
 };
 
 bool exists(const std::string& path) {
@@ -76,7 +77,8 @@ public:
                  .target = own_directory,
                  .directory = true,
                  .read_only = true,
-                 .in_memory = false});
+                 .in_memory = false,
+                 .optional = false});
             if (request_.base.isolate)
                 add_isolated();
             else
@@ -93,7 +95,8 @@ public:
         return {};
     }
 
-    Status add_bind(const Bind& bind) {
+    /// `optional`: nobody asked for it, so that nothing may fail for its sake.
+    Status add_bind(const Bind& bind, bool optional = false) {
         if (!exists(bind.source)) {
             if (bind.required) return fail_errno("what is to be bound is missing", bind.source, ENOENT);
             notes_.push_back("not bound, because it is not there: " + bind.source);
@@ -105,7 +108,8 @@ public:
              .target = bind.target,
              .directory = is_directory(bind.source),
              .read_only = bind.read_only,
-             .in_memory = false});
+             .in_memory = false,
+             .optional = optional});
         return {};
     }
 
@@ -131,7 +135,8 @@ private:
                  .target = target,
                  .directory = is_directory(source),
                  .read_only = false,
-                 .in_memory = false});
+                 .in_memory = false,
+                 .optional = false});
     }
 
     void add_host() {
@@ -159,14 +164,16 @@ private:
                  .target = path,
                  .directory = true,
                  .read_only = false,
-                 .in_memory = true});
+                 .in_memory = true,
+                 .optional = false});
         for (const char* device : usual_devices)
             add_if_there(device, device);
         add({.source = "tmpfs",
              .target = "/dev/shm",
              .directory = true,
              .read_only = false,
-             .in_memory = true});
+             .in_memory = true,
+             .optional = false});
     }
 
     const RootRequest& request_;
@@ -220,8 +227,11 @@ public:
         if (auto made = plan_.make(); !made) return fail(std::move(made.error()));
         auto laid = lay_floor();
         if (!laid) return fail(std::move(laid.error()));
-        for (const auto& mount : plan_.mounts())
-            if (auto done = carry_out(mount); !done) return fail(std::move(done.error()));
+        for (const auto& mount : plan_.mounts()) {
+            auto done = carry_out(mount);
+            if (!done && !mount.optional) return fail(std::move(done.error()));
+            if (!done) made_.notes.push_back("left out: " + to_string(done.error()));
+        }
         if (request_.base.isolate) link_descriptors();
         if (!request_.base.is_host())
             if (auto changed = change_root(root_); !changed) return fail(std::move(changed.error()));
@@ -335,7 +345,7 @@ private:
         if (!request_.inject) return {};
         auto injection = request_.inject(view);
         for (const auto& bind : injection.binds)
-            if (auto added = plan_.add_bind(bind); !added) return added;
+            if (auto added = plan_.add_bind(bind, true); !added) return added;
         for (const auto& [path, target] : injection.links) {
             const auto inside = own_path(path);
             std::error_code failed;

@@ -1,5 +1,10 @@
 #include "gpu/injection.h"
+#include "image/writer.h"
+#include "runtime/build_namespace.h"
+#include "runtime/namespace.h"
 #include "trees.h"
+#include "util/digest.h"
+#include "util/filesystem.h"
 
 #include <algorithm>
 
@@ -379,6 +384,62 @@ TEST_F(Injecting, LibrariesOfTheCompilerMayComeFromTheEnvironment) {
     EXPECT_TRUE(says(lacking, "it needs libstdc++.so.6, which the image lacks")) << notes(lacking);
     environment.make_versions("lib/libstdc++.so.6", "libstdc++.so.6", {"GLIBCXX_3.4.30", "GLIBCXX_3.4.32"});
     EXPECT_EQ(libraries(inject()), Texts{"libze_intel_gpu.so.1"});
+}
+
+/// What a program sees at `path`, in a namespace with that root.
+std::string content_inside(const runtime::BuildNamespace& space, const std::string& path) {
+    const auto process = space.pid();
+    const auto seen = capture({.argv = {"/bin/busybox", "sha256sum", path},
+                               .environment = {},
+                               .working_directory = "/",
+                               .in_child = [process] { return runtime::join_namespaces(process); },
+                               .on_line = {}});
+    return seen && seen->ok() ? seen->output.substr(0, 64) : "";
+}
+
+TEST_F(Injecting, EverythingIsSeenInARealRoot) {
+    make_nvidia_host(host);
+    host.write("usr/share/nvidia/nvoptix.bin", "data");
+    image.write("usr/bin/.keep", "");
+    fs::create_directory(image.path() / "bin");
+    fs::copy_file("/bin/busybox", image.path() / "bin/busybox");
+    const test::TemporaryDirectory place;
+    const auto file = place.path() / "base.sqfs";
+    ASSERT_TRUE(image::write_tree(image.path(), file, {}, 022));
+    Injection found = inject({{"NVIDIA_DRIVER_CAPABILITIES", "all"}}, Policy::nvidia, true);
+    ASSERT_GT(found.binds.size(), 5U);
+    const auto work = place.path() / "work";
+    fs::create_directory(work);
+    auto space = runtime::BuildNamespace::create({.base = {.reference = "test",
+                                                           .digest = {},
+                                                           .file = file,
+                                                           .offset = 0,
+                                                           .isolate = false,
+                                                           .environment = {}},
+                                                  .needed = {},
+                                                  .binds = {},
+                                                  .user = "me",
+                                                  .home = {},
+                                                  .shell = {},
+                                                  .inject =
+                                                      [&found](const image::TreeView&) {
+                                                          runtime::Injection all;
+                                                          all.binds = found.binds;
+                                                          for (const auto& link : found.links)
+                                                              all.links.emplace_back(link.path, link.target);
+                                                          return all;
+                                                      }},
+                                                 work);
+    ASSERT_TRUE(space) << to_string(space.error());
+    for (const auto& bind : found.binds) {
+        // In directories that are the host's own it is there already.
+        if (bind.target.starts_with("/dev/") || bind.target.starts_with("/run/")) continue;
+        const auto content = read_file(bind.source);
+        ASSERT_TRUE(content) << bind.source;
+        EXPECT_EQ(content_inside(*space, bind.target), sha256(*content)) << bind.target;
+    }
+    for (const auto& link : found.links)
+        EXPECT_NE(content_inside(*space, link.path), "") << link.path;
 }
 
 TEST_F(Injecting, OnlyTheVendorThatWasAskedFor) {
