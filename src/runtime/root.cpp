@@ -505,12 +505,16 @@ std::string root_name(const Manifest& manifest) {
     return std::string(kind) + short_hash(text);
 }
 
-Result<std::vector<Bind>> binds_of_environment(bool has_image) {
+Result<std::vector<Bind>> binds_of_environment(bool has_image, std::vector<std::string>& notes) {
     std::vector<Bind> binds;
     for (const auto& variable : root_variables) {
         const char* value = std::getenv(variable.name);
         if (!variable.binds || value == nullptr || (variable.for_images_only && !has_image)) continue;
         auto parsed = parse_binds(value);
+        if (!parsed && variable.for_images_only) {
+            notes.push_back(std::string(variable.name) + " was left out: " + to_string(parsed.error()));
+            continue;
+        }
         if (!parsed) {
             parsed.error().hint += std::string("\nIt is in the variable ") + variable.name + ".";
             return fail(std::move(parsed.error()));

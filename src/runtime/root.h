@@ -59,7 +59,7 @@ std::vector<EnvironmentChange> environment_of(const Base& base);
 std::string root_name(const Manifest& manifest);
 
 /// What callers say about binds, in the variables of all tools whose users we have. Those of other tools
-/// count where there is an image.
-Result<std::vector<Bind>> binds_of_environment(bool has_image);
+/// count where there is an image; what of them only those tools understand is noted, and left out.
+Result<std::vector<Bind>> binds_of_environment(bool has_image, std::vector<std::string>& notes);
 
 } // namespace containerize::runtime

@@ -163,7 +163,10 @@ private:
                             .inject = {}};
         if (request.base.file.is_relative() && !request.base.is_host())
             request.base.file = arguments_.prefix / request.base.file;
-        auto asked = binds_of_environment(!request.base.is_host());
+        std::vector<std::string> notes;
+        auto asked = binds_of_environment(!request.base.is_host(), notes);
+        for (const auto& line : notes)
+            note(line);
         if (!asked) return fail(std::move(asked.error()));
         request.binds.insert(request.binds.end(), asked->begin(), asked->end());
         if (arguments_.inject && !request.base.is_host())

@@ -172,6 +172,8 @@ def test_binds_at_launch(user, based, work):
     required = sh(user, based, "true", env={"CONTAINERIZE_BIND": f"{work}/nothing:/mnt2:required"}, check=False)
     assert required.returncode == 1
     assert f"{work}/nothing: what is to be bound is missing" in required.stderr
+    # What only another tool understands is not in the way.
+    assert sh(user, based, "echo on", env={"APPTAINER_BIND": f"{work}/x.sqfs:/mnt2:image-src=/"}).stdout == "on\n"
     bad = sh(user, based, "true", env={"CONTAINERIZE_BIND": "relative:/mnt2"}, check=False)
     assert bad.returncode == 1
     assert "not a bind: 'relative:/mnt2'" in bad.stderr and "CONTAINERIZE_BIND" in bad.stderr
