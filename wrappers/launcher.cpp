@@ -226,9 +226,16 @@ Status start_session(const StateDirectory& state, const Call& call) {
 class Directory {
 public:
     Directory() : named_(getcwd(name_.data(), name_.size()) != nullptr && name_[0] == '/') {}
-    void enter() const {
+    /// `leads_out`: by its descriptor it may be outside of the root that we are in now.
+    void enter(bool leads_out = false) const {
         if (named_ && chdir(name_.data()) == 0) return;
-        [[maybe_unused]] const int ignored = fchdir(open_.get());
+        if (!leads_out) {
+            [[maybe_unused]] const int ignored = fchdir(open_.get());
+            return;
+        }
+        const std::string line = std::string("containerize: the working directory ") + name_.data() +
+                                 " is not seen here: the program starts in /\n";
+        [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
     }
 
 private:
@@ -238,12 +245,12 @@ private:
 };
 
 // Moves this process into the session; the working directory stays what it was.
-void enter(const SessionHandle& session) {
+void enter(const SessionHandle& session, bool has_base) {
     const Directory before; // setns() goes to the root
     if (const int error_number = join_namespaces(session.supervisor); error_number != 0)
         die("cannot enter the session of process " + std::to_string(session.supervisor) + ": " +
             std::strerror(error_number));
-    before.enter();
+    before.enter(has_base);
 }
 
 // Returns, inside the session, with the plan of an image that is mounted and current.
@@ -269,7 +276,7 @@ LaunchPlan enter_session(Call& call, char** argv) {
         }
         // The session's lock is let go of on return: a process in its namespaces keeps it alive as well.
         call.inside = session->inside;
-        if (!call.inside) enter(*session);
+        if (!call.inside) enter(*session, !plan->root.empty());
         return *plan;
     }
     die("no session could be entered in " + std::to_string(attempts) + " attempts; see " + state->path);
@@ -351,6 +358,10 @@ struct Launch {
 // The environment of a program that is called from outside.
 void prepare(Launch& launch, const LaunchPlan& plan) {
     launch.variables.apply(plan.root);
+    // A venv on top stays in front of the base's own programs.
+    if (!plan.root.empty() && other_venv_is_active(launch.variables, launch.call.prefix))
+        launch.variables.apply({{EnvironmentChange::Kind::prepend, "PATH",
+                                 std::string(launch.variables.get("VIRTUAL_ENV")) + "/bin"}});
     if (is_to_be_activated(launch.call, launch.variables)) {
         // Put before nothing, our directory would be all of PATH, and the default be lost.
         if (launch.variables.get("PATH") == nullptr) launch.variables.set("PATH", default_path);

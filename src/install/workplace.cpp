@@ -39,9 +39,10 @@ Result<BuildSummary> work_in(const Staging& staging, const BuildOptions& options
     if (failed) return fail_errno("cannot make a staging directory", staging.path().string(), failed.value());
     auto space = make_namespace(inputs, claim.prefix, staging.path());
     if (!space) {
-        space.error().hint +=
-            "\nBuilds need the native engine: build where it works. What is built there runs here "
-            "by Apptainer or Singularity.";
+        if (space.error().fault == Fault::engine)
+            space.error().hint +=
+                "\nBuilds need the native engine: build where it works. What is built there runs here "
+                "by Apptainer or Singularity.";
         return fail(std::move(space.error()));
     }
     const pid_t holder = space->pid();

@@ -51,15 +51,21 @@ std::vector<std::string> split(std::string_view message) {
 std::string to_message(const Status& status) {
     if (status) return {};
     const auto& error = status.error();
-    return (error.what + '\0' + error.why + '\0' + error.where + '\0' + error.hint)
+    // The fault first: long texts are cut.
+    return (std::to_string(static_cast<int>(error.fault)) + '\0' + error.what + '\0' + error.why + '\0' +
+            error.where + '\0' + error.hint)
         .substr(0, longest_message);
 }
 
 Status from_message(std::string_view message) {
     if (message.empty()) return {};
     auto fields = split(message);
-    fields.resize(4);
-    return fail({.what = fields[0], .why = fields[1], .where = fields[2], .hint = fields[3]});
+    fields.resize(5);
+    return fail({.what = fields[1],
+                 .why = fields[2],
+                 .where = fields[3],
+                 .hint = fields[4],
+                 .fault = static_cast<Fault>(std::atoi(fields[0].c_str()))});
 }
 
 bool send_message(int channel, std::string_view message) {

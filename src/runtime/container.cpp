@@ -178,8 +178,7 @@ private:
     Status add_binds() {
         auto binds = manifest_.binds;
         // Those of the runtime's own variables it adds itself.
-        std::vector<std::string> none;
-        auto asked = binds_of_environment(false, none);
+        auto asked = binds_of_environment();
         if (!asked) return fail(std::move(asked.error()));
         binds.insert(binds.end(), asked->begin(), asked->end());
         for (const auto& bind : binds) {

@@ -105,6 +105,8 @@ Status cover(const fs::path& covered, const std::vector<MissingPath>& missing) {
         return cannot(place);
     for (const auto& name : names) {
         const std::string to = place + "/" + name;
+        // A link that is in the way of what is to be there.
+        if (std::ranges::find(missing, to, &MissingPath::path) != missing.end()) continue;
         // Through its descriptor, the place shows what it held before the mount that now lies on it.
         // A recursive bind takes along even that mount, so it is taken off again.
         const bool is_place = whole_root && "/" + name == place;

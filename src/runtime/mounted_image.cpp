@@ -3,6 +3,7 @@
 #include "runtime/engine.h"
 #include "runtime/manifest.h"
 #include "runtime/mount_point.h"
+#include "runtime/root.h"
 
 #include <algorithm>
 #include <utility>
@@ -68,6 +69,12 @@ Result<MountedImage> MountedImage::mount(const std::string& prefix, std::span<co
     auto manifest = read_manifest(prefix);
     if (!manifest) return fail(std::move(manifest.error()));
     if (auto ours = check_native(*manifest, prefix); !ours) return fail(std::move(ours.error()));
+    if (recorded_root(prefix) != root_name(*manifest))
+        return fail(
+            {.what = "the installation is being replaced, or it is damaged",
+             .why = "its root is not the one that its manifest names",
+             .where = prefix + "/" + root_file,
+             .hint = "Try again; if that does not help, build it again with `containerize new --force`."});
     mounted.plan_ = plan_of(*manifest, prefix, std::move(mounted.plan_.identity));
     mounted.plan_.root = root;
 

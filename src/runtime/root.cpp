@@ -13,15 +13,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <sstream>
 #include <utility>
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace containerize::runtime {
@@ -43,7 +42,8 @@ struct Mount {
     bool directory = true;
     bool read_only = false;
     bool in_memory = false;
-    bool optional = false; ///< what fails is noted, and no more
+    bool optional = false;   ///< what fails is noted, and no more
+    bool takes_name = false; ///< a link of the base of that name is hidden, not followed
 };
 
 bool exists(const std::string& path) {
@@ -78,20 +78,23 @@ public:
                  .directory = true,
                  .read_only = true,
                  .in_memory = false,
-                 .optional = false});
+                 .optional = false,
+                 .takes_name = false});
             if (request_.base.isolate)
                 add_isolated();
             else
                 add_host();
             for (const auto* settings : host_settings)
-                add_if_there(settings, settings);
-            for (const char* generated : {"/etc/passwd", "/etc/group"})
-                add_if_there(own_ + "/etc" + std::string(generated).substr(4), generated);
+                add_settings(settings, settings);
+            for (const std::string name : {"passwd", "group"})
+                add_settings(own_ + "/etc/" + name, "/etc/" + name);
         }
         for (const auto& path : request_.needed)
             if (!is_seen(path)) add_if_there(path, path);
         for (const auto& bind : request_.binds)
             if (auto added = add_bind(bind); !added) return added;
+        for (const auto& bind : request_.offered)
+            if (auto added = add_bind(bind, true); !added) return added;
         return {};
     }
 
@@ -109,7 +112,8 @@ public:
              .directory = is_directory(bind.source),
              .read_only = bind.read_only,
              .in_memory = false,
-             .optional = optional});
+             .optional = optional,
+             .takes_name = false});
         return {};
     }
 
@@ -136,7 +140,20 @@ private:
                  .directory = is_directory(source),
                  .read_only = false,
                  .in_memory = false,
-                 .optional = false});
+                 .optional = false,
+                 .takes_name = false});
+    }
+
+    // In place of the base's own, which may be a link to what others name, too, or to nowhere.
+    void add_settings(const std::string& source, const std::string& target) {
+        if (exists(source))
+            add({.source = source,
+                 .target = target,
+                 .directory = false,
+                 .read_only = false,
+                 .in_memory = false,
+                 .optional = true,
+                 .takes_name = true});
     }
 
     void add_host() {
@@ -165,7 +182,8 @@ private:
                  .directory = true,
                  .read_only = false,
                  .in_memory = true,
-                 .optional = false});
+                 .optional = false,
+                 .takes_name = true});
         for (const char* device : usual_devices)
             add_if_there(device, device);
         add({.source = "tmpfs",
@@ -173,7 +191,8 @@ private:
              .directory = true,
              .read_only = false,
              .in_memory = true,
-             .optional = false});
+             .optional = false,
+             .takes_name = true});
     }
 
     const RootRequest& request_;
@@ -184,24 +203,21 @@ private:
 };
 
 /// What `target` is in the tree at `root` (empty: as it is), for mount(2): opened as a path, links followed
-/// as they lead inside. Empty if it is missing or cannot be reached.
+/// as they lead inside. Empty if it is missing. (What openat2 does from Linux 5.6 on; here nobody else
+/// changes links.)
 Fd open_in_root(const std::string& root, const std::string& target) {
-    const Fd directory(open(root.empty() ? "/" : root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (!directory) return {};
-    open_how how{.flags = O_PATH | O_CLOEXEC, .mode = 0, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
-    const std::string relative = target.substr(1);
-    Fd opened(static_cast<int>(syscall(SYS_openat2, directory.get(), relative.c_str(), &how, sizeof how)));
-    if (opened || (errno != ENOSYS && errno != EPERM)) return opened;
-    // Before Linux 5.6 a link is followed as it leads outside: such a target is given up.
-    opened.reset(openat(directory.get(), relative.c_str(), O_PATH | O_CLOEXEC));
-    std::array<char, 4096> name;
-    const auto size =
-        opened ? readlink(("/proc/self/fd/" + std::to_string(opened.get())).c_str(), name.data(), name.size())
-               : 0;
-    if (size <= 0 ||
-        !is_below(std::string(name.data(), static_cast<std::size_t>(size)), root.empty() ? "/" : root))
-        opened.reset();
-    return opened;
+    const auto resolved = image::DirectoryView(root.empty() ? "/" : root).resolve(target);
+    if (!resolved) return {};
+    return Fd(open((root + *resolved).c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+}
+
+/// The same of `target` itself, if it is no link.
+Fd open_itself_in_root(const std::string& root, const std::string& target) {
+    const image::DirectoryView view(root.empty() ? "/" : root);
+    const auto directory = view.resolve(image::directory_of(target));
+    if (!directory || view.own_kind(target) == TreeView::Kind::link) return {};
+    return Fd(open((root + *directory + "/" + std::string(image::name_of(target))).c_str(),
+                   O_PATH | O_NOFOLLOW | O_CLOEXEC));
 }
 
 Status make_read_only(const std::string& path) {
@@ -301,7 +317,25 @@ private:
         return error;
     }
 
-    Status lay_host() { return cover_missing({}, missing_in(image::DirectoryView("/"))); }
+    static std::unexpected<Error> no_target(const std::string& target) {
+        return fail(
+            {.what = "there is no such path to bind to",
+             .why = {},
+             .where = target,
+             .hint = "It would lie in a directory of the host: make it there, or bind to another path."});
+    }
+
+    Status lay_host() {
+        const auto missing = missing_in(image::DirectoryView("/"));
+        for (const auto& one : missing) {
+            fs::path existing = fs::path(one.path).parent_path();
+            while (!is_directory(existing))
+                existing = existing.parent_path();
+            // Covered, it would be read-only for all.
+            if (access(existing.c_str(), W_OK) == 0) return no_target(one.path);
+        }
+        return cover_missing({}, missing);
+    }
 
     Status lay_directory() {
         const image::DirectoryView view(request_.base.file);
@@ -373,17 +407,25 @@ private:
                 make_own(inside, mount.directory);
                 continue;
             }
-            const std::string target = view.would_be(mount.target).value_or(std::string());
+            const std::string target = place_of(view, mount);
             const bool on_a_mount =
                 std::ranges::any_of(mounted, [&](const std::string& one) { return is_below(target, one); });
             if (mount.directory) mounted.push_back(target);
             if (on_a_mount || target.empty()) continue;
-            const auto kind = view.kind(target);
+            const auto kind = mount.takes_name ? view.own_kind(target) : view.kind(target);
             const bool fits = mount.directory ? kind == TreeView::Kind::directory
                                               : kind == TreeView::Kind::file || kind == TreeView::Kind::other;
             if (!fits) missing.push_back({.path = target, .directory = mount.directory});
         }
         return missing;
+    }
+
+    /// Without links, but for the last part of what takes a link's name. Empty where links lead in a circle.
+    static std::string place_of(const TreeView& view, const Mount& mount) {
+        if (!mount.takes_name) return view.would_be(mount.target).value_or(std::string());
+        const auto directory = view.would_be(image::directory_of(mount.target));
+        if (!directory) return {};
+        return (*directory == "/" ? "" : *directory) + "/" + std::string(image::name_of(mount.target));
     }
 
     static void make_own(const fs::path& path, bool directory) {
@@ -421,14 +463,12 @@ private:
     }
 
     Status carry_out(const Mount& wanted) {
-        const Fd target = open_in_root(root_, wanted.target);
+        const Fd target = wanted.takes_name ? open_itself_in_root(root_, wanted.target)
+                                            : open_in_root(root_, wanted.target);
         // In an empty directory in memory: it can be made now.
         if (!target && (wanted.in_memory || is_in_memory(wanted.target))) return carry_out_in_memory(wanted);
         if (!target) {
-            auto error = fail_errno("there is no such path to bind to", wanted.target);
-            error.error().hint =
-                "It would lie in a directory of the host: make it there, or bind to another path.";
-            return error;
+            return no_target(wanted.target);
         }
         return mount_on(wanted, "/proc/self/fd/" + std::to_string(target.get()));
     }
@@ -449,7 +489,9 @@ private:
     }
 
     Status carry_out_in_memory(const Mount& wanted) {
-        const std::string path = root_ + wanted.target;
+        const auto place = image::DirectoryView(root_).would_be(wanted.target);
+        if (!place) return no_target(wanted.target);
+        const std::string path = root_ + *place;
         make_own(path, wanted.directory);
         return mount_on(wanted, path);
     }
@@ -480,7 +522,9 @@ private:
 } // namespace
 
 Result<Root> enter_root(const RootRequest& request, const fs::path& work) {
-    return Assembly(request, work).run();
+    auto made = Assembly(request, work).run();
+    if (!made) umount2(work.c_str(), MNT_DETACH);
+    return made;
 }
 
 std::vector<EnvironmentChange> environment_of(const Base& base) {
@@ -505,21 +549,29 @@ std::string root_name(const Manifest& manifest) {
     return std::string(kind) + short_hash(text);
 }
 
-Result<std::vector<Bind>> binds_of_environment(bool has_image, std::vector<std::string>& notes) {
+Result<std::vector<Bind>> binds_of_environment() {
     std::vector<Bind> binds;
     for (const auto& variable : root_variables) {
         const char* value = std::getenv(variable.name);
-        if (!variable.binds || value == nullptr || (variable.for_images_only && !has_image)) continue;
+        if (!variable.binds || value == nullptr || variable.for_images_only) continue;
         auto parsed = parse_binds(value);
-        if (!parsed && variable.for_images_only) {
-            notes.push_back(std::string(variable.name) + " was left out: " + to_string(parsed.error()));
-            continue;
-        }
         if (!parsed) {
             parsed.error().hint += std::string("\nIt is in the variable ") + variable.name + ".";
             return fail(std::move(parsed.error()));
         }
         binds.insert(binds.end(), parsed->begin(), parsed->end());
+    }
+    return binds;
+}
+
+std::vector<Bind> binds_of_other_tools() {
+    std::vector<Bind> binds;
+    for (const auto& variable : root_variables) {
+        const char* value = std::getenv(variable.name);
+        if (!variable.binds || value == nullptr || !variable.for_images_only) continue;
+        std::istringstream entries(value);
+        for (std::string entry; std::getline(entries, entry, ',');)
+            if (auto bind = parse_bind(entry)) binds.push_back(std::move(*bind));
     }
     return binds;
 }

@@ -36,6 +36,7 @@ struct RootRequest {
     /// Directories and files that must be seen whatever the base is, at their own paths: an installation.
     std::vector<std::string> needed;
     std::vector<Bind> binds;       ///< what was asked for, later ones over earlier ones
+    std::vector<Bind> offered;     ///< likewise, but nothing may fail for their sake
     std::string user, home, shell; ///< of who runs it, for a base that does not know them
     std::function<Injection(const image::TreeView&)> inject; ///< may be empty
 };
@@ -58,8 +59,9 @@ std::vector<EnvironmentChange> environment_of(const Base& base);
 /// host's own root without binds. Kept in the installation, for launchers (root_key.h).
 std::string root_name(const Manifest& manifest);
 
-/// What callers say about binds, in the variables of all tools whose users we have. Those of other tools
-/// count where there is an image; what of them only those tools understand is noted, and left out.
-Result<std::vector<Bind>> binds_of_environment(bool has_image, std::vector<std::string>& notes);
+/// What callers say about binds.
+Result<std::vector<Bind>> binds_of_environment();
+/// The same in variables of other tools, for images; what of it only those understand is left out.
+std::vector<Bind> binds_of_other_tools();
 
 } // namespace containerize::runtime

@@ -18,21 +18,21 @@ namespace {
 constexpr std::array<std::string_view, 12> of_base = {"bin",    "boot", "etc",  "lib",  "lib32", "lib64",
                                                       "libx32", "opt",  "root", "sbin", "usr",   "var"};
 
-std::string read_name(const std::string& prefix) {
+} // namespace
+
+std::string recorded_root(const std::string& prefix) {
     const Fd file(open((prefix + "/" + root_file).c_str(), O_RDONLY | O_CLOEXEC));
     std::array<char, 128> text;
     const auto size = file ? read(file.get(), text.data(), text.size()) : 0;
     return {text.data(), size > 0 ? static_cast<std::size_t>(size) : 0};
 }
 
-} // namespace
-
 bool is_of_base(std::string_view top_level_name) {
     return std::ranges::find(of_base, top_level_name) != of_base.end();
 }
 
 std::string root_key(const std::string& prefix) {
-    const std::string name = read_name(prefix);
+    const std::string name = recorded_root(prefix);
     const bool is_image = name.starts_with(image_root) || name.starts_with(isolated_root);
     std::string text = name;
     for (const auto& variable : root_variables) {

@@ -36,6 +36,9 @@ inline constexpr std::array<RootVariable, 10> root_variables = {{
 /// What else a session must know of who started it, to put a root together.
 inline constexpr std::array<const char*, 3> user_variables = {"USER", "HOME", "SHELL"};
 
+/// What `root_file` says; empty if there is none.
+std::string recorded_root(const std::string& prefix);
+
 /// Empty for the caller's own root as it is. `prefix` is the installation.
 std::string root_key(const std::string& prefix);
 

@@ -157,18 +157,17 @@ private:
         RootRequest request{.base = manifest->base,
                             .needed = {arguments_.prefix},
                             .binds = manifest->binds,
+                            .offered = {},
                             .user = variable("USER"),
                             .home = variable("HOME"),
                             .shell = variable("SHELL"),
                             .inject = {}};
         if (request.base.file.is_relative() && !request.base.is_host())
             request.base.file = arguments_.prefix / request.base.file;
-        std::vector<std::string> notes;
-        auto asked = binds_of_environment(!request.base.is_host(), notes);
-        for (const auto& line : notes)
-            note(line);
+        auto asked = binds_of_environment();
         if (!asked) return fail(std::move(asked.error()));
         request.binds.insert(request.binds.end(), asked->begin(), asked->end());
+        if (!request.base.is_host()) request.offered = binds_of_other_tools();
         if (arguments_.inject && !request.base.is_host())
             request.inject = [this, manifest = *manifest](const image::TreeView& view) {
                 return arguments_.inject(view, manifest, arguments_.prefix);
@@ -267,7 +266,7 @@ private:
         name_ = retired;
         unlinkat(state_.fd.get(), inside_link_.c_str(), 0);
         symlinkat(name_.c_str(), state_.fd.get(), inside_link_.c_str());
-        note("an installation was replaced: new launches get another session");
+        note("new launches get another session");
     }
 
     void collect_servers() {
@@ -303,6 +302,7 @@ private:
         if (auto revived = base_->revive(); !revived) {
             note(to_string(revived.error()));
             base_.reset();
+            retire(); // nothing can be started in it any more
         }
     }
 

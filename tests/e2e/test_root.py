@@ -83,10 +83,20 @@ def test_environment(user, based):
     assert variable("VIRTUAL_ENV") == str(based)
 
 
+def test_settings_of_the_host_hide_links_of_the_base(user, based):
+    # Debian's /etc/localtime is a link to a file that other names stand for, too.
+    seen = sh(user, based, "cut -d' ' -f5 /proc/self/mountinfo | grep -c zoneinfo; test -L /etc/localtime || echo file; python -c \"import zoneinfo, datetime;"
+                           " print(datetime.datetime(2026, 1, 1, tzinfo=zoneinfo.ZoneInfo('UTC')).utcoffset())\"", check=False)
+    assert seen.stdout.splitlines()[:2] == ["0", "file"]
+
+
 def test_a_venv_on_top_and_scripts(user, based, work):
     user.run(f"{based}/bin/python", "-m", "venv", str(work / "venv"))
     told = user.run(str(work / "venv/bin/python"), "-c", "import sys, six; print(sys.version_info[1], sys.prefix)").stdout.split()
     assert told == ["13", str(work / "venv")]
+    active = {"VIRTUAL_ENV": str(work / "venv"), "PATH": f"{work}/venv/bin:/usr/bin:/bin"}
+    path = user.run(str(work / "venv/bin/python"), "-c", "import os; print(os.environ['PATH'])", env=active).stdout
+    assert path.startswith(f"{work}/venv/bin:")
     script = user.write(work / "script", f"#!{based}/bin/python\nimport sys; print(sys.version_info[1])\n", 0o755)
     assert user.run(str(script)).stdout == "13\n"
 
@@ -185,6 +195,9 @@ def test_binds_without_a_base(user, small, work):
     seen = sh(user, small, "cat /brand/new/file; test -e /usr/bin/env && echo host", env={"CONTAINERIZE_BIND": f"{work}/source:/brand/new"})
     assert seen.stdout == "therehost\n"
     assert not os.path.exists("/brand")
+    # Covered, the directory would be read-only for all.
+    refused = sh(user, small, "true", env={"CONTAINERIZE_BIND": f"{work}/source:{work}/missing"}, check=False)
+    assert refused.returncode == 1 and f"{work}/missing: there is no such path to bind to" in refused.stderr
 
 
 @pytest.mark.parametrize("bind, why", [("/a:/b:/c:/d", "more than three parts"), ("/a:b", "its target is not an absolute path"), ("/a:/", "cover the whole root"),
@@ -209,6 +222,12 @@ def test_isolated(user, make, place, work, base):
     # In /tmp is the way to the installation alone.
     assert done.stdout.splitlines() == ["hidden", "mine", "1", "0", "null", "4", "1", "x", user.entry.pw_name, "0", "proc"]
     assert not (home / "file").exists()
+    # A working directory that is not there is no way out.
+    elsewhere = user.directory(work)
+    user.write(elsewhere / "secret", "mine")
+    lost = sh(user, env, "pwd; cat secret", env={"HOME": str(home)}, cwd=elsewhere, check=False)
+    assert lost.stdout == "/\n" and "No such file" in lost.stderr
+    assert f"the working directory {elsewhere} is not seen here: the program starts in /" in lost.stderr
     assert user.run(f"{env}/bin/python", "-c", "import six, sys; print(sys.prefix)", cwd="/").stdout == f"{env}\n"
 
 
