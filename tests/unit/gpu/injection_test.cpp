@@ -418,6 +418,7 @@ TEST_F(Injecting, EverythingIsSeenInARealRoot) {
                                                            .environment = {}},
                                                   .needed = {},
                                                   .binds = {},
+                                                  .offered = {},
                                                   .user = "me",
                                                   .home = {},
                                                   .shell = {},
