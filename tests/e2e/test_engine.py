@@ -420,7 +420,7 @@ def test_base(machine, user, scripts, work):
         (system / "bin" / name).symlink_to("busybox")
     subprocess.run(["mksquashfs", str(system), str(work / "base.sqfs"), "-quiet", "-no-progress"], check=True, stdout=subprocess.DEVNULL)
     manifest = json.loads((prefix / "containerize.json").read_text())
-    manifest["base"] = {"reference": "made by hand", "digest": "", "file": str(work / "base.sqfs"), "offset": 0, "isolate": False}
+    manifest["base"] = {"reference": "made by hand", "digest": "", "file": str(work / "base.sqfs"), "offset": 0, "isolate": False, "environment": []}
     (prefix / "containerize.json").write_text(json.dumps(manifest))
     assert show(machine, prefix, env=CONTAINER)[0] == ["first", "gone", "text"]
     done = machine.run(f"{prefix}/bin/_debug_exec", "/bin/sh", "-c", f"cat /usr/share/of-base; ls /usr; ls -d {work}", env=CONTAINER)
