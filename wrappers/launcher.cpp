@@ -81,11 +81,27 @@ std::string own_path() {
     return path;
 }
 
-std::string find_prefix(const std::string& program) {
+/// Another call from inside may have mounted the image since the kernel opened this program: then the real
+/// one is at our path by now, and takes our place.
+void give_way_to_program(const std::string& program, char** argv) {
+    struct stat self {};
+    struct stat now {};
+    if (stat("/proc/self/exe", &self) != 0 || stat(program.c_str(), &now) != 0) return;
+    if (self.st_dev == now.st_dev && self.st_ino == now.st_ino) return;
+    // By the path that we were called by, a venv's link perhaps.
+    std::array<char, PATH_MAX> real;
+    const auto* executed = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
+    const bool is_ours =
+        executed != nullptr && realpath(executed, real.data()) != nullptr && program == real.data();
+    execve(is_ours ? executed : program.c_str(), argv, environ);
+}
+
+std::string find_prefix(const std::string& program, char** argv) {
     for (std::string directory = directory_of(directory_of(program));; directory = directory_of(directory)) {
         if (!manifest_identity(directory).empty()) return directory;
         if (directory == "/") break;
     }
+    give_way_to_program(program, argv);
     die(program +
         ": this is a wrapper of an installation, but no directory above it is one (containerize.json is "
         "missing)");
@@ -100,7 +116,7 @@ bool same_file(const char* path, const struct stat& self) {
 Call understand_call(int argc, char** argv) {
     Call call;
     call.program = own_path();
-    call.prefix = find_prefix(call.program);
+    call.prefix = find_prefix(call.program, argv);
     call.root = root_key(call.prefix);
     struct stat self {};
     if (stat("/proc/self/exe", &self) != 0)
