@@ -33,10 +33,15 @@ std::optional<std::string> TreeView::would_be(std::string_view path) const {
     return follow(path, true);
 }
 
+std::optional<std::string> TreeView::own_place(std::string_view path) const {
+    const auto directory = would_be(directory_of(path));
+    if (!directory) return std::nullopt;
+    return (*directory == "/" ? "" : *directory) + "/" + std::string(name_of(path));
+}
+
 TreeView::Kind TreeView::own_kind(std::string_view path) const {
-    const auto directory = resolve(directory_of(path));
-    return directory ? kind_of((*directory == "/" ? "" : *directory) + "/" + std::string(name_of(path)))
-                     : Kind::missing;
+    const auto place = own_place(path);
+    return place ? kind_of(*place) : Kind::missing;
 }
 
 std::optional<std::string> TreeView::follow(std::string_view path, bool may_be_missing) const {

@@ -42,7 +42,9 @@ public:
 
     /// Whether it leads to a file that somebody may execute.
     [[nodiscard]] bool is_program(std::string_view path) const;
-    /// Of a path itself, where only its directories are followed: a link is a link.
+    /// Of a path itself, where only its directories are followed: a link is a link. What is missing keeps its
+    /// name.
+    [[nodiscard]] std::optional<std::string> own_place(std::string_view path) const;
     [[nodiscard]] Kind own_kind(std::string_view path) const;
 
 protected:

@@ -10,7 +10,6 @@
 #include <sstream>
 #include <string>
 
-#include <fcntl.h>
 #include <gnu/libc-version.h>
 
 namespace containerize::install {
@@ -121,20 +120,11 @@ Result<std::unique_ptr<image::TreeView>> open_tree(const runtime::Base& base) {
     std::error_code failed;
     if (base.is_host() || fs::is_directory(base.file, failed))
         return std::make_unique<image::DirectoryView>(base.is_host() ? "/" : base.file);
-    std::vector<image::Layers::ImageFile> files;
-    files.push_back({.file = Fd(open(base.file.c_str(), O_RDONLY | O_CLOEXEC)),
-                     .path = base.file,
-                     .offset = base.offset});
-    if (!files.front().file) return fail_errno("cannot open the base", base.file.string());
-    auto layers = image::Layers::open(std::move(files));
+    auto files = runtime::open_base(base);
+    if (!files) return fail(std::move(files.error()));
+    auto layers = image::Layers::open(std::move(*files));
     if (!layers) return fail(std::move(layers.error()));
     return std::make_unique<image::LayersView>(std::move(*layers));
-}
-
-runtime::Base base_of(const runtime::Manifest& manifest) {
-    auto base = manifest.base;
-    if (!base.is_host() && base.file.is_relative()) base.file = manifest.prefix / base.file;
-    return base;
 }
 
 Result<runtime::BuildNamespace> make_namespace(const Inputs& inputs, const fs::path& prefix,

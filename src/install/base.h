@@ -18,9 +18,6 @@ namespace containerize::install {
 /// the image is to be kept.
 Result<runtime::Base> find_base(const BuildOptions& options, const std::string& reference);
 
-/// That of an installation, with the whole path of its file.
-runtime::Base base_of(const runtime::Manifest& manifest);
-
 /// What it holds, to look things up in: an image is not accessible as a mount to who is outside of its
 /// namespace.
 Result<std::unique_ptr<image::TreeView>> open_tree(const runtime::Base& base);

@@ -38,9 +38,7 @@ public:
 
     Status compile() override { return {}; }
 
-    Result<std::vector<EnvironmentChange>> activation() override {
-        return std::vector<EnvironmentChange>{{EnvironmentChange::Kind::prepend, "PATH", "${prefix}/bin"}};
-    }
+    Result<std::vector<EnvironmentChange>> activation() override { return path_activation(); }
 
     Result<std::string> packages() override { return std::string(); }
 

@@ -84,7 +84,7 @@ Result<runtime::BuildNamespace> make_space(const Manifest& manifest, const fs::p
                                            const Environment& environment) {
     Inputs inputs;
     inputs.environment = environment;
-    inputs.base = base_of(manifest);
+    inputs.base = manifest.base;
     std::error_code failed;
     inputs.working_directory = fs::current_path(failed);
     return make_namespace(inputs, manifest.prefix, overlay);

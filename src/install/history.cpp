@@ -36,7 +36,7 @@ public:
         auto assembly = make_assembly(claim_, janitor_);
         if (!assembly) return fail(std::move(assembly.error()));
         assembly_ = std::move(*assembly);
-        const auto surroundings = open_tree(base_of(manifest));
+        const auto surroundings = open_tree(manifest.base);
         if (!surroundings) return fail(Error(surroundings.error()));
         const WrapperRequest wrappers{.root = shop_.root(),
                                       .surroundings = **surroundings,

@@ -63,9 +63,7 @@ public:
 
     Result<std::vector<EnvironmentChange>> activation() override {
         if (tykky_.mode == "venv") return venv_activation();
-        if (tykky_.mode == "wrapdisk")
-            return std::vector<EnvironmentChange>{
-                {EnvironmentChange::Kind::prepend, "PATH", "${prefix}/bin"}};
+        if (tykky_.mode == "wrapdisk") return path_activation();
         auto recorded = record_activation(shop_, {});
         if (!recorded) return fail(std::move(recorded.error()));
         launch_scripts_ = std::move(recorded->scripts);

@@ -1,7 +1,6 @@
 #include "install/inputs.h"
 
 #include "conda/virtual_packages.h"
-#include "install/base.h"
 #include "install/prefix.h"
 #include "install/wrappers.h"
 #include "pip/venv.h"
@@ -314,7 +313,7 @@ Result<Inputs> check_wrap_container(const BuildOptions& options) {
 Result<Inputs> check_update(const BuildOptions& options, const runtime::Manifest& previous) {
     Inputs inputs;
     inputs.prefix = previous.prefix;
-    inputs.base = base_of(previous);
+    inputs.base = previous.base;
     inputs.mode = previous.build.contains("conda_packages") ? "conda"
                   : previous.build.contains("source")       ? "wrapdisk"
                                                             : "venv";

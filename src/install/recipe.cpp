@@ -57,6 +57,10 @@ image::WriterOptions Workshop::writer_options() const {
             .source_date_epoch = inputs.source_date_epoch};
 }
 
+std::vector<runtime::EnvironmentChange> path_activation() {
+    return {{runtime::EnvironmentChange::Kind::prepend, "PATH", "${prefix}/bin"}};
+}
+
 std::vector<runtime::EnvironmentChange> venv_activation() {
     using Kind = runtime::EnvironmentChange::Kind;
     return {{Kind::set, "VIRTUAL_ENV", "${prefix}"},

@@ -119,6 +119,8 @@ std::string requirements_text(const std::vector<spec::Located>& lines,
 
 /// What activating a venv at the prefix changes.
 std::vector<runtime::EnvironmentChange> venv_activation();
+/// And of software that is neither: its commands are found.
+std::vector<runtime::EnvironmentChange> path_activation();
 
 /// "python3.11", for which the packages of the environment at the prefix are; empty where no Python runs.
 std::string name_of_python(const Workshop& shop);

@@ -45,9 +45,7 @@ public:
     Status install() override { return {}; }
     Status compile() override { return {}; }
 
-    Result<std::vector<EnvironmentChange>> activation() override {
-        return std::vector<EnvironmentChange>{{EnvironmentChange::Kind::prepend, "PATH", "${prefix}/bin"}};
-    }
+    Result<std::vector<EnvironmentChange>> activation() override { return path_activation(); }
 
     Result<std::string> packages() override { return std::string(); }
 

@@ -5,6 +5,7 @@
 #include "runtime/fuse_server.h"
 #include "runtime/host_root.h"
 #include "runtime/manifest.h"
+#include "runtime/mount_point.h"
 #include "runtime/root.h"
 #include "util/fd.h"
 #include "util/filesystem.h"
@@ -154,8 +155,7 @@ private:
                 add_mount(name, name);
             return {};
         }
-        const fs::path base = fs::path(call_.prefix) / manifest_.base.file; // which may be absolute
-        root_ = base.string();
+        root_ = manifest_.base.file.string();
         if (!exists(root_)) return fail_errno("cannot open the base", root_, ENOENT);
         add_gpu_options();
         if (manifest_.base.isolate) return {};
@@ -227,19 +227,11 @@ private:
     // covered.
     Status make_place(const fs::path& place) const {
         if (place == call_.prefix) return {};
+        if (place == manifest_.prefix)
+            if (auto free = check_first_path(manifest_, call_.prefix); !free) return free;
         std::error_code failed;
-        const bool hides =
-            place == manifest_.prefix && fs::exists(place, failed) && !fs::is_empty(place, failed);
-        if (hides)
-            return fail({.what = "this installation was built for another place, where something else is now",
-                         .why = "its programs name " + place.string(),
-                         .where = call_.prefix,
-                         .hint = "Build it again at " + call_.prefix + ", or move away what is there."});
-        auto existing = place;
-        while (!fs::is_directory(existing, failed))
-            existing = existing.parent_path();
         // In the root of the container, the runtime makes it.
-        if (existing == place || existing == existing.root_path()) return {};
+        if (fs::is_directory(place, failed) || nearest_directory(place) == place.root_path()) return {};
         if (fs::create_directories(place, failed); failed)
             return fail({.what = "the installation's first path cannot be made to exist",
                          .why = failed.message(),

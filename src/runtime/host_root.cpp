@@ -1,13 +1,12 @@
 #include "runtime/host_root.h"
 
+#include "runtime/root_key.h"
 #include "util/filesystem.h"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
-#include <cstdint>
-#include <cstdio>
 #include <memory>
 #include <string_view>
 
@@ -53,13 +52,10 @@ std::vector<Entry> entries_of_root() {
 }
 
 std::string directory_name(const std::vector<Entry>& entries) {
-    std::uint64_t hash = 0xcbf29ce484222325ULL; // FNV-1a
+    std::string text;
     for (const auto& entry : entries)
-        for (const char c : entry.type + entry.name + '\0' + entry.target + '\0')
-            hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
-    std::array<char, 32> text;
-    std::snprintf(text.data(), text.size(), "root-%016llx", static_cast<unsigned long long>(hash));
-    return text.data();
+        text += entry.type + entry.name + '\0' + entry.target + '\0';
+    return "root-" + short_hash(text);
 }
 
 bool is_there(const fs::path& directory, const Entry& entry) {

@@ -125,6 +125,8 @@ Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::pa
         for (const auto& script : manifest.activation_scripts)
             if (!stays_below(script)) return bad_manifest(file, "a script of it is not below the prefix");
         if (!manifest.prefix.is_absolute()) return bad_manifest(file, "its prefix is not an absolute path");
+        if (!manifest.base.is_host() && !manifest.base.file.is_absolute())
+            return bad_manifest(file, "its base is not an absolute path");
         if (!manifest.mask.empty() && !manifest.mask.is_absolute())
             return bad_manifest(file, "what it masks is not an absolute path");
         for (const auto& image : manifest.images())
@@ -210,6 +212,16 @@ LaunchPlan plan_of(const Manifest& manifest, const std::string& prefix, std::str
     for (const auto& script : manifest.activation_scripts)
         plan.scripts.push_back(prefix + "/" + script);
     return plan;
+}
+
+Status check_first_path(const Manifest& manifest, const std::string& prefix) {
+    std::error_code failed;
+    const auto& path = manifest.prefix;
+    if (!std::filesystem::exists(path, failed) || std::filesystem::is_empty(path, failed)) return {};
+    return fail({.what = "this installation was built for another place, where something else is now",
+                 .why = "its programs name " + path.string(),
+                 .where = prefix,
+                 .hint = "Build it again at " + prefix + ", or move away what is there."});
 }
 
 std::unexpected<Error> no_installation(const std::filesystem::path& directory) {

@@ -29,7 +29,7 @@ struct ImageFile {
 struct Base {
     std::string reference = "host"; ///< as it was asked for
     std::string digest;         ///< "sha256:..." of what the reference named; empty for host and directories
-    std::filesystem::path file; ///< an image's file or a directory; relative: below the installation. Empty
+    std::filesystem::path file; ///< an image's file or a directory, absolute. Empty
                                 ///< for "host": the root of whoever starts a program
     std::uint64_t offset = 0;   ///< of the squashfs in the file
     bool isolate = false;       ///< nothing of the host is seen but what is bound
@@ -76,6 +76,10 @@ std::string to_text(const Manifest& manifest);
 
 /// What a launcher must know of an installation that is at `prefix`, and of which `identity` is known.
 LaunchPlan plan_of(const Manifest& manifest, const std::string& prefix, std::string identity);
+
+/// An installation that is now at `prefix` is shown where it was built for, too: refused where something is
+/// there, which its image would hide from other programs.
+Status check_first_path(const Manifest& manifest, const std::string& prefix);
 
 /// Whether `directory` holds an installation of ours.
 bool is_installation(const std::filesystem::path& directory);

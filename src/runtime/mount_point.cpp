@@ -28,14 +28,6 @@ bool directory_exists(const fs::path& path) {
     return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-/// That exists, above `path`.
-fs::path nearest_directory(const fs::path& path) {
-    fs::path existing = path.parent_path();
-    while (!directory_exists(existing))
-        existing = existing.parent_path();
-    return existing;
-}
-
 std::unexpected<Error> cannot(const fs::path& path, int error_number = errno) {
     return fail_errno("cannot make a path to mount on exist", path.string(), error_number);
 }
@@ -138,6 +130,13 @@ Status extend_cover(const fs::path& covered, const std::vector<MissingPath>& mis
 }
 
 } // namespace
+
+fs::path nearest_directory(const fs::path& path) {
+    fs::path existing = path.parent_path();
+    while (!directory_exists(existing))
+        existing = existing.parent_path();
+    return existing;
+}
 
 bool needs_new_root(const fs::path& path) {
     return !directory_exists(path) && nearest_directory(path) == "/" && access("/", W_OK) != 0 &&

@@ -19,6 +19,9 @@ namespace containerize::runtime {
 /// missing ones.
 Status make_mount_point(const std::filesystem::path& path);
 
+/// The directory that exists nearest above `path`.
+std::filesystem::path nearest_directory(const std::filesystem::path& path);
+
 struct MissingPath {
     std::string path; ///< absolute
     bool directory = true;

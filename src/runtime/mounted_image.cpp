@@ -47,13 +47,9 @@ MountedImage::other_mount_points(const Manifest& manifest, std::span<const Mount
                          .hint = "Wait until nothing of the other runs any more (ten minutes, as a rule), or "
                                  "build this one again where it is."});
         }
-        std::error_code failed;
-        // The image would hide it from our programs.
-        if (path == manifest.prefix && fs::exists(path, failed) && !fs::is_empty(path, failed))
-            return fail({.what = "this installation was built for another place, where something else is now",
-                         .why = "its programs name " + path.string(),
-                         .where = plan_.prefix,
-                         .hint = "Build it again at " + plan_.prefix + ", or move away what is there."});
+        if (path == manifest.prefix)
+            if (auto free = check_first_path(manifest, plan_.prefix); !free)
+                return fail(std::move(free.error()));
         if (auto made = make_mount_point(path); !made) return fail(std::move(made.error()));
         paths.push_back(path);
     }

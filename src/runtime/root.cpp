@@ -12,11 +12,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <sstream>
 #include <utility>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -37,13 +35,13 @@ constexpr std::array<const char*, 9> usual_devices = {"/dev/null",   "/dev/zero"
                                                       "/dev/pts",    "/dev/ptmx",    "/dev/fuse"};
 
 struct Mount {
-    std::string source; ///< "tmpfs" for an empty directory in memory
+    std::string source; ///< empty for an empty directory in memory
     std::string target;
     bool directory = true;
     bool read_only = false;
-    bool in_memory = false;
     bool optional = false;   ///< what fails is noted, and no more
     bool takes_name = false; ///< a link of the base of that name is hidden, not followed
+    [[nodiscard]] bool in_memory() const { return source.empty(); }
 };
 
 bool exists(const std::string& path) {
@@ -56,14 +54,19 @@ bool is_directory(const std::string& path) {
     return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-std::vector<std::string> names_of_root() {
-    std::vector<std::string> names;
-    const std::unique_ptr<DIR, int (*)(DIR*)> listing(opendir("/"), closedir);
-    while (const dirent* entry = listing ? readdir(listing.get()) : nullptr)
-        if (const std::string name = static_cast<const char*>(entry->d_name); !name.starts_with('.'))
-            names.push_back(name);
-    std::ranges::sort(names);
-    return names;
+Mount mount_of(const std::string& source, const std::string& target) {
+    Mount mount;
+    mount.source = source;
+    mount.target = target;
+    mount.directory = is_directory(source);
+    return mount;
+}
+
+Mount memory_at(const std::string& target) {
+    Mount mount;
+    mount.target = target;
+    mount.takes_name = true;
+    return mount;
 }
 
 /// What is to be mounted in a root, in its order, and the links and directories that it needs.
@@ -73,13 +76,9 @@ public:
 
     Status make() {
         if (!request_.base.is_host()) {
-            add({.source = own_,
-                 .target = own_directory,
-                 .directory = true,
-                 .read_only = true,
-                 .in_memory = false,
-                 .optional = false,
-                 .takes_name = false});
+            auto own = mount_of(own_, own_directory);
+            own.read_only = true;
+            mounts_.push_back(std::move(own));
             if (request_.base.isolate)
                 add_isolated();
             else
@@ -107,13 +106,10 @@ public:
         }
         // Already as it is wanted, with the directory that it lies in.
         if (bind.source == bind.target && !bind.read_only && is_seen(bind.target)) return {};
-        add({.source = bind.source,
-             .target = bind.target,
-             .directory = is_directory(bind.source),
-             .read_only = bind.read_only,
-             .in_memory = false,
-             .optional = optional,
-             .takes_name = false});
+        auto mount = mount_of(bind.source, bind.target);
+        mount.read_only = bind.read_only;
+        mount.optional = optional;
+        mounts_.push_back(std::move(mount));
         return {};
     }
 
@@ -126,43 +122,30 @@ public:
     [[nodiscard]] bool is_seen(std::string_view path) const {
         if (request_.base.is_host()) return true;
         return std::ranges::any_of(mounts_, [&](const Mount& mount) {
-            return !mount.in_memory && mount.source == mount.target && is_below(path, mount.target);
+            return !mount.in_memory() && mount.source == mount.target && is_below(path, mount.target);
         });
     }
 
 private:
-    void add(Mount mount) { mounts_.push_back(std::move(mount)); }
-
     void add_if_there(const std::string& source, const std::string& target) {
-        if (exists(source))
-            add({.source = source,
-                 .target = target,
-                 .directory = is_directory(source),
-                 .read_only = false,
-                 .in_memory = false,
-                 .optional = false,
-                 .takes_name = false});
+        if (exists(source)) mounts_.push_back(mount_of(source, target));
     }
 
     // In place of the base's own, which may be a link to what others name, too, or to nowhere.
     void add_settings(const std::string& source, const std::string& target) {
-        if (exists(source))
-            add({.source = source,
-                 .target = target,
-                 .directory = false,
-                 .read_only = false,
-                 .in_memory = false,
-                 .optional = true,
-                 .takes_name = true});
+        if (!exists(source)) return;
+        auto mount = mount_of(source, target);
+        mount.optional = mount.takes_name = true;
+        mounts_.push_back(std::move(mount));
     }
 
     void add_host() {
-        for (const auto& name : names_of_root()) {
-            if (is_of_base(name)) continue;
+        for (const auto& name : image::DirectoryView("/").list("/")) {
+            if (is_of_base(name) || name.starts_with('.')) continue;
             const std::string path = "/" + name;
-            std::array<char, 4096> target;
-            if (const auto size = readlink(path.c_str(), target.data(), target.size()); size > 0)
-                links_.emplace_back(path, std::string(target.data(), static_cast<std::size_t>(size)));
+            std::error_code no_link;
+            if (const auto target = fs::read_symlink(path, no_link); !no_link)
+                links_.emplace_back(path, target.string());
             else if (is_directory(path))
                 add_if_there(path, path);
         }
@@ -176,23 +159,11 @@ private:
             add_if_there(path, path);
         std::vector<std::string> empty = {"/dev", "/tmp", "/var/tmp", "/run"};
         if (!request_.home.empty() && request_.home != "/") empty.push_back(request_.home);
-        for (auto& path : empty)
-            add({.source = "tmpfs",
-                 .target = path,
-                 .directory = true,
-                 .read_only = false,
-                 .in_memory = true,
-                 .optional = false,
-                 .takes_name = true});
+        for (const auto& path : empty)
+            mounts_.push_back(memory_at(path));
         for (const char* device : usual_devices)
             add_if_there(device, device);
-        add({.source = "tmpfs",
-             .target = "/dev/shm",
-             .directory = true,
-             .read_only = false,
-             .in_memory = true,
-             .optional = false,
-             .takes_name = true});
+        mounts_.push_back(memory_at("/dev/shm"));
     }
 
     const RootRequest& request_;
@@ -214,10 +185,9 @@ Fd open_in_root(const std::string& root, const std::string& target) {
 /// The same of `target` itself, if it is no link.
 Fd open_itself_in_root(const std::string& root, const std::string& target) {
     const image::DirectoryView view(root.empty() ? "/" : root);
-    const auto directory = view.resolve(image::directory_of(target));
-    if (!directory || view.own_kind(target) == TreeView::Kind::link) return {};
-    return Fd(open((root + *directory + "/" + std::string(image::name_of(target))).c_str(),
-                   O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    const auto place = view.own_place(target);
+    if (!place || view.own_kind(target) == TreeView::Kind::link) return {};
+    return Fd(open((root + *place).c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
 }
 
 Status make_read_only(const std::string& path) {
@@ -229,6 +199,13 @@ Status make_read_only(const std::string& path) {
     return mount(nullptr, path.c_str(), nullptr, flags, nullptr) == 0
                ? Status()
                : fail_errno("cannot make a bind read-only", path);
+}
+
+std::unexpected<Error> no_base(const Base& base, int error_number) {
+    auto error = fail_errno("cannot open the base", base.file.string(), error_number);
+    error.error().hint =
+        "Was it removed? `containerize base pull " + base.reference + "` brings it back where it was.";
+    return error;
 }
 
 class Assembly {
@@ -306,15 +283,8 @@ private:
     Status lay_floor() {
         if (request_.base.is_host()) return lay_host();
         struct stat info {};
-        if (stat(request_.base.file.c_str(), &info) != 0) return no_base(errno);
+        if (stat(request_.base.file.c_str(), &info) != 0) return no_base(request_.base, errno);
         return S_ISDIR(info.st_mode) ? lay_directory() : lay_image();
-    }
-
-    std::unexpected<Error> no_base(int error_number) const {
-        auto error = fail_errno("cannot open the base", request_.base.file.string(), error_number);
-        error.error().hint = "Was it removed? `containerize base pull " + request_.base.reference +
-                             "` brings it back where it was.";
-        return error;
     }
 
     static std::unexpected<Error> no_target(const std::string& target) {
@@ -328,11 +298,8 @@ private:
     Status lay_host() {
         const auto missing = missing_in(image::DirectoryView("/"));
         for (const auto& one : missing) {
-            fs::path existing = fs::path(one.path).parent_path();
-            while (!is_directory(existing))
-                existing = existing.parent_path();
             // Covered, it would be read-only for all.
-            if (access(existing.c_str(), W_OK) == 0) return no_target(one.path);
+            if (access(nearest_directory(one.path).c_str(), W_OK) == 0) return no_target(one.path);
         }
         return cover_missing({}, missing);
     }
@@ -349,7 +316,7 @@ private:
     }
 
     Status lay_image() {
-        auto files = open_base();
+        auto files = open_base(request_.base);
         if (!files) return fail(std::move(files.error()));
         auto layers = image::Layers::open(std::move(*files));
         if (!layers) return fail(std::move(layers.error()));
@@ -357,22 +324,13 @@ private:
         if (auto injected = inject(view); !injected) return injected;
         const fs::path layer = work_ / "mount-points.sqfs";
         if (auto written = write_layer(layer, view); !written) return written;
-        files = open_base();
+        files = open_base(request_.base);
         if (!files) return fail(std::move(files.error()));
         files->push_back({.file = Fd(open(layer.c_str(), O_RDONLY | O_CLOEXEC)), .path = layer});
         auto served = ServedMount::mount(std::move(*files), root_, ServedMount::Use::root);
         if (!served) return fail(std::move(served.error()));
         made_.base.emplace(std::move(*served));
         return {};
-    }
-
-    [[nodiscard]] Result<std::vector<image::Layers::ImageFile>> open_base() const {
-        std::vector<image::Layers::ImageFile> files;
-        files.push_back({.file = Fd(open(request_.base.file.c_str(), O_RDONLY | O_CLOEXEC)),
-                         .path = request_.base.file,
-                         .offset = request_.base.offset});
-        if (!files.back().file) return no_base(errno);
-        return files;
     }
 
     Status inject(const TreeView& view) {
@@ -407,7 +365,8 @@ private:
                 make_own(inside, mount.directory);
                 continue;
             }
-            const std::string target = place_of(view, mount);
+            const std::string target =
+                (mount.takes_name ? view.own_place(mount.target) : view.would_be(mount.target)).value_or("");
             const bool on_a_mount =
                 std::ranges::any_of(mounted, [&](const std::string& one) { return is_below(target, one); });
             if (mount.directory) mounted.push_back(target);
@@ -418,14 +377,6 @@ private:
             if (!fits) missing.push_back({.path = target, .directory = mount.directory});
         }
         return missing;
-    }
-
-    /// Without links, but for the last part of what takes a link's name. Empty where links lead in a circle.
-    static std::string place_of(const TreeView& view, const Mount& mount) {
-        if (!mount.takes_name) return view.would_be(mount.target).value_or(std::string());
-        const auto directory = view.would_be(image::directory_of(mount.target));
-        if (!directory) return {};
-        return (*directory == "/" ? "" : *directory) + "/" + std::string(image::name_of(mount.target));
     }
 
     static void make_own(const fs::path& path, bool directory) {
@@ -466,10 +417,9 @@ private:
         const Fd target = wanted.takes_name ? open_itself_in_root(root_, wanted.target)
                                             : open_in_root(root_, wanted.target);
         // In an empty directory in memory: it can be made now.
-        if (!target && (wanted.in_memory || is_in_memory(wanted.target))) return carry_out_in_memory(wanted);
-        if (!target) {
-            return no_target(wanted.target);
-        }
+        if (!target && (wanted.in_memory() || is_in_memory(wanted.target)))
+            return carry_out_in_memory(wanted);
+        if (!target) return no_target(wanted.target);
         return mount_on(wanted, "/proc/self/fd/" + std::to_string(target.get()));
     }
 
@@ -484,7 +434,7 @@ private:
 
     [[nodiscard]] bool is_in_memory(const std::string& path) const {
         return std::ranges::any_of(plan_.mounts(), [&](const Mount& mount) {
-            return mount.in_memory && mount.target != path && is_below(path, mount.target);
+            return mount.in_memory() && mount.target != path && is_below(path, mount.target);
         });
     }
 
@@ -497,7 +447,7 @@ private:
     }
 
     Status mount_on(const Mount& wanted, const std::string& path) {
-        if (wanted.in_memory) {
+        if (wanted.in_memory()) {
             // In a directory that all may write to, the kernel lets nobody open others' devices by O_CREAT.
             const char* mode = wanted.target == "/dev" ? "mode=755" : "mode=1777";
             if (mount("containerize", path.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, mode) != 0)
@@ -525,6 +475,15 @@ Result<Root> enter_root(const RootRequest& request, const fs::path& work) {
     auto made = Assembly(request, work).run();
     if (!made) umount2(work.c_str(), MNT_DETACH);
     return made;
+}
+
+Result<std::vector<image::Layers::ImageFile>> open_base(const Base& base) {
+    std::vector<image::Layers::ImageFile> files;
+    files.push_back({.file = Fd(open(base.file.c_str(), O_RDONLY | O_CLOEXEC)),
+                     .path = base.file,
+                     .offset = base.offset});
+    if (!files.back().file) return no_base(base, errno);
+    return files;
 }
 
 std::vector<EnvironmentChange> environment_of(const Base& base) {

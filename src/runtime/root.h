@@ -52,6 +52,9 @@ struct Root {
 /// binds alone.
 Result<Root> enter_root(const RootRequest& request, const std::filesystem::path& work);
 
+/// The image of a base that is no directory.
+Result<std::vector<image::Layers::ImageFile>> open_base(const Base& base);
+
 /// What a base changes in the environment of its programs.
 std::vector<EnvironmentChange> environment_of(const Base& base);
 

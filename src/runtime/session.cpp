@@ -162,8 +162,6 @@ private:
                             .home = variable("HOME"),
                             .shell = variable("SHELL"),
                             .inject = {}};
-        if (request.base.file.is_relative() && !request.base.is_host())
-            request.base.file = arguments_.prefix / request.base.file;
         auto asked = binds_of_environment();
         if (!asked) return fail(std::move(asked.error()));
         request.binds.insert(request.binds.end(), asked->begin(), asked->end());
@@ -287,8 +285,7 @@ private:
                 forget(image);
                 continue;
             }
-            note("the server of " + image->plan().prefix + " died" +
-                 (WIFSIGNALED(status) ? " of signal " + std::to_string(WTERMSIG(status)) : std::string()));
+            note_death(image->plan().prefix, status);
             if (auto revived = image->served().revive(); !revived) {
                 note(to_string(revived.error()));
                 forget(image);
@@ -296,9 +293,13 @@ private:
         }
     }
 
-    void mourn_base(int status) {
-        note("the server of the base died" +
+    void note_death(const std::string& of, int status) const {
+        note("the server of " + of + " died" +
              (WIFSIGNALED(status) ? " of signal " + std::to_string(WTERMSIG(status)) : std::string()));
+    }
+
+    void mourn_base(int status) {
+        note_death("the base", status);
         if (auto revived = base_->revive(); !revived) {
             note(to_string(revived.error()));
             base_.reset();
