@@ -8,12 +8,17 @@ source tests/lib/packages.sh
 
 have_packages "${build_packages[@]}" "${run_packages[@]}" "${test_packages[@]}"
 
+# Downloads, compiled objects and what clang-tidy found good are kept between runs.
+cache=/var/cache/containerize-tests
+[ -w "$cache" ] || { as_root mkdir -p "$cache" && as_root chown "$(id -u)" "$cache"; }
+export CCACHE_DIR=$cache/ccache CCACHE_BASEDIR=$source_dir CCACHE_NOHASHDIR=1 CCACHE_MAXSIZE=5G
+
 step() { printf '\n== %s\n' "$*"; }
 
 build() {
     local preset=$1
     step "Building ($preset)"
-    cmake --preset "$preset" "${@:2}" >/dev/null
+    cmake --preset "$preset" -DCMAKE_CXX_COMPILER_LAUNCHER=ccache >/dev/null
     cmake --build "build/$preset"
 }
 
@@ -24,19 +29,18 @@ cpp_files | xargs clang-format --dry-run --Werror
 
 build release
 step "clang-tidy"
-tests/lib/tidy.sh build/release
+tests/lib/tidy.py build/release "$cache/tidy"
 build asan
 
 # End-to-end tests run as a user without any rights, since that is who uses the program.
 if [ "$(id -u)" = 0 ]; then
     id containerize-test >/dev/null 2>&1 || useradd --create-home --shell /bin/bash containerize-test
     [ -e /dev/fuse ] && chmod 666 /dev/fuse
-    mkdir -p /var/cache/containerize-tests
-    chown containerize-test: /var/cache/containerize-tests
+    chown containerize-test: "$cache"
 fi
 
 step "Unit tests under AddressSanitizer and UndefinedBehaviorSanitizer"
 ctest --test-dir build/asan --output-on-failure -j "$(nproc)" -L unit
 step "All tests"
 if [ $# = 0 ]; then set -- -LE long; fi
-ctest --test-dir build/release --output-on-failure "$@"
+ctest --test-dir build/release --output-on-failure -j "$(nproc)" "$@"

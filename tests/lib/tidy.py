@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""clang-tidy over all sources of the program. One that was found good is not looked at again until it, a header of ours that
+it includes or the configuration changes.  Usage: tests/lib/tidy.py BUILD_DIRECTORY STAMP_DIRECTORY"""
+
+import functools
+import hashlib
+import os
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+COMMAND = ["clang-tidy-19", "--quiet", "--extra-arg=-Wno-unknown-warning-option"]
+
+
+@functools.cache
+def included(path: Path) -> frozenset[Path]:
+    """The file and all of ours that it includes, at any depth."""
+    found = {path}
+    for name in re.findall(r'^#include "(.*)"', path.read_text(), re.MULTILINE):
+        header = next(place for place in (Path("src") / name, path.parent / name) if place.is_file())
+        found |= included(header)
+    return frozenset(found)
+
+
+def digest(path: Path) -> str:
+    sum_of_all = hashlib.sha256(" ".join(COMMAND).encode())
+    for part in [Path(".clang-tidy"), *sorted(included(path))]:
+        sum_of_all.update(part.read_bytes())
+    return sum_of_all.hexdigest()[:32]
+
+
+def check(path: Path, build: str, stamps: Path) -> bool:
+    stamp = stamps / digest(path)
+    if stamp.exists():
+        return True
+    done = subprocess.run([*COMMAND, "-p", build, str(path)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    if done.returncode != 0:
+        print(f"clang-tidy: {path}\n{done.stdout}", flush=True)
+        return False
+    stamp.touch()
+    return True
+
+
+def main(build: str, stamps: Path) -> int:
+    stamps.mkdir(parents=True, exist_ok=True)
+    listed = subprocess.run(["git", "ls-files", "src/*.cpp", "wrappers/*.cpp"], check=True, capture_output=True, text=True).stdout
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        good = pool.map(lambda name: check(Path(name), build, stamps), listed.splitlines())
+        return 0 if all(list(good)) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], Path(sys.argv[2])))
