@@ -12,8 +12,6 @@ extern "C" {
 #include <solv/transaction.h>
 #include <solv/conda.h>
 #include <solv/knownid.h>
-#include <solv/repo_solv.h>
-#include <solv/repo_write.h>
 // clang-format on
 }
 #undef requires

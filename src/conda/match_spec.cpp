@@ -310,7 +310,7 @@ private:
 };
 
 bool name_matches(const std::string& wanted, const std::string& name) {
-    if (wanted.find_first_of("*^") == std::string::npos) return wanted == name;
+    if (!is_name_pattern(wanted)) return wanted == name;
     const auto pattern = StringMatch::parse(wanted);
     return pattern && pattern->matches(name);
 }
@@ -321,6 +321,10 @@ bool contains_all(const std::vector<std::string>& all, const std::vector<std::st
 }
 
 } // namespace
+
+bool is_name_pattern(std::string_view name) {
+    return name.empty() || name.find_first_of("*^") != name.npos;
+}
 
 std::optional<FileName> parse_file_name(std::string_view file) {
     for (const std::string_view end : {".conda", ".tar.bz2"}) {

@@ -30,6 +30,10 @@ struct MatchSpec {
     [[nodiscard]] std::string to_string() const;
 };
 
+/// Whether the name of a spec can stand for several: it is empty, a glob ("libblas*") or a regular expression
+/// ("^lib.*$").
+bool is_name_pattern(std::string_view name);
+
 /// Takes a package's file name apart: "numpy-1.26.4-py311h64a7726_0.conda". Nothing if it is none.
 struct FileName {
     std::string name, version, build;

@@ -1,25 +1,19 @@
 #include "conda/package_pool.h"
 
 #include "conda/libsolv.h"
-#include "util/fd.h"
-#include "util/filesystem.h"
+#include "conda/repodata_index.h"
 #include "util/log.h"
+#include "util/mapped_file.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstring>
 #include <map>
+#include <set>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <simdjson.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace containerize::conda {
 
@@ -27,100 +21,61 @@ namespace {
 
 namespace ondemand = simdjson::ondemand;
 
-/// Part of the cached form's name: goes up when what we put into it changes.
-constexpr std::string_view form = "containerize-1";
-
-/// A file mapped for reading: records are taken from it when they are wanted.
-class Mapping {
-public:
-    static Result<Mapping> open(const fs::path& path) {
-        const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-        struct stat info {};
-        if (!file || fstat(file.get(), &info) != 0)
-            return fail_errno("cannot read a package list", path.string());
-        Mapping mapping;
-        mapping.size_ = static_cast<std::size_t>(info.st_size);
-        if (mapping.size_ == 0) return mapping;
-        void* address = mmap(nullptr, mapping.size_, PROT_READ, MAP_PRIVATE, file.get(), 0);
-        if (address == MAP_FAILED) return fail_errno("cannot read a package list", path.string());
-        mapping.address_ = static_cast<const char*>(address);
-        return mapping;
-    }
-    Mapping(Mapping&& other) noexcept
-        : address_(std::exchange(other.address_, nullptr)), size_(std::exchange(other.size_, 0)) {}
-    Mapping& operator=(Mapping&& other) noexcept {
-        std::swap(address_, other.address_);
-        std::swap(size_, other.size_);
-        return *this;
-    }
-    ~Mapping() {
-        if (address_ != nullptr) munmap(const_cast<char*>(address_), size_);
-    }
-    [[nodiscard]] std::string_view text() const { return {address_, size_}; }
-
-private:
-    Mapping() = default;
-    const char* address_ = nullptr;
-    std::size_t size_ = 0;
-};
-
 struct List {
     Repodata source;
-    Mapping json;
+    MappedFile json;
+    RepodataIndex index;
     std::string base_url; ///< of archives, without '/' at the end
 };
 
-/// Fills one repository from repodata.
-class Parser {
+/// Fills one repository with records of a list.
+class Reader {
 public:
-    Parser(Repo* repo, const List& list, Id offset_key, Id length_key)
-        : repo_(repo), pool_(repo->pool), list_(list), offset_key_(offset_key), length_key_(length_key),
-          data_(repo_add_repodata(repo, 0)) {}
+    Reader(Repo* repo, const List& list, std::unordered_map<Id, std::string_view>& records)
+        : repo_(repo), pool_(repo->pool), list_(list), records_(records), data_(repo_add_repodata(repo, 0)) {}
 
-    Status parse() {
-        const auto text = list_.json.text();
-        try {
-            ondemand::parser parser(simdjson::SIMDJSON_MAXSIZE_BYTES);
-            const simdjson::padded_string padded(text);
-            base_ = padded.data();
-            auto document = parser.iterate(padded);
-            if (document.type() != ondemand::json_type::object) return broken("it is no JSON object");
-            // In this order: a .conda hides the .tar.bz2 of the same name.
-            for (const char* key : {"packages.conda", "packages"}) {
-                document.rewind();
-                auto packages = document.find_field_unordered(key);
-                if (packages.error() == simdjson::NO_SUCH_FIELD) continue;
-                for (auto field : packages.get_object())
-                    package(std::string_view(field.unescaped_key()), field.value());
+    Status read(const std::set<std::string, std::less<>>& names) {
+        struct Record {
+            bool old_form;
+            RecordPlace place;
+        };
+        const auto json = list_.json.text();
+        std::vector<Record> wanted;
+        for (const auto& name : names)
+            for (const auto& place : list_.index.places(name)) {
+                const auto text = json.substr(place.offset, place.length);
+                const auto file = text.substr(0, text.find('"', 1));
+                wanted.push_back({.old_form = file.ends_with(".tar.bz2"), .place = place});
             }
+        // The order of packages is part of the result: as the list has them.
+        std::ranges::sort(wanted, {},
+                          [](const Record& one) { return std::pair(one.old_form, one.place.offset); });
+        try {
+            for (const auto& one : wanted)
+                record(json.substr(one.place.offset, one.place.length));
         } catch (const simdjson::simdjson_error& error) {
-            return broken(error.what());
+            return damaged_list(list_.source, error.what());
         }
         repodata_internalize(data_);
         return {};
     }
 
 private:
-    std::unexpected<Error> broken(std::string why) const {
-        return fail({.what = "a channel's package list is damaged",
-                     .why = std::move(why),
-                     .where = list_.source.channel.name + "/" + list_.source.subdir,
-                     .hint = "Try again later, or tell the channel's maintainers."});
+    void record(std::string_view text) {
+        buffer_.assign("{").append(text).append("}");
+        buffer_.reserve(buffer_.size() + simdjson::SIMDJSON_PADDING);
+        auto document = parser_.iterate(buffer_);
+        for (auto field : document.get_object()) {
+            const std::string file(std::string_view(field.unescaped_key()));
+            ondemand::object object = field.value().get_object();
+            const auto start =
+                static_cast<std::size_t>(std::string_view(object.raw_json()).data() - buffer_.data()) - 1;
+            object.reset();
+            package(file, object, text.substr(start));
+        }
     }
 
-    void package(std::string_view file, ondemand::value value) {
-        const auto ending = file.ends_with(".conda") ? 6U : file.ends_with(".tar.bz2") ? 8U : 0U;
-        if (ending == 0 || file.find('/') != file.npos || file.size() > 250)
-            return skip(file, "its file name");
-        const std::string stem(file.substr(0, file.size() - ending));
-        if (ending == 6)
-            conda_files_.insert(stem);
-        else if (conda_files_.contains(stem))
-            return;
-        ondemand::object object;
-        if (value.get_object().get(object) != simdjson::SUCCESS) return skip(file, "it is no object");
-        const std::string_view raw = object.raw_json();
-        object.reset();
+    void package(const std::string& file, ondemand::object& object, std::string_view raw) {
         const Id id = repo_add_solvable(repo_);
         try {
             fill(id, object);
@@ -137,9 +92,8 @@ private:
         }
         solvable->provides = repo_addid_dep(repo_, solvable->provides,
                                             pool_rel2id(pool_, solvable->name, solvable->evr, REL_EQ, 1), 0);
-        repodata_set_str(data_, id, SOLVABLE_MEDIAFILE, std::string(file).c_str());
-        repodata_set_num(data_, id, offset_key_, static_cast<unsigned long long>(raw.data() - base_));
-        repodata_set_num(data_, id, length_key_, raw.size());
+        repodata_set_str(data_, id, SOLVABLE_MEDIAFILE, file.c_str());
+        records_[id] = raw;
     }
 
     void skip(std::string_view file, std::string_view why) const {
@@ -219,8 +173,8 @@ private:
         return pool_strn2id(pool_, text.data(), static_cast<unsigned>(text.size()), 1);
     }
     const char* c_string(std::string_view text) {
-        buffer_ = text;
-        return buffer_.c_str();
+        c_string_ = text;
+        return c_string_.c_str();
     }
     Id dependency_id(std::string_view text) {
         // libsolv's own parser drops what stands in brackets into the version.
@@ -242,16 +196,13 @@ private:
     Repo* repo_;
     Pool* pool_;
     const List& list_;
-    Id offset_key_, length_key_;
+    std::unordered_map<Id, std::string_view>& records_;
     ::Repodata* data_;
-    const char* base_ = nullptr;
+    ondemand::parser parser_;
     bool plain_ = true; ///< the record's name, version, build and dependencies can be what they say
     bool has_build_ = false;
-    std::unordered_set<std::string> conda_files_;
-    std::string buffer_;
+    std::string buffer_, c_string_;
 };
-
-using File = std::unique_ptr<FILE, int (*)(FILE*)>;
 
 /// CEP 15: archives may lie elsewhere than the list. Only the short object "info" is looked at.
 std::string base_url_of(std::string_view json, const Repodata& source) {
@@ -289,74 +240,81 @@ struct PackagePool::State {
     std::map<const Repo*, List> lists;
     Repo* of_machine = nullptr;
     std::unordered_map<Id, std::string> channels_of_installed;
-    Id offset_key = 0, length_key = 0;
-    std::unordered_map<Id, std::vector<Id>> by_name; ///< solvables of channels
+    std::unordered_map<Id, std::string_view> records; ///< the text of each, in a list's
+    std::unordered_map<Id, std::vector<Id>> by_name;  ///< solvables of channels
 
     State() = default;
     State(const State&) = delete;
     State& operator=(const State&) = delete;
     ~State() { pool_free(pool); }
 
-    Status add_list(const Repodata& source);
-    bool read_cached(Repo* repo, const fs::path& file) const;
-    void write_cached(Repo* repo, const fs::path& file) const;
-    Status add_installed(const Repodata& source);
+    Result<Repo*> open_list(const Repodata& source);
+    [[nodiscard]] std::set<std::string, std::less<>> reach(const std::vector<std::string>& wanted) const;
+    Status read_records(const std::set<std::string, std::less<>>& names);
+    void note_channels_of_installed();
     void add_machine(const std::vector<VirtualPackage>& machine);
-    [[nodiscard]] std::string_view raw(Id solvable) const;
 };
 
-bool PackagePool::State::read_cached(Repo* repo, const fs::path& file) const {
-    struct stat info {};
-    const Fd descriptor(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-    // A file that others could have written is none of ours.
-    if (!descriptor || fstat(descriptor.get(), &info) != 0 || info.st_uid != geteuid() ||
-        (info.st_mode & 022U) != 0 || !S_ISREG(info.st_mode))
-        return false;
-    const File stream(fdopen(dup(descriptor.get()), "rb"), fclose);
-    if (!stream || repo_add_solv(repo, stream.get(), 0) != 0) return false;
-    // What the list says that it should have, the list of this length has.
-    const Id last = repo->end - 1;
-    return repo->nsolvables == 0 ||
-           pool_lookup_num(pool, last, offset_key, 0) + pool_lookup_num(pool, last, length_key, 0) <=
-               lists.at(repo).json.text().size();
-}
-
-void PackagePool::State::write_cached(Repo* repo, const fs::path& file) const {
-    const fs::path temporary = file.string() + fmt::format(".{}", getpid());
-    bool written = false;
-    if (const File stream(fopen(temporary.c_str(), "wbex"), fclose); stream)
-        written = repo_write(repo, stream.get()) == 0 && fflush(stream.get()) == 0;
-    // Without it the next build parses again: no reason to fail this one.
-    if (!written || rename(temporary.c_str(), file.c_str()) != 0) unlink(temporary.c_str());
-}
-
-Status PackagePool::State::add_list(const Repodata& source) {
-    auto json = Mapping::open(source.json);
+Result<Repo*> PackagePool::State::open_list(const Repodata& source) {
+    auto json = MappedFile::open(source.json);
     if (!json) return fail(std::move(json.error()));
+    auto index = RepodataIndex::of(source, json->text());
+    if (!index) return fail(std::move(index.error()));
     Repo* repo = repo_create(pool, (source.channel.url + "/" + source.subdir).c_str());
     repo->priority = source.priority;
-    List list{.source = source, .json = std::move(*json), .base_url = {}};
-    list.base_url = base_url_of(list.json.text(), source);
-    const auto& kept = lists.emplace(repo, std::move(list)).first->second;
-    const fs::path cached = source.cache / (source.identity + "." + std::string(form) + ".solv");
-    if (!source.cache.empty() && read_cached(repo, cached)) return {};
-    repo_empty(repo, 1);
-    if (auto parsed = Parser(repo, kept, offset_key, length_key).parse(); !parsed) return parsed;
-    if (!source.cache.empty()) write_cached(repo, cached);
+    auto base_url = base_url_of(json->text(), source);
+    lists.emplace(repo, List{.source = source,
+                             .json = std::move(*json),
+                             .index = std::move(*index),
+                             .base_url = std::move(base_url)});
+    return repo;
+}
+
+// Those names, and all that what bears them can need, over any number of steps.
+std::set<std::string, std::less<>> PackagePool::State::reach(const std::vector<std::string>& wanted) const {
+    std::set<std::string, std::less<>> reached;
+    std::vector<std::string> next;
+    const auto add = [&](std::string_view name) {
+        if (!reached.contains(name)) next.emplace_back(*reached.emplace(name).first);
+    };
+    const auto add_all = [&](std::string_view name) {
+        if (!is_name_pattern(name)) return add(name);
+        MatchSpec pattern;
+        pattern.name = name;
+        PackageRecord record;
+        for (const auto& [repo, list] : lists)
+            for (const auto one : list.index.names()) {
+                record.name = one;
+                if (pattern.matches(record)) add(one);
+            }
+    };
+    for (const auto& name : wanted)
+        add_all(name);
+    while (!next.empty()) {
+        const auto name = std::move(next.back());
+        next.pop_back();
+        for (const auto& [repo, list] : lists)
+            for (const auto need : list.index.needs(name))
+                add_all(need);
+    }
+    return reached;
+}
+
+Status PackagePool::State::read_records(const std::set<std::string, std::less<>>& names) {
+    for (int i = 1; i < pool->nrepos; ++i) {
+        Repo* repo = pool->repos[i];
+        if (auto read = Reader(repo, lists.at(repo), records).read(names); !read) return read;
+    }
     return {};
 }
 
-Status PackagePool::State::add_installed(const Repodata& source) {
-    if (auto added = add_list(source); !added) return added;
-    Repo* repo = pool->repos[pool->nrepos - 1];
-    pool_set_installed(pool, repo);
+void PackagePool::State::note_channels_of_installed() {
     Id id = 0;
     const Solvable* solvable = nullptr;
-    FOR_REPO_SOLVABLES(repo, id, solvable) {
-        const auto entry = nlohmann::json::parse(raw(id), nullptr, false);
+    FOR_REPO_SOLVABLES(pool->installed, id, solvable) {
+        const auto entry = nlohmann::json::parse(records.at(id), nullptr, false);
         channels_of_installed[id] = entry.is_object() ? entry.value("channel", "") : "";
     }
-    return {};
 }
 
 // Not as libsolv's installed packages: for those it looks at every dependency of every candidate once more.
@@ -377,32 +335,28 @@ void PackagePool::State::add_machine(const std::vector<VirtualPackage>& machine)
     of_machine = repo;
 }
 
-std::string_view PackagePool::State::raw(Id solvable) const {
-    const auto found = lists.find(pool_id2solvable(pool, solvable)->repo);
-    if (found == lists.end()) return {};
-    const auto text = found->second.json.text();
-    const auto offset = pool_lookup_num(pool, solvable, offset_key, 0);
-    const auto length = pool_lookup_num(pool, solvable, length_key, 0);
-    return offset > text.size() || length > text.size() - offset ? std::string_view()
-                                                                 : text.substr(offset, length);
-}
-
 PackagePool::PackagePool(std::unique_ptr<State> state) : state_(std::move(state)) {}
 PackagePool::PackagePool(PackagePool&&) noexcept = default;
 PackagePool& PackagePool::operator=(PackagePool&&) noexcept = default;
 PackagePool::~PackagePool() = default;
 
-Result<PackagePool> PackagePool::load(const std::vector<Repodata>& lists,
+Result<PackagePool> PackagePool::load(const std::vector<Repodata>& lists, std::vector<std::string> wanted,
                                       const std::vector<VirtualPackage>& machine, const Repodata* installed) {
     auto state = std::make_unique<State>();
     pool_setdisttype(state->pool, DISTTYPE_CONDA);
-    state->offset_key = pool_str2id(state->pool, "containerize:offset", 1);
-    state->length_key = pool_str2id(state->pool, "containerize:length", 1);
-    for (const auto& list : lists)
-        if (!list.json.empty())
-            if (auto added = state->add_list(list); !added) return fail(std::move(added.error()));
-    if (installed != nullptr)
-        if (auto added = state->add_installed(*installed); !added) return fail(std::move(added.error()));
+    for (const auto& list : lists) {
+        if (list.json.empty()) continue;
+        if (const auto repo = state->open_list(list); !repo) return fail(Error(repo.error()));
+    }
+    if (installed != nullptr) {
+        const auto repo = state->open_list(*installed);
+        if (!repo) return fail(Error(repo.error()));
+        pool_set_installed(state->pool, *repo);
+        for (const auto name : state->lists.at(*repo).index.names())
+            wanted.emplace_back(name);
+    }
+    if (auto read = state->read_records(state->reach(wanted)); !read) return fail(std::move(read.error()));
+    if (installed != nullptr) state->note_channels_of_installed();
     for (Id id = 1; id < state->pool->nsolvables; ++id)
         if (const Solvable* solvable = pool_id2solvable(state->pool, id); solvable->repo != nullptr)
             state->by_name[solvable->name].push_back(id);
@@ -419,8 +373,7 @@ s_Repo* PackagePool::machine() const {
 }
 
 Result<PackageRecord> PackagePool::record(Id solvable) const {
-    const auto text = state_->raw(solvable);
-    const auto entry = nlohmann::json::parse(text, nullptr, false);
+    const auto entry = nlohmann::json::parse(state_->records.at(solvable), nullptr, false);
     auto record = parse_record(entry);
     if (!record) {
         record.error().where = channel(solvable);
@@ -455,7 +408,7 @@ bool PackagePool::is_installed(Id solvable) const {
 
 std::vector<Id> PackagePool::matching(const MatchSpec& spec, const std::vector<std::string>& channels) const {
     Pool* pool = state_->pool;
-    const bool pattern = spec.name.empty() || spec.name.find_first_of("*^") != std::string::npos;
+    const bool pattern = is_name_pattern(spec.name);
     const Id name = pattern ? 0 : pool_str2id(pool, spec.name.c_str(), 0);
     std::vector<Id> found;
     if (!pattern && name == 0) return found;
@@ -491,17 +444,16 @@ std::vector<Id> PackagePool::matching(const MatchSpec& spec, const std::vector<s
 }
 
 std::vector<std::string> PackagePool::names() const {
-    std::vector<std::string> names;
-    for (const auto& [id, solvables] : state_->by_name)
-        names.emplace_back(pool_id2str(state_->pool, id));
-    std::ranges::sort(names);
-    return names;
+    std::set<std::string> names;
+    for (const auto& [repo, list] : state_->lists)
+        names.insert(list.index.names().begin(), list.index.names().end());
+    return {names.begin(), names.end()};
 }
 
 std::size_t PackagePool::size() const {
     std::size_t count = 0;
     for (const auto& [repo, list] : state_->lists)
-        if (repo != state_->pool->installed) count += static_cast<std::size_t>(repo->nsolvables);
+        if (repo != state_->pool->installed) count += list.index.records();
     return count;
 }
 

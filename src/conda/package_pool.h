@@ -1,4 +1,4 @@
-// All packages of all channels in libsolv's form, read from repodata or from its cached solved form.
+// The packages that a request can reach, of all channels, in libsolv's form.
 #pragma once
 
 #include "conda/match_spec.h"
@@ -26,9 +26,10 @@ struct VirtualPackage {
 
 class PackagePool {
 public:
-    /// Reads every list, and keeps libsolv's form of it where the list says. `installed`, if there is one, is
-    /// such a list of what the environment has now, in which each record has its "channel".
-    static Result<PackagePool> load(const std::vector<Repodata>& lists,
+    /// Of every list, the packages with the `wanted` names (or patterns of them) and all that these can need.
+    /// `installed`, if there is one, is such a list of what the environment has now, in which each record has
+    /// its "channel".
+    static Result<PackagePool> load(const std::vector<Repodata>& lists, std::vector<std::string> wanted,
                                     const std::vector<VirtualPackage>& machine,
                                     const Repodata* installed = nullptr);
     PackagePool(PackagePool&&) noexcept;
@@ -48,9 +49,9 @@ public:
     /// Solvables that match, of the channels with these URLs; of any if there are none.
     [[nodiscard]] std::vector<Id> matching(const MatchSpec& spec,
                                            const std::vector<std::string>& channels) const;
-    /// Every name that a channel has.
+    /// Every name that a channel has, whether it was wanted or not.
     [[nodiscard]] std::vector<std::string> names() const;
-    [[nodiscard]] std::size_t size() const; ///< packages of channels
+    [[nodiscard]] std::size_t size() const; ///< packages that the channels have
 
 private:
     struct State;

@@ -120,6 +120,13 @@ bool machine_has(const PackagePool& packages, const MatchSpec& spec) {
 
 } // namespace
 
+std::vector<std::string> names_in(const SolveRequest& request) {
+    std::vector<std::string> names = {"pip"}; // which comes with Python
+    for (const auto& wanted : request.wanted)
+        names.push_back(wanted.spec.name);
+    return names;
+}
+
 Result<Solution> solve(PackagePool& packages, SolveRequest request) {
     Pool* pool = packages.pool();
     normalise(request.wanted);

@@ -25,6 +25,9 @@ struct SolveRequest {
     ChannelPriority priority = ChannelPriority::flexible;
 };
 
+/// What the packages have to be loaded for.
+std::vector<std::string> names_in(const SolveRequest& request);
+
 struct Solution {
     std::vector<PackageRecord> install; ///< those that others depend on before them
     /// Of an environment that is there already: names of what goes, or is replaced.

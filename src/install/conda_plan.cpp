@@ -160,7 +160,8 @@ Result<Solved> solve(const BuildOptions& options, const Inputs& inputs, const st
     Stage stage("Solving");
     auto present = list_installed(installed, directory);
     if (!present) return fail(std::move(present.error()));
-    auto pool = conda::PackagePool::load(*lists, *machine, *present ? &**present : nullptr);
+    auto pool = conda::PackagePool::load(*lists, conda::names_in(*request), *machine,
+                                         *present ? &**present : nullptr);
     if (!pool) return fail(std::move(pool.error()));
     stage.detail(human_count(pool->size()) + " packages");
     auto solved = conda::solve(*pool, std::move(*request));

@@ -22,11 +22,12 @@ from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
 RATTLER = """
-import asyncio, rattler, sys
+import asyncio, os, rattler, sys
 machine = [rattler.GenericVirtualPackage(rattler.PackageName("__glibc"), rattler.Version("2.36"), rattler.BuildString("0"))]
 gateway = rattler.Gateway(cache_dir=sys.argv[2])
 records = asyncio.run(rattler.solve([rattler.Channel(sys.argv[1])], sys.argv[3:], gateway=gateway, platforms=["linux-64", "noarch"], virtual_packages=machine))
-print(len(records))
+print(len(records), flush=True)
+os._exit(0)  # its threads crash an orderly end at times
 """
 
 

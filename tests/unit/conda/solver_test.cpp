@@ -59,8 +59,6 @@ public:
 
     Result<std::vector<PackageRecord>> solve(const std::vector<std::string>& specs,
                                              ChannelPriority priority = ChannelPriority::flexible) const {
-        auto pool = PackagePool::load(lists_, machine);
-        if (!pool) return fail(std::move(pool.error()));
         SolveRequest request;
         request.priority = priority;
         int line = 0;
@@ -77,6 +75,8 @@ public:
         }
         for (const auto& text : pins)
             request.pins.push_back(*parse_match_spec(text));
+        auto pool = PackagePool::load(lists_, names_in(request), machine);
+        if (!pool) return fail(std::move(pool.error()));
         auto solution = conda::solve(*pool, std::move(request));
         if (!solution) return fail(std::move(solution.error()));
         return std::move(solution->install);
@@ -197,13 +197,13 @@ TEST(Solver, ANameThatNobodyHasIsGuessed) {
     EXPECT_NE(channels.solved({"zzzzqqqq"}).find("put it under `pip:`"), std::string::npos);
 }
 
-TEST(Solver, TheCachedFormGivesTheSameAndIsReplacedWhereItIsDamaged) {
+TEST(Solver, TheKeptIndexGivesTheSameAndIsReplacedWhereItIsDamaged) {
     Channels channels;
     channels.cached = true;
     channels.add("main", {"a 1.0 0 0 | b >=1", "b 1.0 0 0", "b 2.0 0 0 | features x"});
     const auto first = channels.solved({"a"});
     EXPECT_EQ(first, "a-1.0-0 b-1.0-0");
-    const auto cached = channels.directory() / "main.containerize-1.solv";
+    const auto cached = channels.directory() / "main.containerize-index-1";
     ASSERT_TRUE(fs::exists(cached));
     EXPECT_EQ(channels.solved({"a"}), first);
     const auto whole = fs::file_size(cached);
@@ -220,7 +220,7 @@ TEST(Solver, ADamagedListIsNamed) {
     for (const char* text :
          {"{\"packages\": {\"a-1-0.conda\": {\"name\": \"a\"", "[]", "not json", "{\"packages\": 3}"}) {
         list.json = directory.write("repodata.json", text);
-        const auto pool = PackagePool::load({list}, {});
+        const auto pool = PackagePool::load({list}, {"*"}, {});
         ASSERT_FALSE(pool) << text;
         EXPECT_TRUE(to_string(pool.error()).starts_with("broken/noarch: a channel's package list is damaged"))
             << to_string(pool.error());
@@ -245,7 +245,7 @@ TEST(SolverRealData, EveryListIsReadAndItsPackagesAreRecords) {
     if (lists.empty()) GTEST_SKIP() << "the fixtures are not there";
     std::size_t records = 0;
     for (const auto& list : lists) {
-        const auto pool = PackagePool::load({list}, {});
+        const auto pool = PackagePool::load({list}, {"*"}, {});
         ASSERT_TRUE(pool) << list.json << to_string(pool.error());
         for (const Id id : pool->matching(*parse_match_spec("*"), {})) {
             const auto record = pool->record(id);
@@ -260,14 +260,15 @@ TEST(SolverRealData, EveryListIsReadAndItsPackagesAreRecords) {
 TEST(SolverRealData, AnEnvironmentOfCondaForgeIsSolved) {
     const auto lists = real_lists("repodata/conda-forge-from-locks");
     if (lists.empty()) GTEST_SKIP() << "the fixtures are not there";
-    auto pool = PackagePool::load(lists, {{"__glibc", "2.36", "0"},
-                                          {"__linux", "6.1", "0"},
-                                          {"__unix", "0", "0"},
-                                          {"__archspec", "1", "x86_64_v3"}});
-    ASSERT_TRUE(pool) << to_string(pool.error());
     SolveRequest request;
     for (const char* text : {"python=3.12", "numpy"})
         request.wanted.push_back({.spec = *parse_match_spec(text), .channels = {}, .where = {}});
+    auto pool = PackagePool::load(lists, names_in(request),
+                                  {{"__glibc", "2.36", "0"},
+                                   {"__linux", "6.1", "0"},
+                                   {"__unix", "0", "0"},
+                                   {"__archspec", "1", "x86_64_v3"}});
+    ASSERT_TRUE(pool) << to_string(pool.error());
     const auto solution = solve(*pool, std::move(request));
     ASSERT_TRUE(solution) << to_string(solution.error());
     const auto& records = solution->install;

@@ -1,0 +1,127 @@
+#include "../temporary.h"
+#include "conda/repodata_index.h"
+#include "util/filesystem.h"
+
+#include <gtest/gtest.h>
+
+namespace containerize::conda {
+namespace {
+
+using test::TemporaryDirectory;
+
+constexpr std::string_view text = R"({"info": {"subdir": "linux-64"}, "packages": {
+  "a-1-0.tar.bz2": {"name": "a", "depends": ["old"]},
+  "a-2-0.tar.bz2": {"name": "a", "depends": ["b >=1", "c"]},
+  "odd.txt": {"name": "odd"}, "x\/y-1-0.conda": {"name": "x"}, "n-1-0.conda": {"name": 3}, "m-1-0.conda": [],
+  "\u0061-9-0.conda": {"name": "a"}
+}, "packages.conda": {
+  "a-1-0.conda": {"name": "a", "depends": ["B[version='>=1']", "conda-forge::d 1.*", "b"]},
+  "a_b-1-0.conda": {"depends": [], "name": "a_b"},
+  "e-1-0.conda": {"name": "\u0065", "depends": ["f\u003e=1", "lib*", ".bad", "", "\"\\"]}
+}})";
+
+class RepodataIndexTest : public ::testing::Test {
+protected:
+    RepodataIndexTest() {
+        list_.channel = {.name = "main", .url = "https://example.org/main", .mirrors = {}};
+        list_.subdir = "linux-64";
+        list_.identity = "0123";
+        list_.cache = directory_.path();
+    }
+
+    RepodataIndex index(std::string_view json = text) {
+        const auto file = MappedFile::open(directory_.write("repodata.json", std::string(json)));
+        auto made = RepodataIndex::of(list_, file->text());
+        EXPECT_TRUE(made) << to_string(made.error());
+        return std::move(*made);
+    }
+
+    std::vector<std::string> records(const RepodataIndex& index, std::string_view name) {
+        std::vector<std::string> found;
+        for (const auto& place : index.places(name))
+            found.emplace_back(text.substr(place.offset, place.length));
+        return found;
+    }
+
+    TemporaryDirectory directory_;
+    Repodata list_;
+};
+
+using Texts = std::vector<std::string>;
+using Views = std::vector<std::string_view>;
+
+TEST_F(RepodataIndexTest, SaysWhereRecordsAreAndWhatTheyNeed) {
+    const auto made = index();
+    EXPECT_EQ(made.names(), (Views{"a", "a_b", "e"}));
+    EXPECT_EQ(made.records(), 4U);
+    EXPECT_EQ(made.needs("a"), (Views{"b", "d", "c"})) << "not what only a hidden record needs";
+    EXPECT_EQ(made.needs("a_b"), Views());
+    EXPECT_EQ(made.needs("e"), (Views{"f", "lib*"}));
+    EXPECT_EQ(records(made, "a_b"), (Texts{R"("a_b-1-0.conda": {"depends": [], "name": "a_b"})"}));
+    EXPECT_EQ(
+        records(made, "a"),
+        (Texts{R"("a-1-0.conda": {"name": "a", "depends": ["B[version='>=1']", "conda-forge::d 1.*", "b"]})",
+               R"("a-2-0.tar.bz2": {"name": "a", "depends": ["b >=1", "c"]})"}));
+    for (const char* none : {"", "b", "a_", "e\t", "zzz"}) {
+        EXPECT_EQ(made.needs(none), Views()) << none;
+        EXPECT_TRUE(made.places(none).empty()) << none;
+    }
+}
+
+TEST_F(RepodataIndexTest, AListWithoutPackagesHasNoNames) {
+    EXPECT_EQ(index("{}").names(), Views());
+    EXPECT_EQ(index(R"({"packages": {}, "packages.conda": {}})").records(), 0U);
+}
+
+TEST_F(RepodataIndexTest, IsKeptAndMadeAgainWhereItIsNotOfThisList) {
+    const auto kept = directory_.path() / "0123.containerize-index-1";
+    index();
+    const auto whole = read_file(kept);
+    ASSERT_TRUE(whole);
+    // What it says is believed: that tells that it is read.
+    const auto end = whole->size();
+    std::string other = *whole;
+    other.replace(other.find("a_b\t"), 3, "a_c");
+    directory_.write(kept.filename().string(), other);
+    EXPECT_EQ(index().names(), (Views{"a", "a_c", "e"}));
+
+    std::string unsorted = *whole;
+    unsorted.replace(unsorted.find("\ne\t"), 2, "\n0");
+    for (const std::string& damaged :
+         {whole->substr(0, end - 3), *whole + "f\t\t0 1\n", unsorted, std::string("x"),
+          "another-index-1" + whole->substr(whole->find(' '))}) {
+        directory_.write(kept.filename().string(), damaged);
+        EXPECT_EQ(index().names(), (Views{"a", "a_b", "e"})) << damaged;
+        EXPECT_EQ(read_file(kept).value_or(""), *whole);
+    }
+    directory_.write(kept.filename().string(), other);
+    fs::permissions(kept, fs::perms::all);
+    EXPECT_EQ(index().names(), (Views{"a", "a_b", "e"})) << "others can write to it";
+}
+
+TEST_F(RepodataIndexTest, PlacesOutsideOfTheListAreNone) {
+    index();
+    const auto kept = directory_.path() / "0123.containerize-index-1";
+    std::string lines = "a\t\t99999 1 5 99999 18446744073709551615 2 7 3\n";
+    directory_.write(kept.filename().string(), "containerize-index-1 " + std::to_string(text.size()) + " 1 " +
+                                                   std::to_string(lines.size()) + "\n" + lines);
+    const auto places = index().places("a");
+    ASSERT_EQ(places.size(), 1U);
+    EXPECT_EQ(places[0].offset, 7U);
+}
+
+TEST(NameOfDependency, IsWhatLibsolvTakesForIt) {
+    for (const auto& [dependency, name] : {std::pair{"numpy >=1.20,<2", "numpy"},
+                                           {"NumPy", "numpy"},
+                                           {"python>=3.8", "python"},
+                                           {"a~=1", "a"},
+                                           {"a!=1", "a"},
+                                           {"conda-forge::x 1.*", "x"},
+                                           {"b[version='>=1',build=*cuda*]", "b"},
+                                           {"lib*", "lib*"},
+                                           {"", ""}})
+        EXPECT_EQ(name_of_dependency(dependency), name) << dependency;
+}
+
+} // namespace
+} // namespace containerize::conda
