@@ -92,15 +92,16 @@ std::optional<std::string> override_of(const Environment& environment, const std
 
 } // namespace
 
-Result<std::vector<VirtualPackage>> virtual_packages(const Environment& environment,
-                                                     const std::string& cuda) {
+Result<std::vector<VirtualPackage>> virtual_packages(const Environment& environment, const std::string& cuda,
+                                                     const std::optional<std::string>& glibc) {
     std::vector<VirtualPackage> packages = {{.name = "__unix", .version = "0", .build = "0"}};
     for (const auto& [name, variable, of_machine] :
          {std::tuple{"__linux", "LINUX", &kernel_version}, std::tuple{"__glibc", "GLIBC", &glibc_version},
           std::tuple{"__cuda", "CUDA", &cuda_version}}) {
         const bool given = std::string_view(variable) == "CUDA" && !cuda.empty();
         const auto overridden = override_of(environment, variable);
-        const std::string version = given ? cuda : overridden ? *overridden : of_machine();
+        const bool of_base = glibc && std::string_view(variable) == "GLIBC";
+        const std::string version = given ? cuda : overridden ? *overridden : of_base ? *glibc : of_machine();
         if (version.empty()) continue;
         const auto parsed = Version::parse(version);
         if (!parsed || std::isdigit(static_cast<unsigned char>(version.front())) == 0)

@@ -3,6 +3,8 @@
 #include "conda/repodata.h"
 #include "conda/solver.h"
 #include "conda/virtual_packages.h"
+#include "gpu/c_library.h"
+#include "install/base.h"
 #include "util/filesystem.h"
 #include "util/log.h"
 #include "util/progress.h"
@@ -149,7 +151,13 @@ Result<Solved> solve(const BuildOptions& options, const Inputs& inputs, const st
         plan.requested.emplace(wanted.spec.name, wanted.spec.to_string());
     if (!prune) keep_earlier_requests(installed, *request);
     if (request->wanted.empty()) return result;
-    auto machine = conda::virtual_packages(inputs.environment, options.conda.cuda);
+    std::optional<std::string> glibc;
+    if (!inputs.base.is_host()) {
+        const auto base = open_tree(inputs.base);
+        if (!base) return fail(Error(base.error()));
+        glibc = gpu::glibc_version(**base);
+    }
+    auto machine = conda::virtual_packages(inputs.environment, options.conda.cuda, glibc);
     if (!machine) return fail(std::move(machine.error()));
     for (const auto& package : *machine)
         log::detail(fmt::format("this machine: {} {} {}", package.name, package.version, package.build));

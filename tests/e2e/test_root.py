@@ -281,6 +281,21 @@ def test_conda_packages_on_a_base(user, tool, work, base, channels):
     assert "trixie" in user.run(f"{work}/env/bin/python", "-c", "print(open('/etc/os-release').read())").stdout
 
 
+def test_conda_solves_for_the_bases_c_library(user, tool, work, base, channels):
+    spec = user.write(work / "env.yml", f"channels:
+- file://{channels}/main
+dependencies:
+- __glibc >=2.40
+- python
+")
+    command = [str(tool), "new", "--dry-run", "--no-config", "--prefix", str(work / "env"), str(spec)]
+    cache = {"CONTAINERIZE_CACHE": str(work / "cache")}
+    assert "python" in user.run(*command, "--base", str(base), env=cache).stdout
+    here = user.run(*command, env=cache, check=False)
+    assert here.returncode == 2 and "__glibc" in here.stderr
+    assert user.run(*command, "--base", str(base), env={**cache, "CONDA_OVERRIDE_GLIBC": "2.17"}, check=False).returncode == 2
+
+
 # ---- Changes
 
 

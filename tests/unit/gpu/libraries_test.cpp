@@ -1,3 +1,4 @@
+#include "gpu/c_library.h"
 #include "gpu/elf.h"
 #include "gpu/libraries.h"
 #include "trees.h"
@@ -139,6 +140,15 @@ TEST(Libraries, AreFoundWithoutACacheAndForTheRightMachine) {
     EXPECT_EQ(libraries.find("libone.so.1", EM_AARCH64), std::nullopt);
     EXPECT_EQ(libraries.find("libmore.so.1", 0), "/opt/x/libmore.so.1");
     EXPECT_EQ(libraries.find("libnone.so.1", 0), std::nullopt);
+}
+
+TEST(GlibcVersion, IsThatOfTheNewestSymbol) {
+    const test::Root root;
+    EXPECT_EQ(glibc_version(DirectoryView(root.path())), "") << "no C library";
+    root.make_libc(
+        {"GLIBC_2.2.5", "GLIBC_2.9", "GLIBC_2.41", "GLIBC_2.4", "GLIBC_PRIVATE", "GLIBC_ABI_DT_RELR"});
+    EXPECT_EQ(glibc_version(DirectoryView(root.path())), "2.41");
+    EXPECT_FALSE(glibc_version(DirectoryView("/")).empty()) << "this machine's";
 }
 
 } // namespace
