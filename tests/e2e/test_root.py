@@ -282,12 +282,7 @@ def test_conda_packages_on_a_base(user, tool, work, base, channels):
 
 
 def test_conda_solves_for_the_bases_c_library(user, tool, work, base, channels):
-    spec = user.write(work / "env.yml", f"channels:
-- file://{channels}/main
-dependencies:
-- __glibc >=2.40
-- python
-")
+    spec = user.write(work / "env.yml", f"channels:\n- file://{channels}/main\ndependencies:\n- __glibc >=2.40\n- python\n")
     command = [str(tool), "new", "--dry-run", "--no-config", "--prefix", str(work / "env"), str(spec)]
     cache = {"CONTAINERIZE_CACHE": str(work / "cache")}
     assert "python" in user.run(*command, "--base", str(base), env=cache).stdout
