@@ -1,33 +1,27 @@
 #include "gpu/c_library.h"
 
-#include "gpu/elf.h"
 #include "gpu/libraries.h"
-#include "gpu/version.h"
+
+#include <string_view>
 
 namespace containerize::gpu {
 
-std::string newest_version(const std::set<std::string>& versions, std::string_view prefix) {
-    std::string found;
-    for (const auto& version : versions)
-        if (version.starts_with(prefix) &&
-            (found.empty() ||
-             compare_versions(version.substr(prefix.size()), found.substr(prefix.size())) > 0))
-            found = version;
-    return found;
-}
-
 std::string glibc_version(const TreeView& tree) {
-    constexpr std::string_view prefix = "GLIBC_";
+    // Its symbols do not tell: not every release has new ones.
+    constexpr std::string_view before = " release version ";
+    constexpr std::size_t largest = std::size_t{64} << 20U;
     const auto path = Libraries(tree).find("libc.so.6", 0);
-    if (!path) return {};
-    const auto elf = read_elf(tree, *path);
-    if (!elf) return {};
-    // Without those that are no versions: GLIBC_PRIVATE, GLIBC_ABI_DT_RELR.
-    std::set<std::string> versions;
-    for (const auto& version : elf->defined_versions)
-        if (version.starts_with(std::string(prefix) + "2.")) versions.insert(version);
-    const auto newest = newest_version(versions, prefix);
-    return newest.empty() ? newest : newest.substr(prefix.size());
+    const auto content = path ? tree.text(*path, largest) : std::string();
+    const auto banner = content.find("GNU C Library");
+    const auto found = banner == content.npos ? content.npos : content.find(before, banner);
+    if (found == content.npos) return {};
+    const auto start = found + before.size();
+    auto end = content.find_first_not_of("0123456789.", start);
+    if (end == content.npos) end = content.size();
+    auto version = content.substr(start, end - start);
+    while (version.ends_with('.'))
+        version.pop_back();
+    return version;
 }
 
 } // namespace containerize::gpu

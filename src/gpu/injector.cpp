@@ -1,6 +1,6 @@
 #include "gpu/injector.h"
 
-#include "gpu/c_library.h"
+#include "gpu/version.h"
 
 #include <utility>
 
@@ -9,6 +9,17 @@ namespace containerize::gpu {
 namespace {
 
 using runtime::EnvironmentChange;
+
+/// "GLIBC_2.38" of {"GLIBC_2.2.5", "GLIBC_2.38", "GLIBC_PRIVATE"}: the newest with this prefix.
+std::string newest(const std::set<std::string>& versions, std::string_view prefix) {
+    std::string found;
+    for (const auto& version : versions)
+        if (version.starts_with(prefix) &&
+            (found.empty() ||
+             compare_versions(version.substr(prefix.size()), found.substr(prefix.size())) > 0))
+            found = version;
+    return found;
+}
 
 /// Where hosts have libraries that their cache need not list.
 std::vector<std::string> vendors_directories(const TreeView& host) {
@@ -67,7 +78,7 @@ std::string Injector::incompatibility(const Elf& elf) {
         const auto& has = image_versions(library);
         if (!has) return "it needs " + library + ", which the image lacks";
         if (has->contains(version)) continue;
-        const auto best = newest_version(*has, family(version));
+        const auto best = newest(*has, family(version));
         return "it needs " + version + " of " + library +
                (best.empty() ? "" : ", and the image's has up to " + best);
     }

@@ -12,19 +12,6 @@
 
 namespace containerize::install {
 
-Result<std::vector<conda::PackageRecord>> dry_run(const BuildOptions& options) {
-    Inputs inputs;
-    if (auto read = read_spec(options, inputs); !read) return fail(std::move(read.error()));
-    if (inputs.kind == spec::SpecKind::requirements)
-        return fail_input("--dry-run is for conda environments", {}, inputs.spec.string(),
-                          "pip shows what it would do with `pip install --dry-run -r FILE`.");
-    auto cache = conda::cache_directory(inputs.environment, options.site.cache);
-    if (!cache) return fail(std::move(cache.error()));
-    auto plan = plan_conda(options, inputs, *cache);
-    if (!plan) return fail(std::move(plan.error()));
-    return std::move(plan->packages);
-}
-
 namespace {
 
 /// After everything else that can be wrong: it may take minutes.
@@ -48,6 +35,20 @@ Result<BuildSummary> build_by(const std::function<std::unique_ptr<Recipe>(Worksh
 }
 
 } // namespace
+
+Result<std::vector<conda::PackageRecord>> dry_run(const BuildOptions& options) {
+    Inputs inputs;
+    if (auto read = read_spec(options, inputs); !read) return fail(std::move(read.error()));
+    if (inputs.kind == spec::SpecKind::requirements)
+        return fail_input("--dry-run is for conda environments", {}, inputs.spec.string(),
+                          "pip shows what it would do with `pip install --dry-run -r FILE`.");
+    auto cache = conda::cache_directory(inputs.environment, options.site.cache);
+    if (!cache) return fail(std::move(cache.error()));
+    if (auto based = add_base(options, inputs); !based) return fail(std::move(based.error()));
+    auto plan = plan_conda(options, inputs, *cache);
+    if (!plan) return fail(std::move(plan.error()));
+    return std::move(plan->packages);
+}
 
 Result<BuildSummary> build(const BuildOptions& options) {
     auto inputs = check_inputs(options);

@@ -4,8 +4,10 @@
 #include "trees.h"
 
 #include <algorithm>
+#include <fstream>
 
 #include <elf.h>
+#include <gnu/libc-version.h>
 #include <gtest/gtest.h>
 
 namespace containerize::gpu {
@@ -142,13 +144,17 @@ TEST(Libraries, AreFoundWithoutACacheAndForTheRightMachine) {
     EXPECT_EQ(libraries.find("libnone.so.1", 0), std::nullopt);
 }
 
-TEST(GlibcVersion, IsThatOfTheNewestSymbol) {
+TEST(GlibcVersion, IsWhatTheLibrarySaysOfItself) {
     const test::Root root;
-    EXPECT_EQ(glibc_version(DirectoryView(root.path())), "") << "no C library";
-    root.make_libc(
-        {"GLIBC_2.2.5", "GLIBC_2.9", "GLIBC_2.41", "GLIBC_2.4", "GLIBC_PRIVATE", "GLIBC_ABI_DT_RELR"});
-    EXPECT_EQ(glibc_version(DirectoryView(root.path())), "2.41");
-    EXPECT_FALSE(glibc_version(DirectoryView("/")).empty()) << "this machine's";
+    const DirectoryView view(root.path());
+    const std::string library = std::string(library_place) + "libc.so.6";
+    EXPECT_EQ(glibc_version(view), "") << "no C library";
+    root.make_libc({"GLIBC_2.17"});
+    EXPECT_EQ(glibc_version(view), "") << "another one";
+    std::ofstream(root.path() / library, std::ios::app)
+        << "x GNU C Library (Debian GLIBC 2.41-12) stable release version 2.41.\nCopyright";
+    EXPECT_EQ(glibc_version(view), "2.41");
+    EXPECT_EQ(glibc_version(DirectoryView("/")), gnu_get_libc_version());
 }
 
 } // namespace
