@@ -38,6 +38,7 @@ runtime::Injection find_drivers(const image::TreeView& root, const runtime::Mani
     std::optional<image::LayersView> environment;
     if (layers) environment.emplace(*layers);
     auto found = gpu::find({.policy = *policy,
+                            .libraries = manifest.host_libraries,
                             .graphics = false,
                             .has_devices = !manifest.base.isolate,
                             .host_root = "/",

@@ -1,6 +1,7 @@
 #include "cli/build_options.h"
 
 #include "cli/configured.h"
+#include "config/host_profile.h"
 #include "runtime/bind.h"
 #include "util/filesystem.h"
 #include "util/log.h"
@@ -35,12 +36,32 @@ Result<std::vector<runtime::Bind>> choose_binds(const BuildArguments& arguments,
         }
         return {};
     };
-    for (const auto& [text, where] : configured.binds())
+    for (const auto& [text, where] : configured.written(config::Key::binds))
         if (auto taken = take(text, where, false); !taken) return fail(std::move(taken.error()));
     for (const auto& text : arguments.binds)
         if (auto taken = take(text, {}, arguments.bind_required); !taken)
             return fail(std::move(taken.error()));
     return binds;
+}
+
+/// What the configured and the typed host profiles say, for an image: the host's own root has it.
+Status add_host_profiles(const BuildArguments& arguments, const Configured& configured,
+                         install::BuildOptions& options) {
+    auto wanted = configured.written(config::Key::host_profiles);
+    for (const auto& name : arguments.host_profiles)
+        wanted.emplace_back(name, std::string());
+    for (const auto& [name, where] : wanted) {
+        auto profile = config::read_host_profile(name, options.share / "host");
+        if (!profile) {
+            if (profile.error().where.empty()) profile.error().where = where;
+            return fail(std::move(profile.error()));
+        }
+        if (options.base == "host") continue;
+        options.binds.insert(options.binds.end(), profile->binds.begin(), profile->binds.end());
+        options.host_libraries.insert(options.host_libraries.end(), profile->libraries.begin(),
+                                      profile->libraries.end());
+    }
+    return {};
 }
 
 Status choose_values(const BuildArguments& arguments, const Configured& configured,
@@ -67,6 +88,7 @@ Status choose_values(const BuildArguments& arguments, const Configured& configur
     auto binds = choose_binds(arguments, configured);
     if (!binds) return fail(std::move(binds.error()));
     options.binds = std::move(*binds);
+    if (auto added = add_host_profiles(arguments, configured, options); !added) return added;
     if (!arguments.gpu.empty()) options.gpu = arguments.gpu;
     auto engine = configured.engine(arguments.engine);
     if (!engine) return fail(std::move(engine.error()));
@@ -112,8 +134,6 @@ Result<install::BuildOptions> options_from(const BuildArguments& arguments, cons
     options.log_level = arguments.quiet     ? log::Level::quiet
                         : arguments.verbose ? log::Level::verbose
                                             : log::Level::normal;
-    if (auto done = choose_values(arguments, configured, options); !done)
-        return fail(std::move(done.error()));
     for (const auto& [given, option] : {std::pair{&arguments.pre_install, &options.pre_install},
                                         std::pair{&arguments.post_install, &options.post_install},
                                         std::pair{&arguments.environ_script, &options.environ_script},
@@ -133,6 +153,8 @@ Result<install::BuildOptions> options_from(const BuildArguments& arguments, cons
                          .why = "a part is missing",
                          .where = part.string(),
                          .hint = "Install it again with `cmake --install`."});
+    if (auto done = choose_values(arguments, configured, options); !done)
+        return fail(std::move(done.error()));
     for (const auto& file : arguments.requirements)
         options.conda.requirements.emplace_back(file);
     options.conda.cuda = arguments.cuda;
@@ -210,6 +232,12 @@ void add_container_options(CLI::App& command, BuildArguments& arguments) {
         ->allow_extra_args(false);
     command.add_flag("--bind-required", arguments.bind_required,
                      "Programs do not start where such a source is missing");
+    command
+        .add_option("--host-profile", arguments.host_profiles,
+                    "With a base: what it needs of hosts of a kind: slurm, infiniband, slingshot, or a file")
+        ->type_name("NAME")
+        ->delimiter(',')
+        ->allow_extra_args(false);
     command
         .add_option("--gpu", arguments.gpu,
                     "Whose drivers a base gets: auto (of what each node has), nvidia, amd, intel or none")

@@ -15,7 +15,7 @@ namespace containerize::cli {
 struct BuildArguments {
     std::string prefix, spec, python, installer, base, engine, compression, block_size;
     std::string pre_install, post_install, environ_script, staging_parent, log_file;
-    std::vector<std::string> wrapper_paths, requirements, binds;
+    std::vector<std::string> wrapper_paths, requirements, binds, host_profiles;
     std::string gpu;
     bool isolate = false, bind_required = false;
     std::string cuda;

@@ -115,11 +115,11 @@ mode_t Configured::umask_bits() const {
     return bits;
 }
 
-std::vector<std::pair<std::string, std::string>> Configured::binds() const {
-    std::vector<std::pair<std::string, std::string>> binds;
-    for (const auto& setting : config_.list(Key::binds))
-        binds.emplace_back(setting.value, setting.where);
-    return binds;
+std::vector<std::pair<std::string, std::string>> Configured::written(Key key) const {
+    std::vector<std::pair<std::string, std::string>> texts;
+    for (const auto& setting : config_.list(key))
+        texts.emplace_back(setting.value, setting.where);
+    return texts;
 }
 
 Result<fs::path> Configured::staging(const std::string& typed) const {

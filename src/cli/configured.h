@@ -34,8 +34,8 @@ public:
     [[nodiscard]] bool use_conda_config(bool typed_no_config) const;
     /// None where the configuration forces others.
     [[nodiscard]] std::vector<std::string> typed_wrapper_paths(const std::vector<std::string>& typed) const;
-    /// Each as it is written, and where.
-    [[nodiscard]] std::vector<std::pair<std::string, std::string>> binds() const;
+    /// Each item of a list as it is written, and where.
+    [[nodiscard]] std::vector<std::pair<std::string, std::string>> written(config::Key key) const;
     /// All but the cache, which may be an error.
     [[nodiscard]] install::SiteSettings site_settings(bool wrapper_paths_typed) const;
     /// Sets the configured one for this process, if there is one; the umask that it has then.

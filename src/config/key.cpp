@@ -99,6 +99,14 @@ Status check_registry(const std::string& value) {
                       "Write NAME=URL, such as docker.io=https://mirror.example.org.");
 }
 
+Status check_host_profile(const std::string& value) {
+    const bool is_name = !value.empty() && value.find_first_not_of(
+                                               "abcdefghijklmnopqrstuvwxyz0123456789-_") == std::string::npos;
+    if (is_name || value.starts_with('/')) return {};
+    return fail_input("not a host profile: '" + value + "'", {}, {},
+                      "Give a name, such as slurm, or the absolute path of a file.");
+}
+
 Status check_variable(const std::string& value) {
     if (value.find('\0') == std::string::npos) return {};
     return fail_input("no value of a variable: it has a NUL character");
@@ -132,6 +140,7 @@ const std::array<KeyInfo, number_of_keys>& all_keys() {
         {Key::installer, "installer", Kind::text, "auto", check_installer},
         {Key::wrapper_paths, "wrapper_paths", Kind::list, "", check_wrapper_path},
         {Key::binds, "binds", Kind::list, "", check_bind},
+        {Key::host_profiles, "host_profiles", Kind::list, "", check_host_profile},
         {Key::engine, "engine", Kind::text, "auto", check_engine},
         {Key::environment, "environment", Kind::map, "", check_variable},
         {Key::umask, "umask", Kind::text, "", check_umask},

@@ -29,11 +29,12 @@ enum class Key {
     installer,
     wrapper_paths,
     binds,
+    host_profiles,
     engine,
     environment,
     umask
 };
-inline constexpr std::size_t number_of_keys = 21;
+inline constexpr std::size_t number_of_keys = 22;
 
 enum class Kind {
     text,

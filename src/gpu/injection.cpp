@@ -61,15 +61,17 @@ Injection find(const Request& request) {
     for (const auto vendor : all_vendors)
         if (wants(request.policy, vendor) && !host.of(vendor).empty()) vendors.push_back(vendor);
     // Most nodes end here, before anything of the image is read.
-    if (vendors.empty()) {
-        Injection nothing;
-        if (request.policy != Policy::none)
-            nothing.notes.emplace_back(request.policy == Policy::automatic
-                                           ? "This node has no GPU."
-                                           : "This node has no GPU of the vendor that was asked for.");
-        return nothing;
-    }
+    std::vector<std::string> notes;
+    if (vendors.empty() && request.policy != Policy::none)
+        notes.emplace_back(request.policy == Policy::automatic
+                               ? "This node has no GPU."
+                               : "This node has no GPU of the vendor that was asked for.");
+    if (vendors.empty() && request.libraries.empty())
+        return {.binds = {}, .links = {}, .environment = {}, .notes = std::move(notes)};
     Injector injector(request);
+    for (auto& text : notes)
+        injector.note(std::move(text));
+    injector.add_with_needed(request.libraries);
     for (const auto vendor : vendors)
         add(injector, host, vendor);
     return injector.finish();

@@ -27,8 +27,9 @@ Result<Policy> parse_policy(std::string_view text);
 
 struct Request {
     Policy policy = Policy::automatic;
-    bool graphics = false;   ///< OpenGL, EGL, Vulkan as well
-    bool has_devices = true; ///< the host's /dev is inside already
+    std::vector<std::string> libraries; ///< of the host, beside the drivers', with all that they need
+    bool graphics = false;              ///< OpenGL, EGL, Vulkan as well
+    bool has_devices = true;            ///< the host's /dev is inside already
     std::filesystem::path host_root = "/";
     /// The caller's environment; read are NVIDIA_VISIBLE_DEVICES, NVIDIA_DRIVER_CAPABILITIES and
     /// CUDA_MPS_PIPE_DIRECTORY. What selects devices for programs (CUDA_VISIBLE_DEVICES,

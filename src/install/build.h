@@ -56,6 +56,7 @@ struct BuildOptions {
     base::Options bases;
     bool isolate = false;
     std::vector<runtime::Bind> binds;
+    std::vector<std::string> host_libraries; ///< that a base gets of each node
     std::string gpu = "auto";
     std::filesystem::path spec;
     std::string python; ///< a path, a version, or empty

@@ -85,4 +85,9 @@ std::string to_text(const Bind& bind) {
     return text;
 }
 
+bool is_library_name(std::string_view name) {
+    return name.starts_with("lib") && name.find(".so") != name.npos &&
+           name.find_first_of("/ \t\n") == name.npos && name.size() < 200;
+}
+
 } // namespace containerize::runtime

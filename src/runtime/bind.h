@@ -25,4 +25,7 @@ Result<Bind> parse_bind(std::string_view text);
 Result<std::vector<Bind>> parse_binds(std::string_view text);
 std::string to_text(const Bind& bind);
 
+/// Whether it can be the name of a shared library of the host's: "libcxi.so.1", without directories.
+bool is_library_name(std::string_view name);
+
 } // namespace containerize::runtime

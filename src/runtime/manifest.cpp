@@ -108,6 +108,9 @@ Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::pa
         manifest.base = base_from(root.at("base"));
         for (const auto& bind : root.value("binds", json::array()))
             manifest.binds.push_back(bind_from(bind));
+        manifest.host_libraries = root.value("host_libraries", std::vector<std::string>());
+        if (!std::ranges::all_of(manifest.host_libraries, is_library_name))
+            return bad_manifest(file, "a library that it wants of the host has no such name");
         manifest.gpu = root.value("gpu", "auto");
         manifest.engine = root.value("engine", "auto");
         if (!parse_engine(manifest.engine)) return bad_manifest(file, "its engine is unknown");
@@ -158,6 +161,7 @@ std::string to_text(const Manifest& manifest) {
         {"created", manifest.created},
         {"base", to_json(manifest.base)},
         {"binds", binds},
+        {"host_libraries", manifest.host_libraries},
         {"gpu", manifest.gpu},
         {"engine", manifest.engine},
         {"image", to_json(manifest.image)},

@@ -43,7 +43,8 @@ struct Manifest {
     std::filesystem::path prefix; ///< where it was built for; inside, it always exists
     std::string created;          ///< UTC, ISO 8601
     Base base;
-    std::vector<Bind> binds; ///< of every launch, beside what each launch may ask for
+    std::vector<Bind> binds;                 ///< of every launch, beside what each launch may ask for
+    std::vector<std::string> host_libraries; ///< of the host, that an image's root gets where a node has them
     std::string gpu =
         "auto"; ///< which vendor's libraries an image's root gets: auto, nvidia, amd, intel, none
     std::string engine = "auto"; ///< what runs it: auto, native, apptainer, singularity

@@ -502,6 +502,8 @@ std::string root_name(const Manifest& manifest) {
                        manifest.gpu;
     for (const auto& bind : manifest.binds)
         text += '\0' + to_text(bind);
+    for (const auto& library : manifest.host_libraries)
+        text += '\0' + library;
     const auto kind = manifest.base.is_host() ? host_root
                       : manifest.base.isolate ? isolated_root
                                               : image_root;

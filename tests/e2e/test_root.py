@@ -231,6 +231,23 @@ def test_isolated(user, make, place, work, base):
     assert user.run(f"{env}/bin/python", "-c", "import six, sys; print(sys.prefix)", cwd="/").stdout == f"{env}\n"
 
 
+def test_host_profiles(user, tool, make, work, base):
+    """Of the host: files, and a library that the base has not, with what that needs."""
+    profile = user.write(work / "site.yaml", f"binds: [{work}:/opt/site, /does/not/exist]\nlibraries:\n- libarchive.so.13\n- libnothing.so.1\n")
+    load = "import ctypes; print(ctypes.CDLL('libarchive.so.13').archive_version_number() > 3000000)"
+    env = make(work / "env", "six==1.16.0\n", "--base", str(base), "--host-profile", f"slurm,{profile}")
+    assert user.run(f"{env}/bin/python", "-c", load).stdout == "True\n"
+    assert "libarchive.so.13" in sh(user, env, "ls /opt/site /.containerize/gpu/lib").stdout
+    assert "libarchive" in json.loads((env / "containerize.json").read_text())["host_libraries"][-2]
+    without = make(work / "without", "six==1.16.0\n", "--base", str(base))
+    assert user.run(f"{without}/bin/python", "-c", load, check=False).returncode == 1
+    spec = user.write(work / "requirements.txt", "six\n")
+    for name, text, why in [("nonesuch", None, "there is no host profile 'nonesuch'"), ("bad.yaml", "libraries: [../x]", "bad.yaml:1"), ("odd.yaml", "bind: []", "no setting `bind:`")]:
+        given = str(user.write(work / name, text)) if text else name
+        done = user.run(str(tool), "new", "--prefix", str(work / "bad"), "--base", str(base), "--host-profile", given, str(spec), check=False)
+        assert done.returncode == 2 and why in done.stderr, done.stderr
+
+
 # ---- Other kinds of bases
 
 

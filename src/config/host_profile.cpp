@@ -1,0 +1,74 @@
+#include "config/host_profile.h"
+
+#include "spec/yaml.h"
+#include "util/filesystem.h"
+
+#include <algorithm>
+
+namespace containerize::config {
+
+namespace {
+
+std::string profiles_in(const fs::path& directory) {
+    std::vector<std::string> names;
+    std::error_code failed;
+    for (const auto& entry : fs::directory_iterator(directory, failed))
+        if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem());
+    std::ranges::sort(names);
+    std::string list;
+    for (const auto& name : names)
+        list += (list.empty() ? "" : ", ") + name;
+    return list;
+}
+
+/// Calls `take` for each item of a list of texts.
+Status each_text(const spec::YamlFile& yaml, const std::string& key, const YAML::Node& value,
+                 const std::function<Status(const std::string&)>& take) {
+    if (!value.IsSequence())
+        return yaml.refuse(value, "`" + key + ":` must be a list", "Begin each line below it with '- '.");
+    for (const auto& item : value) {
+        if (!item.IsScalar()) return yaml.refuse(item, "an item of `" + key + ":` must be one value");
+        if (auto taken = take(item.Scalar()); !taken)
+            return yaml.refuse(item, taken.error().what, taken.error().hint);
+    }
+    return {};
+}
+
+} // namespace
+
+Result<HostProfile> read_host_profile(const std::string& name, const fs::path& directory) {
+    const bool is_path = name.find('/') != std::string::npos;
+    const fs::path file = is_path ? fs::path(name) : directory / (name + ".yaml");
+    std::error_code failed;
+    if (!is_path && !fs::exists(file, failed))
+        return fail_input("there is no host profile '" + name + "'", {}, {},
+                          "There are " + profiles_in(directory) + "; your own is given by its path.");
+    const auto yaml = spec::YamlFile::read(file);
+    if (!yaml) return fail(Error(yaml.error()));
+    HostProfile profile;
+    const auto bind = [&](const std::string& text) -> Status {
+        auto parsed = runtime::parse_bind(text);
+        if (!parsed) return fail(std::move(parsed.error()));
+        profile.binds.push_back(std::move(*parsed));
+        return {};
+    };
+    const auto library = [&](const std::string& text) -> Status {
+        if (!runtime::is_library_name(text))
+            return fail_input("not the name of a shared library: '" + text + "'", {}, {},
+                              "Write it as programs load it, such as libcxi.so.1.");
+        profile.libraries.push_back(text);
+        return {};
+    };
+    if (!yaml->root().IsMap())
+        return yaml->refuse(yaml->root(), "a host profile has `binds:` and `libraries:`");
+    auto read = yaml->each(yaml->root(), [&](const std::string& key, const YAML::Node& value) -> Status {
+        if (key == "binds") return each_text(*yaml, key, value, bind);
+        if (key == "libraries") return each_text(*yaml, key, value, library);
+        return yaml->refuse(value, "there is no setting `" + key + ":`",
+                            "A host profile has `binds:` and `libraries:`.");
+    });
+    if (!read) return fail(std::move(read.error()));
+    return profile;
+}
+
+} // namespace containerize::config
