@@ -47,7 +47,7 @@ protected:
     Injection inject(std::map<std::string, std::string> variables = {}, Policy policy = Policy::automatic,
                      bool graphics = false) {
         return find({.policy = policy,
-                     .libraries = libraries,
+                     .libraries = host_libraries,
                      .graphics = graphics,
                      .has_devices = has_devices,
                      .host_root = host.path(),
@@ -58,7 +58,7 @@ protected:
     }
 
     HostTree host;
-    std::vector<std::string> libraries;
+    std::vector<std::string> host_libraries;
     test::Root image;
     Tree environment;
     bool has_devices = true;
@@ -114,7 +114,7 @@ TEST_F(Injecting, LibrariesOfTheHostComeWithoutAnyGpu) {
     host.make_libc({"GLIBC_2.17", "GLIBC_2.36"});
     host.make_library(std::string(library_place) + "libcxi.so.1", "libcxi.so.1");
     EXPECT_TRUE(inject().empty());
-    libraries = {"libcxi.so.1", "libnothing.so.1"};
+    host_libraries = {"libcxi.so.1", "libnothing.so.1"};
     const auto found = inject();
     ASSERT_EQ(found.binds.size(), 1U);
     EXPECT_EQ(found.binds[0].target, "/.containerize/gpu/lib/libcxi.so.1");
