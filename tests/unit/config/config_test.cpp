@@ -132,7 +132,8 @@ TEST_F(ConfigTest, ReadsEveryKey) {
     machine("defaults:\n  prefix: /envs/$USER\n  channels: [conda-forge, 'https://x.org/c', /srv/channel]\n"
             "  conda_config: No\n  cache: ~/cache\n  staging: /local/${USER}\n  base: host\n"
             "  compression: lz4\n  block_size: 1M\n  jobs: 4\n  max_jobs: 16\n  installer: uv\n"
-            "  wrapper_paths: [opt/bin]\n  binds: [/a, '/a:/b', '/a:/b:ro']\n  environment: {X: y}\n"
+            "  wrapper_paths: [opt/bin]\n  binds: [/a, '/a:/b', '/a:/b:ro']\n"
+            "  host_profiles: [slurm, /srv/site.yaml]\n  environment: {X: y}\n"
             "  engine: singularity\n  auto_base: docker://debian:12\n  umask: 027\n  bases: /bases/$USER\n  "
             "base_stores: [~/site, /srv/bases]\n  base_limit: 8\n"
             "  registries: ['docker.io=https://m.org/hub', 'r.org:80=http://r.org:80']\n");
@@ -211,6 +212,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Mistake{"force:\n  wrapper_paths: [../bin]\n", 2, "below an installation"},
                     Mistake{"force:\n  wrapper_paths: [/usr/bin]\n", 2, "below an installation"},
                     Mistake{"force:\n  binds: [relative]\n", 2, "a bind: 'relative'"},
+                    Mistake{"force:\n  host_profiles: [a/b]\n", 2, "not a host profile: 'a/b'"},
                     Mistake{"force:\n  binds: ['/a:/b:frob']\n", 2, "a bind: '/a:/b:frob'"},
                     Mistake{"force:\n  engine: docker\n", 2, "not an engine"},
                     Mistake{"force:\n  environment: [A]\n", 2, "must have keys"},
