@@ -298,7 +298,7 @@ Status write_image(const Collection& collection, const fs::path& file, const Opt
     if (!writer) return fail(std::move(writer.error()));
     if (auto done = collection.write(*writer); !done) return done;
     if (auto stats = writer->finish(); !stats) return fail(std::move(stats.error()));
-    return {};
+    return sync_file(file);
 }
 
 } // namespace

@@ -148,6 +148,7 @@ std::optional<StoredImage> find_image(const std::vector<fs::path>& stores, const
 Result<StoredImage> add_image(const fs::path& store, StoredImage image) {
     auto lock = lock_store(store);
     if (!lock) return fail(std::move(lock.error()));
+    if (auto synced = sync_file(image.file); !synced) return fail(std::move(synced.error()));
     const auto place = store / (name_of(image.digest) + ".sqfs");
     if (rename(image.file.c_str(), place.c_str()) != 0)
         return fail_errno("cannot put the image into the store", place.string());

@@ -4,10 +4,15 @@
 #include "util/fd.h"
 
 #include <algorithm>
+#include <expected>
+#include <functional>
+#include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -28,16 +33,91 @@ bool is_directory(Layers& layers, const std::string& path) {
     return inode && S_ISDIR(inode->mode);
 }
 
-/// Chooses, of all entries of a tree, those that differ from the images that it was unpacked from.
+/// Whether fuse-overlayfs put an entry there to note a removal.
+bool is_note_of_removal(const TreeEntry& entry) {
+    return entry.type == S_IFCHR || fs::path(entry.path).filename().string().starts_with(".wh.");
+}
+
+void drop_notes_of_removals(std::vector<TreeEntry>& entries) {
+    std::vector<std::size_t> places(entries.size(), TreeEntry::npos);
+    std::vector<TreeEntry> kept;
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+        if (is_note_of_removal(entries[i])) continue;
+        places[i] = kept.size();
+        kept.push_back(std::move(entries[i]));
+        if (auto& original = kept.back().original; original != TreeEntry::npos) original = places[original];
+    }
+    entries = std::move(kept);
+}
+
+/// fuse-overlayfs shows a change of a file by all names that the file has, and keeps it under one of them.
+/// This adds the others to what it keeps, as what they are.
+class OtherNames {
+public:
+    OtherNames(std::vector<TreeEntry>& upper, const fs::path& merged, Layers& images)
+        : upper_(upper), merged_(merged), images_(images) {}
+
+    std::expected<void, int> add() {
+        for (std::size_t i = 0; i < upper_.size(); ++i) {
+            paths_.insert(upper_[i].path);
+            if (const auto inode = merged_inode(upper_[i].path); inode && upper_[i].type == S_IFREG)
+                changed_.emplace(*inode, i);
+        }
+        return changed_.empty() ? std::expected<void, int>() : look_in(images_.root(), "");
+    }
+
+private:
+    std::expected<void, int> look_in(Reference directory, const std::string& path) {
+        const auto listing = images_.directory(directory);
+        if (!listing) return std::unexpected(listing.error());
+        for (const auto& entry : (*listing)->entries) {
+            const std::string name = path + std::string((*listing)->name(entry));
+            if (entry.type == DT_DIR) {
+                if (auto looked = look_in(entry.inode, name + "/"); !looked) return looked;
+            } else if (entry.type == DT_REG && !paths_.contains(name)) {
+                const auto below = images_.inode(entry.inode);
+                if (!below) return std::unexpected(below.error());
+                const auto inode = below->nlink > 1 ? merged_inode(name) : std::nullopt;
+                if (const auto found = inode ? changed_.find(*inode) : changed_.end();
+                    found != changed_.end())
+                    add_name(name, found->second);
+            }
+        }
+        return {};
+    }
+
+    [[nodiscard]] std::optional<ino_t> merged_inode(const std::string& path) const {
+        struct stat info {};
+        if (lstat((merged_ / path).c_str(), &info) != 0) return std::nullopt;
+        return info.st_ino;
+    }
+
+    void add_name(const std::string& name, std::size_t original) {
+        TreeEntry entry = upper_[original];
+        if (entry.original == TreeEntry::npos) entry.original = original;
+        entry.path = name;
+        upper_.push_back(std::move(entry));
+    }
+
+    std::vector<TreeEntry>& upper_;
+    const fs::path& merged_;
+    Layers& images_;
+    std::set<std::string> paths_;
+    std::map<ino_t, std::size_t> changed_;
+};
+
+/// Chooses, of the entries of a tree, those that differ from the images, and finds what the images have and
+/// `merged`, which shows tree and images, has not.
 class Comparison {
 public:
-    Comparison(TreeEntries& tree, Layers& images, timespec since)
-        : tree_(tree), images_(images), since_(since) {}
+    using IsSame = std::function<bool(const TreeEntry&)>;
+    Comparison(TreeEntries& tree, fs::path merged, Layers& images, IsSame is_same)
+        : tree_(tree), merged_(std::move(merged)), images_(images), is_same_(std::move(is_same)) {}
 
     Result<Changes> run() {
         if (auto found = find_removed(""); !found) return fail(std::move(found.error()));
         for (const auto& entry : tree_.entries) {
-            if (!is_after(entry.changed, since_)) continue;
+            if (is_same_(entry)) continue;
             if (entry.type == S_IFDIR) {
                 if (auto looked = look_at(entry); !looked) return fail(std::move(looked.error()));
             } else {
@@ -67,7 +147,7 @@ private:
             const std::string name((*listing)->name(entry));
             const auto path = directory.empty() ? name : directory + "/" + name;
             struct stat info {};
-            if (lstat((tree_.root / path).c_str(), &info) != 0 && errno == ENOENT) removed_.insert(path);
+            if (lstat((merged_ / path).c_str(), &info) != 0 && errno == ENOENT) removed_.insert(path);
         }
         return {};
     }
@@ -107,8 +187,9 @@ private:
     static Status damaged(int error_number) { return fail_errno("cannot read the images", {}, error_number); }
 
     TreeEntries& tree_;
+    fs::path merged_;
     Layers& images_;
-    timespec since_;
+    IsSame is_same_;
     std::set<std::string> files_, removed_, kept_;
 };
 
@@ -128,15 +209,37 @@ Result<Changes> changes_in_overlay(const fs::path& upper, std::span<const fs::pa
     return changes;
 }
 
-Result<Changes> changes_since(const fs::path& tree, std::span<const fs::path> images, timespec since,
+Result<Changes> changes_in_fuse_overlay(const fs::path& upper, const fs::path& merged,
+                                        std::span<const fs::path> images, mode_t umask_bits) {
+    auto tree = list_tree(upper, umask_bits);
+    if (!tree) return fail(std::move(tree.error()));
+    auto layers = open_layers(images);
+    if (!layers) return fail(std::move(layers.error()));
+    drop_notes_of_removals(tree->entries);
+    if (auto added = OtherNames(tree->entries, merged, **layers).add(); !added)
+        return fail_errno("cannot read the images", {}, added.error());
+    return Comparison(*tree, merged, **layers, [](const auto&) { return false; }).run();
+}
+
+Result<Changes> changes_since(const Snapshot& before, const fs::path& tree, std::span<const fs::path> images,
                               mode_t umask_bits) {
     auto entries = list_tree(tree, umask_bits);
     if (!entries) return fail(std::move(entries.error()));
     auto layers = open_layers(images);
     if (!layers) return fail(std::move(layers.error()));
-    return Comparison(*entries, **layers, since).run();
+    // In a directory that was renamed nothing but the paths is new.
+    const auto is_same = [&](const TreeEntry& entry) {
+        const auto known = before.inodes.find(entry.path);
+        return known != before.inodes.end() && known->second == entry.inode &&
+               !is_after(entry.changed, before.time);
+    };
+    return Comparison(*entries, tree, **layers, is_same).run();
 }
 
+namespace {
+
+/// A time after everything that was written in the directory's filesystem, and before everything that will
+/// be.
 Result<timespec> time_on(const fs::path& directory) {
     const auto path = directory / ".containerize-time";
     struct stat info {};
@@ -150,6 +253,20 @@ Result<timespec> time_on(const fs::path& directory) {
         if (is_after(info.st_ctim, first)) return first;
         usleep(1000);
     }
+}
+
+} // namespace
+
+Result<Snapshot> take_snapshot(const fs::path& tree) {
+    auto entries = list_tree(tree, 0);
+    if (!entries) return fail(std::move(entries.error()));
+    Snapshot snapshot;
+    for (auto& entry : entries->entries)
+        snapshot.inodes.emplace(std::move(entry.path), entry.inode);
+    auto now = time_on(tree.parent_path());
+    if (!now) return fail(std::move(now.error()));
+    snapshot.time = *now;
+    return snapshot;
 }
 
 Result<WriteStats> write_changes(Changes& changes, const fs::path& image, const WriterOptions& options,

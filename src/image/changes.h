@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include <sys/types.h>
@@ -25,14 +26,24 @@ struct Changes {
 Result<Changes> changes_in_overlay(const std::filesystem::path& upper,
                                    std::span<const std::filesystem::path> images, mode_t umask_bits);
 
-/// Of a `tree` into which `images` (the lowest first) were unpacked, from what has changed after `since`, a
-/// time of the tree's filesystem (`time_on`).
-Result<Changes> changes_since(const std::filesystem::path& tree,
-                              std::span<const std::filesystem::path> images, timespec since,
-                              mode_t umask_bits);
+/// Of an overlay by fuse-overlayfs over `images` (the lowest first), from its upper directory and from
+/// `merged`, what it shows. How that program notes what was removed depends on its version and its rights,
+/// and a name given to another directory can go unnoted: so removals are found by looking for what the images
+/// have.
+Result<Changes> changes_in_fuse_overlay(const std::filesystem::path& upper,
+                                        const std::filesystem::path& merged,
+                                        std::span<const std::filesystem::path> images, mode_t umask_bits);
 
-/// A time after everything that was written there, and before everything that will be.
-Result<timespec> time_on(const std::filesystem::path& directory);
+/// What a tree on disk was at a time, so that it can be told what of it changed afterwards.
+struct Snapshot {
+    timespec time{}; ///< of its filesystem
+    std::unordered_map<std::string, ino_t> inodes;
+};
+Result<Snapshot> take_snapshot(const std::filesystem::path& tree);
+
+/// Of a `tree` into which `images` (the lowest first) were unpacked: what is not as it was `before`.
+Result<Changes> changes_since(const Snapshot& before, const std::filesystem::path& tree,
+                              std::span<const std::filesystem::path> images, mode_t umask_bits);
 
 /// Packs them as the image of a layer.
 Result<WriteStats> write_changes(Changes& changes, const std::filesystem::path& image,

@@ -20,6 +20,8 @@ namespace containerize::image {
 
 /// What overlayfs notes in extended attributes; never shown.
 inline constexpr std::string_view overlay_xattrs = "user.overlay.";
+/// And what fuse-overlayfs does.
+inline constexpr std::string_view fuse_overlay_xattrs = "user.fuseoverlayfs.";
 /// On a directory whose value is "y": what the layers below have at its path is covered.
 inline constexpr std::string_view opaque_xattr = "user.overlay.opaque";
 

@@ -80,6 +80,28 @@ Result<std::uint64_t> size_of(int file, const std::filesystem::path& path) {
     return static_cast<std::uint64_t>(info.st_size);
 }
 
+struct Header {
+    std::uint64_t file_size = 0;
+    sqfs_super_t super{};
+    std::unique_ptr<Decompressor> decompressor;
+};
+
+Result<Header> read_header(int file, const std::filesystem::path& path, std::uint64_t offset) {
+    auto size = size_of(file, path);
+    if (!size) return fail(std::move(size.error()));
+    auto super = read_super(file, offset, *size);
+    if (!super) return bad_image(path, std::move(super.error()));
+    auto decompressor = Decompressor::create(*super);
+    if (!decompressor)
+        return fail(
+            {.what = "cannot read the image",
+             .why =
+                 "it is compressed by " + compressor_name(super->compression_id) + ", which is not supported",
+             .where = path.string(),
+             .hint = "Make it again with zstd, gzip, xz or lz4: unsquashfs, then mksquashfs -comp zstd."});
+    return Header{.file_size = *size, .super = *super, .decompressor = std::move(*decompressor)};
+}
+
 bool good_name(std::string_view name) {
     return !name.empty() && name.size() <= longest_name && name != "." && name != ".." &&
            name.find('/') == std::string_view::npos && name.find('\0') == std::string_view::npos;
@@ -101,31 +123,17 @@ Reader::Reader(Fd file, std::uint64_t offset, std::uint64_t file_size, const sqf
       directories_(directory_cache_bytes / sharing), file_maps_(file_map_cache_bytes / sharing) {}
 
 Status Reader::check(int file, const std::filesystem::path& path, std::uint64_t offset) {
-    auto size = size_of(file, path);
-    if (!size) return fail(std::move(size.error()));
-    auto super = read_super(file, offset, *size);
-    if (!super) return bad_image(path, std::move(super.error()));
-    if (!Decompressor::create(*super))
-        return fail(
-            {.what = "cannot read the image",
-             .why =
-                 "it is compressed by " + compressor_name(super->compression_id) + ", which is not supported",
-             .where = path.string(),
-             .hint = "Make it again with zstd, gzip, xz or lz4: unsquashfs, then mksquashfs -comp zstd."});
+    auto header = read_header(file, path, offset);
+    if (!header) return fail(std::move(header.error()));
     return {};
 }
 
 Result<std::unique_ptr<Reader>> Reader::open(Fd file, const std::filesystem::path& path, std::size_t sharing,
                                              std::uint64_t offset) {
-    if (auto good = check(file.get(), path, offset); !good) return fail(std::move(good.error()));
-    auto size = size_of(file.get(), path);
-    if (!size) return fail(std::move(size.error()));
-    auto super = read_super(file.get(), offset, *size);
-    if (!super) return bad_image(path, std::move(super.error()));
-    auto decompressor = Decompressor::create(*super);
-    if (!decompressor) return bad_image(path, std::strerror(decompressor.error()));
-    auto reader = std::unique_ptr<Reader>(
-        new Reader(std::move(file), offset, *size, *super, std::move(*decompressor), sharing));
+    auto header = read_header(file.get(), path, offset);
+    if (!header) return fail(std::move(header.error()));
+    auto reader = std::unique_ptr<Reader>(new Reader(
+        std::move(file), offset, header->file_size, header->super, std::move(header->decompressor), sharing));
     if (auto done = reader->load_tables(); !done) return bad_image(path, "its tables are damaged");
     return reader;
 }

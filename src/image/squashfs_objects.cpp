@@ -1,9 +1,11 @@
 #include "image/squashfs_objects.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <new>
 #include <utility>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 namespace containerize::image {
@@ -76,7 +78,17 @@ int OutputFile::write_bytes(sqfs_file_t* file, sqfs_u64 offset, const void* buff
         size -= static_cast<size_t>(put);
     }
     if (offset > out.size_) out.size_ = offset;
+    out.start_writing();
     return 0;
+}
+
+// The disk works while the next blocks are compressed: whoever syncs the file finds little left to wait for.
+void OutputFile::start_writing() {
+    constexpr std::uint64_t piece = 8U << 20U;
+    if (size_ < started_ + piece) return;
+    sync_file_range(fd_.get(), static_cast<off_t>(started_), static_cast<off_t>(size_ - started_),
+                    SYNC_FILE_RANGE_WRITE);
+    started_ = size_;
 }
 
 int OutputFile::set_size(sqfs_file_t* file, sqfs_u64 size) {
@@ -86,6 +98,7 @@ int OutputFile::set_size(sqfs_file_t* file, sqfs_u64 size) {
         return SQFS_ERROR_IO;
     }
     out.size_ = size;
+    out.started_ = std::min(out.started_, size);
     return 0;
 }
 

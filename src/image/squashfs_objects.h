@@ -52,8 +52,11 @@ private:
     static int write_bytes(sqfs_file_t* file, sqfs_u64 offset, const void* buffer, size_t size);
     static int set_size(sqfs_file_t* file, sqfs_u64 size);
 
+    void start_writing();
+
     Fd fd_;
     std::uint64_t size_ = 0;
+    std::uint64_t started_ = 0; ///< up to where the kernel was told to write
     int error_number_ = 0;
 };
 

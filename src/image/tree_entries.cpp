@@ -30,7 +30,9 @@ std::vector<std::pair<std::string, std::string>> user_xattrs(const std::string& 
     for (std::size_t start = 0; start < names.size();) {
         const std::string name = names.c_str() + start;
         start += name.size() + 1;
-        if (!name.starts_with("user.") || name.starts_with(overlay_xattrs)) continue;
+        if (!name.starts_with("user.") || name.starts_with(overlay_xattrs) ||
+            name.starts_with(fuse_overlay_xattrs))
+            continue;
         std::string value(65536, '\0');
         const auto length = lgetxattr(path.c_str(), name.c_str(), value.data(), value.size());
         if (length < 0) continue;
@@ -82,6 +84,7 @@ public:
         entry.path = relative;
         entry.type = info.st_mode & S_IFMT;
         entry.changed = info.st_ctim;
+        entry.inode = info.st_ino;
         entry.attributes = attributes_of(path, info, umask_);
         if (S_ISLNK(info.st_mode)) {
             entry.attributes.mode = 0777;

@@ -23,6 +23,7 @@ struct TreeEntry {
     bool covers = false;         ///< whiteout, or opaque directory: what is below it at this path goes
     std::size_t original = npos; ///< for a further name of a file: the entry of its first name
     timespec changed{};          ///< when its inode was changed last
+    ino_t inode = 0;
     static constexpr std::size_t npos = ~std::size_t{0};
 };
 

@@ -568,7 +568,6 @@ Result<WriteStats> Writer::finish() {
     // Only now: libsquashfs goes on with its own table as long as content is added.
     if (const int code = state.keep_used_fragments()) return state.failed(code);
     if (const int code = state.write_tables()) return state.failed(code);
-    if (fsync(state.file->fd()) != 0) return fail_errno("cannot write the image", state.path.string());
     state.stats.image_bytes = state.file->size();
     state.finished = true;
     return state.stats;

@@ -87,7 +87,7 @@ public:
     /// Makes the file a whole image as it stands, which can be mounted until something else is added: then
     /// its tables go, and later ones take their place.
     Status checkpoint();
-    /// A last checkpoint, and fsync.
+    /// A last checkpoint. Whoever keeps the file sees to it that it lasts (sync_file).
     Result<WriteStats> finish();
 
 private:

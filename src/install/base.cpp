@@ -88,6 +88,7 @@ runtime::RootRequest build_root(const runtime::Base& base, const Inputs& inputs,
             *field = found->second;
     for (const auto& file : inputs.files)
         request.needed.push_back(file.string());
+    if (inputs.tykky) request.needed.push_back(inputs.tykky->image.string());
     if (inputs.uv) request.needed.push_back(inputs.uv->string());
     if (is_users_own(inputs.working_directory)) request.needed.push_back(inputs.working_directory.string());
     request.needed.insert(request.needed.end(), installer_settings.begin(), installer_settings.end());

@@ -6,6 +6,7 @@
 #include "install/conda_plan.h"
 #include "install/inputs.h"
 #include "install/workplace.h"
+#include "util/log.h"
 
 #include <functional>
 #include <memory>
@@ -19,6 +20,27 @@ Status add_base(const BuildOptions& options, Inputs& inputs) {
     auto base = find_base(options, options.base);
     if (!base) return fail(std::move(base.error()));
     inputs.base = std::move(*base);
+    return {};
+}
+
+/// An import runs on the host's root where it can, and else in tykky's container, where that lies.
+Status add_container(const BuildOptions& options, Inputs& inputs) {
+    const auto& tykky = *inputs.tykky;
+    const auto needed = needs_container(tykky);
+    if (!needed) return fail(Error(needed.error()));
+    if (!*needed) return {};
+    std::error_code failed;
+    if (!std::filesystem::exists(tykky.container_image, failed))
+        return fail_input("the environment's Python is in tykky's container, which is not there",
+                          "it was made from " + tykky.container, tykky.container_image.string(),
+                          "Put that back, or build it again with `containerize new --base " +
+                              tykky.container + "` from what is in " +
+                              (tykky.directory / "share/previous_input").string() + ".");
+    auto base = find_base(options, tykky.container_image.string());
+    if (!base) return fail(std::move(base.error()));
+    inputs.base = std::move(*base);
+    log::info("Note: its programs run in tykky's container, and need it where it is: " +
+              inputs.base.file.string());
     return {};
 }
 
@@ -69,6 +91,7 @@ Result<BuildSummary> wrap_install(const BuildOptions& options, const std::filesy
 Result<BuildSummary> import_tykky(const BuildOptions& options, const std::filesystem::path& directory) {
     auto inputs = check_import(options, directory);
     if (!inputs) return fail(std::move(inputs.error()));
+    if (auto based = add_container(options, *inputs); !based) return fail(std::move(based.error()));
     return build_by(make_import_recipe, options, *inputs);
 }
 

@@ -267,19 +267,24 @@ private:
 
     Status add_new_image(const fs::path& assembly, Stage& stage) {
         if (!makes_image_) return {};
-        const auto add = [&](const fs::path& image, runtime::ImageFile& entry, std::string file) {
+        const auto add = [&](const fs::path& image, ImageIs image_is, runtime::ImageFile& entry,
+                             std::string file) {
             entry.file = std::move(file);
             std::error_code failed;
             const auto size = fs::file_size(image, failed);
-            return add_image(image, assembly, entry, [&](std::uint64_t done) { stage.advance(done, size); });
+            return add_image(image, image_is, assembly, entry,
+                             [&](std::uint64_t done) { stage.advance(done, size); });
         };
         const auto below = recipe_.image_below();
         const bool makes_layer = previous_ != nullptr || !below.empty();
         if (!below.empty())
-            if (auto added = add(below, manifest_.image, free_image_name(claim_.prefix)); !added)
+            if (auto added = add(below, ImageIs::of_others, manifest_.image, free_image_name(claim_.prefix));
+                !added)
                 return added;
-        return makes_layer ? add(shop_.image(), manifest_.layers.emplace_back(), layer_file(manifest_.state))
-                           : add(shop_.image(), manifest_.image, free_image_name(claim_.prefix));
+        return makes_layer ? add(shop_.image(), ImageIs::of_this_build, manifest_.layers.emplace_back(),
+                                 layer_file(manifest_.state))
+                           : add(shop_.image(), ImageIs::of_this_build, manifest_.image,
+                                 free_image_name(claim_.prefix));
     }
 
     [[nodiscard]] Result<std::uint64_t> size_of_image_below() const {

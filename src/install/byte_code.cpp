@@ -39,14 +39,10 @@ if __name__ == '__main__':
 
 } // namespace
 
-std::set<std::string> sources_below(const fs::path& tree, const std::string& python_name) {
+std::set<std::string> sources_among(const std::vector<std::string>& files, const std::string& python_name) {
     std::set<std::string> sources;
-    std::error_code failed;
-    const auto readable = fs::directory_options::skip_permission_denied;
-    for (auto entry = fs::recursive_directory_iterator(tree / "lib" / python_name, readable, failed);
-         !failed && entry != fs::recursive_directory_iterator(); entry.increment(failed))
-        if (entry->path().extension() == ".py" && fs::is_regular_file(entry->symlink_status(failed)))
-            sources.insert(entry->path().lexically_relative(tree).string());
+    for (const auto& path : files)
+        if (path.ends_with(".py") && path.starts_with("lib/" + python_name + "/")) sources.insert(path);
     return sources;
 }
 

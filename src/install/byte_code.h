@@ -4,14 +4,14 @@
 #include "install/recipe.h"
 #include "util/error.h"
 
-#include <filesystem>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace containerize::install {
 
-/// The .py files in `tree`, or a part of one, that `python_name` ("python3.11") finds; relative to `tree`.
-std::set<std::string> sources_below(const std::filesystem::path& tree, const std::string& python_name);
+/// Of `files`, relative to the prefix, the .py files that `python_name` ("python3.11") finds.
+std::set<std::string> sources_among(const std::vector<std::string>& files, const std::string& python_name);
 
 /// Compiles `sources`, relative to the prefix, with the environment's Python; those that are not of its
 /// language are left alone.

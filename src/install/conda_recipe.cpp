@@ -2,7 +2,6 @@
 #include "conda/package_cache.h"
 #include "conda/prefix_records.h"
 #include "conda/virtual_packages.h"
-#include "image/unpack.h"
 #include "install/activation.h"
 #include "install/byte_code.h"
 #include "install/conda_contents.h"
@@ -10,6 +9,7 @@
 #include "install/link_scripts.h"
 #include "install/pip_report.h"
 #include "install/recipe.h"
+#include "install/writable_images.h"
 #include "util/filesystem.h"
 #include "util/log.h"
 #include "util/url.h"
@@ -92,7 +92,9 @@ public:
 
     Status compile() override {
         if (!has_python_) return {};
-        return compile_sources(shop_, sources_to_compile());
+        const auto sources = sources_to_compile();
+        if (!sources) return fail(Error(sources.error()));
+        return compile_sources(shop_, *sources);
     }
 
     Result<std::vector<EnvironmentChange>> activation() override {
@@ -135,21 +137,23 @@ public:
     Result<image::WriteStats>
     pack(const std::function<void(std::uint64_t, std::uint64_t)>& progress) override {
         if (!writer_)
-            return image::write_tree(shop_.staging / "root", shop_.image(), writer_options(),
+            return image::write_tree(images_.copy(), shop_.image(), writer_options(),
                                      shop_.options.umask_bits,
                                      [&](std::uint64_t done) { progress(done, linked_.bytes); });
-        auto left_out = image::add_tree(*writer_, upper(), shop_.options.umask_bits,
-                                        [&](std::uint64_t done) { progress(done, 0); });
-        if (!left_out) return fail(std::move(left_out.error()));
+        auto changes = images_.changes(shop_.options.umask_bits);
+        if (!changes) return fail(std::move(changes.error()));
+        if (auto added = image::add_entries(*writer_, changes->tree, image::Whiteouts::apply,
+                                            [&](std::uint64_t done) { progress(done, 0); });
+            !added)
+            return fail(std::move(added.error()));
         auto stats = writer_->finish();
-        if (stats) stats->left_out = std::move(*left_out);
+        if (stats) stats->left_out = std::move(changes->tree.left_out);
         return stats;
     }
 
     [[nodiscard]] std::string python_name() const override { return has_python_ ? linked_.python_name : ""; }
 
 private:
-    [[nodiscard]] fs::path upper() const { return shop_.staging / "upper"; }
     [[nodiscard]] const std::vector<conda::Located>& pip_lines() const {
         return shop_.inputs.conda ? shop_.inputs.conda->pip : shop_.inputs.locked->pip;
     }
@@ -229,19 +233,11 @@ private:
     }
 
     Status mount() {
-        const std::array images = {shop_.image()};
-        auto mounted = shop_.space.mount_overlay(images, shop_.staging, shop_.prefix);
-        if (mounted) return {};
-        // Old kernels, and filesystems without extended attributes: a tree on disk does it, at its price.
-        log::info("Note: the environment is unpacked to disk to be completed there: " +
-                  to_string(mounted.error()));
-        const fs::path tree = shop_.staging / "root";
-        std::error_code failed;
-        fs::create_directory(tree, failed);
-        if (failed) return fail_errno("cannot make a staging directory", tree.string(), failed.value());
-        if (auto unpacked = image::unpack(images, tree); !unpacked) return unpacked;
-        writer_.reset(); // and with it the unfinished image
-        return shop_.space.bind(tree, shop_.prefix);
+        auto mounted = WritableImages::mount(shop_, {shop_.image()}, {});
+        if (!mounted) return fail(std::move(mounted.error()));
+        images_ = std::move(*mounted);
+        if (!images_.copy().empty()) writer_.reset(); // and with it the unfinished image
+        return {};
     }
 
     Status prepare_environment() {
@@ -314,9 +310,11 @@ private:
     }
 
     /// Relative to the prefix: what the packages have no byte-code for, and what came since.
-    std::set<std::string> sources_to_compile() const {
-        std::set<std::string> sources(linked_.to_compile.begin(), linked_.to_compile.end());
-        sources.merge(sources_below(writer_ ? upper() : shop_.staging / "root", linked_.python_name));
+    Result<std::set<std::string>> sources_to_compile() const {
+        const auto changed = images_.changes(shop_.options.umask_bits);
+        if (!changed) return fail(Error(changed.error()));
+        auto sources = sources_among(changed->files, linked_.python_name);
+        sources.insert(linked_.to_compile.begin(), linked_.to_compile.end());
         return sources;
     }
 
@@ -327,6 +325,7 @@ private:
     std::vector<fs::path> archives_;
     conda::Linked linked_;
     bool has_python_ = false;
+    WritableImages images_;
     std::optional<image::Writer> writer_; ///< nothing where a tree on disk is packed
     std::vector<conda::Located> locked_pip_;
     std::vector<std::string> pip_requested_;

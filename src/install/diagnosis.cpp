@@ -1,7 +1,9 @@
 #include "install/diagnosis.h"
 
 #include "gpu/host.h"
+#include "image/writer.h"
 #include "pip/interpreter.h"
+#include "runtime/build_namespace.h"
 #include "runtime/fuse_connection.h"
 #include "runtime/namespace.h"
 #include "runtime/session_state.h"
@@ -25,6 +27,12 @@ namespace containerize::install {
 namespace {
 
 using Verdict = Finding::Verdict;
+
+std::string search_path() {
+    const auto environment = current_environment();
+    const auto path = environment.find("PATH");
+    return path == environment.end() ? "/usr/bin:/bin" : path->second;
+}
 
 // Runs `trial` in a child, because it changes the process for good. Returns what the child says: nothing on
 // success.
@@ -132,6 +140,35 @@ Finding staging() {
     return finding;
 }
 
+/// By which of three ways an update has something writable over the images: tried with an empty image.
+Finding updates() {
+    const std::string name = "updates";
+    auto made = Staging::create({});
+    if (!made) return from_trial(name, to_string(made.error()), {});
+    auto space = runtime::BuildNamespace::create();
+    if (!space) return from_trial(name, to_string(space.error()), {});
+    const auto& staging = made->path();
+    const auto prefix = staging / "prefix";
+    std::error_code failed;
+    fs::create_directory(prefix, failed);
+    const std::array images = {staging / "image"};
+    if (auto written = image::write_tree(prefix, images.front(), {}, 0); !written)
+        return from_trial(name, to_string(written.error()), {});
+    const auto overlay = space->mount_overlay(images, staging, prefix);
+    if (overlay)
+        return {.name = name, .verdict = Verdict::ok, .found = "over the kernel's overlay", .advice = {}};
+    Finding finding{.name = name,
+                    .verdict = Verdict::note,
+                    .found = "over a copy of the installation",
+                    .advice = "They take longer: " + overlay.error().what + ": " + overlay.error().why + "."};
+    if (const auto program = find_program("fuse-overlayfs", search_path());
+        program && space->mount_fuse_overlay(*program, images, staging, prefix))
+        finding = {.name = name, .verdict = Verdict::ok, .found = "over fuse-overlayfs", .advice = {}};
+    else if (!program)
+        finding.advice += " With fuse-overlayfs installed they take as long as what they change.";
+    return finding;
+}
+
 Finding resources() {
     const auto available = available_resources();
     return {.name = "CPUs and memory",
@@ -204,9 +241,7 @@ std::vector<Finding> gpus() {
 }
 
 Finding program(const char* name, const char* use) {
-    const auto environment = current_environment();
-    const auto path = environment.find("PATH");
-    const auto found = find_program(name, path == environment.end() ? "/usr/bin:/bin" : path->second);
+    const auto found = find_program(name, search_path());
     return {.name = name,
             .verdict = found ? Verdict::ok : Verdict::note,
             .found = found ? found->string() : "not on PATH",
@@ -222,6 +257,7 @@ std::vector<Finding> diagnose(const fs::path& prefix) {
         fuse(),
         session_state(),
         staging(),
+        updates(),
         resources(),
         python(),
         program("pip", "Not needed: every environment gets its own."),

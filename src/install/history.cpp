@@ -180,7 +180,9 @@ Result<BuildSummary> squash(const BuildOptions& options) {
             manifest->build["bytes"] = packed->input_bytes;
             manifest->build["command"] = options.command_line;
             manifest->created = utc_now("%Y-%m-%dT%H:%M:%SZ");
-            if (auto added = add_image(shop.image(), change.assembly(), manifest->image, {}); !added)
+            if (auto added =
+                    add_image(shop.image(), ImageIs::of_this_build, change.assembly(), manifest->image, {});
+                !added)
                 return fail(std::move(added.error()));
             if (auto kept = keep_records_of(squashed, claim.prefix,
                                             change.assembly() / state_directory(manifest->state));

@@ -11,6 +11,8 @@
 #include <array>
 #include <utility>
 
+#include <sys/stat.h>
+
 namespace containerize::install {
 
 namespace {
@@ -47,6 +49,7 @@ public:
         images_ = std::move(*mounted);
         if (auto found = find_environment(); !found) return found;
         if (auto linked = link_environment(); !linked) return linked;
+        if (auto linked = link_programs(); !linked) return linked;
         if (tykky_.mode != "wrapdisk")
             if (auto good = find_python(); !good) return good;
         shop_.record["tykky"] = {{"directory", tykky_.directory.string()},
@@ -159,14 +162,28 @@ private:
         return {};
     }
 
+    // Of wrapper paths that are single programs: in "bin" they get their wrapper.
+    Status link_programs() const {
+        const auto bin = (environment_ / "bin").lexically_normal();
+        std::error_code failed;
+        for (const fs::path program : tykky_.wrapper_paths) {
+            struct stat info {};
+            if (stat((shop_.root() / program).c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
+            fs::create_directories(shop_.root() / bin, failed);
+            fs::create_symlink(program.lexically_relative(bin), shop_.root() / bin / program.filename(),
+                               failed);
+            if (failed && failed != std::errc::file_exists) // the environment's own comes first
+                return fail_errno("cannot make a link", program.string(), failed.value());
+        }
+        return {};
+    }
+
     Status find_python() {
         python_name_ = name_of_python(shop_);
         std::error_code failed;
         const auto python = shop_.root() / "bin/python";
         if (!python_name_.empty() || !fs::exists(fs::symlink_status(python, failed))) return {};
-        return fail_input("the environment's Python does not run here",
-                          "it was made for the container of tykky, and here programs see the host's files",
-                          tykky_.directory.string(),
+        return fail_input("the environment's Python does not run here", {}, tykky_.directory.string(),
                           "Build it again with `containerize new`: " + inputs_of_tykky());
     }
 

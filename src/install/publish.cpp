@@ -288,15 +288,16 @@ std::string free_image_name(const fs::path& prefix) {
     return name;
 }
 
-Status add_image(const fs::path& image, const fs::path& assembly, runtime::ImageFile& entry,
+Status add_image(const fs::path& image, ImageIs image_is, const fs::path& assembly, runtime::ImageFile& entry,
                  const std::function<void(std::uint64_t)>& progress) {
     struct stat info {};
     if (stat(image.c_str(), &info) != 0) return fail_errno("cannot examine the image", image.string());
-    const fs::path copy = assembly / entry.file;
+    const fs::path place = assembly / entry.file;
     std::error_code failed;
-    fs::create_directories(copy.parent_path(), failed);
-    if (failed) return fail_errno("cannot make a directory", copy.parent_path().string(), failed.value());
-    auto digest = copy_file_synced(image, copy, progress);
+    fs::create_directories(place.parent_path(), failed);
+    if (failed) return fail_errno("cannot make a directory", place.parent_path().string(), failed.value());
+    auto digest = image_is == ImageIs::of_this_build ? move_file_synced(image, place, progress)
+                                                     : copy_file_synced(image, place, progress);
     if (!digest) return fail(std::move(digest.error()));
     entry.size = static_cast<std::uint64_t>(info.st_size);
     entry.sha256 = std::move(*digest);

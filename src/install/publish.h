@@ -25,9 +25,14 @@ Result<std::filesystem::path> make_assembly(const Claim& claim, Janitor& janitor
 /// overwritten.
 std::string free_image_name(const std::filesystem::path& prefix);
 
-/// Copies an image into the assembly under the name that `entry.file` has, and fills in the rest of `entry`.
+enum class ImageIs {
+    of_this_build, ///< moved
+    of_others      ///< copied
+};
+
+/// Puts an image into the assembly under the name that `entry.file` has, and fills in the rest of `entry`.
 /// `progress` gets bytes.
-Status add_image(const std::filesystem::path& image, const std::filesystem::path& assembly,
+Status add_image(const std::filesystem::path& image, ImageIs image_is, const std::filesystem::path& assembly,
                  runtime::ImageFile& entry, const std::function<void(std::uint64_t)>& progress);
 
 struct Publication {

@@ -1,5 +1,6 @@
 #include "install/tykky_installation.h"
 
+#include "image/layers_view.h"
 #include "image/reader.h"
 #include "runtime/manifest.h"
 #include "spec/yaml.h"
@@ -7,7 +8,10 @@
 #include "util/filesystem.h"
 #include "util/log.h"
 
+#include <array>
+
 #include <fcntl.h>
+#include <unistd.h>
 
 namespace containerize::install {
 
@@ -46,6 +50,10 @@ Status read_mode(const spec::YamlFile& settings, TykkyInstallation& tykky) {
     if (!mode) return fail(std::move(mode.error()));
     tykky.mode = std::move(*mode);
     tykky.container = text_of(settings, "container_src");
+    const auto isolated = text_of(settings, "isolate");
+    tykky.isolated = isolated == "true" || isolated == "yes";
+    const auto container = text_of(settings, "container_image");
+    if (!container.empty()) tykky.container_image = (tykky.directory / container).lexically_normal();
     if (tykky.mode == "wrapcont")
         return fail_input("a wrapped container cannot be imported",
                           "its programs are in the container itself, of which there is no image to take over",
@@ -136,6 +144,21 @@ Result<TykkyInstallation> read_tykky_installation(const fs::path& directory) {
     read_wrapper_paths(*settings, tykky);
     list_records(tykky);
     return tykky;
+}
+
+Result<bool> needs_container(const TykkyInstallation& tykky) {
+    if (tykky.mode == "wrapdisk") return false;
+    auto layers = image::open_layers(std::array{tykky.image});
+    if (!layers) return fail(std::move(layers.error()));
+    const image::LayersView image(std::move(*layers));
+    for (const auto& environment : tykky.environments) {
+        const auto programs = "/" / environment / "bin";
+        if (!image.exists(programs.string())) continue;
+        const auto python = image.would_be((programs / "python").string());
+        const bool own = !python || image.is_program(*python) || is_below(*python, tykky.path_inside);
+        return !own && (tykky.isolated || access(python->c_str(), X_OK) != 0);
+    }
+    return false;
 }
 
 } // namespace containerize::install

@@ -17,13 +17,20 @@ struct TykkyInstallation {
     std::filesystem::path path_inside;
     /// Where the environment may be in the image, the likeliest first; "." for its root.
     std::vector<std::filesystem::path> environments;
-    /// Directories, relative to the image's root, whose programs have wrappers beside the environment's own.
+    /// Directories, or single programs, relative to the image's root, that have wrappers beside the
+    /// environment's own.
     std::vector<std::string> wrapper_paths;
-    std::string container;                      ///< what its root filesystem was made from
+    std::string container;                 ///< what its root filesystem was made from
+    std::filesystem::path container_image; ///< that filesystem; empty where tykky names none
+    bool isolated = false;                 ///< its programs see none of the host's, but the container's own
     std::vector<std::filesystem::path> records; ///< settings, and what the user gave: files
 };
 
-/// An input error, which says what to do, where it is none or one that needs its container.
+/// An input error, which says what to do, where it is none, or one of which there is no image to take over.
 Result<TykkyInstallation> read_tykky_installation(const std::filesystem::path& directory);
+
+/// Whether the environment runs only with the container as root: its Python is not in its own image, and
+/// either tykky isolated it or this host has no such Python.
+Result<bool> needs_container(const TykkyInstallation& tykky);
 
 } // namespace containerize::install

@@ -58,10 +58,7 @@ public:
         if (python_name_.empty()) return {};
         const auto changed = images_.changes(shop_.options.umask_bits);
         if (!changed) return fail(changed.error());
-        std::set<std::string> sources;
-        for (const auto& path : changed->files)
-            if (path.ends_with(".py") && path.starts_with("lib/" + python_name_ + "/")) sources.insert(path);
-        return compile_sources(shop_, sources);
+        return compile_sources(shop_, sources_among(changed->files, python_name_));
     }
 
     Result<std::vector<EnvironmentChange>> activation() override {

@@ -1,11 +1,10 @@
 // Software that is installed on disk already, packed from there.
 #include "image/tree_entries.h"
-#include "image/unpack.h"
 #include "install/recipe.h"
+#include "install/writable_images.h"
 #include "util/filesystem.h"
 #include "util/log.h"
 
-#include <array>
 #include <utility>
 
 #include <fmt/format.h>
@@ -31,15 +30,11 @@ public:
 
     Status create() override {
         if (auto packed = pack_source(); !packed) return packed;
-        const std::array images = {shop_.image()};
-        auto mounted = shop_.space.mount_overlay(images, shop_.staging, shop_.prefix);
-        if (!mounted) {
-            log::info("Note: the software is unpacked to disk to be completed there: " +
-                      to_string(mounted.error()));
-            if (auto copied = use_copy(); !copied) return copied;
-        }
-        if (shop_.inputs.mask.empty()) return {};
-        return shop_.space.bind(shop_.prefix, shop_.inputs.mask);
+        auto mounted = WritableImages::mount(shop_, {shop_.image()}, shop_.inputs.mask);
+        if (!mounted) return fail(std::move(mounted.error()));
+        images_ = std::move(*mounted);
+        if (!images_.copy().empty()) writer_.reset(); // and with it the unfinished image
+        return {};
     }
 
     Status install() override { return {}; }
@@ -54,11 +49,15 @@ public:
         const auto on_bytes = [&](std::uint64_t done) { progress(done, 0); };
         const mode_t umask_bits = shop_.options.umask_bits;
         if (!writer_)
-            return image::write_tree(copy(), shop_.image(), shop_.writer_options(), umask_bits, on_bytes);
-        auto left_out = image::add_tree(*writer_, shop_.staging / "upper", umask_bits, on_bytes);
-        if (!left_out) return fail(std::move(left_out.error()));
+            return image::write_tree(images_.copy(), shop_.image(), shop_.writer_options(), umask_bits,
+                                     on_bytes);
+        auto changes = images_.changes(umask_bits);
+        if (!changes) return fail(std::move(changes.error()));
+        const auto& added = changes->tree;
+        if (auto done = image::add_entries(*writer_, added, image::Whiteouts::apply, on_bytes); !done)
+            return fail(std::move(done.error()));
         auto stats = writer_->finish();
-        left_out_.insert(left_out_.end(), left_out->begin(), left_out->end());
+        left_out_.insert(left_out_.end(), added.left_out.begin(), added.left_out.end());
         if (stats) stats->left_out = left_out_;
         return stats;
     }
@@ -66,8 +65,6 @@ public:
     [[nodiscard]] std::string python_name() const override { return {}; }
 
 private:
-    [[nodiscard]] fs::path copy() const { return shop_.staging / "root"; }
-
     Status pack_source() {
         Stage stage("Packing the software");
         const auto& source = shop_.inputs.wrap_source;
@@ -91,16 +88,6 @@ private:
         return {};
     }
 
-    Status use_copy() {
-        std::error_code failed;
-        fs::create_directory(copy(), failed);
-        if (failed) return fail_errno("cannot make a staging directory", copy().string(), failed.value());
-        const std::array images = {shop_.image()};
-        if (auto unpacked = image::unpack(images, copy()); !unpacked) return unpacked;
-        writer_.reset(); // and with it the unfinished image
-        return shop_.space.bind(copy(), shop_.prefix);
-    }
-
     // What they lead to must be on every node, and is not in the image.
     static void report_links(const fs::path& source, const image::TreeEntries& tree) {
         constexpr std::size_t shown = 10;
@@ -117,6 +104,7 @@ private:
     }
 
     Workshop& shop_;
+    WritableImages images_;
     std::optional<image::Writer> writer_; ///< nothing where a tree on disk is packed
     std::vector<std::string> left_out_;
 };

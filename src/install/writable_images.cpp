@@ -3,6 +3,7 @@
 #include "image/unpack.h"
 #include "util/filesystem.h"
 #include "util/log.h"
+#include "util/process.h"
 
 namespace containerize::install {
 
@@ -18,33 +19,57 @@ Result<WritableImages> WritableImages::mount(Workshop& shop, std::vector<fs::pat
     WritableImages mounted;
     mounted.staging_ = shop.staging;
     mounted.images_ = std::move(images);
-    if (const auto overlay = shop.space.mount_overlay(mounted.images_, shop.staging, shop.prefix); !overlay) {
-        // Old kernels, and filesystems without extended attributes: a copy on disk does it, at its price.
-        log::info("Note: the environment is copied to disk to be changed there: " +
-                  to_string(overlay.error()));
-        if (auto copied = mounted.copy(shop); !copied) return fail(std::move(copied.error()));
-    }
+    if (const auto overlay = shop.space.mount_overlay(mounted.images_, shop.staging, shop.prefix); !overlay)
+        if (auto done = mounted.mount_without_overlay(shop, to_string(overlay.error())); !done)
+            return fail(std::move(done.error()));
+    mounted.merged_ = shop.space.tree();
     if (!mask.empty())
         if (auto bound = shop.space.bind(shop.prefix, mask); !bound) return fail(std::move(bound.error()));
     return mounted;
 }
 
-Status WritableImages::copy(Workshop& shop) {
-    copied_ = true;
-    const auto tree = staging_ / "root";
+// Old kernels, and filesystems without extended attributes.
+Status WritableImages::mount_without_overlay(Workshop& shop, const std::string& why) {
+    const auto path = shop.inputs.environment.find("PATH");
+    if (const auto program =
+            find_program("fuse-overlayfs", path == shop.inputs.environment.end() ? "" : path->second)) {
+        auto mounted = shop.space.mount_fuse_overlay(*program, images_, staging_, shop.prefix);
+        if (mounted) {
+            means_ = Means::fuse_overlay;
+            log::info("Note: fuse-overlayfs is used, because the kernel's overlay cannot be: " + why);
+            return {};
+        }
+        log::info("Note: fuse-overlayfs cannot be used: " + to_string(mounted.error()));
+    }
+    log::info("Note: the environment is copied to disk to be changed there, which takes longer: " + why);
+    return make_copy(shop);
+}
+
+Status WritableImages::make_copy(Workshop& shop) {
+    means_ = Means::copy;
     std::error_code failed;
-    fs::create_directory(tree, failed);
-    if (failed) return fail_errno("cannot make a staging directory", tree.string(), failed.value());
-    if (auto unpacked = image::unpack(images_, tree); !unpacked) return unpacked;
-    auto now = image::time_on(staging_);
-    if (!now) return fail(std::move(now.error()));
-    copied_at_ = *now;
-    return shop.space.bind(tree, shop.prefix);
+    fs::create_directory(copy(), failed);
+    if (failed) return fail_errno("cannot make a staging directory", copy().string(), failed.value());
+    if (auto unpacked = image::unpack(images_, copy()); !unpacked) return unpacked;
+    auto snapshot = image::take_snapshot(copy());
+    if (!snapshot) return fail(std::move(snapshot.error()));
+    as_copied_ = std::move(*snapshot);
+    return shop.space.bind(copy(), shop.prefix);
 }
 
 Result<image::Changes> WritableImages::changes(mode_t umask_bits) const {
-    return copied_ ? image::changes_since(staging_ / "root", images_, copied_at_, umask_bits)
-                   : image::changes_in_overlay(staging_ / "upper", images_, umask_bits);
+    switch (means_) {
+    case Means::copy:
+        return image::changes_since(as_copied_, copy(), images_, umask_bits);
+    case Means::fuse_overlay:
+        return image::changes_in_fuse_overlay(staging_ / "upper", merged_, images_, umask_bits);
+    default:
+        return image::changes_in_overlay(staging_ / "upper", images_, umask_bits);
+    }
+}
+
+fs::path WritableImages::copy() const {
+    return means_ == Means::copy ? staging_ / "root" : fs::path();
 }
 
 } // namespace containerize::install

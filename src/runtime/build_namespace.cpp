@@ -5,6 +5,7 @@
 #include "runtime/fuse_server.h"
 #include "runtime/mount_point.h"
 #include "runtime/namespace.h"
+#include "util/filesystem.h"
 
 #include <algorithm>
 #include <array>
@@ -36,6 +37,8 @@ namespace fs = std::filesystem;
 
 /// Longer than any answer (the texts of an error), and room for the paths of many images in a request.
 constexpr std::size_t longest_message = 128U << 10U;
+/// In the staging directory: what fuse-overlayfs has to say.
+constexpr const char* fuse_overlay_log = "fuse-overlayfs.log";
 
 std::vector<std::string> split(std::string_view message) {
     std::vector<std::string> fields;
@@ -110,6 +113,10 @@ Status make_layer_directories(const fs::path& staging) {
     for (const char* name : {"lower", "upper", "work"})
         if (mkdir((staging / name).c_str(), 0755) != 0 && errno != EEXIST)
             return fail_errno("cannot make a staging directory", (staging / name).string());
+    return {};
+}
+
+Status check_attributes(const fs::path& staging) {
     // Opaque directories are marked by an attribute. A mount without them works, but loses deletions.
     const fs::path upper = staging / "upper";
     constexpr const char* trial = "user.containerize";
@@ -128,6 +135,7 @@ Status stand_in(const fs::path& directory) {
 Status mount_overlay_here(std::span<const std::string> images, const fs::path& staging,
                           const fs::path& prefix) {
     if (auto made = make_layer_directories(staging); !made) return made;
+    if (auto good = check_attributes(staging); !good) return good;
     if (auto served = serve_images(images, staging / "lower"); !served) return served;
     // By names relative to the working directory: commas and colons in a path would end an option.
     if (chdir(staging.c_str()) != 0)
@@ -141,9 +149,62 @@ Status mount_overlay_here(std::span<const std::string> images, const fs::path& s
     return fail_errno("cannot mount an overlay", prefix.string(), error_number);
 }
 
+// Becomes fuse-overlayfs, for a mount that is made already: so it needs no rights. What it says is kept.
+[[noreturn]] void become_fuse_overlay(const char* program, int device, const fs::path& staging) {
+    const Fd said(open((staging / fuse_overlay_log).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    const std::string mount_point = "/dev/fd/" + std::to_string(device);
+    if (said && dup2(said.get(), STDOUT_FILENO) >= 0 && dup2(said.get(), STDERR_FILENO) >= 0 &&
+        fcntl(device, F_SETFD, 0) == 0 && chdir(staging.c_str()) == 0)
+        execl(program, "fuse-overlayfs", "-f", "-o", "lowerdir=lower,upperdir=upper,workdir=work",
+              mount_point.c_str(), nullptr);
+    _exit(127);
+}
+
+Status start_fuse_overlay(const std::string& program, Fd device, const fs::path& staging) {
+    const pid_t parent = getpid();
+    const pid_t pid = fork();
+    if (pid < 0) return fail_errno("cannot start a server process");
+    if (pid > 0) return {};
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(1);
+    become_fuse_overlay(program.c_str(), device.get(), staging);
+}
+
+Status mount_fuse_overlay_here(std::span<const std::string> images, const fs::path& staging,
+                               const fs::path& prefix, const std::string& program) {
+    if (access(program.c_str(), X_OK) != 0) return fail_errno("cannot run fuse-overlayfs", program);
+    if (auto made = make_layer_directories(staging); !made) return made;
+    if (auto served = serve_images(images, staging / "lower"); !served) return served;
+    Fd device(open("/dev/fuse", O_RDWR | O_CLOEXEC));
+    if (!device) return fail_errno("cannot open the device", "/dev/fuse");
+    // Without allow_other: so it is open to this user's processes outside of the namespace, too, and the
+    // builder is one.
+    const auto options = "fd=" + std::to_string(device.get()) +
+                         ",rootmode=40000,user_id=" + std::to_string(geteuid()) +
+                         ",group_id=" + std::to_string(getegid()) + ",default_permissions";
+    if (mount("fuse-overlayfs", prefix.c_str(), "fuse.fuse-overlayfs", MS_NOSUID | MS_NODEV,
+              options.c_str()) != 0)
+        return fail_errno("cannot mount an overlay", prefix.string());
+    auto ready = start_fuse_overlay(program, std::move(device), staging);
+    // The kernel answers when the program has, or when nobody has the device any more.
+    struct stat info {};
+    if (ready && stat(prefix.c_str(), &info) != 0)
+        ready = fail({.what = "fuse-overlayfs does not start",
+                      .why = read_file(staging / fuse_overlay_log).value_or(""),
+                      .where = program,
+                      .hint = {}});
+    if (ready) return stand_in(prefix);
+    umount2(prefix.c_str(), MNT_DETACH);
+    umount2((staging / "lower").c_str(), MNT_DETACH);
+    return ready;
+}
+
 Status carry_out(const std::vector<std::string>& request) {
     if (request.at(0) == "overlay")
         return mount_overlay_here(std::span(request).subspan(3), request.at(1), request.at(2));
+    if (request.at(0) == "fuse-overlay")
+        return mount_fuse_overlay_here(std::span(request).subspan(4), request.at(1), request.at(2),
+                                       request.at(3));
     if (auto made = make_mount_point(request.at(2)); !made) return made;
     if (mount(request.at(1).c_str(), request.at(2).c_str(), nullptr, MS_BIND, nullptr) == 0)
         return stand_in(request.at(2));
@@ -241,6 +302,13 @@ Status BuildNamespace::bind(const fs::path& directory, const fs::path& prefix) {
 Status BuildNamespace::mount_overlay(std::span<const fs::path> images, const fs::path& staging,
                                      const fs::path& prefix) {
     return ask(with_paths(std::string("overlay") + '\0' + staging.string() + '\0' + prefix.string(), images));
+}
+
+Status BuildNamespace::mount_fuse_overlay(const fs::path& program, std::span<const fs::path> images,
+                                          const fs::path& staging, const fs::path& prefix) {
+    return ask(with_paths(std::string("fuse-overlay") + '\0' + staging.string() + '\0' + prefix.string() +
+                              '\0' + program.string(),
+                          images));
 }
 
 fs::path BuildNamespace::tree() const {

@@ -35,6 +35,11 @@ public:
     /// attributes.
     Status mount_overlay(std::span<const std::filesystem::path> images, const std::filesystem::path& staging,
                          const std::filesystem::path& prefix);
+    /// The same by `program`, which is fuse-overlayfs: where the kernel refuses. No rights and no extended
+    /// attributes are needed, but what "upper" has is in that program's form.
+    Status mount_fuse_overlay(const std::filesystem::path& program,
+                              std::span<const std::filesystem::path> images,
+                              const std::filesystem::path& staging, const std::filesystem::path& prefix);
 
     /// What was bound or mounted last, an overlay or a directory, for this process. (By its path it might be
     /// out of reach: the way there may lead through a mount that is closed to all who are not in the

@@ -2,10 +2,13 @@
 #include "util/filesystem.h"
 #include "util/interrupt.h"
 
+#include <cstdio>
+#include <future>
 #include <vector>
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 namespace containerize {
@@ -39,27 +42,79 @@ Status write_fully(int fd, const char* data, std::size_t size, const fs::path& p
     return {};
 }
 
-Result<std::string> copy(int source, const fs::path& from, int target, const fs::path& to,
-                         const std::function<void(std::uint64_t)>& progress) {
-    posix_fadvise(source, 0, 0, POSIX_FADV_SEQUENTIAL);
+using Progress = std::function<void(std::uint64_t)>;
+using Use = std::function<Status(const std::vector<char>& buffer, std::size_t size)>;
+
+/// Of all that the file has; `use` gets each piece while it is counted in.
+Result<std::string> digest_of(int file, const fs::path& path, const Use& use, const Progress& progress) {
+    posix_fadvise(file, 0, 0, POSIX_FADV_SEQUENTIAL);
     Sha256 digest;
     std::vector<char> buffer(request_size);
     for (std::uint64_t total = 0;;) {
         if (interrupted()) return fail_interrupted();
-        auto got = read_fully(source, buffer, from);
+        auto got = read_fully(file, buffer, path);
         if (!got) return fail(std::move(got.error()));
-        if (*got == 0) break;
-        digest.update(buffer.data(), *got);
-        if (auto done = write_fully(target, buffer.data(), *got, to); !done)
-            return fail(std::move(done.error()));
+        if (*got == 0) return digest.finish();
+        const auto counted =
+            std::async(std::launch::async, [&, size = *got] { digest.update(buffer.data(), size); });
+        const auto used = use(buffer, *got);
+        counted.wait();
+        if (!used) return fail(Error(used.error()));
         total += *got;
         if (progress) progress(total);
     }
-    if (fsync(target) != 0) return fail_errno("cannot write the file", to.string());
-    return digest.finish();
+}
+
+Result<std::string> copy(int source, const fs::path& from, int target, const fs::path& to,
+                         const Progress& progress) {
+    off_t written = 0;
+    const auto put = [&](const std::vector<char>& buffer, std::size_t size) -> Status {
+        if (auto done = write_fully(target, buffer.data(), size, to); !done) return done;
+        // The disk begins now, so that there is little left to wait for at the end.
+        sync_file_range(target, written, static_cast<off_t>(size), SYNC_FILE_RANGE_WRITE);
+        written += static_cast<off_t>(size);
+        return {};
+    };
+    auto digest = digest_of(source, from, put, progress);
+    if (digest && fsync(target) != 0) return fail_errno("cannot write the file", to.string());
+    return digest;
+}
+
+Result<std::string> sync_and_digest(const fs::path& path, const Progress& progress) {
+    const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file) return fail_errno("cannot read the file", path.string());
+    auto synced = std::async(std::launch::async, [&file] { return fsync(file.get()) == 0 ? 0 : errno; });
+    auto digest = digest_of(
+        file.get(), path, [](const auto&, std::size_t) { return Status(); }, progress);
+    if (const int error_number = synced.get(); error_number != 0)
+        return fail_errno("cannot write the file", path.string(), error_number);
+    return digest;
+}
+
+/// Whether a file that is made in the directory is another's, or open to others, than one that is moved
+/// there.
+bool gives_to_its_files(const fs::path& directory) {
+    struct stat info {};
+    if (stat(directory.c_str(), &info) != 0 || (info.st_mode & S_ISGID) != 0) return true;
+    return getxattr(directory.c_str(), "system.posix_acl_default", nullptr, 0) > 0;
 }
 
 } // namespace
+
+Result<std::string> move_file_synced(const fs::path& from, const fs::path& to, const Progress& progress) {
+    if (!gives_to_its_files(to.parent_path()) &&
+        renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0)
+        return sync_and_digest(to, progress);
+    auto digest = copy_file_synced(from, to, progress);
+    if (digest) unlink(from.c_str());
+    return digest;
+}
+
+Status sync_file(const fs::path& path) {
+    const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file || fsync(file.get()) != 0) return fail_errno("cannot write the file", path.string());
+    return {};
+}
 
 Result<std::string> copy_file_synced(const fs::path& from, const fs::path& to,
                                      const std::function<void(std::uint64_t)>& progress) {

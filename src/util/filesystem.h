@@ -30,11 +30,18 @@ Status write_file(const fs::path& path, std::string_view content, bool executabl
 Result<std::string> copy_file_synced(const fs::path& from, const fs::path& to,
                                      const std::function<void(std::uint64_t)>& progress = {});
 
+/// The same, but `from` is gone afterwards: within a filesystem nothing is copied.
+Result<std::string> move_file_synced(const fs::path& from, const fs::path& to,
+                                     const std::function<void(std::uint64_t)>& progress = {});
+
 /// Copies with the permissions that the file has, less `umask_bits`. Fails if `to` exists.
 Status copy_file_with_mode(const fs::path& from, const fs::path& to, mode_t umask_bits);
 
 /// Whether both are there and have the same bytes.
 bool same_content(const fs::path& one, const fs::path& other);
+
+/// fsync, so that the content lasts.
+Status sync_file(const fs::path& path);
 
 /// fsync of a directory, so that a rename in it lasts. File systems that cannot do so are no error.
 Status sync_directory(const fs::path& directory);

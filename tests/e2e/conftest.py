@@ -205,3 +205,18 @@ def channels():
     place = CACHE / "conda"
     place.mkdir(exist_ok=True)
     return conda_channel.make(place)
+
+
+@pytest.fixture(scope="session")
+def trixie():
+    """A root of Debian 13, made once for all runs."""
+    kept = CACHE / "trixie-root"
+    if not kept.exists():
+        making = Path(tempfile.mkdtemp(prefix="trixie-root.", dir=CACHE))
+        subprocess.run(["mmdebstrap", "--variant=minbase", "--include=python3,python3-venv,ca-certificates", "trixie", str(making)], check=True, stderr=subprocess.DEVNULL)
+        for leftover in ("dev", "var/lib/apt/lists"):
+            shutil.rmtree(making / leftover)
+        (making / "dev").mkdir()
+        making.chmod(0o755)
+        making.rename(kept)
+    return kept

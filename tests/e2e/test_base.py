@@ -8,7 +8,6 @@ import shutil
 import signal
 import socket
 import stat
-import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +16,7 @@ import pytest
 from conftest import CACHE, SOURCE, eventually
 
 sys.path.insert(0, str(SOURCE / "tests/lib"))
-from oci_image import MACHINE, Layout, digest_of, tar_of  # noqa: E402
+from oci_image import MACHINE, Layout, digest_of, sif_file, tar_of  # noqa: E402
 from registry_proxy import Proxy  # noqa: E402
 
 HERE = MACHINE.get(platform.machine(), platform.machine())
@@ -369,27 +368,16 @@ def test_hostile_layers_are_refused_by_name(base, work):
         assert str(layout.path) in shown
 
 
-def sif_file(path: Path, squashfs: bytes, architecture: bytes) -> Path:
-    """As Apptainer lays it out: a header, a table of one partition, and the partition at a page's start."""
-    table = struct.pack("<iBIIIqqqqqqq", 0x4004, 1, 1, 1, 0, 4096, len(squashfs), len(squashfs), 0, 0, 0, 0)
-    table += b"squashfs.img".ljust(128, b"\0") + struct.pack("<ii3s", 1, 2, architecture).ljust(384, b"\0")
-    header = b"#!/usr/bin/env run-singularity\n".ljust(32, b"\0") + b"SIF_MAGIC\0" + b"01\0" + architecture + bytes(16)
-    header += struct.pack("<qqqqqqqq", 0, 0, 0, 1, 128, len(table), 4096, len(squashfs))
-    path.write_bytes((header + table).ljust(4096, b"\0") + squashfs)
-    return path
-
-
 def test_files_are_used_where_they_lie(base, work):
     script = work / "tree/.singularity.d/env/10-docker2singularity.sh"
     script.parent.mkdir(parents=True)
     script.write_text('#!/bin/sh\nexport PATH="/opt/bin:/bin"\n')
     subprocess.run(["mksquashfs", str(work / "tree"), str(work / "a.sqfs"), "-quiet", "-no-progress", "-comp", "gzip"], check=True)
     squashfs = (work / "a.sqfs").read_bytes()
-    code = {"amd64": b"02\0", "arm64": b"04\0"}
-    for file in (work / "a.sqfs", sif_file(work / "a.sif", squashfs, code[HERE])):
+    for file in (work / "a.sqfs", sif_file(work / "a.sif", squashfs, HERE)):
         assert base("pull", file).stdout.strip() == digest_of(file.read_bytes())
     assert base.images() == []
-    foreign = sif_file(work / "b.sif", squashfs, code["arm64" if HERE == "amd64" else "amd64"])
+    foreign = sif_file(work / "b.sif", squashfs, "arm64" if HERE == "amd64" else "amd64")
     assert "for another architecture" in refused(base, "pull", foreign)
     (work / "c.sif").write_bytes((work / "a.sif").read_bytes()[:5000])
     assert "cut short" in refused(base, "pull", work / "c.sif")

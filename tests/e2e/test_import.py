@@ -3,11 +3,17 @@
 import hashlib
 import json
 import os
+import platform
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from conftest import SOURCE
+
+sys.path.insert(0, str(SOURCE / "tests/lib"))
+from oci_image import MACHINE, sif_file  # noqa: E402
 
 
 class Tykky:
@@ -22,13 +28,13 @@ class Tykky:
             path.mkdir()
             os.chown(path, user.uid, user.uid)
 
-    def build(self, *command, **more):
+    def build(self, *command, root=Path("/"), **more):
         """Runs a command where the tree stands at the path that it has in the container."""
-        roots = [option for path in sorted(Path("/").iterdir()) for option in
-                 (["--symlink", os.readlink(path), path] if path.is_symlink() else ["--dev-bind", path, path])]
+        roots = [option for path in sorted(root.iterdir()) for option in
+                 (["--symlink", os.readlink(path), f"/{path.name}"] if path.is_symlink() else ["--dev-bind", path, f"/{path.name}"])]
         return self.user.run("bwrap", *roots, "--bind", self.tree, self.inside, *command, timeout=600, **more)
 
-    def finish(self, user_script="", wrapper_paths=(), settings=None, library_paths="", compression="zstd"):
+    def finish(self, user_script="", wrapper_paths=(), settings=None, library_paths="", compression="zstd", container="/appl/shared/container.sif"):
         settings = {"mode": self.mode, "installation_path": self.inside, "installation_prefix": str(self.directory), "env_name": "env1",
                     "sqfs_image": "img.sqfs", "container_image": "container.sif", "container_src": "docker://debian:12", "composable": True,
                     "isolate": False, "wrapper_paths": [f"{self.inside}/{path}" if not path.startswith("/") else path for path in wrapper_paths],
@@ -42,7 +48,7 @@ class Tykky:
         (self.directory / "share/conf.yaml").write_text(json.dumps(settings, indent=1))  # YAML, too
         (self.directory / "share/VERSION.yml").write_text("tag: \ncommit: 0123abc\n")
         shutil.copy(self.tree / "previous_input/0/asked.txt", self.directory / "share/previous_input/0")
-        (self.directory / "container.sif").symlink_to("/appl/shared/container.sif")
+        (self.directory / "container.sif").symlink_to(container)
         for directory in {f"{self.environment}/bin".removeprefix("./"), *wrapper_paths}:
             for program in (self.tree / directory).iterdir() if (self.tree / directory).is_dir() else []:
                 (self.directory / "_bin" / program.name).symlink_to(f"{self.inside}/{directory}/{program.name}")
@@ -98,8 +104,11 @@ def of_conda(user, tool, place, channels):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     user.write(environment / "bin/list-packages", 'echo "\npython 3.11\n"\n', 0o755)
     user.write(tykky.tree / "tools/bin/tool", f"#!{tykky.inside}/{tykky.environment}/bin/python\nimport sys\nprint(sys.argv[1:], sys.prefix)\n", 0o755)
+    (tykky.tree / "opt").mkdir()
+    user.write(tykky.tree / "opt/single", "#!/bin/sh\necho single $0\n", 0o755)
+    user.write(tykky.tree / "opt/another", "#!/bin/sh\n", 0o755)
     script = "export MY_SETTING=from-script\nexport MY_PATH=/opt/mine:$MY_PATH\nexport SINGULARITYENV_INSIDE=yes\nfalse\n"
-    return tykky.finish(script, ["tools/bin", "/usr/local/other"], library_paths=f"{tykky.inside}/lib")
+    return tykky.finish(script, ["tools/bin", "/usr/local/other", "opt/single"], library_paths=f"{tykky.inside}/lib")
 
 
 @pytest.fixture(scope="module")
@@ -109,6 +118,20 @@ def of_pip(user, tool, place):
     tykky.build("python3", "-m", "venv", f"{tykky.inside}/env1")
     tykky.build(f"{tykky.inside}/env1/bin/pip", "install", "-q", "pygments==2.17.2", "six==1.16.0")
     return tykky.finish(compression="gzip")  # mksquashfs's own choice, and so tykky's
+
+
+@pytest.fixture(scope="module")
+def of_slim(user, place, trixie):
+    """Of --slim: its Python is the container's own."""
+    work = user.directory(place)
+    subprocess.run(["mksquashfs", trixie, work / "root.sqfs", "-comp", "gzip", "-Xcompression-level", "1", "-all-root", "-quiet", "-no-progress"],
+                   check=True, stdout=subprocess.DEVNULL)
+    container = sif_file(work / "shared.sif", (work / "root.sqfs").read_bytes(), MACHINE[platform.machine()])
+    tykky = Tykky(user, work / "slim", "/CSC_TYKKY_slim12", "venv", "env1")
+    tykky.build("python3", "-m", "venv", f"{tykky.inside}/env1", root=trixie)
+    user.write(tykky.tree / "env1/lib/python3.13/site-packages/mine.py", "value = 7\n")
+    user.write(tykky.tree / "env1/bin/mine", f"#!{tykky.inside}/env1/bin/python\nimport mine, sys\nprint(mine.value, *sys.version_info[:2])\n", 0o755)
+    return tykky.finish(settings={"isolate": True, "container_src": "docker://python:3.13-slim"}, container=container)
 
 
 def python(user, prefix, code, *argv, **more):
@@ -131,6 +154,7 @@ def test_environment_of_conda(user, tool, importer, of_conda, work):
     assert user.run(prefix / "bin/pip", "--version").stdout.split()[3].startswith(inner), "its script names the path that it was installed for"
     assert user.run(prefix / "bin/where").stdout.split()[0] == f"{inner}/share/where"
     assert user.run(prefix / "bin/tool", "a b").stdout.strip() == f"['a b'] {inner}"
+    assert user.run(prefix / "bin/single").stdout.startswith("single ") and not (prefix / "bin/another").exists()
     assert user.run(prefix / "tools/bin/tool").stdout.strip() == f"[] {inner}"
     assert "python 3.11" in user.run(prefix / "bin/list-packages").stdout
     assert not Path(of_conda.inside).exists(), "nothing of it is to be seen outside"
@@ -165,6 +189,27 @@ def test_environment_of_pip(user, tool, importer, of_pip, work):
     user.run(prefix / "bin/python", "-m", "venv", work / "venv")
     user.run(work / "venv/bin/pip", "install", "-q", "iniconfig==2.0.0")
     assert user.run(work / "venv/bin/python", "-c", "import six, iniconfig, sys; print(sys.prefix)").stdout.strip() == str(work / "venv")
+
+
+def test_its_container_becomes_the_base(user, tool, importer, of_slim, work):
+    prefix, container = work / "env", of_slim.directory / "container.sif"
+    assert "in tykky's container" in importer(of_slim.directory, prefix).stderr
+    about = json.loads(user.run(str(tool), "inspect", prefix, "--json").stdout)
+    assert container.resolve() == Path(json.loads((prefix / "containerize.json").read_text())["base"]["file"]).resolve(), about
+    assert python(user, prefix, "import sys, mine; print(*sys.version_info[:2], mine.value, sys.executable)") == f"3 13 7 {prefix}/bin/python"
+    assert user.run(prefix / "bin/mine").stdout == "7 3 13\n"
+    assert "trixie" in user.run(prefix / "bin/_debug_exec", "cat", "/etc/os-release").stdout
+    user.run(str(tool), "update", prefix, "--", "sh", "-c", "echo value = 8 > $CONTAINERIZE_PREFIX/lib/python3.13/site-packages/mine.py")
+    assert user.run(prefix / "bin/mine").stdout == "8 3 13\n"
+
+
+def test_without_its_container_it_is_refused(user, importer, of_slim, work):
+    copy = work / "copy"
+    shutil.copytree(of_slim.directory, copy, symlinks=True)
+    (copy / "container.sif").unlink()
+    done = importer(copy, work / "env", check=False)
+    assert done.returncode == 2 and "which is not there" in done.stderr and "docker://python:3.13-slim" in done.stderr
+    assert not (work / "env").exists()
 
 
 def test_it_can_be_changed_and_moved(user, tool, importer, of_pip, work, sessions):
@@ -250,7 +295,7 @@ def test_refusals(user, tool, importer, of_pip, work):
                                (damaged("6", settings(sqfs_image="no.sqfs")), "cannot open the image"),
                                (damaged("7", settings(env_name="other")), "there is no environment in the image"),
                                (damaged("8", lambda copy: os.truncate(copy / "img.sqfs", 5000)), "img.sqfs"),
-                               (damaged("9", without_python), "the environment's Python does not run here")]:
+                               (damaged("9", without_python), "the environment's Python is in tykky's container, which is not there")]:
         done = importer(directory, work / "env", check=False)
         assert done.returncode in (1, 2) and message in done.stderr, done.stderr
         assert not (work / "env").exists()

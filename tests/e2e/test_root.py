@@ -5,28 +5,10 @@ import os
 import shutil
 import signal
 import subprocess
-import tempfile
 from pathlib import Path
 
 import pytest
-from conftest import CACHE, eventually
-
-PACKAGES = "python3,python3-venv,ca-certificates"
-
-
-@pytest.fixture(scope="session")
-def trixie():
-    """A root of Debian 13, made once for all runs."""
-    kept = CACHE / "trixie-root"
-    if not kept.exists():
-        making = Path(tempfile.mkdtemp(prefix="trixie-root.", dir=CACHE))
-        subprocess.run(["mmdebstrap", "--variant=minbase", f"--include={PACKAGES}", "trixie", str(making)], check=True, stderr=subprocess.DEVNULL)
-        for leftover in ("dev", "var/lib/apt/lists"):
-            shutil.rmtree(making / leftover)
-        (making / "dev").mkdir()
-        making.chmod(0o755)
-        making.rename(kept)
-    return kept
+from conftest import eventually
 
 
 @pytest.fixture(scope="session")

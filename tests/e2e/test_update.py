@@ -298,26 +298,115 @@ def test_two_at_once(installed, user):
     first.communicate()
 
 
-def test_without_overlays_a_copy_does_it(installed, user, work):
-    """A filesystem without extended attributes stands for an old kernel."""
+@pytest.fixture(params=["ramfs", "overlay"])
+def refusing(request, work):
+    """A staging directory over which the kernel mounts no overlay, as an old kernel mounts none: without extended attributes, and with."""
     if os.getuid() != 0:
-        pytest.skip("only root can mount a ramfs")
-    staging = work / "ramfs"
-    staging.mkdir()
-    subprocess.run(["mount", "-t", "ramfs", "none", staging], check=True)
+        pytest.skip("only root can mount these")
+    places = {name: work / name for name in ("staging", "below", "above", "more")}
+    for path in places.values():
+        path.mkdir()
+    options = {"ramfs": [], "overlay": ["-o", "lowerdir={below},upperdir={above},workdir={more}".format(**places)]}
+    subprocess.run(["mount", "-t", request.param, *options[request.param], "none", places["staging"]], check=True)
+    places["staging"].chmod(0o1777)
+    yield places["staging"]
+    subprocess.run(["umount", "-l", places["staging"]], check=True)
+
+
+@pytest.fixture()
+def without_fuse_overlayfs(work):
+    """A PATH on which everything else is."""
+    programs = work / "programs"
+    programs.mkdir()
+    for path in Path("/usr/bin").iterdir():
+        if path.name != "fuse-overlayfs":
+            (programs / path.name).symlink_to(path)
+    return {"PATH": str(programs)}
+
+
+CHANGES = """
+set -e
+cd $CONTAINERIZE_PREFIX
+pip uninstall -qy six
+echo more >> data/changed; chmod 700 data/script; rm data/gone
+rm -r data/tree; mkdir data/tree; echo new > data/tree/new
+rm -r data/was-directory; echo file > data/was-directory
+rm data/was-file; mkdir data/was-file; echo inside > data/was-file/inside
+rm -r data/was-link; ln -s tree/new data/was-link
+rm data/second; echo kept >> data/first; ln data/first data/third
+mv data/changed data/renamed; rm -r data/again; mkdir data/again; mv data/again data/elsewhere
+mkdir .wh-is-no-mark; touch data/tree/.whether
+"""
+BEFORE = """
+set -e
+mkdir -p $CONTAINERIZE_PREFIX/data; cd $CONTAINERIZE_PREFIX/data
+mkdir -p tree/deep was-directory again was-link
+for name in tree/old tree/deep/old changed script gone was-file was-directory/x again/x first attributes; do echo $name > $name; done
+ln first second
+"""
+LISTING = """import os, stat, sys
+for directory, names, files in sorted(os.walk(sys.prefix + '/data')):
+    for name in sorted(names + files):
+        path = os.path.join(directory, name)
+        info = os.lstat(path)
+        text = os.readlink(path) if stat.S_ISLNK(info.st_mode) else open(path).read() if stat.S_ISREG(info.st_mode) else ''
+        print(path, oct(info.st_mode), info.st_nlink if stat.S_ISREG(info.st_mode) else '', repr(text), os.listxattr(path, follow_symlinks=False))
+"""
+
+
+def with_attributes(changes, staging):
     try:
-        staging.chmod(0o1777)
-        done = installed.update("--tmpdir", staging, "--", "pip", "install", "-q", "pygments==2.17.2")
-        assert "is copied to disk" in done.stderr
-        installed.update("--tmpdir", staging, "--", "pip", "uninstall", "-qy", "six")
-        assert "Nothing changed" in installed.update("--tmpdir", staging, "--", "true").stdout
-        installed.call("rollback", installed.prefix, "--tmpdir", staging)
-        installed.call("rollback", installed.prefix, "3", "--tmpdir", staging)
-    finally:
-        subprocess.run(["umount", "-l", staging], check=True)
-    assert installed.has("pygments") and not installed.has("six")
-    sizes = [state["bytes"] for state in installed.log()]
-    assert sizes[2] < 20_000, "nothing but what went"
+        os.setxattr(staging, "user.trial", b"")
+    except OSError:
+        return changes
+    return changes + """python -c "import os; os.setxattr('data/attributes', 'user.colour', b'blue')"\n"""
+
+
+@pytest.mark.parametrize("fuse", [True, False])
+def test_without_the_kernels_overlay(installed, user, work, refusing, without_fuse_overlayfs, fuse):
+    """fuse-overlayfs does it, or a copy; the result is the same."""
+    changes = with_attributes(CHANGES, refusing)
+    installed.update("--", "sh", "-c", BEFORE)
+    installed.update("--", "sh", "-c", changes)
+    expected, layer = installed.python(LISTING), installed.log()[-1]["bytes"]
+    installed.call("rollback", installed.prefix, "2")
+    installed.env = {} if fuse else without_fuse_overlayfs
+    done = installed.update("--tmpdir", refusing, "--", "sh", "-c", changes)
+    assert ("fuse-overlayfs is used" in done.stderr) == fuse and ("is copied to disk" in done.stderr) == (not fuse), done.stderr
+    assert installed.python(LISTING) == expected and not installed.has("six")
+    assert installed.log()[-1]["bytes"] < layer + 4096, "nothing but what changed"
+    assert "Nothing changed" in installed.update("--tmpdir", refusing, "--", "true").stdout
+    installed.update("--tmpdir", refusing, "--", "pip", "install", "-q", "pygments==2.17.2")
+    assert user.run(installed.prefix / "bin/pygmentize", "-V").stdout.startswith("Pygments version 2.17.2")
+    installed.call("rollback", installed.prefix, "2", "--tmpdir", refusing)
+    assert installed.has("six") and not installed.has("pygments")
+
+
+@pytest.mark.parametrize("fuse", [True, False])
+def test_doctor_says_how_updates_are_done(tool, user, refusing, without_fuse_overlayfs, fuse):
+    def found(**env):
+        findings = json.loads(user.run(str(tool), "doctor", "--json", env=env).stdout)["findings"]
+        return next(one for one in findings if one["name"] == "updates")
+
+    assert found()["found"] == "over the kernel's overlay"
+    there = found(TMPDIR=str(refusing), **({} if fuse else without_fuse_overlayfs))
+    assert there["found"] == ("over fuse-overlayfs" if fuse else "over a copy of the installation")
+    assert there["verdict"] == ("ok" if fuse else "note") and ("With fuse-overlayfs" in there["advice"]) == (not fuse)
+
+
+def test_building_without_the_kernels_overlay(conda, user, tool, work, refusing):
+    """What is completed over an image: packages of conda, and software that is wrapped."""
+    spec = conda.spec(["python=3.11", "numpy=1.24", "linked"], "  - pip:\n    - six==1.16.0\n")
+    conda.new(spec)
+    expected = conda.manifest()["image"]
+    done = conda.new(spec, "--force", "--tmpdir", refusing)
+    assert "fuse-overlayfs is used" in done.stderr
+    assert conda.has("six") and conda.has("numpy") and abs(conda.manifest()["image"]["size"] - expected["size"]) < 8192
+    software = work / "software"
+    (software / "bin").mkdir(parents=True)
+    user.write(software / "bin/tool", "#!/bin/sh\necho tool\n", 0o755)
+    done = user.run(str(tool), "wrap-install", software, "-w", "bin", "--prefix", work / "wrapped", "--tmpdir", refusing)
+    assert "fuse-overlayfs is used" in done.stderr and user.run(work / "wrapped/bin/tool").stdout == "tool\n"
 
 
 def test_refusals(installed, user, work, tool):

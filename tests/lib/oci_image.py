@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import io
 import json
+import struct
 import tarfile
 from pathlib import Path
 
@@ -91,3 +92,14 @@ class Layout:
     def add(self, tag: str, descriptor: dict):
         self.entries.append({**descriptor, "annotations": {"org.opencontainers.image.ref.name": tag}})
         (self.path / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": self.entries}))
+
+
+def sif_file(path: Path, squashfs: bytes, machine: str) -> Path:
+    """As Apptainer lays it out: a header, a table of one partition, and the partition at a page's start."""
+    architecture = {"amd64": b"02\0", "arm64": b"04\0"}[machine]
+    table = struct.pack("<iBIIIqqqqqqq", 0x4004, 1, 1, 1, 0, 4096, len(squashfs), len(squashfs), 0, 0, 0, 0)
+    table += b"squashfs.img".ljust(128, b"\0") + struct.pack("<ii3s", 1, 2, architecture).ljust(384, b"\0")
+    header = b"#!/usr/bin/env run-singularity\n".ljust(32, b"\0") + b"SIF_MAGIC\0" + b"01\0" + architecture + bytes(16)
+    header += struct.pack("<qqqqqqqq", 0, 0, 0, 1, 128, len(table), 4096, len(squashfs))
+    path.write_bytes((header + table).ljust(4096, b"\0") + squashfs)
+    return path

@@ -8,7 +8,7 @@ build_packages=(
 # What a user's machine has as well, when an environment is built on it.
 run_packages=(python3 python3-venv)
 test_packages=(
-    apache2-utils attr bubblewrap busybox-static ccache clang-format clang-tidy-19 dash docker-registry fuse3 gcc ksh libarchive-tools
+    apache2-utils attr bubblewrap busybox-static ccache clang-format clang-tidy-19 dash docker-registry fuse-overlayfs fuse3 gcc ksh libarchive-tools
     libgtest-dev mksh mmdebstrap python3-pip python3-pytest python3-zstandard skopeo squashfs-tools squashfuse
     strace umoci util-linux zsh
 )

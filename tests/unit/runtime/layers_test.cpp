@@ -7,6 +7,8 @@
 #include "runtime/build_namespace.h"
 #include "util/process.h"
 
+#include <fstream>
+
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -57,19 +59,37 @@ protected:
         pack(image::changes_in_overlay(staging / "upper", images_, 022));
     }
 
+    /// By fuse-overlayfs over them.
+    void add_layer_by_fuse_overlay() {
+        auto space = BuildNamespace::create();
+        ASSERT_TRUE(space) << to_string(space.error());
+        const auto staging = fresh_directory("staging");
+        const auto mounted = space->mount_fuse_overlay("/usr/bin/fuse-overlayfs", images_, staging, prefix_);
+        ASSERT_TRUE(mounted) << to_string(mounted.error());
+        ASSERT_EQ(without_links(listing_of(space->tree())), expected_);
+        const auto none = image::changes_in_fuse_overlay(staging / "upper", space->tree(), images_, 022);
+        ASSERT_TRUE(none) << to_string(none.error());
+        EXPECT_TRUE(none->files.empty());
+        // While it is mounted it shows what was appended to one name of a file by all others, too, and
+        // forgets it when that one goes.
+        change(random_, space->tree(), false);
+        expected_ = without_links(listing_of(space->tree()));
+        pack(image::changes_in_fuse_overlay(staging / "upper", space->tree(), images_, 022));
+    }
+
     /// By a copy on disk.
     void add_layer_by_copy() {
         const auto copy = fresh_directory("copy");
         ASSERT_TRUE(image::unpack(images_, copy));
         ASSERT_EQ(without_links(listing_of(copy)), expected_);
-        const auto since = image::time_on(directory_.path());
-        ASSERT_TRUE(since);
-        const auto none = image::changes_since(copy, images_, *since, 022);
+        const auto before = image::take_snapshot(copy);
+        ASSERT_TRUE(before);
+        const auto none = image::changes_since(*before, copy, images_, 022);
         ASSERT_TRUE(none) << to_string(none.error());
         EXPECT_TRUE(none->files.empty());
         change(random_, copy);
         expected_ = without_links(listing_of(copy));
-        pack(image::changes_since(copy, images_, *since, 022));
+        pack(image::changes_since(*before, copy, images_, 022));
     }
 
     void pack(Result<image::Changes> changes) {
@@ -105,14 +125,71 @@ protected:
 
 TEST_P(StackedLayers, ShowWhatWasSeenWhenTheyWereMade) {
     for (int i = 0; i < 5 && !HasFatalFailure(); ++i) {
-        if (random_() % 3 == 0)
+        switch (random_() % 4) {
+        case 0:
             add_layer_by_copy();
-        else
+            break;
+        case 1:
+            add_layer_by_fuse_overlay();
+            break;
+        default:
             add_layer_by_overlay();
+        }
     }
     if (!HasFatalFailure()) check_merged();
 }
 INSTANTIATE_TEST_SUITE_P(Seeds, StackedLayers, testing::Range(1U, 13U));
+
+TEST(Layers, AChangeByFuseOverlayfsIsOfAllNamesOfAFile) {
+    const TemporaryDirectory directory;
+    const auto prefix = directory.path() / "prefix", staging = directory.path() / "staging";
+    fs::create_directory(prefix);
+    fs::create_directory(staging);
+    const auto file = directory.write("tree/file", "x");
+    directory.write("tree/dir/other", "y");
+    fs::create_hard_link(file, directory.path() / "tree/dir/again");
+    std::vector<fs::path> images = {directory.path() / "0"};
+    ASSERT_TRUE(image::write_tree(directory.path() / "tree", images.front(), {}, 022));
+    auto space = BuildNamespace::create();
+    ASSERT_TRUE(space);
+    const auto mounted = space->mount_fuse_overlay("/usr/bin/fuse-overlayfs", images, staging, prefix);
+    ASSERT_TRUE(mounted) << to_string(mounted.error());
+    const auto seen = space->tree();
+    ASSERT_EQ(read_file(seen / "file").value_or(""), "x");
+    std::ofstream(seen / "dir/again", std::ios::app) << "more";
+    ASSERT_EQ(read_file(seen / "file").value_or(""), "xmore");
+    auto changes = image::changes_in_fuse_overlay(staging / "upper", seen, images, 022);
+    ASSERT_TRUE(changes) << to_string(changes.error());
+    EXPECT_EQ(changes->files, (std::vector<std::string>{"dir/again", "file"}));
+    images.push_back(directory.path() / "1");
+    ASSERT_TRUE(image::write_changes(*changes, images.back(), {}));
+    const auto unpacked = directory.path() / "unpacked";
+    fs::create_directory(unpacked);
+    ASSERT_TRUE(image::unpack(images, unpacked));
+    EXPECT_EQ(read_file(unpacked / "file").value_or(""), "xmore");
+    EXPECT_TRUE(fs::equivalent(unpacked / "file", unpacked / "dir/again"));
+}
+
+TEST(BuildNamespace, AFuseOverlayThatDoesNotStartIsAnError) {
+    const TemporaryDirectory directory;
+    const auto prefix = directory.path() / "prefix", staging = directory.path() / "staging";
+    fs::create_directory(prefix);
+    fs::create_directory(staging);
+    directory.write("tree/file", "x");
+    const std::vector<fs::path> images = {directory.path() / "0"};
+    ASSERT_TRUE(image::write_tree(directory.path() / "tree", images.front(), {}, 022));
+    auto space = BuildNamespace::create();
+    ASSERT_TRUE(space);
+    const auto done = space->mount_fuse_overlay("/usr/bin/false", images, staging, prefix);
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().what, "fuse-overlayfs does not start");
+    const auto missing = space->mount_fuse_overlay(directory.path() / "none", images, staging, prefix);
+    ASSERT_FALSE(missing);
+    EXPECT_EQ(missing.error().why, "No such file or directory");
+    ASSERT_TRUE(space->mount_fuse_overlay("/usr/bin/fuse-overlayfs", images, staging, prefix))
+        << "what failed before is out of the way";
+    EXPECT_EQ(read_file(space->tree() / "file").value_or(""), "x");
+}
 
 TEST(Layers, AttributesAreShownAndThoseOfOverlaysAreNot) {
     const TemporaryDirectory directory;

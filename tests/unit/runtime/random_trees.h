@@ -55,7 +55,7 @@ inline void fill(std::mt19937& random, const fs::path& directory, int depth) {
 }
 
 // Removes, replaces, renames and adds, so that there are whiteouts, opaque directories and copied-up files.
-inline void change(std::mt19937& random, const fs::path& root) {
+inline void change(std::mt19937& random, const fs::path& root, bool to_linked_files = true) {
     std::vector<fs::path> paths;
     for (const auto& entry : fs::recursive_directory_iterator(root))
         paths.push_back(entry.path());
@@ -76,12 +76,12 @@ inline void change(std::mt19937& random, const fs::path& root) {
                 std::ofstream(path) << "new " << random();
             break;
         case 2:
-            if (fs::is_regular_file(status)) std::ofstream(path, std::ios::app) << "more";
+            if (fs::is_regular_file(status) && (fs::hard_link_count(path) == 1 || to_linked_files))
+                std::ofstream(path, std::ios::app) << "more";
             break;
         case 3:
-            if (!fs::is_directory(status))
-                fs::rename(path, path.parent_path() / ("moved" + path.filename().string()));
-            break;
+            fs::rename(path, path.parent_path() / ("moved" + path.filename().string()), gone);
+            break; // overlays refuse it for directories of the layers below
         case 4:
             if (fs::is_regular_file(status))
                 fs::create_hard_link(path, path.parent_path() / ("again" + path.filename().string()), gone);
@@ -90,6 +90,7 @@ inline void change(std::mt19937& random, const fs::path& root) {
             break;
         }
     }
+    std::ofstream(root / ("added" + std::to_string(random()))) << random();
 }
 
 /// Hard links are kept as such within an image, while overlayfs shows some apart.

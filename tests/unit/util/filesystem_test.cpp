@@ -1,4 +1,5 @@
 #include "../temporary.h"
+#include "util/digest.h"
 #include "util/filesystem.h"
 
 #include <fcntl.h>
@@ -81,6 +82,40 @@ TEST(CopyFile, DigestProgressAndNoOverwriting) {
     EXPECT_EQ(fs::file_size(to), 20U << 20U);
     EXPECT_FALSE(copy_file_synced(directory.path() / "absent", directory.path() / "new"));
     EXPECT_FALSE(fs::exists(directory.path() / "new"));
+}
+
+TEST(MoveFileSynced, IsTheSameFileWhereThatGivesWhatACopyWould) {
+    const TemporaryDirectory directory;
+    const auto inode = [](const fs::path& path) {
+        struct stat info {};
+        return stat(path.c_str(), &info) == 0 ? info.st_ino : 0;
+    };
+    const auto digest = sha256("content");
+    auto from = directory.write("from", "content");
+    const auto before = inode(from);
+    const auto to = directory.path() / "to";
+    EXPECT_EQ(move_file_synced(from, to).value(), digest);
+    EXPECT_EQ(inode(to), before);
+    EXPECT_FALSE(fs::exists(from));
+
+    from = directory.write("again", "other");
+    EXPECT_FALSE(move_file_synced(from, to));
+    EXPECT_EQ(read_file(to).value(), "content");
+    EXPECT_EQ(read_file(from).value(), "other");
+
+    // A file made there would belong to the directory's group.
+    const auto shared = directory.path() / "shared";
+    fs::create_directory(shared);
+    ASSERT_EQ(chmod(shared.c_str(), 02755), 0);
+    EXPECT_EQ(move_file_synced(to, shared / "to").value(), digest);
+    EXPECT_NE(inode(shared / "to"), before);
+    EXPECT_FALSE(fs::exists(to));
+
+    const fs::path elsewhere = "/dev/shm/containerize-move-" + std::to_string(getpid());
+    EXPECT_EQ(move_file_synced(shared / "to", elsewhere).value(), digest);
+    EXPECT_EQ(read_file(elsewhere).value(), "content");
+    EXPECT_FALSE(fs::exists(shared / "to"));
+    fs::remove(elsewhere);
 }
 
 TEST(RemoveTree, ReadOnlyDirectoriesAndLinks) {
