@@ -30,10 +30,11 @@ enum class Key {
     wrapper_paths,
     binds,
     engine,
+    prefetch,
     environment,
     umask
 };
-inline constexpr std::size_t number_of_keys = 21;
+inline constexpr std::size_t number_of_keys = 22;
 
 enum class Kind {
     text,
