@@ -233,8 +233,8 @@ void add_engine_option(CLI::App& command, BuildArguments& arguments) {
 }
 
 void add_profile_options(CLI::App& command, BuildArguments& arguments) {
-    auto* none = command.add_flag("--no-profile", arguments.no_profile,
-                                  "Do not record what programs read first");
+    auto* none =
+        command.add_flag("--no-profile", arguments.no_profile, "Do not record what programs read first");
     command
         .add_option("--profile", arguments.profile_commands,
                     "Record what this command reads first (default: the imports of all packages)")

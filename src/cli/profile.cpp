@@ -52,7 +52,8 @@ Result<int> record(const ProfileArguments& arguments, const std::vector<std::str
 } // namespace
 
 void add_profile(CLI::App& app, Action& chosen, std::vector<std::string> program) {
-    auto* command = app.add_subcommand("profile", "Record what a program reads first, for a fast start on slow storage");
+    auto* command =
+        app.add_subcommand("profile", "Record what a program reads first, for a fast start on slow storage");
     const auto arguments = std::make_shared<ProfileArguments>();
     command->add_option("DIR", arguments->directory, "The installation")->required();
     command->add_flag("--replace", arguments->replace, "Forget what was recorded before");

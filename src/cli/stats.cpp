@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 namespace containerize::cli {
@@ -38,10 +39,11 @@ void print(const json& statistics) {
     const auto hits = wanted - std::min(wanted, number(statistics.at("blocks_loaded")));
     fmt::print("Cache         {} of {} blocks were there\n", human_count(hits), human_count(wanted));
     const auto& prefetch = statistics.at("prefetch");
-    fmt::print("Read ahead    {} in {} reads; {} of it used, {} dropped unused; {} blocks decompressed ahead\n",
-               human_bytes(number(prefetch.at("bytes"))), human_count(number(prefetch.at("reads"))),
-               human_bytes(number(prefetch.at("used"))), human_bytes(number(prefetch.at("dropped"))),
-               human_count(number(prefetch.at("blocks_decompressed"))));
+    fmt::print(
+        "Read ahead    {} in {} reads; {} of it used, {} dropped unused; {} blocks decompressed ahead\n",
+        human_bytes(number(prefetch.at("bytes"))), human_count(number(prefetch.at("reads"))),
+        human_bytes(number(prefetch.at("used"))), human_bytes(number(prefetch.at("dropped"))),
+        human_count(number(prefetch.at("blocks_decompressed"))));
 }
 
 Result<int> run_stats(const StatsArguments& arguments) {
@@ -58,7 +60,10 @@ Result<int> run_stats(const StatsArguments& arguments) {
     if (!answer) return fail(std::move(answer.error()));
     const auto statistics = json::parse(*answer, nullptr, false);
     if (statistics.is_discarded())
-        return fail({.what = "the session's answer cannot be read", .why = {}, .where = prefix->string(), .hint = {}});
+        return fail({.what = "the session's answer cannot be read",
+                     .why = {},
+                     .where = prefix->string(),
+                     .hint = {}});
     if (arguments.as_json)
         fmt::print("{}\n", statistics.dump(2));
     else
@@ -77,7 +82,8 @@ std::optional<runtime::SessionHandle> live_session(const fs::path& prefix) {
 }
 
 void add_stats(CLI::App& app, Action& chosen) {
-    auto* command = app.add_subcommand("stats", "Show what the server of an installation has read and answered");
+    auto* command =
+        app.add_subcommand("stats", "Show what the server of an installation has read and answered");
     const auto arguments = std::make_shared<StatsArguments>();
     command->add_option("DIR", arguments->directory, "The installation")->required();
     command->add_flag("--json", arguments->as_json, "For programs");

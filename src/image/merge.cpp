@@ -118,8 +118,7 @@ Result<WriteStats> write_merged(Layers& layers, const std::filesystem::path& ima
     Merger merger(layers, *writer, progress);
     for (const auto& file : first)
         if (auto added = merger.add_first(file); !added) return fail(std::move(added.error()));
-    if (auto added = merger.add_directory(layers.root(), ""); !added)
-        return fail(std::move(added.error()));
+    if (auto added = merger.add_directory(layers.root(), ""); !added) return fail(std::move(added.error()));
     return writer->finish();
 }
 

@@ -63,7 +63,8 @@ std::size_t RecordedFile::first() const {
     return first;
 }
 
-std::expected<std::vector<RecordedFile>, int> recorded_files(Layers& layers, const std::vector<Profile>& profiles) {
+std::expected<std::vector<RecordedFile>, int> recorded_files(Layers& layers,
+                                                             const std::vector<Profile>& profiles) {
     Search search(layers, profiles);
     if (auto done = search.directory(layers.root(), ""); !done) return std::unexpected(done.error());
     std::ranges::stable_sort(search.found, {}, &RecordedFile::first);

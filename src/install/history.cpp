@@ -214,7 +214,8 @@ Result<BuildSummary> squash(const BuildOptions& options) {
             manifest->created = utc_now("%Y-%m-%dT%H:%M:%SZ");
             if (auto added = add_image(shop.image(), change.assembly(), manifest->image, {}); !added)
                 return fail(std::move(added.error()));
-            if (auto carried = carry_profile(*recorded, shop.image(), manifest->image, change.assembly()); !carried)
+            if (auto carried = carry_profile(*recorded, shop.image(), manifest->image, change.assembly());
+                !carried)
                 return fail(std::move(carried.error()));
             if (auto kept = keep_records_of(squashed, claim.prefix,
                                             change.assembly() / state_directory(manifest->state));

@@ -15,8 +15,8 @@ namespace containerize::install {
 struct BuildOptions;
 
 struct ProfileRequest {
-    /// Each a program with its arguments. Empty: the interpreter's start, and the imports of the packages that
-    /// it finds, in bounded time.
+    /// Each a program with its arguments. Empty: the interpreter's start, and the imports of the packages
+    /// that it finds, in bounded time.
     std::vector<std::vector<std::string>> commands;
     bool at_terminal = false;             ///< they have the user's terminal, else nothing
     bool replace = false;                 ///< what was recorded before is forgotten

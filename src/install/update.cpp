@@ -32,14 +32,14 @@ Result<BuildSummary> update(const UpdateOptions& options) {
     const UpdateRequest request{.command = options.command, .prune = options.prune};
     auto updated =
         in_workplace(options.build, *inputs,
-                        [&](Workshop& shop, Janitor& janitor, const Claim& claim) -> Result<BuildSummary> {
-                            // Until the claim, another update may have made a new state.
-                            auto current = read_unmoved(options.build.prefix);
-                            if (!current) return fail(std::move(current.error()));
-                            shop.record = current->build;
-                            const auto recipe = make_update_recipe(shop, *current, request);
-                            return run_steps(shop, *recipe, janitor, claim, &*current);
-                        });
+                     [&](Workshop& shop, Janitor& janitor, const Claim& claim) -> Result<BuildSummary> {
+                         // Until the claim, another update may have made a new state.
+                         auto current = read_unmoved(options.build.prefix);
+                         if (!current) return fail(std::move(current.error()));
+                         shop.record = current->build;
+                         const auto recipe = make_update_recipe(shop, *current, request);
+                         return run_steps(shop, *recipe, janitor, claim, &*current);
+                     });
     if (updated && !updated->unchanged) record_after_build(options.build, false);
     return updated;
 }

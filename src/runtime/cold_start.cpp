@@ -90,7 +90,8 @@ Result<PrefetchSetting> parse_prefetch(std::string_view text) {
         const auto rest = text.substr(colon + 1);
         const auto second = rest.find(':');
         const auto size = size_of(rest.substr(0, second));
-        const auto depth = second == std::string_view::npos ? std::nullopt : number_of<unsigned>(rest.substr(second + 1));
+        const auto depth =
+            second == std::string_view::npos ? std::nullopt : number_of<unsigned>(rest.substr(second + 1));
         good = size && depth && *depth >= 1 && *depth <= most_requests;
         if (good) setting.size = *size;
         if (good) setting.depth = *depth;
@@ -141,18 +142,20 @@ ColdStart cold_start_of(const Manifest& manifest, const std::filesystem::path& d
                         std::span<const image::Layers::ImageFile> images) {
     ColdStart cold_start;
     const auto setting = setting_for(manifest);
-    const bool wanted = setting.when == When::always ||
-                        (setting.when == When::automatic && is_network_filesystem(filesystem_type(directory)));
+    const bool wanted = setting.when == When::always || (setting.when == When::automatic &&
+                                                         is_network_filesystem(filesystem_type(directory)));
     if (!wanted || images.empty()) return cold_start;
     cold_start.depth = setting.depth;
     cold_start.shape.size = setting.size;
     if (const auto stripe = stripe_size_of(images.front().file.get()); stripe != 0)
-        cold_start.shape.alignment = cold_start.shape.size = std::max(setting.size / stripe, std::uint64_t{1}) * stripe;
+        cold_start.shape.alignment = cold_start.shape.size =
+            std::max(setting.size / stripe, std::uint64_t{1}) * stripe;
     for (const auto& image : manifest.images()) {
         const auto path = profile_of(directory / image.file);
-        cold_start.profiles.push_back({.file = Fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)),
-                                       .path = path,
-                                       .image = image.sha256});
+        cold_start.profiles.push_back(
+            {.file = Fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)),
+             .path = path,
+             .image = image.sha256});
     }
     return cold_start;
 }

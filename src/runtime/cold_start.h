@@ -3,6 +3,7 @@
 
 #include "image/layers.h"
 #include "runtime/manifest.h"
+#include "runtime/read_variables.h"
 #include "util/error.h"
 #include "util/fd.h"
 
@@ -29,13 +30,6 @@ struct PrefetchSetting {
 };
 /// "auto", "on", "off", "auto:4M:8". The error is an input error.
 Result<PrefetchSetting> parse_prefetch(std::string_view text);
-
-/// Overrides what the manifest says, for sessions that are started with it.
-inline constexpr const char* prefetch_variable = "CONTAINERIZE_PREFETCH";
-/// The file that a session's servers note in which blocks are wanted (image/profile.h). It must exist.
-inline constexpr const char* record_variable = "CONTAINERIZE_RECORD";
-/// For tests: microseconds that each read of an image waits.
-inline constexpr const char* delay_variable = "CONTAINERIZE_DEBUG_READ_DELAY";
 
 /// The place of an image's profile.
 std::filesystem::path profile_of(const std::filesystem::path& image);

@@ -46,7 +46,7 @@ struct Manifest {
     std::vector<Bind> binds; ///< of every launch, beside what each launch may ask for
     std::string gpu =
         "auto"; ///< which vendor's libraries an image's root gets: auto, nvidia, amd, intel, none
-    std::string engine = "auto"; ///< what runs it: auto, native, apptainer, singularity
+    std::string engine = "auto";   ///< what runs it: auto, native, apptainer, singularity
     std::string prefetch = "auto"; ///< how its images are read ahead (cold_start.h)
     ImageFile image;
     std::vector<ImageFile> layers; ///< of updates, over the image; the newest last

@@ -4,8 +4,9 @@
 #include <utility>
 
 #include <linux/fuse.h>
-#include <nlohmann/json.hpp>
 #include <sys/mman.h>
+
+#include <nlohmann/json.hpp>
 
 namespace containerize::runtime {
 
@@ -14,10 +15,10 @@ namespace {
 using nlohmann::json;
 
 constexpr std::pair<std::uint32_t, const char*> names[] = {
-    {FUSE_LOOKUP, "lookup"},     {FUSE_GETATTR, "getattr"},         {FUSE_READLINK, "readlink"},
-    {FUSE_READ, "read"},         {FUSE_READDIR, "readdir"},         {FUSE_READDIRPLUS, "readdirplus"},
-    {FUSE_IOCTL, "ioctl"},       {FUSE_GETXATTR, "getxattr"},       {FUSE_LISTXATTR, "listxattr"},
-    {FUSE_STATFS, "statfs"},     {FUSE_FORGET, "forget"},           {FUSE_BATCH_FORGET, "forget"},
+    {FUSE_LOOKUP, "lookup"},   {FUSE_GETATTR, "getattr"},   {FUSE_READLINK, "readlink"},
+    {FUSE_READ, "read"},       {FUSE_READDIR, "readdir"},   {FUSE_READDIRPLUS, "readdirplus"},
+    {FUSE_IOCTL, "ioctl"},     {FUSE_GETXATTR, "getxattr"}, {FUSE_LISTXATTR, "listxattr"},
+    {FUSE_STATFS, "statfs"},   {FUSE_FORGET, "forget"},     {FUSE_BATCH_FORGET, "forget"},
     {FUSE_OPENDIR, "opendir"},
 };
 
@@ -30,7 +31,8 @@ const char* name_of(std::size_t kind) {
 } // namespace
 
 Result<std::shared_ptr<ServerStatistics>> make_shared_statistics() {
-    void* memory = mmap(nullptr, sizeof(ServerStatistics), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void* memory =
+        mmap(nullptr, sizeof(ServerStatistics), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return fail_errno("cannot have memory for statistics");
     return std::shared_ptr<ServerStatistics>(new (memory) ServerStatistics, [](ServerStatistics* statistics) {
         statistics->~ServerStatistics();

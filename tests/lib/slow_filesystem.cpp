@@ -1,4 +1,5 @@
-// A directory shown again, read-only, as a busy parallel filesystem shows it: every open and every read waits.
+// A directory shown again, read-only, as a busy parallel filesystem shows it: every open and every read
+// waits.
 //
 // Usage: slow_filesystem DIRECTORY MOUNT-POINT MICROSECONDS
 // Stays in the foreground until it is unmounted. Other users may read it.
