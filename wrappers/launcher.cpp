@@ -7,6 +7,7 @@
 #include "runtime/environment.h"
 #include "runtime/launch_plan.h"
 #include "runtime/namespace.h"
+#include "runtime/read_variables.h"
 #include "runtime/root_key.h"
 #include "runtime/session_state.h"
 
@@ -146,7 +147,8 @@ std::vector<std::string> variables_of_session() {
     const auto take = [&](const char* name) {
         if (const char* value = std::getenv(name)) variables.push_back(std::string(name) + "=" + value);
     };
-    for (const char* name : {"CONTAINERIZE_SESSION_IDLE", "CONTAINERIZE_ENGINE"})
+    for (const char* name : {"CONTAINERIZE_SESSION_IDLE", "CONTAINERIZE_ENGINE", prefetch_variable,
+                             record_variable, delay_variable})
         take(name);
     for (const auto& variable : root_variables)
         take(variable.name);

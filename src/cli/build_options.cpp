@@ -93,6 +93,12 @@ Status choose_values(const BuildArguments& arguments, const Configured& configur
     auto engine = configured.engine(arguments.engine);
     if (!engine) return fail(std::move(engine.error()));
     options.engine = *engine;
+    options.prefetch = configured.text(Key::prefetch, {}, {});
+    auto layout = install::parse_layout(arguments.layout.empty() ? "path" : arguments.layout);
+    if (!layout) return fail(std::move(layout.error()));
+    options.layout = *layout;
+    options.profile = !arguments.no_profile;
+    options.profile_commands = arguments.profile_commands;
     options.jobs = configured.jobs(arguments.jobs);
     options.conda.use_config = configured.use_conda_config(arguments.no_config);
     options.wrapper_paths = configured.typed_wrapper_paths(arguments.wrapper_paths);
@@ -252,6 +258,25 @@ void add_engine_option(CLI::App& command, BuildArguments& arguments) {
                     "What runs its programs: auto (native where users may have namespaces, else apptainer or "
                     "singularity), native, apptainer or singularity")
         ->type_name("NAME");
+}
+
+void add_profile_options(CLI::App& command, BuildArguments& arguments) {
+    auto* none =
+        command.add_flag("--no-profile", arguments.no_profile, "Do not record what programs read first");
+    command
+        .add_option("--profile", arguments.profile_commands,
+                    "Record what this command reads first (default: the imports of all packages)")
+        ->allow_extra_args(false)
+        ->excludes(none)
+        ->type_name("COMMAND");
+}
+
+void add_layout_option(CLI::App& command, BuildArguments& arguments) {
+    command
+        .add_option("--layout", arguments.layout,
+                    "What comes first in the image: profile places recorded files together, path does not")
+        ->type_name("KIND")
+        ->default_str("path");
 }
 
 void add_work_options(CLI::App& command, BuildArguments& arguments) {

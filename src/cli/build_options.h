@@ -21,6 +21,9 @@ struct BuildArguments {
     std::string cuda;
     bool offline = false, no_config = false, allow_defaults = false, no_constraints = false, mamba = false,
          uv = false;
+    bool no_profile = false;
+    std::vector<std::string> profile_commands;
+    std::string layout;
     unsigned jobs = 0;
     bool bundle_python = false, system_site_packages = false, keep_files = false, force = false,
          verbose = false, quiet = false;
@@ -36,6 +39,10 @@ void add_container_options(CLI::App& command, BuildArguments& arguments);
 void add_root_options(CLI::App& command, BuildArguments& arguments);
 /// What runs the programs.
 void add_engine_option(CLI::App& command, BuildArguments& arguments);
+/// What is recorded at the end of a build.
+void add_profile_options(CLI::App& command, BuildArguments& arguments);
+/// What comes first in the image.
+void add_layout_option(CLI::App& command, BuildArguments& arguments);
 /// How it is done: jobs, compression, staging directory, log.
 void add_work_options(CLI::App& command, BuildArguments& arguments);
 

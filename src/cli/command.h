@@ -33,6 +33,9 @@ void add_squash(CLI::App& app, Action& chosen, const std::string& command_line);
 void add_run(CLI::App& app, Action& chosen, std::vector<std::string> typed);
 void add_shell(CLI::App& app, Action& chosen);
 void add_inspect(CLI::App& app, Action& chosen);
+/// `program` is what was typed after "--".
+void add_profile(CLI::App& app, Action& chosen, std::vector<std::string> program);
+void add_stats(CLI::App& app, Action& chosen);
 /// `check`: what packages were built for, and what this node has.
 void add_check(CLI::App& app, Action& chosen);
 void add_doctor(CLI::App& app, Action& chosen);

@@ -122,6 +122,7 @@ void add_squash(CLI::App& app, Action& chosen, const std::string& command_line) 
     auto* command = app.add_subcommand("squash", "Make one image of an installation's layers");
     const auto arguments = std::make_shared<BuildArguments>();
     command->add_option("DIR", arguments->prefix, "The installation")->required();
+    add_layout_option(*command, *arguments);
     add_work_options(*command, *arguments);
     command->footer("The other states are forgotten: there is nothing left to go back to.");
     command->callback([&chosen, arguments, command_line] {

@@ -29,6 +29,7 @@ void add_import_tykky(CLI::App& app, Action& chosen, const std::string& command_
     command->add_option("NEWPREFIX", arguments->prefix, "Directory of the new one; absent or empty")
         ->required();
     command->add_flag("--force", arguments->force, "Replace the installation that is there");
+    add_profile_options(*command, *arguments);
     add_work_options(*command, *arguments);
     command->footer(footer);
     command->callback([&chosen, arguments, command_line] {

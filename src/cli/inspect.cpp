@@ -1,7 +1,7 @@
 #include "cli/command.h"
+#include "cli/live_session.h"
+#include "install/profile.h"
 #include "runtime/manifest.h"
-#include "runtime/root_key.h"
-#include "runtime/session_state.h"
 #include "util/filesystem.h"
 #include "util/progress.h"
 
@@ -33,13 +33,10 @@ std::size_t count_commands(const fs::path& prefix, const runtime::Manifest& mani
     return count;
 }
 
-/// The process that holds the installation mounted for this user on this node; 0 if none does.
-pid_t live_session(const fs::path& prefix) {
-    const auto state = runtime::open_state_directory();
-    if (!state) return 0;
-    const auto session = runtime::find_session(*state, runtime::root_key(prefix.string()));
-    if (!session || !runtime::read_plan(*session, prefix.string())) return 0;
-    return session->supervisor;
+json profile_of(const fs::path& prefix) {
+    const auto coverage = install::profile_coverage(prefix);
+    if (!coverage || coverage->blocks == 0) return nullptr;
+    return {{"blocks", coverage->blocks}, {"bytes", coverage->bytes}, {"requests", coverage->requests}};
 }
 
 json layers_of(const runtime::Manifest& manifest) {
@@ -53,6 +50,7 @@ Result<json> describe(const fs::path& prefix) {
     if (!runtime::is_installation(prefix)) return runtime::no_installation(prefix);
     auto manifest = runtime::read_manifest(prefix);
     if (!manifest) return fail(std::move(manifest.error()));
+    const auto session = live_session(prefix);
     return json{{"path", prefix.string()},
                 {"built_for", manifest->prefix.string()},
                 {"moved", manifest->prefix != prefix},
@@ -68,7 +66,9 @@ Result<json> describe(const fs::path& prefix) {
                 {"state", manifest->state},
                 {"wrapper_paths", manifest->wrapper_paths},
                 {"commands", count_commands(prefix, *manifest)},
-                {"session_pid", live_session(prefix)},
+                {"profile", profile_of(prefix)},
+                {"prefetch", manifest->prefetch},
+                {"session_pid", session ? session->supervisor : 0},
                 {"build", manifest->build}};
 }
 
@@ -96,6 +96,13 @@ void print(const json& about) {
                    layer.at("sha256").get<std::string>());
     fmt::print("State         {}\n", about.at("state").get<unsigned>());
     fmt::print("Commands      {}\n", about.at("commands").get<std::size_t>());
+    if (const auto& profile = about.at("profile"); profile.is_null())
+        fmt::print("Profile       none: nothing is read ahead\n");
+    else
+        fmt::print("Profile       {} are read ahead, in {} requests ({})\n",
+                   human_bytes(profile.at("bytes").get<std::uint64_t>()),
+                   human_count(profile.at("requests").get<std::uint64_t>()),
+                   about.at("prefetch").get<std::string>());
     const auto pid = about.at("session_pid").get<pid_t>();
     fmt::print("Session       {}\n", pid == 0 ? "none on this node" : "process " + std::to_string(pid));
 }

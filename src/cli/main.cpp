@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <iterator>
 #include <string>
 
 namespace {
@@ -34,7 +35,8 @@ std::string typed(int argc, char** argv) {
 
 // CLI11 would take its options for ours, and "[a,b]" for two arguments.
 std::vector<std::string> program_after_mark(int argc, char** argv) {
-    if (argc < 2 || (std::string_view(argv[1]) != "update" && std::string_view(argv[1]) != "dev")) return {};
+    constexpr std::string_view commands[] = {"update", "dev", "profile"};
+    if (argc < 2 || std::ranges::find(commands, argv[1]) == std::end(commands)) return {};
     const auto mark = std::find_if(argv, argv + argc, [](std::string_view word) { return word == "--"; });
     return mark == argv + argc ? std::vector<std::string>() : std::vector<std::string>(mark + 1, argv + argc);
 }
@@ -92,6 +94,8 @@ int run(int argc, char** argv) {
     cli::add_run(app, chosen, {argv, argv + argc});
     cli::add_shell(app, chosen);
     cli::add_inspect(app, chosen);
+    cli::add_profile(app, chosen, program);
+    cli::add_stats(app, chosen);
     cli::add_check(app, chosen);
     cli::add_doctor(app, chosen);
     cli::add_cache(app, chosen);

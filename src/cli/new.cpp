@@ -133,7 +133,9 @@ void add_new(CLI::App& app, Action& chosen, const std::string& command_line) {
     add_root_options(*command, *arguments);
     add_engine_option(*command, *arguments);
     command->add_flag("--force", arguments->force, "Replace the installation that is there");
+    add_profile_options(*command, *arguments);
     add_work_options(*command, *arguments);
+    add_layout_option(*command, *arguments);
     command->callback([&chosen, arguments, command_line] {
         chosen = [arguments, command_line]() -> Result<int> {
             if (arguments->dry_run) return run_dry(*arguments, command_line);
@@ -157,6 +159,7 @@ void add_wrap_install(CLI::App& app, Action& chosen, const std::string& command_
     add_root_options(*command, *arguments);
     add_engine_option(*command, *arguments);
     command->add_flag("--force", arguments->force, "Replace the installation that is there");
+    add_profile_options(*command, *arguments);
     add_work_options(*command, *arguments);
     command->footer(
         "Example:\n  containerize wrap-install --prefix ~/soft/tool -w bin,libexec /appl/tool-1.2\n\n"
@@ -181,6 +184,7 @@ void add_wrap_container(CLI::App& app, Action& chosen, const std::string& comman
     add_hook_options(*command, *arguments);
     add_container_options(*command, *arguments);
     command->add_flag("--force", arguments->force, "Replace the installation that is there");
+    add_profile_options(*command, *arguments);
     add_work_options(*command, *arguments);
     command->footer(
         "Example:\n  containerize wrap-container --prefix ~/soft/tool -w /opt/tool/bin tool.sif\n\n"

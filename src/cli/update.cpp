@@ -66,6 +66,7 @@ void add_update(CLI::App& app, Action& chosen, const std::string& command_line,
     add_content_options(*command, *arguments);
     command->add_flag("--prune", arguments->prune, "Remove packages of conda that SPEC does not need");
     add_engine_option(*command, *arguments);
+    add_profile_options(*command, *arguments);
     add_work_options(*command, *arguments);
     command->callback([&chosen, arguments, command_line, program = std::move(program)] {
         chosen = [arguments, command_line, program] {

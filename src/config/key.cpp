@@ -4,6 +4,7 @@
 #include "image/writer.h"
 #include "pip/installer.h"
 #include "runtime/bind.h"
+#include "runtime/cold_start.h"
 #include "runtime/engine.h"
 #include "util/url.h"
 
@@ -44,6 +45,12 @@ Status check_base(const std::string& value) {
 
 Status check_engine(const std::string& value) {
     auto parsed = runtime::parse_engine(value);
+    if (!parsed) return fail(std::move(parsed.error()));
+    return {};
+}
+
+Status check_prefetch(const std::string& value) {
+    auto parsed = runtime::parse_prefetch(value);
     if (!parsed) return fail(std::move(parsed.error()));
     return {};
 }
@@ -142,6 +149,7 @@ const std::array<KeyInfo, number_of_keys>& all_keys() {
         {Key::binds, "binds", Kind::list, "", check_bind},
         {Key::host_profiles, "host_profiles", Kind::list, "", check_host_profile},
         {Key::engine, "engine", Kind::text, "auto", check_engine},
+        {Key::prefetch, "prefetch", Kind::text, "auto", check_prefetch},
         {Key::environment, "environment", Kind::map, "", check_variable},
         {Key::umask, "umask", Kind::text, "", check_umask},
     }};

@@ -31,6 +31,7 @@ enum class Key {
     binds,
     host_profiles,
     engine,
+    prefetch,
     environment,
     umask
 };

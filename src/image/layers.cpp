@@ -35,10 +35,11 @@ bool is_opaque(const std::vector<Xattr>& xattrs) {
 
 } // namespace
 
-Layers::Layers() : listings_(listing_cache_bytes) {}
+Layers::Layers(const Instruments& instruments)
+    : listings_(listing_cache_bytes), statistics_(instruments.statistics) {}
 
-Result<std::unique_ptr<Layers>> Layers::open(std::vector<ImageFile> images) {
-    auto layers = std::unique_ptr<Layers>(new Layers());
+Result<std::unique_ptr<Layers>> Layers::open(std::vector<ImageFile> images, const Instruments& instruments) {
+    auto layers = std::unique_ptr<Layers>(new Layers(instruments));
     if (images.empty() || images.size() > most_images)
         return fail({.what = "cannot show " + std::to_string(images.size()) + " images as one",
                      .why = "at most " + std::to_string(most_images) + " can be",
@@ -48,7 +49,8 @@ Result<std::unique_ptr<Layers>> Layers::open(std::vector<ImageFile> images) {
     layers->first_numbers_.push_back(0);
     Directories roots;
     for (auto& image : images) {
-        auto reader = Reader::open(std::move(image.file), image.path, images.size(), image.offset);
+        auto reader =
+            Reader::open(std::move(image.file), image.path, images.size(), image.offset, instruments);
         if (!reader) return fail(std::move(reader.error()));
         layers->first_numbers_.push_back(layers->first_numbers_.back() + (*reader)->inode_count());
         roots.insert(roots.begin(), in_layer(layers->readers_.size(), (*reader)->root()));
@@ -59,6 +61,22 @@ Result<std::unique_ptr<Layers>> Layers::open(std::vector<ImageFile> images) {
     if (done) done = layers->note_xattrs();
     if (!done) return fail_errno("cannot read the image", uppermost.string(), done.error());
     return layers;
+}
+
+void Layers::prefetch(const std::vector<Profile>& profiles, const PrefetchOptions& options) {
+    std::vector<Prefetch::Part> parts;
+    std::vector<Reader*> readers;
+    for (std::size_t i = 0; i < std::min(profiles.size(), readers_.size()); ++i) {
+        auto blocks = readers_[i]->possible(profiles[i].blocks);
+        if (blocks.empty()) continue;
+        parts.push_back(readers_[i]->part(std::move(blocks)));
+        readers.push_back(readers_[i].get());
+    }
+    if (parts.empty()) return;
+    prefetch_ = std::make_unique<Prefetch>(std::move(parts), options, statistics_);
+    for (std::size_t i = 0; i < readers.size(); ++i)
+        readers[i]->use(*prefetch_, i);
+    prefetch_->start();
 }
 
 std::uint64_t Layers::bytes() const {
@@ -199,6 +217,11 @@ std::expected<void, int> Layers::read(Reference reference, std::uint64_t offset,
                                       std::vector<Slice>& out) {
     if (layer_of(reference) >= readers_.size()) return std::unexpected(EIO);
     return reader(reference).read(within(reference), offset, size, out);
+}
+
+std::expected<std::vector<ProfileBlock>, int> Layers::blocks_of(Reference reference) {
+    if (layer_of(reference) >= readers_.size()) return std::unexpected(EIO);
+    return reader(reference).blocks_of(within(reference));
 }
 
 std::expected<std::vector<Xattr>, int> Layers::xattrs(Reference reference) const {

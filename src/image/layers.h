@@ -42,7 +42,12 @@ public:
     static constexpr std::size_t most_images = 1000;
 
     /// The lowest first; at least one.
-    static Result<std::unique_ptr<Layers>> open(std::vector<ImageFile> images);
+    static Result<std::unique_ptr<Layers>> open(std::vector<ImageFile> images,
+                                                const Instruments& instruments = {});
+
+    /// Begins to read ahead, in the background, what profiles of the images list: one for each image, the
+    /// lowest first, without blocks where there is none. Once.
+    void prefetch(const std::vector<Profile>& profiles, const PrefetchOptions& options);
 
     [[nodiscard]] Reference root() const { return root_; }
     [[nodiscard]] std::uint32_t block_size() const { return readers_.front()->block_size(); }
@@ -56,6 +61,11 @@ public:
     std::expected<void, int> read(Reference reference, std::uint64_t offset, std::size_t size,
                                   std::vector<Slice>& out);
 
+    /// Of a file: the blocks that hold it in its image, its fragment last.
+    std::expected<std::vector<ProfileBlock>, int> blocks_of(Reference reference);
+    /// The number of the image that an inode is in, the lowest being 0.
+    [[nodiscard]] static std::size_t image_of(Reference reference) { return layer_of(reference); }
+
     /// Whether any file can have extended attributes to show.
     [[nodiscard]] bool has_xattrs() const { return has_xattrs_; }
     std::expected<std::vector<Xattr>, int> xattrs(Reference reference) const;
@@ -66,7 +76,7 @@ public:
 private:
     using Directories = std::vector<Reference>; ///< of one path, the uppermost first
 
-    Layers();
+    explicit Layers(const Instruments& instruments);
     std::expected<void, int> merge(const Directories& directories, unsigned depth);
     std::expected<void, int> note_xattrs();
     /// Of the same path in each of `directories`, as far down as nothing covers what is below.
@@ -87,6 +97,8 @@ private:
     LoadingCache<Directory> listings_; ///< of directories that are not the lowest image's alone
     Reference root_ = 0;
     bool has_xattrs_ = false;
+    std::shared_ptr<Statistics> statistics_;
+    std::unique_ptr<Prefetch> prefetch_; ///< last: its threads use the readers
 };
 
 /// The images in the files at `paths`, the lowest first.

@@ -61,6 +61,17 @@ public:
         return loaded;
     }
 
+    /// Forgets a value that turned out to be another one than was wanted.
+    void drop(std::uint64_t key, const Pointer& value) {
+        Shard& shard = shards_[shard_of(key)];
+        const std::lock_guard lock(shard.mutex);
+        const auto found = shard.entries.find(key);
+        if (found == shard.entries.end() || found->second.value != value) return;
+        shard.bytes -= value->bytes();
+        shard.order.erase(found->second.position);
+        shard.entries.erase(found);
+    }
+
 private:
     static constexpr std::size_t shard_count = 8;
 

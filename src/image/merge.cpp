@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -37,8 +38,15 @@ public:
         return {};
     }
 
+    Status add_first(const RecordedFile& file) {
+        auto added = add(file.reference, file.path);
+        added_first_.insert(file.path);
+        return added;
+    }
+
 private:
     Status add(Reference reference, const std::string& path) {
+        if (added_first_.contains(path)) return {};
         const auto inode = layers_.inode(reference);
         if (!inode) return damaged(path, inode.error());
         if (S_ISDIR(inode->mode)) return add_directory(reference, path);
@@ -96,17 +104,21 @@ private:
     Writer& writer_;
     const PackProgress& progress_;
     std::map<std::uint64_t, std::string> names_; ///< of files with several: the first, by inode number
+    std::set<std::string> added_first_;
     std::uint64_t done_ = 0;
 };
 
 } // namespace
 
 Result<WriteStats> write_merged(Layers& layers, const std::filesystem::path& image,
-                                const WriterOptions& options, const PackProgress& progress) {
+                                const WriterOptions& options, const PackProgress& progress,
+                                const std::vector<RecordedFile>& first) {
     auto writer = Writer::create(image, options);
     if (!writer) return fail(std::move(writer.error()));
-    if (auto added = Merger(layers, *writer, progress).add_directory(layers.root(), ""); !added)
-        return fail(std::move(added.error()));
+    Merger merger(layers, *writer, progress);
+    for (const auto& file : first)
+        if (auto added = merger.add_first(file); !added) return fail(std::move(added.error()));
+    if (auto added = merger.add_directory(layers.root(), ""); !added) return fail(std::move(added.error()));
     return writer->finish();
 }
 

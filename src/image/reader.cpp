@@ -117,8 +117,10 @@ void take_device(Inode& inode, const Dev& device) {
 } // namespace
 
 Reader::Reader(Fd file, std::uint64_t offset, std::uint64_t file_size, const sqfs_super_t& super,
-               std::unique_ptr<Decompressor> decompressor, std::size_t sharing)
-    : source_(std::move(file), offset, file_size, sharing), super_(super),
+               std::unique_ptr<Decompressor> decompressor, std::size_t sharing, std::string name,
+               const Instruments& instruments)
+    : name_(std::move(name)), statistics_(instruments.statistics), recorder_(instruments.recorder),
+      source_(std::move(file), offset, file_size, sharing, instruments), super_(super),
       decompressor_(std::move(decompressor)), blocks_(block_cache_bytes / sharing),
       directories_(directory_cache_bytes / sharing), file_maps_(file_map_cache_bytes / sharing) {}
 
@@ -129,11 +131,12 @@ Status Reader::check(int file, const std::filesystem::path& path, std::uint64_t 
 }
 
 Result<std::unique_ptr<Reader>> Reader::open(Fd file, const std::filesystem::path& path, std::size_t sharing,
-                                             std::uint64_t offset) {
+                                             std::uint64_t offset, const Instruments& instruments) {
     auto header = read_header(file.get(), path, offset);
     if (!header) return fail(std::move(header.error()));
-    auto reader = std::unique_ptr<Reader>(new Reader(
-        std::move(file), offset, header->file_size, header->super, std::move(header->decompressor), sharing));
+    auto reader = std::unique_ptr<Reader>(new Reader(std::move(file), offset, header->file_size,
+                                                     header->super, std::move(header->decompressor), sharing,
+                                                     path.string(), instruments));
     if (auto done = reader->load_tables(); !done) return bad_image(path, "its tables are damaged");
     return reader;
 }
@@ -472,25 +475,88 @@ LoadingCache<Reader::FileMap>::Loaded Reader::file_map(Reference reference) {
     });
 }
 
-LoadingCache<Reader::Block>::Loaded Reader::block(std::uint64_t start, std::uint32_t size_field) {
-    return blocks_.get(start, [&]() -> LoadingCache<Block>::Loaded {
-        const std::size_t stored = size_field & stored_size_mask;
-        if (stored > super_.block_size) return std::unexpected(EIO);
-        auto range = source_.range(start, stored);
-        if (!range) return std::unexpected(range.error());
-        auto block = std::make_shared<Block>();
-        if ((size_field & stored_uncompressed) != 0) {
-            block->data = std::make_unique_for_overwrite<std::byte[]>(stored);
-            std::ranges::copy(range->bytes, block->data.get());
-            block->size = stored;
-        } else {
-            block->data = std::make_unique_for_overwrite<std::byte[]>(super_.block_size);
-            auto written = decompressor_->decompress(range->bytes, {block->data.get(), super_.block_size});
-            if (!written) return std::unexpected(written.error());
-            block->size = *written;
-        }
-        return block;
+LoadingCache<Reader::Block>::Loaded Reader::decompressed(const ProfileBlock& place) {
+    if (place.stored() > super_.block_size) return std::unexpected(EIO);
+    auto* prefetch = prefetch_.load(std::memory_order_acquire);
+    auto ahead = prefetch == nullptr ? std::nullopt : prefetch->range(part_, place.start, place.stored());
+    auto range = ahead ? std::move(*ahead) : source_.range(place.start, place.stored());
+    if (!range) return std::unexpected(range.error());
+    auto block = std::make_shared<Block>();
+    block->size_field = place.size_field;
+    if ((place.size_field & stored_uncompressed) != 0) {
+        block->data = std::make_unique_for_overwrite<std::byte[]>(place.stored());
+        std::ranges::copy(range->bytes, block->data.get());
+        block->size = place.stored();
+    } else {
+        block->data = std::make_unique_for_overwrite<std::byte[]>(super_.block_size);
+        auto written = decompressor_->decompress(range->bytes, {block->data.get(), super_.block_size});
+        if (!written) return std::unexpected(written.error());
+        block->size = *written;
+    }
+    return block;
+}
+
+LoadingCache<Reader::Block>::Loaded Reader::load(const ProfileBlock& place, Statistics::Counter* loads) {
+    auto loaded = blocks_.get(place.start, [&] {
+        if (loads != nullptr) loads->fetch_add(1, std::memory_order_relaxed);
+        return decompressed(place);
     });
+    if (auto* prefetch = prefetch_.load(std::memory_order_acquire)) prefetch->loaded(part_, place);
+    return loaded;
+}
+
+LoadingCache<Reader::Block>::Loaded Reader::block(const ProfileBlock& place) {
+    statistics_->blocks_wanted.fetch_add(1, std::memory_order_relaxed);
+    if (recorder_) recorder_->note(name_, place);
+    if (auto* prefetch = prefetch_.load(std::memory_order_acquire)) prefetch->wanted(part_, place);
+    auto loaded = load(place, &statistics_->blocks_loaded);
+    // A profile that lies may have brought something else to this place.
+    while (loaded && (*loaded)->size_field != place.size_field) {
+        blocks_.drop(place.start, *loaded);
+        loaded = load(place, &statistics_->blocks_loaded);
+    }
+    return loaded;
+}
+
+std::vector<ProfileBlock> Reader::possible(const std::vector<ProfileBlock>& blocks) const {
+    std::vector<ProfileBlock> found;
+    for (const auto& block : blocks)
+        if (block.start >= sizeof super_ && block.end() <= super_.inode_table_start &&
+            block.stored() <= super_.block_size)
+            found.push_back(block);
+    return found;
+}
+
+Prefetch::Part Reader::part(std::vector<ProfileBlock> blocks) {
+    return {.source = &source_,
+            .blocks = std::move(blocks),
+            .block_size = super_.block_size,
+            .load = [this](const ProfileBlock& block) {
+                [[maybe_unused]] const auto loaded = load(block, nullptr);
+            }};
+}
+
+void Reader::use(Prefetch& prefetch, std::size_t number) {
+    part_ = number;
+    prefetch_.store(&prefetch, std::memory_order_release);
+}
+
+std::expected<std::vector<ProfileBlock>, int> Reader::blocks_of(Reference reference) {
+    const auto found = inode(reference);
+    if (!found) return std::unexpected(found.error());
+    if (!S_ISREG(found->mode)) return std::unexpected(EINVAL);
+    const auto map = file_map(reference);
+    if (!map) return std::unexpected(map.error());
+    std::vector<ProfileBlock> blocks;
+    for (std::size_t i = 0; i < (*map)->starts.size(); ++i)
+        if (const ProfileBlock block{.start = (*map)->starts[i], .size_field = (*map)->sizes[i]};
+            block.stored() != 0)
+            blocks.push_back(block);
+    if (found->fragment == Inode::no_fragment) return blocks;
+    if (found->fragment >= fragments_.size()) return std::unexpected(EIO);
+    const Fragment& fragment = fragments_[found->fragment];
+    blocks.push_back({.start = fragment.start, .size_field = fragment.size});
+    return blocks;
 }
 
 std::expected<void, int> Reader::read(Reference reference, std::uint64_t offset, std::size_t size,
@@ -520,7 +586,7 @@ std::expected<void, int> Reader::read(Reference reference, std::uint64_t offset,
             if ((map->sizes[index] & stored_size_mask) == 0) {
                 out.push_back({.pin = nullptr, .bytes = std::span(zeros).subspan(0, count)});
             } else {
-                auto loaded = block(map->starts[index], map->sizes[index]);
+                auto loaded = block({.start = map->starts[index], .size_field = map->sizes[index]});
                 if (!loaded) return std::unexpected(loaded.error());
                 if ((*loaded)->size < within + count) return std::unexpected(EIO);
                 out.push_back({.pin = *loaded, .bytes = {(*loaded)->data.get() + within, count}});
@@ -528,7 +594,7 @@ std::expected<void, int> Reader::read(Reference reference, std::uint64_t offset,
         } else {
             if (found->fragment >= fragments_.size()) return std::unexpected(EIO);
             const Fragment& fragment = fragments_[found->fragment];
-            auto loaded = block(fragment.start, fragment.size);
+            auto loaded = block({.start = fragment.start, .size_field = fragment.size});
             if (!loaded) return std::unexpected(loaded.error());
             const std::uint64_t position = std::uint64_t{found->fragment_offset} + within;
             if (position + count > (*loaded)->size) return std::unexpected(EIO);

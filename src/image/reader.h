@@ -4,10 +4,12 @@
 #include "image/decompressor.h"
 #include "image/loading_cache.h"
 #include "image/metadata.h"
+#include "image/prefetch.h"
 #include "image/source.h"
 #include "util/error.h"
 #include "util/fd.h"
 
+#include <atomic>
 #include <cstdint>
 #include <expected>
 #include <filesystem>
@@ -85,7 +87,8 @@ public:
     /// The image starts at `offset` of the file. The message names `path`. `sharing`: how many readers share
     /// the memory that a server may use for what it has decompressed.
     static Result<std::unique_ptr<Reader>> open(Fd file, const std::filesystem::path& path,
-                                                std::size_t sharing = 1, std::uint64_t offset = 0);
+                                                std::size_t sharing = 1, std::uint64_t offset = 0,
+                                                const Instruments& instruments = {});
     /// Only what can be seen at a glance: that it is a squashfs image, whole, by a known compressor.
     static Status check(int file, const std::filesystem::path& path, std::uint64_t offset = 0);
 
@@ -103,6 +106,14 @@ public:
     std::expected<void, int> read(Reference reference, std::uint64_t offset, std::size_t size,
                                   std::vector<Slice>& out);
 
+    /// The blocks of a profile that this image can have: what else it lists is nothing that may be read.
+    [[nodiscard]] std::vector<ProfileBlock> possible(const std::vector<ProfileBlock>& blocks) const;
+    /// This image as a part of a prefetch, and from when on it is used. `number` is that of the part.
+    Prefetch::Part part(std::vector<ProfileBlock> blocks);
+    void use(Prefetch& prefetch, std::size_t number);
+    /// The blocks that hold a file, its fragment last.
+    std::expected<std::vector<ProfileBlock>, int> blocks_of(Reference reference);
+
     /// How many different sets of extended attributes the image has.
     [[nodiscard]] std::uint32_t xattr_sets() const { return static_cast<std::uint32_t>(xattr_sets_.size()); }
     /// One of them; nothing for no_xattrs.
@@ -112,6 +123,7 @@ private:
     struct Block {
         std::unique_ptr<std::byte[]> data;
         std::size_t size = 0;
+        std::uint32_t size_field = 0; ///< that it was read by
         [[nodiscard]] std::size_t bytes() const { return size; }
     };
     /// Where each block of a file starts, and the size field of each: bit 24 set means stored as it is.
@@ -137,7 +149,8 @@ private:
     };
 
     Reader(Fd file, std::uint64_t offset, std::uint64_t file_size, const sqfs_super_t& super,
-           std::unique_ptr<Decompressor> decompressor, std::size_t sharing);
+           std::unique_ptr<Decompressor> decompressor, std::size_t sharing, std::string name,
+           const Instruments& instruments);
     std::expected<void, int> load_tables();
     std::expected<void, int> load_fragments(const Tables& tables);
     std::expected<void, int> load_xattr_sets(const Tables& tables, std::size_t count);
@@ -149,9 +162,18 @@ private:
     std::expected<MetadataTable::Cursor, int> inode_at(Reference reference, Inode& inode) const;
     std::expected<Directory, int> parse_directory(const Inode& inode) const;
     LoadingCache<FileMap>::Loaded file_map(Reference reference);
-    LoadingCache<Block>::Loaded block(std::uint64_t start, std::uint32_t size_field);
+    /// What a request wants.
+    LoadingCache<Block>::Loaded block(const ProfileBlock& place);
+    /// `loads` counts what no cache had; null for what no request wants yet.
+    LoadingCache<Block>::Loaded load(const ProfileBlock& place, Statistics::Counter* loads);
+    LoadingCache<Block>::Loaded decompressed(const ProfileBlock& place);
     [[nodiscard]] std::uint64_t block_count(const Inode& inode) const;
 
+    std::string name_; ///< of the file, for records
+    std::shared_ptr<Statistics> statistics_;
+    std::shared_ptr<Recorder> recorder_; ///< null, as a rule
+    std::atomic<Prefetch*> prefetch_{nullptr};
+    std::size_t part_ = 0; ///< of the prefetch
     Source source_;
     sqfs_super_t super_;
     std::unique_ptr<Decompressor> decompressor_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include <unistd.h>
@@ -14,8 +15,10 @@ constexpr std::uint64_t chunk_size = 256U << 10U;
 constexpr std::size_t cached_bytes = 16U << 20U;
 } // namespace
 
-Source::Source(Fd file, std::uint64_t start, std::uint64_t file_size, std::size_t sharing)
-    : file_(std::move(file)), start_(start), file_size_(file_size), chunks_(cached_bytes / sharing) {}
+Source::Source(Fd file, std::uint64_t start, std::uint64_t file_size, std::size_t sharing,
+               const Instruments& instruments)
+    : file_(std::move(file)), start_(start), file_size_(file_size), chunks_(cached_bytes / sharing),
+      instruments_(instruments) {}
 
 std::expected<void, int> Source::read(std::uint64_t offset, std::span<std::byte> out) {
     if (offset > size() || out.size() > size() - offset) return std::unexpected(EIO);
@@ -23,13 +26,15 @@ std::expected<void, int> Source::read(std::uint64_t offset, std::span<std::byte>
 }
 
 std::expected<void, int> Source::read_file(std::uint64_t file_offset, std::span<std::byte> out) {
+    if (instruments_.read_delay.count() > 0) std::this_thread::sleep_for(instruments_.read_delay);
     while (!out.empty()) {
         const auto got = pread(file_.get(), out.data(), out.size(), static_cast<off_t>(file_offset));
         if (got < 0 && errno == EINTR) continue;
         // A file that became shorter while mounted must not look like zeros.
         if (got <= 0) return std::unexpected(got == 0 ? EIO : errno);
-        reads_.fetch_add(1, std::memory_order_relaxed);
-        bytes_read_.fetch_add(static_cast<std::uint64_t>(got), std::memory_order_relaxed);
+        instruments_.statistics->reads.fetch_add(1, std::memory_order_relaxed);
+        instruments_.statistics->bytes_read.fetch_add(static_cast<std::uint64_t>(got),
+                                                      std::memory_order_relaxed);
         file_offset += static_cast<std::uint64_t>(got);
         out = out.subspan(static_cast<std::size_t>(got));
     }

@@ -1,10 +1,10 @@
 // The bytes of an image file, read in pieces that suit a parallel filesystem.
 #pragma once
 
+#include "image/instruments.h"
 #include "image/loading_cache.h"
 #include "util/fd.h"
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <expected>
@@ -21,7 +21,8 @@ class Source {
 public:
     /// The image starts at `start` of the file, which has `file_size` bytes. `sharing`: how many sources
     /// share the memory for chunks.
-    Source(Fd file, std::uint64_t start, std::uint64_t file_size, std::size_t sharing);
+    Source(Fd file, std::uint64_t start, std::uint64_t file_size, std::size_t sharing,
+           const Instruments& instruments);
 
     /// A contiguous range, valid as long as `pin` lives.
     struct Range {
@@ -36,8 +37,6 @@ public:
 
     /// From the image's start to the file's end.
     [[nodiscard]] std::uint64_t size() const { return file_size_ - start_; }
-    [[nodiscard]] std::uint64_t reads() const { return reads_.load(std::memory_order_relaxed); }
-    [[nodiscard]] std::uint64_t bytes_read() const { return bytes_read_.load(std::memory_order_relaxed); }
 
 private:
     struct Chunk {
@@ -52,8 +51,7 @@ private:
     std::uint64_t start_;
     std::uint64_t file_size_;
     LoadingCache<Chunk> chunks_;
-    std::atomic<std::uint64_t> reads_{0};
-    std::atomic<std::uint64_t> bytes_read_{0};
+    Instruments instruments_;
 };
 
 } // namespace containerize::image

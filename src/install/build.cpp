@@ -4,7 +4,9 @@
 #include "install/base.h"
 #include "install/builder.h"
 #include "install/conda_plan.h"
+#include "install/history.h"
 #include "install/inputs.h"
+#include "install/profile.h"
 #include "install/workplace.h"
 #include "util/log.h"
 
@@ -56,6 +58,20 @@ Result<BuildSummary> build_by(const std::function<std::unique_ptr<Recipe>(Worksh
                         });
 }
 
+/// What follows a build that succeeded: it is there already, and stays whatever happens here.
+Result<BuildSummary> finished(const BuildOptions& options, Result<BuildSummary> built) {
+    if (!built) return built;
+    record_after_build(options, false);
+    if (options.layout == Layout::path) return built;
+    auto placed = squash(options);
+    if (!placed) return placed;
+    record_after_build(options, true); // of files that shared blocks with recorded ones, not all are wanted
+    built->image_bytes = placed->image_bytes;
+    built->state = placed->state;
+    built->seconds += placed->seconds;
+    return built;
+}
+
 } // namespace
 
 Result<std::vector<conda::PackageRecord>> dry_run(const BuildOptions& options) {
@@ -72,12 +88,18 @@ Result<std::vector<conda::PackageRecord>> dry_run(const BuildOptions& options) {
     return std::move(plan->packages);
 }
 
+Result<Layout> parse_layout(std::string_view text) {
+    if (text == "path") return Layout::path;
+    if (text == "profile") return Layout::profile;
+    return fail_input("not a layout: '" + std::string(text) + "'", {}, {}, "Give path or profile.");
+}
+
 Result<BuildSummary> build(const BuildOptions& options) {
     auto inputs = check_inputs(options);
     if (!inputs) return fail(std::move(inputs.error()));
     if (auto based = add_base(options, *inputs); !based) return fail(std::move(based.error()));
-    return build_by(inputs->kind == spec::SpecKind::requirements ? make_pip_recipe : make_conda_recipe,
-                    options, *inputs);
+    const auto recipe = inputs->kind == spec::SpecKind::requirements ? make_pip_recipe : make_conda_recipe;
+    return finished(options, build_by(recipe, options, *inputs));
 }
 
 Result<BuildSummary> wrap_install(const BuildOptions& options, const std::filesystem::path& source,
@@ -85,14 +107,14 @@ Result<BuildSummary> wrap_install(const BuildOptions& options, const std::filesy
     auto inputs = check_wrap(options, source, mask);
     if (!inputs) return fail(std::move(inputs.error()));
     if (auto based = add_base(options, *inputs); !based) return fail(std::move(based.error()));
-    return build_by(make_wrap_recipe, options, *inputs);
+    return finished(options, build_by(make_wrap_recipe, options, *inputs));
 }
 
 Result<BuildSummary> import_tykky(const BuildOptions& options, const std::filesystem::path& directory) {
     auto inputs = check_import(options, directory);
     if (!inputs) return fail(std::move(inputs.error()));
     if (auto based = add_container(options, *inputs); !based) return fail(std::move(based.error()));
-    return build_by(make_import_recipe, options, *inputs);
+    return finished(options, build_by(make_import_recipe, options, *inputs));
 }
 
 Result<BuildSummary> wrap_container(const BuildOptions& options) {
@@ -102,7 +124,7 @@ Result<BuildSummary> wrap_container(const BuildOptions& options) {
     if (inputs->base.is_host())
         return fail_input("the host is no container", {}, options.base,
                           "Give an image, or use wrap-install.");
-    return build_by(make_container_recipe, options, *inputs);
+    return finished(options, build_by(make_container_recipe, options, *inputs));
 }
 
 } // namespace containerize::install

@@ -47,6 +47,14 @@ struct SiteSettings {
     runtime::Engine engine = runtime::Engine::automatic; ///< of new installations that ask for none
 };
 
+/// What comes first in an image.
+enum class Layout {
+    path,   ///< files in the order of their paths
+    profile ///< those that were recorded, in the order in which they are wanted; then the rest
+};
+/// The error is an input error.
+Result<Layout> parse_layout(std::string_view text);
+
 struct BuildOptions {
     std::string prefix;
     /// "host", "auto", or what base/ knows; an update leaves it as it was. `isolate` and the rest of the
@@ -79,6 +87,10 @@ struct BuildOptions {
     std::filesystem::path share;                   ///< where our templates are
     std::string command_line;                      ///< as typed, for the record
     mode_t umask_bits = 022;
+    bool profile = true;                       ///< at the end it is recorded what programs read first
+    std::vector<std::string> profile_commands; ///< for a shell; empty: the imports of all packages
+    Layout layout = Layout::path;
+    std::string prefetch = "auto"; ///< of new installations (runtime/cold_start.h)
     SiteSettings site;
 };
 

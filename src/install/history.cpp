@@ -1,13 +1,16 @@
 #include "install/history.h"
 
 #include "image/merge.h"
+#include "image/relayout.h"
 #include "install/base.h"
+#include "install/profile.h"
 #include "install/publish.h"
 #include "install/records.h"
 #include "install/states.h"
 #include "install/workplace.h"
 #include "install/wrappers.h"
 #include "install/writable_images.h"
+#include "runtime/cold_start.h"
 #include "util/filesystem.h"
 #include "util/interrupt.h"
 
@@ -94,6 +97,28 @@ Status keep_records_of(unsigned state, const fs::path& prefix, const fs::path& r
     return {};
 }
 
+Result<std::vector<image::RecordedFile>> recorded_in(image::Layers& layers, const Manifest& manifest,
+                                                     const fs::path& prefix) {
+    std::vector<image::Profile> profiles;
+    for (const auto& image : manifest.images())
+        profiles.push_back(profile_beside(prefix, image));
+    auto files = image::recorded_files(layers, profiles);
+    if (!files) return fail_errno("cannot read the images", prefix.string(), files.error());
+    return std::move(*files);
+}
+
+/// The same files have other blocks in the new image.
+Status carry_profile(const std::vector<image::RecordedFile>& recorded, const fs::path& packed,
+                     const runtime::ImageFile& file, const fs::path& assembly) {
+    if (recorded.empty()) return {};
+    auto layers = image::open_layers(std::vector{packed});
+    if (!layers) return fail(std::move(layers.error()));
+    auto blocks = image::recorded_blocks(**layers, recorded);
+    if (!blocks) return fail_errno("cannot read the image", packed.string(), blocks.error());
+    return write_file(runtime::profile_of(assembly / file.file),
+                      image::to_text({.image = file.sha256, .blocks = std::move(*blocks)}));
+}
+
 Result<Inputs> inputs_for(const BuildOptions& options) {
     auto current = read_unmoved(options.prefix);
     if (!current) return fail(std::move(current.error()));
@@ -151,7 +176,7 @@ Result<BuildSummary> squash(const BuildOptions& options) {
             auto manifest = runtime::read_manifest(claim.prefix);
             if (!manifest) return fail(std::move(manifest.error()));
             BuildSummary summary{.prefix = claim.prefix};
-            if (manifest->layers.empty()) {
+            if (manifest->layers.empty() && options.layout == Layout::path) {
                 summary.unchanged = true;
                 return summary;
             }
@@ -160,9 +185,16 @@ Result<BuildSummary> squash(const BuildOptions& options) {
             if (!images) return fail(std::move(images.error()));
             auto layers = image::Layers::open(std::move(*images));
             if (!layers) return fail(std::move(layers.error()));
+            const auto recorded = recorded_in(**layers, *manifest, claim.prefix);
+            if (!recorded) return fail(Error(recorded.error()));
+            if (options.layout == Layout::profile && recorded->empty())
+                return fail_input("there is no profile", "nothing says which files are wanted first",
+                                  claim.prefix.string(), "Record one with `containerize profile`.");
             Stage stage("Packing the image");
-            auto packed = image::write_merged(**layers, shop.image(), shop.writer_options(),
-                                              [&](std::uint64_t done) { stage.advance(done, 0); });
+            auto packed = image::write_merged(
+                **layers, shop.image(), shop.writer_options(),
+                [&](std::uint64_t done) { stage.advance(done, 0); },
+                options.layout == Layout::profile ? *recorded : std::vector<image::RecordedFile>());
             if (!packed) return fail(std::move(packed.error()));
             stage.finish(fmt::format("{} files, {} to {}", human_count(packed->files),
                                      human_bytes(packed->input_bytes), human_bytes(packed->image_bytes)));
@@ -184,6 +216,9 @@ Result<BuildSummary> squash(const BuildOptions& options) {
                     add_image(shop.image(), ImageIs::of_this_build, change.assembly(), manifest->image, {});
                 !added)
                 return fail(std::move(added.error()));
+            if (auto carried = carry_profile(*recorded, shop.image(), manifest->image, change.assembly());
+                !carried)
+                return fail(std::move(carried.error()));
             if (auto kept = keep_records_of(squashed, claim.prefix,
                                             change.assembly() / state_directory(manifest->state));
                 !kept)

@@ -13,7 +13,8 @@ namespace containerize::install {
 Result<unsigned> rollback(const BuildOptions& options, std::optional<unsigned> state);
 
 /// Packs what the current state shows into one image, as a new state, the only one then. The image is the one
-/// that packing such a tree afresh gives. Does nothing (`unchanged`) if there are no layers.
+/// that packing such a tree afresh gives, or one with the recorded files first, by options.layout. Profiles
+/// go on to count. Does nothing (`unchanged`) if there are no layers, and none is to be placed by a profile.
 Result<BuildSummary> squash(const BuildOptions& options);
 
 } // namespace containerize::install

@@ -1,5 +1,6 @@
 #include "install/publish.h"
 
+#include "image/profile.h"
 #include "install/states.h"
 #include "runtime/root.h"
 #include "util/filesystem.h"
@@ -25,6 +26,12 @@ using runtime::Manifest;
 
 bool is_image_name(const std::string& name) {
     return name.starts_with("env.") && name.ends_with("sqfs");
+}
+
+/// Of an image, or of its profile: the image's name.
+std::string image_name(std::string name) {
+    if (name.ends_with(image::profile_suffix)) name.resize(name.size() - image::profile_suffix.size());
+    return name;
 }
 
 Status move(const fs::path& from, const fs::path& to) {
@@ -97,9 +104,11 @@ void remove_what_is_gone(const Publication& publication, const Result<Manifest>&
             if (!is_kept(name)) [[maybe_unused]]
                 const auto removed = remove_tree(prefix / directory / name);
     };
-    remove_others("", [&](const std::string& name) { return !is_image_name(name) || images.contains(name); });
+    remove_others("", [&](const std::string& name) {
+        return !is_image_name(image_name(name)) || images.contains(image_name(name));
+    });
     remove_others(layers_name, [&](const std::string& name) {
-        return images.contains((fs::path(layers_name) / name).string());
+        return images.contains((fs::path(layers_name) / image_name(name)).string());
     });
     remove_others(state_directory(manifest.state).parent_path(),
                   [&](const std::string& name) { return states.contains(name); });

@@ -2,6 +2,7 @@
 
 #include "install/builder.h"
 #include "install/inputs.h"
+#include "install/profile.h"
 #include "install/states.h"
 #include "install/workplace.h"
 #include "runtime/manifest.h"
@@ -29,15 +30,18 @@ Result<BuildSummary> update(const UpdateOptions& options) {
     auto inputs = check_update(options.build, *previous);
     if (!inputs) return fail(std::move(inputs.error()));
     const UpdateRequest request{.command = options.command, .prune = options.prune};
-    return in_workplace(options.build, *inputs,
-                        [&](Workshop& shop, Janitor& janitor, const Claim& claim) -> Result<BuildSummary> {
-                            // Until the claim, another update may have made a new state.
-                            auto current = read_unmoved(options.build.prefix);
-                            if (!current) return fail(std::move(current.error()));
-                            shop.record = current->build;
-                            const auto recipe = make_update_recipe(shop, *current, request);
-                            return run_steps(shop, *recipe, janitor, claim, &*current);
-                        });
+    auto updated =
+        in_workplace(options.build, *inputs,
+                     [&](Workshop& shop, Janitor& janitor, const Claim& claim) -> Result<BuildSummary> {
+                         // Until the claim, another update may have made a new state.
+                         auto current = read_unmoved(options.build.prefix);
+                         if (!current) return fail(std::move(current.error()));
+                         shop.record = current->build;
+                         const auto recipe = make_update_recipe(shop, *current, request);
+                         return run_steps(shop, *recipe, janitor, claim, &*current);
+                     });
+    if (updated && !updated->unchanged) record_after_build(options.build, false);
+    return updated;
 }
 
 } // namespace containerize::install

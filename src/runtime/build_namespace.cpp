@@ -104,7 +104,9 @@ Status serve_images(std::span<const std::string> paths, const fs::path& mount_po
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent) _exit(1);
-        _exit(serve_fuse(**layers, *connection, {.uid = geteuid(), .gid = getegid()}) == 0 ? 0 : 1);
+        ServerStatistics statistics; // that nobody asks for
+        _exit(serve_fuse(**layers, *connection, {.uid = geteuid(), .gid = getegid()}, statistics) == 0 ? 0
+                                                                                                       : 1);
     }
     return {};
 }

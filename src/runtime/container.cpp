@@ -304,7 +304,8 @@ Result<int> serve_container(const std::string& prefix, const std::string& device
     if (!layers) return fail(std::move(layers.error()));
     auto connection = connect_fuse(std::move(mounted), server_threads());
     if (!connection) return fail(std::move(connection.error()));
-    return serve_fuse(**layers, *connection, {.uid = geteuid(), .gid = getegid()}) == 0 ? 0 : 1;
+    ServerStatistics statistics; // that nobody asks for: there is no session
+    return serve_fuse(**layers, *connection, {.uid = geteuid(), .gid = getegid()}, statistics) == 0 ? 0 : 1;
 }
 
 } // namespace containerize::runtime

@@ -42,8 +42,8 @@ constexpr std::uint64_t node_offset = 2;
 /// Answers the requests of one descriptor. One object a thread.
 class Worker {
 public:
-    Worker(image::Layers& layers, int device, bool no_opendir, FuseOwner owner)
-        : layers_(layers), device_(device), no_opendir_(no_opendir), owner_(owner) {}
+    Worker(image::Layers& layers, int device, bool no_opendir, FuseOwner owner, ServerStatistics& statistics)
+        : layers_(layers), device_(device), no_opendir_(no_opendir), owner_(owner), statistics_(statistics) {}
 
     int run() {
         alignas(fuse_in_header) std::array<std::byte, request_buffer> buffer;
@@ -65,6 +65,8 @@ public:
 private:
     void answer(const fuse_in_header& header, std::span<const std::byte> body) {
         unique_ = header.unique;
+        if (header.opcode < statistics_.requests.size())
+            statistics_.requests[header.opcode].fetch_add(1, std::memory_order_relaxed);
         switch (header.opcode) {
         case FUSE_LOOKUP:
             return lookup(reference(header.nodeid), text(body));
@@ -310,6 +312,7 @@ private:
     int device_;
     bool no_opendir_;
     FuseOwner owner_;
+    ServerStatistics& statistics_;
     std::uint64_t unique_ = 0;
     std::vector<image::Slice> slices_; ///< these three keep their memory between requests
     std::vector<iovec> parts_;
@@ -326,7 +329,8 @@ unsigned server_threads() {
     return static_cast<unsigned>(std::clamp(cpus, 2, 8));
 }
 
-int serve_fuse(image::Layers& layers, const FuseConnection& connection, FuseOwner owner) {
+int serve_fuse(image::Layers& layers, const FuseConnection& connection, FuseOwner owner,
+               ServerStatistics& statistics) {
     prctl(PR_SET_NAME, "containerize-fs");
     // Blocks are allocated and freed all the time: without this each would be an mmap and its page faults.
     mallopt(M_MMAP_THRESHOLD, 8 << 20);
@@ -334,7 +338,7 @@ int serve_fuse(image::Layers& layers, const FuseConnection& connection, FuseOwne
     mallopt(M_ARENA_MAX, 2);
     std::atomic<int> result{0};
     const auto work = [&](const Fd& device) {
-        Worker worker(layers, device.get(), connection.features.no_opendir, owner);
+        Worker worker(layers, device.get(), connection.features.no_opendir, owner, statistics);
         if (const int error_number = worker.run()) result = error_number;
     };
     {

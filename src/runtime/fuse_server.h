@@ -7,6 +7,7 @@
 
 #include "image/layers.h"
 #include "runtime/fuse_connection.h"
+#include "runtime/server_statistics.h"
 
 #include <sys/types.h>
 
@@ -22,6 +23,7 @@ unsigned server_threads();
 
 /// Serves with one thread a descriptor until the filesystem is unmounted everywhere and no file of it is
 /// open. Returns 0 then, else the errno that ended it. For a process that does nothing else.
-int serve_fuse(image::Layers& layers, const FuseConnection& connection, FuseOwner owner);
+int serve_fuse(image::Layers& layers, const FuseConnection& connection, FuseOwner owner,
+               ServerStatistics& statistics);
 
 } // namespace containerize::runtime

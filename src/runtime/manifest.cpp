@@ -1,5 +1,6 @@
 #include "runtime/manifest.h"
 
+#include "runtime/cold_start.h"
 #include "runtime/engine.h"
 #include "util/filesystem.h"
 
@@ -114,6 +115,9 @@ Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::pa
         manifest.gpu = root.value("gpu", "auto");
         manifest.engine = root.value("engine", "auto");
         if (!parse_engine(manifest.engine)) return bad_manifest(file, "its engine is unknown");
+        manifest.prefetch = root.value("prefetch", "auto");
+        if (!parse_prefetch(manifest.prefetch))
+            return bad_manifest(file, "it reads ahead in a way that is unknown");
         manifest.image = image_from(root.at("image"));
         for (const auto& layer : root.at("layers"))
             manifest.layers.push_back(image_from(layer));
@@ -164,6 +168,7 @@ std::string to_text(const Manifest& manifest) {
         {"host_libraries", manifest.host_libraries},
         {"gpu", manifest.gpu},
         {"engine", manifest.engine},
+        {"prefetch", manifest.prefetch},
         {"image", to_json(manifest.image)},
         {"layers", layers},
         {"state", manifest.state},

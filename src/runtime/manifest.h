@@ -47,7 +47,8 @@ struct Manifest {
     std::vector<std::string> host_libraries; ///< of the host, that an image's root gets where a node has them
     std::string gpu =
         "auto"; ///< which vendor's libraries an image's root gets: auto, nvidia, amd, intel, none
-    std::string engine = "auto"; ///< what runs it: auto, native, apptainer, singularity
+    std::string engine = "auto";   ///< what runs it: auto, native, apptainer, singularity
+    std::string prefetch = "auto"; ///< how its images are read ahead (cold_start.h)
     ImageFile image;
     std::vector<ImageFile> layers; ///< of updates, over the image; the newest last
     unsigned state = 1;            ///< number of this state of the installation: updates count on

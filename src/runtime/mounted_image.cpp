@@ -1,5 +1,6 @@
 #include "runtime/mounted_image.h"
 
+#include "runtime/cold_start.h"
 #include "runtime/engine.h"
 #include "runtime/manifest.h"
 #include "runtime/mount_point.h"
@@ -80,7 +81,9 @@ Result<MountedImage> MountedImage::mount(const std::string& prefix, std::span<co
         mounted.digests_.push_back(image.sha256);
     auto further = mounted.other_mount_points(*manifest, others);
     if (!further) return fail(std::move(further.error()));
-    auto served = ServedMount::mount(std::move(*images), prefix);
+    auto cold_start = cold_start_of(*manifest, prefix, *images);
+    auto served =
+        ServedMount::mount(std::move(*images), prefix, ServedMount::Use::tree, std::move(cold_start));
     if (!served) return fail(std::move(served.error()));
     mounted.served_.emplace(std::move(*served));
     for (const auto& other : *further)

@@ -53,10 +53,15 @@ void set_server_cleanup(void (*cleanup)(void*), void* argument) {
 }
 
 Result<ServedMount> ServedMount::mount(std::vector<image::Layers::ImageFile> images,
-                                       const std::filesystem::path& mount_point, Use use) {
+                                       const std::filesystem::path& mount_point, Use use,
+                                       ColdStart cold_start) {
     ServedMount mounted;
     mounted.use_ = use;
     mounted.images_ = std::move(images);
+    mounted.cold_start_ = std::move(cold_start);
+    auto statistics = make_shared_statistics();
+    if (!statistics) return fail(std::move(statistics.error()));
+    mounted.statistics_ = std::move(*statistics);
     auto connection = mount_fuse(mount_point, geteuid(), getegid(), server_threads());
     if (!connection) return fail(std::move(connection.error()));
     mounted.connection_ = std::move(*connection);
@@ -110,7 +115,9 @@ void ServedMount::serve(Fd leaving) {
     const FuseConnection connection = std::move(connection_); // the cleanup closes those of all images
     if (server_cleanup != nullptr) server_cleanup(server_cleanup_argument);
 
-    auto layers = image::Layers::open(std::move(images_));
+    auto instruments = instruments_of_environment();
+    instruments.statistics = {statistics_, &statistics_->image};
+    auto layers = image::Layers::open(std::move(images_), instruments);
     // Seldom seen after the supervisor opened them; it counts as a death, and it gives up after a while.
     if (!layers) _exit(1);
     const std::string mounts = mount_namespace();
@@ -128,7 +135,11 @@ void ServedMount::serve(Fd leaving) {
         sigwait(&death, &signal);
         outlive_supervisor(mounts);
     }).detach();
-    _exit(serve_fuse(**layers, connection, {.uid = geteuid(), .gid = getegid()}) == 0 ? 0 : 1);
+    // In the background: requests are answered meanwhile. A successor does not: its predecessor may have died
+    // of it, where memory is short.
+    if (!revived_ && !cold_start_.profiles.empty())
+        std::thread([this, &layers] { prefetch(**layers, cold_start_); }).detach();
+    _exit(serve_fuse(**layers, connection, {.uid = geteuid(), .gid = getegid()}, *statistics_) == 0 ? 0 : 1);
 }
 
 // When the supervisor is killed, servers stay as long as processes use their mount, and end with them.

@@ -2,12 +2,15 @@
 #pragma once
 
 #include "image/layers.h"
+#include "runtime/cold_start.h"
 #include "runtime/fuse_connection.h"
+#include "runtime/server_statistics.h"
 #include "util/error.h"
 #include "util/fd.h"
 
 #include <chrono>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -25,7 +28,8 @@ public:
     /// Mounts `images` (the lowest first) at `mount_point` and starts the server. The caller is the
     /// supervisor, single-threaded and in the namespaces that the mount is for.
     static Result<ServedMount> mount(std::vector<image::Layers::ImageFile> images,
-                                     const std::filesystem::path& mount_point, Use use = Use::tree);
+                                     const std::filesystem::path& mount_point, Use use = Use::tree,
+                                     ColdStart cold_start = {});
     ServedMount(ServedMount&&) = default;
     ServedMount& operator=(ServedMount&&) = default;
 
@@ -37,6 +41,8 @@ public:
     [[nodiscard]] bool in_place() const;
 
     [[nodiscard]] pid_t server() const { return server_; }
+    /// Of all servers that it had.
+    [[nodiscard]] const ServerStatistics& statistics() const { return *statistics_; }
     /// After the server died: starts a successor on the same descriptors and has the kernel hand out again
     /// what the dead one had not answered. Fails where the kernel cannot (before Linux 6.9), or where servers
     /// keep dying: the mount is then given up, and its processes see an error instead of waiting for ever.
@@ -60,6 +66,8 @@ private:
     dev_t device_ = 0; ///< of the mount
     std::vector<std::string> mount_points_;
     std::vector<image::Layers::ImageFile> images_; ///< the lowest first
+    ColdStart cold_start_;
+    std::shared_ptr<ServerStatistics> statistics_;
     FuseConnection connection_;
     pid_t server_ = 0;
     std::vector<std::chrono::steady_clock::time_point> deaths_;

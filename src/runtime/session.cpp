@@ -216,10 +216,12 @@ private:
         const auto got = recv(client.get(), request.data(), request.size(), 0);
         if (got <= 0) return;
         request.resize(static_cast<std::size_t>(got));
-        const std::string verb = std::string("mount") + '\0';
-        const std::string answer = request.starts_with(verb)
-                                       ? answer_mount(request.substr(verb.size()), peer.pid)
-                                       : "unknown request to a session";
+        const auto end_of_verb = std::min(request.find('\0'), request.size() - 1);
+        const auto verb = request.substr(0, end_of_verb);
+        const auto prefix = request.substr(end_of_verb + 1);
+        const std::string answer = verb == mount_request        ? answer_mount(prefix, peer.pid)
+                                   : verb == statistics_request ? answer_statistics(prefix)
+                                                                : "unknown request to a session";
         send(client.get(), answer.data(), std::min(answer.size(), control_message_size), MSG_NOSIGNAL);
     }
 
@@ -251,6 +253,12 @@ private:
         }
         note("mounted " + prefix);
         return "mounted";
+    }
+
+    std::string answer_statistics(const std::string& prefix) const {
+        const auto known = std::ranges::find_if(
+            images_, [&](const MountedImage& image) { return image.plan().prefix == prefix; });
+        return known == images_.end() ? "no installation of this session" : to_json(known->statistics());
     }
 
     // The session's processes go on with the images that they have; whoever comes next gets a new session.

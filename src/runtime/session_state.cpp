@@ -173,7 +173,9 @@ std::string control_address(const Fd& directory) {
     return "/proc/self/fd/" + std::to_string(directory.get()) + "/" + control_name;
 }
 
-Result<MountAnswer> request_mount(const SessionHandle& session, const std::string& prefix) {
+namespace {
+
+Result<std::string> ask(const SessionHandle& session, std::string_view request, const std::string& prefix) {
     const auto no_answer = [](int error_number) {
         auto error = fail_errno("the session does not answer", {}, error_number);
         error.error().hint =
@@ -195,15 +197,33 @@ Result<MountAnswer> request_mount(const SessionHandle& session, const std::strin
     socklen_t size = sizeof peer;
     if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.uid != geteuid())
         return no_answer(EPERM);
-    const std::string request = std::string("mount") + '\0' + prefix;
-    if (send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL) < 0) return no_answer(errno);
+    const std::string message = std::string(request) + '\0' + prefix;
+    if (send(socket.get(), message.data(), message.size(), MSG_NOSIGNAL) < 0) return no_answer(errno);
     std::string answer(control_message_size, '\0');
     const auto got = recv(socket.get(), answer.data(), answer.size(), 0);
     if (got <= 0) return no_answer(got == 0 ? ECONNRESET : errno);
     answer.resize(static_cast<std::size_t>(got));
-    if (answer == "mounted") return MountAnswer::mounted;
-    if (answer == "stale") return MountAnswer::stale;
-    return fail(error_of_answer(answer));
+    return answer;
+}
+
+} // namespace
+
+Result<MountAnswer> request_mount(const SessionHandle& session, const std::string& prefix) {
+    auto answer = ask(session, mount_request, prefix);
+    if (!answer) return fail(std::move(answer.error()));
+    if (*answer == "mounted") return MountAnswer::mounted;
+    if (*answer == "stale") return MountAnswer::stale;
+    return fail(error_of_answer(*answer));
+}
+
+Result<std::string> request_statistics(const SessionHandle& session, const std::string& prefix) {
+    auto answer = ask(session, statistics_request, prefix);
+    if (!answer) return answer;
+    if (answer->starts_with('{')) return answer;
+    return fail({.what = "the session tells no statistics",
+                 .why = std::move(*answer),
+                 .where = prefix,
+                 .hint = "Sessions of older versions have none: they are in the next session."});
 }
 
 std::string answer_for(const Error& error) {

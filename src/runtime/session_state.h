@@ -11,7 +11,7 @@
 //       its pid)
 //                                 byte 1: read-locked by a launcher on its way in; the supervisor ends only
 //                                 if none is
-//       control                   socket: "mount this installation too"
+//       control                   socket: "mount this installation too", "what has its server done?"
 //       plan-HASH                 one for each mounted installation (launch_plan.h)
 //       log                       what happened to the session's servers
 //     in-NUMBER -> KEY            from the inode number of a session's own mount namespace: for processes
@@ -72,6 +72,13 @@ enum class MountAnswer {
 };
 /// Asks a session to mount one more installation.
 Result<MountAnswer> request_mount(const SessionHandle& session, const std::string& prefix);
+
+/// What the server of an installation has done, as JSON (server_statistics.h).
+Result<std::string> request_statistics(const SessionHandle& session, const std::string& prefix);
+
+/// What the control socket is asked: one of these, a NUL, and an installation's path.
+inline constexpr const char* mount_request = "mount";
+inline constexpr const char* statistics_request = "statistics";
 
 /// Locks STATE/start.lock, waiting for it.
 Result<Fd> lock_starts(const StateDirectory& state);

@@ -467,7 +467,7 @@ def test_prompt_means_nothing_to_the_shell(shell, fake, work, name):
 
 # ---- Completion
 
-COMMANDS = ["new", "wrap-install", "wrap-container", "import-tykky", "update", "dev", "log", "rollback", "squash", "run", "shell", "inspect", "check", "doctor",
+COMMANDS = ["new", "wrap-install", "wrap-container", "import-tykky", "update", "dev", "log", "rollback", "squash", "run", "shell", "inspect", "profile", "stats", "check", "doctor",
             "cache", "base", "activate", "deactivate", "config"]
 
 

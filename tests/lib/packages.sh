@@ -9,7 +9,7 @@ build_packages=(
 run_packages=(python3 python3-venv)
 test_packages=(
     apache2-utils attr bubblewrap busybox-static ccache clang-format clang-tidy-19 dash docker-registry fuse-overlayfs fuse3 gcc ksh libarchive-tools
-    libgtest-dev mksh mmdebstrap python3-pip python3-pytest python3-zstandard skopeo squashfs-tools squashfuse
+    libfuse3-dev libgtest-dev mksh mmdebstrap python3-pip python3-pytest python3-zstandard skopeo squashfs-tools squashfuse
     strace umoci util-linux zsh
 )
 

@@ -1,0 +1,93 @@
+// stats: what the server of a live session has done.
+#include "cli/command.h"
+#include "cli/live_session.h"
+#include "runtime/manifest.h"
+#include "util/filesystem.h"
+#include "util/progress.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+namespace containerize::cli {
+
+namespace {
+
+using nlohmann::json;
+
+struct StatsArguments {
+    std::string directory;
+    bool as_json = false;
+};
+
+void print(const json& statistics) {
+    const auto number = [](const json& value) { return value.get<std::uint64_t>(); };
+    std::uint64_t requests = 0;
+    std::string kinds;
+    for (const auto& [kind, count] : statistics.at("requests").items()) {
+        requests += number(count);
+        kinds += fmt::format("{}{} {}", kinds.empty() ? "" : ", ", human_count(number(count)), kind);
+    }
+    fmt::print("Requests      {}: {}\n", human_count(requests), kinds);
+    fmt::print("Image         {} read in {} reads\n", human_bytes(number(statistics.at("bytes_read"))),
+               human_count(number(statistics.at("reads"))));
+    const auto wanted = number(statistics.at("blocks_wanted"));
+    const auto hits = wanted - std::min(wanted, number(statistics.at("blocks_loaded")));
+    fmt::print("Cache         {} of {} blocks were there\n", human_count(hits), human_count(wanted));
+    const auto& prefetch = statistics.at("prefetch");
+    fmt::print(
+        "Read ahead    {} in {} reads; {} of it used, {} dropped unused; {} blocks decompressed ahead\n",
+        human_bytes(number(prefetch.at("bytes"))), human_count(number(prefetch.at("reads"))),
+        human_bytes(number(prefetch.at("used"))), human_bytes(number(prefetch.at("dropped"))),
+        human_count(number(prefetch.at("blocks_decompressed"))));
+}
+
+Result<int> run_stats(const StatsArguments& arguments) {
+    auto prefix = resolve(arguments.directory);
+    if (!prefix) return fail(std::move(prefix.error()));
+    if (!runtime::is_installation(*prefix)) return runtime::no_installation(*prefix);
+    const auto session = live_session(*prefix);
+    if (!session)
+        return fail({.what = "there is no session of this installation",
+                     .why = "no program of it runs on this node, for this user",
+                     .where = prefix->string(),
+                     .hint = "Start one; its session stays for some minutes after it."});
+    auto answer = runtime::request_statistics(*session, prefix->string());
+    if (!answer) return fail(std::move(answer.error()));
+    const auto statistics = json::parse(*answer, nullptr, false);
+    if (statistics.is_discarded())
+        return fail({.what = "the session's answer cannot be read",
+                     .why = {},
+                     .where = prefix->string(),
+                     .hint = {}});
+    if (arguments.as_json)
+        fmt::print("{}\n", statistics.dump(2));
+    else
+        print(statistics);
+    return 0;
+}
+
+} // namespace
+
+std::optional<runtime::SessionHandle> live_session(const fs::path& prefix) {
+    const auto state = runtime::open_state_directory();
+    if (!state) return std::nullopt;
+    auto session = runtime::find_session(*state, runtime::root_key(prefix.string()));
+    if (!session || !runtime::read_plan(*session, prefix.string())) return std::nullopt;
+    return session;
+}
+
+void add_stats(CLI::App& app, Action& chosen) {
+    auto* command =
+        app.add_subcommand("stats", "Show what the server of an installation has read and answered");
+    const auto arguments = std::make_shared<StatsArguments>();
+    command->add_option("DIR", arguments->directory, "The installation")->required();
+    command->add_flag("--json", arguments->as_json, "For programs");
+    command->callback([&chosen, arguments] { chosen = [arguments] { return run_stats(*arguments); }; });
+}
+
+} // namespace containerize::cli

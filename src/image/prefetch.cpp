@@ -1,0 +1,264 @@
+#include "image/prefetch.h"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include <malloc.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace containerize::image {
+
+namespace {
+
+/// A run never wants blocks in exactly the recorded order: what is less than this behind may still come.
+constexpr std::size_t slack = 256;
+/// As many times the own limit must be left to the node's programs.
+constexpr std::uint64_t reserve = 4;
+/// For threads whose work can wait while a program computes.
+constexpr int low_priority = 10;
+
+} // namespace
+
+Prefetch::Prefetch(std::vector<Part> parts, PrefetchOptions options, std::shared_ptr<Statistics> statistics)
+    : parts_(std::move(parts)), options_(std::move(options)), statistics_(std::move(statistics)),
+      numbers_(parts_.size()), places_(parts_.size()) {
+    for (std::size_t part = 0; part < parts_.size(); ++part)
+        plan(part, std::move(parts_[part].blocks), options_.shape);
+}
+
+void Prefetch::start() {
+    for (unsigned i = 0; i < options_.depth; ++i)
+        threads_.emplace_back([this] { read_ahead(); });
+    for (unsigned i = 0; i < options_.decompressors; ++i)
+        threads_.emplace_back([this] { decompress_ahead(); });
+    threads_.emplace_back([this](const std::stop_token& stop) { watch(stop); });
+}
+
+Prefetch::~Prefetch() {
+    const Lock lock(mutex_);
+    finish();
+}
+
+void Prefetch::plan(std::size_t part, std::vector<ProfileBlock> blocks, const RequestShape& shape) {
+    const std::size_t before = blocks_.size();
+    for (const auto& extent : requests_for(blocks, shape)) {
+        places_[part].emplace(extent.begin, pieces_.size());
+        pieces_.push_back({.extent = extent,
+                           .part = part,
+                           .state = State::waiting,
+                           .was_read = false,
+                           .data = nullptr,
+                           .blocks = {},
+                           .left = 0});
+        pieces_.back().extent.first += before;
+    }
+    for (const auto& block : blocks) {
+        const std::size_t number = blocks_.size();
+        numbers_[part].emplace(block.start, number);
+        blocks_.push_back({.place = block, .part = part, .loaded = false, .used = false});
+        for (const auto piece : pieces_of(blocks_.back())) {
+            pieces_[piece].blocks.push_back(number);
+            ++pieces_[piece].left;
+        }
+    }
+}
+
+std::optional<std::size_t> Prefetch::piece_at(std::size_t part, std::uint64_t offset) const {
+    const auto after = places_[part].upper_bound(offset);
+    if (after == places_[part].begin()) return std::nullopt;
+    const auto number = std::prev(after)->second;
+    if (offset >= pieces_[number].extent.end) return std::nullopt;
+    return number;
+}
+
+std::vector<std::size_t> Prefetch::pieces_of(const Block& block) const {
+    std::vector<std::size_t> found;
+    for (auto at = block.place.start; at < block.place.end();) {
+        const auto piece = piece_at(block.part, at);
+        if (!piece) break;
+        found.push_back(*piece);
+        at = pieces_[*piece].extent.end;
+    }
+    return found;
+}
+
+std::optional<std::size_t> Prefetch::find(std::size_t part, const ProfileBlock& block) const {
+    const auto found = numbers_[part].find(block.start);
+    if (found == numbers_[part].end() || blocks_[found->second].place != block) return std::nullopt;
+    return found->second;
+}
+
+bool Prefetch::is_behind(std::size_t block) const {
+    return block + slack < furthest_;
+}
+
+void Prefetch::read(Piece& piece, Lock& lock) {
+    piece.state = State::reading;
+    const auto size = piece.extent.end - piece.extent.begin;
+    held_ += size;
+    lock.unlock();
+    auto data = std::make_shared_for_overwrite<std::byte[]>(size);
+    const auto done = parts_[piece.part].source->read(piece.extent.begin, {data.get(), size});
+    lock.lock();
+    if (done) {
+        statistics_->prefetch_reads.fetch_add(1, std::memory_order_relaxed);
+        statistics_->prefetch_bytes.fetch_add(size, std::memory_order_relaxed);
+        piece.was_read = true;
+    }
+    piece.data = std::move(data);
+    piece.state = State::ready;
+    if (!done || piece.left == 0 || stopped_) release(piece);
+    changed_.notify_all();
+}
+
+bool Prefetch::is_ready(Piece& piece, Lock& lock) {
+    while (piece.state == State::reading)
+        changed_.wait(lock);
+    if (piece.state == State::waiting) read(piece, lock);
+    return piece.state == State::ready;
+}
+
+void Prefetch::release(Piece& piece) {
+    if (piece.state == State::ready) held_ -= piece.extent.end - piece.extent.begin;
+    piece.data.reset();
+    piece.state = State::gone;
+}
+
+// What a run that differs from the recorded one has passed by must not keep room from what it comes to.
+void Prefetch::release_stale() {
+    for (auto& piece : pieces_)
+        if (piece.state == State::ready &&
+            std::ranges::all_of(piece.blocks, [&](std::size_t block) { return is_behind(block); }))
+            release(piece);
+}
+
+std::optional<Source::Range> Prefetch::range(std::size_t part, std::uint64_t offset, std::size_t size) {
+    if (stopped_) return std::nullopt;
+    Lock lock(mutex_);
+    std::shared_ptr<std::vector<std::byte>> joined; // of a block that two requests share
+    const auto end = offset + size;
+    for (auto at = offset; at < end;) {
+        const auto number = piece_at(part, at);
+        if (!number) return std::nullopt;
+        auto& piece = pieces_[*number];
+        if (!is_ready(piece, lock)) return std::nullopt;
+        const auto count = std::min(end, piece.extent.end) - at;
+        const auto bytes = std::span<const std::byte>(piece.data.get() + (at - piece.extent.begin), count);
+        if (count == size) return Source::Range{.pin = piece.data, .bytes = bytes};
+        if (!joined) joined = std::make_shared<std::vector<std::byte>>(size);
+        std::memcpy(joined->data() + (at - offset), bytes.data(), count);
+        at += count;
+    }
+    return Source::Range{.pin = joined, .bytes = *joined};
+}
+
+void Prefetch::wanted(std::size_t part, const ProfileBlock& block) {
+    if (stopped_) return;
+    const Lock lock(mutex_);
+    const auto number = find(part, block);
+    if (!number) return;
+    last_use_ = std::chrono::steady_clock::now();
+    furthest_ = std::max(furthest_, *number);
+    if (!std::exchange(blocks_[*number].used, true))
+        statistics_->prefetch_used.fetch_add(block.stored(), std::memory_order_relaxed);
+    const auto before = ahead_.size();
+    ahead_.erase(*number);
+    while (!ahead_.empty() && is_behind(*ahead_.begin()))
+        ahead_.erase(ahead_.begin());
+    if (ahead_.size() != before) changed_.notify_all();
+}
+
+void Prefetch::loaded(std::size_t part, const ProfileBlock& block) {
+    if (stopped_) return;
+    const Lock lock(mutex_);
+    const auto number = find(part, block);
+    if (!number || std::exchange(blocks_[*number].loaded, true)) return;
+    for (const auto piece : pieces_of(blocks_[*number]))
+        if (--pieces_[piece].left == 0 && pieces_[piece].state != State::reading) release(pieces_[piece]);
+    changed_.notify_all();
+}
+
+void Prefetch::read_ahead() {
+    Lock lock(mutex_);
+    while (!stopped_ && next_piece_ < pieces_.size()) {
+        auto& piece = pieces_[next_piece_];
+        const auto size = piece.extent.end - piece.extent.begin;
+        if (piece.state != State::waiting) {
+            ++next_piece_;
+        } else if (held_ == 0 || held_ + size <= options_.memory) {
+            ++next_piece_;
+            read(piece, lock);
+        } else if (is_behind(piece.extent.first)) {
+            ++next_piece_; // whoever still wants something of it reads it
+        } else {
+            release_stale();
+            if (held_ + size > options_.memory) changed_.wait(lock);
+        }
+    }
+}
+
+void Prefetch::decompress_ahead() {
+    setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), low_priority);
+    Lock lock(mutex_);
+    while (!stopped_ && next_block_ < blocks_.size()) {
+        const std::size_t number = next_block_;
+        const auto& block = blocks_[number];
+        const auto& part = parts_[block.part];
+        const auto pieces = pieces_of(block);
+        const auto is = [&](State state) {
+            return std::ranges::any_of(pieces,
+                                       [&](std::size_t piece) { return pieces_[piece].state == state; });
+        };
+        if (block.loaded || block.used || is_behind(number) || is(State::gone)) {
+            ++next_block_;
+        } else if (is(State::waiting) || is(State::reading) ||
+                   (ahead_.size() + 1) * part.block_size > options_.ahead) {
+            changed_.wait(lock);
+        } else {
+            ++next_block_;
+            ahead_.insert(number);
+            const auto place = block.place;
+            lock.unlock();
+            part.load(place);
+            statistics_->prefetch_blocks.fetch_add(1, std::memory_order_relaxed);
+            lock.lock();
+        }
+    }
+}
+
+void Prefetch::watch(const std::stop_token& stop) {
+    Lock lock(mutex_);
+    const auto all_gone = [this] {
+        return std::ranges::all_of(pieces_, [](const Piece& piece) { return piece.state == State::gone; }) &&
+               std::ranges::all_of(blocks_, &Block::used);
+    };
+    while (!stopped_ && !all_gone() && std::chrono::steady_clock::now() - last_use_ < options_.patience) {
+        watched_.wait_for(lock, stop, std::chrono::seconds(1), [] { return false; });
+        if (stop.stop_requested()) break;
+        lock.unlock();
+        const auto left = options_.memory_left ? options_.memory_left() : ~std::uint64_t{0};
+        lock.lock();
+        if (left < reserve * options_.memory) break;
+    }
+    finish();
+    lock.unlock();
+    malloc_trim(0); // the server lives on for a long time
+}
+
+void Prefetch::finish() {
+    if (stopped_.exchange(true)) return;
+    for (const auto& block : blocks_) {
+        const auto pieces = pieces_of(block);
+        const auto was_read = [&](std::size_t piece) { return pieces_[piece].was_read; };
+        if (!block.used && !pieces.empty() && std::ranges::all_of(pieces, was_read))
+            statistics_->prefetch_dropped.fetch_add(block.place.stored(), std::memory_order_relaxed);
+    }
+    for (auto& piece : pieces_)
+        if (piece.state != State::reading) release(piece);
+    changed_.notify_all();
+}
+
+} // namespace containerize::image

@@ -1,0 +1,120 @@
+// Reads ahead what profiles list, in large requests and several at once, and decompresses it on idle cores.
+#pragma once
+
+#include "image/instruments.h"
+#include "image/profile.h"
+#include "image/source.h"
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+namespace containerize::image {
+
+struct PrefetchOptions {
+    RequestShape shape;
+    unsigned depth = 8;                ///< requests at once
+    unsigned decompressors = 1;        ///< threads
+    std::size_t memory = 128U << 20U;  ///< bytes that were read and not yet decompressed, at most
+    std::size_t ahead = 16U << 20U;    ///< bytes that were decompressed and not yet wanted, at most
+    std::chrono::seconds patience{30}; ///< what nothing has wanted for so long is dropped
+    /// Bytes that this process may still use; asked every second. All is dropped when little is left.
+    std::function<std::uint64_t()> memory_left;
+};
+
+/// What is wanted is served first: a block that is listed, and whose turn has not come, is read at once by
+/// who wants it. What is not listed is not touched: it goes the way that it always goes. Thread-safe.
+class Prefetch {
+public:
+    /// One image, as its reader has it. Both outlive this.
+    struct Part {
+        Source* source;
+        std::vector<ProfileBlock> blocks;
+        std::uint32_t block_size;
+        std::function<void(const ProfileBlock&)> load; ///< decompresses a block into the reader's cache
+    };
+    Prefetch(std::vector<Part> parts, PrefetchOptions options, std::shared_ptr<Statistics> statistics);
+    ~Prefetch();
+    Prefetch(const Prefetch&) = delete;
+    Prefetch& operator=(const Prefetch&) = delete;
+
+    /// Once the readers know of it.
+    void start();
+
+    /// The stored bytes of a block of the image with that number, if they are, or should be, read ahead.
+    std::optional<Source::Range> range(std::size_t part, std::uint64_t offset, std::size_t size);
+    /// A request needs this block.
+    void wanted(std::size_t part, const ProfileBlock& block);
+    /// It has been decompressed: its stored bytes are needed no more.
+    void loaded(std::size_t part, const ProfileBlock& block);
+    /// Whether everything was used or dropped.
+    [[nodiscard]] bool finished() const { return stopped_; }
+
+private:
+    enum class State { waiting, reading, ready, gone };
+    struct Block {
+        ProfileBlock place;
+        std::size_t part = 0;
+        bool loaded = false, used = false;
+    };
+    struct Piece {
+        Extent extent;
+        std::size_t part = 0;
+        State state = State::waiting;
+        bool was_read = false;
+        std::shared_ptr<std::byte[]> data;
+        std::vector<std::size_t> blocks; ///< those that lie in it, or begin or end there
+        std::size_t left = 0;            ///< of these, how many are not decompressed yet
+    };
+    using Lock = std::unique_lock<std::mutex>;
+
+    void plan(std::size_t part, std::vector<ProfileBlock> blocks, const RequestShape& shape);
+    void read_ahead();
+    void decompress_ahead();
+    void watch(const std::stop_token& stop);
+
+    /// Gives the lock up while it reads.
+    void read(Piece& piece, Lock& lock);
+    bool is_ready(Piece& piece, Lock& lock);
+    void release(Piece& piece);
+    void release_stale();
+    /// Drops everything; the lock is held.
+    void finish();
+    [[nodiscard]] bool is_behind(std::size_t block) const;
+    [[nodiscard]] std::optional<std::size_t> piece_at(std::size_t part, std::uint64_t offset) const;
+    [[nodiscard]] std::optional<std::size_t> find(std::size_t part, const ProfileBlock& block) const;
+    /// Of a block, by its number.
+    [[nodiscard]] std::vector<std::size_t> pieces_of(const Block& block) const;
+
+    std::vector<Part> parts_;
+    const PrefetchOptions options_;
+    std::shared_ptr<Statistics> statistics_;
+
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::condition_variable_any watched_;
+    std::atomic<bool> stopped_{false};
+    std::vector<Block> blocks_; ///< in the order in which they should be wanted
+    std::vector<Piece> pieces_; ///< in the same order
+    std::vector<std::unordered_map<std::uint64_t, std::size_t>> numbers_; ///< of blocks, by part and start
+    std::vector<std::map<std::uint64_t, std::size_t>> places_;            ///< of pieces, by part and begin
+    std::size_t next_piece_ = 0;
+    std::size_t next_block_ = 0;
+    std::size_t furthest_ = 0;    ///< of the blocks that were wanted
+    std::size_t held_ = 0;        ///< bytes of pieces
+    std::set<std::size_t> ahead_; ///< blocks that were decompressed and not yet wanted
+    std::chrono::steady_clock::time_point last_use_ = std::chrono::steady_clock::now();
+    std::vector<std::jthread> threads_;
+};
+
+} // namespace containerize::image

@@ -1,0 +1,92 @@
+#include "image/relayout.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+#include <map>
+#include <unordered_map>
+
+#include <dirent.h>
+
+namespace containerize::image {
+
+namespace {
+
+class Search {
+public:
+    Search(Layers& layers, const std::vector<Profile>& profiles) : layers_(layers), places_(profiles.size()) {
+        std::size_t place = 0;
+        for (std::size_t image = 0; image < profiles.size(); ++image)
+            for (const auto& block : profiles[image].blocks)
+                places_[image].emplace(block.start, place++);
+    }
+
+    std::expected<void, int> directory(Reference reference, const std::string& path) {
+        const auto listing = layers_.directory(reference);
+        if (!listing) return std::unexpected(listing.error());
+        for (const auto& entry : (*listing)->entries) {
+            const auto below = (path.empty() ? "" : path + "/") + std::string((*listing)->name(entry));
+            std::expected<void, int> done;
+            if (entry.type == DT_DIR) done = directory(entry.inode, below);
+            if (entry.type == DT_REG) done = file(entry.inode, below);
+            if (!done) return done;
+        }
+        return {};
+    }
+
+    std::vector<RecordedFile> found;
+
+private:
+    std::expected<void, int> file(Reference reference, const std::string& path) {
+        const auto image = Layers::image_of(reference);
+        if (image >= places_.size() || places_[image].empty()) return {};
+        const auto blocks = layers_.blocks_of(reference);
+        if (!blocks) return std::unexpected(blocks.error());
+        RecordedFile file{.path = path, .reference = reference, .blocks = {}};
+        for (std::size_t i = 0; i < blocks->size(); ++i)
+            if (const auto place = places_[image].find((*blocks)[i].start); place != places_[image].end())
+                file.blocks.emplace_back(i, place->second);
+        if (!file.blocks.empty()) found.push_back(std::move(file));
+        return {};
+    }
+
+    Layers& layers_;
+    std::vector<std::unordered_map<std::uint64_t, std::size_t>> places_; ///< of blocks, by image and start
+};
+
+} // namespace
+
+std::size_t RecordedFile::first() const {
+    std::size_t first = std::numeric_limits<std::size_t>::max();
+    for (const auto& [number, place] : blocks)
+        first = std::min(first, place);
+    return first;
+}
+
+std::expected<std::vector<RecordedFile>, int> recorded_files(Layers& layers,
+                                                             const std::vector<Profile>& profiles) {
+    Search search(layers, profiles);
+    if (auto done = search.directory(layers.root(), ""); !done) return std::unexpected(done.error());
+    std::ranges::stable_sort(search.found, {}, &RecordedFile::first);
+    return std::move(search.found);
+}
+
+std::expected<std::vector<ProfileBlock>, int> recorded_blocks(Layers& image,
+                                                              const std::vector<RecordedFile>& files) {
+    std::map<std::size_t, std::vector<ProfileBlock>> by_place;
+    for (const auto& file : files) {
+        const auto reference = image.find(file.path);
+        if (!reference) return std::unexpected(reference.error());
+        const auto blocks = image.blocks_of(*reference);
+        if (!blocks) return std::unexpected(blocks.error());
+        for (const auto& [number, place] : file.blocks)
+            if (number < blocks->size()) by_place[place].push_back((*blocks)[number]);
+    }
+    Profile all;
+    Profile ordered;
+    for (const auto& [place, blocks] : by_place)
+        all.blocks.insert(all.blocks.end(), blocks.begin(), blocks.end());
+    return merged(std::move(ordered), all).blocks; // none twice
+}
+
+} // namespace containerize::image

@@ -1,0 +1,94 @@
+# Imports every package that this interpreter finds, so that what they read is recorded. Those fail that want a device
+# or a display: then the next one is tried. One process for as many as it takes, because most share most of what they
+# need; a new one after one that crashed or hung.
+import os
+import select
+import signal
+import sys
+import time
+
+SECONDS_IN_ALL = 120
+SECONDS_FOR_ONE = 30
+INSTALLERS = {"pip", "setuptools", "wheel", "pkg_resources", "uv"}
+
+
+def plain(name):
+    return name.lower().replace("-", "_").replace(".", "_")
+
+
+def names_of(distribution):
+    listed = (distribution.read_text("top_level.txt") or "").split()
+    if listed:
+        return listed
+    names = set()
+    for path in distribution.files or []:
+        if len(path.parts) == 1 and path.suffix == ".py":
+            names.add(path.stem)
+        elif len(path.parts) == 2 and path.name == "__init__.py":
+            names.add(path.parts[0])
+    return sorted(names)
+
+
+def packages():
+    """Those first that no other one needs: they are what was asked for."""
+    try:
+        from importlib import metadata
+    except ImportError:  # an old interpreter: its start is recorded
+        return []
+    distributions = {plain(found.metadata["Name"] or ""): found for found in metadata.distributions()}
+    needed = set()
+    for found in distributions.values():
+        for requirement in found.requires or []:
+            if "extra ==" not in requirement:
+                name = requirement.split(";")[0]
+                for mark in "[(<>=!~ ":
+                    name = name.split(mark)[0]
+                needed.add(plain(name))
+    names = []
+    for key in sorted(distributions, key=lambda key: (key in needed, key)):
+        for name in names_of(distributions[key]):
+            if name.isidentifier() and not name.startswith("_") and name not in INSTALLERS and name not in names:
+                names.append(name)
+    return names
+
+
+def import_all(names, report):
+    os.setsid()
+    for stream in (1, 2):
+        os.dup2(os.open(os.devnull, os.O_RDWR), stream)
+    for name in names:
+        try:
+            __import__(name)
+        except BaseException:  # SystemExit, too: some modules are programs
+            pass
+        os.write(report, b".")
+    os._exit(0)
+
+
+def main():
+    names = packages()
+    until = time.monotonic() + SECONDS_IN_ALL
+    while names and time.monotonic() < until:
+        progress, report = os.pipe()
+        child = os.fork()
+        if child == 0:
+            import_all(names, report)
+        os.close(report)
+        done = 0
+        while True:
+            patience = max(0, min(SECONDS_FOR_ONE, until - time.monotonic()))
+            ready = select.select([progress], [], [], patience)[0]
+            marks = os.read(progress, 4096) if ready else b""
+            if not marks:
+                break
+            done += len(marks)
+        try:
+            os.killpg(child, signal.SIGKILL)
+        except OSError:
+            pass
+        os.waitpid(child, 0)
+        os.close(progress)
+        names = names[done + 1 :]
+
+
+main()

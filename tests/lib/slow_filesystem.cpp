@@ -1,0 +1,102 @@
+// A directory shown again, read-only, as a busy parallel filesystem shows it: every open and every read
+// waits.
+//
+// Usage: slow_filesystem DIRECTORY MOUNT-POINT MICROSECONDS
+// Stays in the foreground until it is unmounted. Other users may read it.
+#define FUSE_USE_VERSION 35
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fuse.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace {
+
+std::string directory;
+std::chrono::microseconds delay;
+
+void wait() {
+    std::this_thread::sleep_for(delay);
+}
+
+int result(int code) {
+    return code < 0 ? -errno : 0;
+}
+
+void* begin(fuse_conn_info* connection, fuse_config* config) {
+    // What was read stays in the page cache, as on other filesystems.
+    config->kernel_cache = 1;
+    config->entry_timeout = config->attr_timeout = config->negative_timeout = 3600;
+    connection->max_background = 64; // many requests at once
+    return nullptr;
+}
+
+int get_attributes(const char* path, struct stat* info, fuse_file_info*) {
+    return result(lstat((directory + path).c_str(), info));
+}
+
+int read_link(const char* path, char* target, size_t size) {
+    const auto got = readlink((directory + path).c_str(), target, size - 1);
+    if (got < 0) return -errno;
+    target[got] = '\0';
+    return 0;
+}
+
+int open_file(const char* path, fuse_file_info* file) {
+    wait();
+    const int fd = open((directory + path).c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return -errno;
+    file->fh = static_cast<std::uint64_t>(fd);
+    return 0;
+}
+
+int read_file(const char*, char* out, size_t size, off_t offset, fuse_file_info* file) {
+    wait();
+    const auto got = pread(static_cast<int>(file->fh), out, size, offset);
+    return got < 0 ? -errno : static_cast<int>(got);
+}
+
+int close_file(const char*, fuse_file_info* file) {
+    return result(close(static_cast<int>(file->fh)));
+}
+
+int read_directory(const char* path, void* list, fuse_fill_dir_t add, off_t, fuse_file_info*,
+                   fuse_readdir_flags) {
+    DIR* opened = opendir((directory + path).c_str());
+    if (opened == nullptr) return -errno;
+    while (const dirent* entry = readdir(opened))
+        add(list, static_cast<const char*>(entry->d_name), nullptr, 0, fuse_fill_dir_flags{});
+    closedir(opened);
+    return 0;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    if (argc != 4) {
+        std::fputs("usage: slow_filesystem DIRECTORY MOUNT-POINT MICROSECONDS\n", stderr);
+        return 2;
+    }
+    directory = argv[1];
+    delay = std::chrono::microseconds(std::atol(argv[3]));
+    fuse_operations operations{};
+    operations.init = begin;
+    operations.getattr = get_attributes;
+    operations.readlink = read_link;
+    operations.open = open_file;
+    operations.read = read_file;
+    operations.release = close_file;
+    operations.readdir = read_directory;
+    std::string options = "allow_other,ro,subtype=slow,default_permissions";
+    std::string program = argv[0], foreground = "-f", option = "-o";
+    char* list[] = {program.data(), foreground.data(), option.data(), options.data(), argv[2], nullptr};
+    return fuse_main(5, list, &operations, nullptr);
+}

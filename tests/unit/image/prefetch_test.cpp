@@ -1,0 +1,217 @@
+// Whatever is read ahead, and whatever a profile says: programs see what the image holds.
+#include "../runtime/random_trees.h"
+#include "../temporary.h"
+#include "image/layers.h"
+#include "image/profile.h"
+#include "image/writer.h"
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+namespace containerize::image {
+namespace {
+
+using test::TemporaryDirectory;
+
+struct File {
+    std::string path, content;
+};
+
+/// A random tree, packed, with a profile of all its blocks.
+class RandomImage {
+public:
+    explicit RandomImage(unsigned seed) : random_(seed) {
+        const auto tree = directory_.path() / "tree";
+        test::fill(random_, tree, 3);
+        for (int i = 0; i < 3; ++i)
+            directory_.write("tree/noise" + std::to_string(i), noise(random_() % 2'000'000));
+        EXPECT_TRUE(write_tree(tree, image(), {}, 022));
+        for (const auto& entry : fs::recursive_directory_iterator(tree))
+            if (!entry.is_symlink() && entry.is_regular_file())
+                files_.push_back({entry.path().lexically_relative(tree).string(), *read_file(entry.path())});
+        auto layers = open();
+        Profile profile;
+        for (const auto& file : files_) {
+            const auto reference = *layers->find(file.path);
+            profile = merged(std::move(profile), {.image = {}, .blocks = *layers->blocks_of(reference)});
+        }
+        blocks_ = profile.blocks;
+        std::ranges::shuffle(blocks_, random_);
+    }
+
+    [[nodiscard]] std::unique_ptr<Layers> open(const Instruments& instruments = {}) const {
+        std::vector<Layers::ImageFile> files;
+        files.push_back(
+            {.file = Fd(::open(image().c_str(), O_RDONLY | O_CLOEXEC)), .path = image(), .offset = 0});
+        auto layers = Layers::open(std::move(files), instruments);
+        EXPECT_TRUE(layers) << to_string(layers.error());
+        return std::move(*layers);
+    }
+
+    /// Reads every file, in an order of this thread's own, and compares.
+    void check(Layers& layers, unsigned seed) const {
+        auto files = files_;
+        std::mt19937 random(seed);
+        std::ranges::shuffle(files, random);
+        for (const auto& file : files) {
+            const auto reference = layers.find(file.path);
+            ASSERT_TRUE(reference) << file.path;
+            std::string content;
+            for (bool more = true; more;) {
+                std::vector<Slice> slices;
+                ASSERT_TRUE(layers.read(*reference, content.size(), 1 + random() % 300'000, slices))
+                    << file.path;
+                more = !slices.empty();
+                for (const auto& slice : slices)
+                    content.append(reinterpret_cast<const char*>(slice.bytes.data()), slice.bytes.size());
+            }
+            EXPECT_TRUE(content == file.content) << file.path;
+        }
+    }
+    void check_by_threads(Layers& layers, unsigned count) const {
+        std::vector<std::jthread> threads;
+        for (unsigned i = 0; i < count; ++i)
+            threads.emplace_back([this, &layers, i] { check(layers, i); });
+    }
+
+    [[nodiscard]] fs::path image() const { return directory_.path() / "image"; }
+    [[nodiscard]] const std::vector<ProfileBlock>& blocks() const { return blocks_; }
+    [[nodiscard]] std::mt19937& random() { return random_; }
+
+private:
+    std::string noise(std::size_t size) {
+        std::string bytes(size, '\0');
+        for (auto& byte : bytes)
+            byte = static_cast<char>(random_());
+        return bytes;
+    }
+
+    TemporaryDirectory directory_;
+    std::mt19937 random_;
+    std::vector<File> files_;
+    std::vector<ProfileBlock> blocks_;
+};
+
+PrefetchOptions options(std::uint64_t size, unsigned depth, std::size_t memory, std::size_t ahead) {
+    return {.shape = {.size = size, .gap = 64U << 10U, .alignment = 0},
+            .depth = depth,
+            .decompressors = 2,
+            .memory = memory,
+            .ahead = ahead,
+            .patience = std::chrono::seconds(30),
+            .memory_left = {}};
+}
+
+class Prefetching : public testing::TestWithParam<unsigned> {};
+
+TEST_P(Prefetching, ShowsTheSameTreeToManyThreads) {
+    RandomImage image(GetParam());
+    for (const auto& how : {options(4U << 20U, 4, 64U << 20U, 16U << 20U),
+                            options(100'000, 2, 300'000, 1U << 20U), // blocks across requests; little memory
+                            options(1U << 20U, 1, 1, 0)}) { // less than one request: nothing is ahead
+        auto layers = image.open();
+        layers->prefetch({{.image = {}, .blocks = image.blocks()}}, how);
+        image.check_by_threads(*layers, 6);
+    }
+}
+
+TEST_P(Prefetching, ShowsTheSameTreeWhenAProfileLies) {
+    RandomImage image(GetParam());
+    auto& random = image.random();
+    auto blocks = image.blocks();
+    for (auto& block : blocks)
+        switch (random() % 6) {
+        case 0:
+            block.size_field ^= 1U << 24U; // stored as it is, or not
+            break;
+        case 1:
+            block.size_field = 1 + random() % (128U << 10U);
+            break;
+        case 2:
+            block.start += random() % 5000;
+            break;
+        case 3:
+            block.start = random() % (1ULL << 40U); // mostly beyond the image
+            break;
+        default:
+            break;
+        }
+    auto layers = image.open();
+    layers->prefetch({{.image = {}, .blocks = blocks}}, options(1U << 20U, 4, 64U << 20U, 16U << 20U));
+    image.check_by_threads(*layers, 6);
+}
+
+TEST_P(Prefetching, DroppedInTheMiddleItShowsTheSameTree) {
+    RandomImage image(GetParam());
+    auto little_left = options(200'000, 2, 64U << 20U, 16U << 20U);
+    std::atomic<int> asked = 0;
+    little_left.memory_left = [&asked]() -> std::uint64_t { return asked++ == 0 ? ~std::uint64_t{0} : 0; };
+    Instruments slow;
+    slow.read_delay = std::chrono::milliseconds(20);
+    auto layers = image.open(slow);
+    layers->prefetch({{.image = {}, .blocks = image.blocks()}}, little_left);
+    image.check_by_threads(*layers, 3);
+    // Gone while threads read it, too.
+    auto gone = image.open(slow);
+    gone->prefetch({{.image = {}, .blocks = image.blocks()}}, options(200'000, 4, 64U << 20U, 16U << 20U));
+}
+INSTANTIATE_TEST_SUITE_P(Seeds, Prefetching, testing::Range(1U, 7U));
+
+TEST(Prefetch, ReadsInFewLargeRequestsWhatManySmallOnesWouldFetch) {
+    RandomImage image(11);
+    Instruments counted;
+    auto layers = image.open(counted);
+    const auto& statistics = *counted.statistics;
+    const std::uint64_t tables = statistics.reads;
+    const auto how = options(4U << 20U, 4, 256U << 20U, 0);
+    layers->prefetch({{.image = {}, .blocks = image.blocks()}}, how);
+    image.check(*layers, 1);
+    const auto requests = requests_for(image.blocks(), how.shape).size();
+    EXPECT_EQ(statistics.reads - tables, requests);
+    EXPECT_EQ(statistics.prefetch_reads, requests);
+    EXPECT_EQ(statistics.prefetch_used, (Profile{.image = {}, .blocks = image.blocks()}.bytes()));
+    EXPECT_EQ(statistics.prefetch_dropped, 0U);
+    EXPECT_EQ(statistics.blocks_loaded, image.blocks().size());
+}
+
+TEST(Prefetch, WhatNobodyWantsIsDroppedAndNeverMoreThanTheLimitIsHeld) {
+    RandomImage image(12);
+    Instruments counted;
+    auto layers = image.open(counted);
+    auto how = options(100'000, 4, 500'000, 0);
+    how.patience = std::chrono::seconds(1);
+    layers->prefetch({{.image = {}, .blocks = image.blocks()}}, how);
+    const auto& statistics = *counted.statistics;
+    while (statistics.prefetch_dropped == 0)
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_LE(statistics.prefetch_bytes, how.memory);
+    EXPECT_GT(statistics.prefetch_dropped, 0U);
+    EXPECT_LE(statistics.prefetch_dropped, statistics.prefetch_bytes);
+    EXPECT_EQ(statistics.prefetch_used, 0U);
+    image.check(*layers, 1);
+}
+
+TEST(Prefetch, WhatIsDecompressedAheadIsNotLoadedAgain) {
+    RandomImage image(13);
+    Instruments counted;
+    auto layers = image.open(counted);
+    const std::vector<ProfileBlock> some(image.blocks().begin(), image.blocks().begin() + 8);
+    layers->prefetch({{.image = {}, .blocks = some}}, options(4U << 20U, 4, 64U << 20U, 16U << 20U));
+    const auto& statistics = *counted.statistics;
+    while (statistics.prefetch_blocks < some.size())
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    EXPECT_EQ(statistics.blocks_wanted, 0U);
+    image.check(*layers, 1);
+    EXPECT_EQ(statistics.blocks_loaded, image.blocks().size() - some.size());
+}
+
+} // namespace
+} // namespace containerize::image
