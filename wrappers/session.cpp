@@ -4,6 +4,7 @@
 
 #include "drivers.h"
 #include "runtime/container.h"
+#include "runtime/job_step.h"
 
 #include <cstdio>
 #include <string>
@@ -28,6 +29,8 @@ int report(const Error& error) {
 
 // STATE KEY PREFIX
 int start_session(char** arguments) {
+    // Before the fork, after which we are nobody's descendants.
+    Fd step = step_process();
     // The launcher becomes the user's program: that must not find itself with a child that it never started.
     const pid_t pid = fork();
     if (pid != 0) return pid > 0 ? 0 : exit_failure;
@@ -36,7 +39,7 @@ int start_session(char** arguments) {
     dup2(STDERR_FILENO, STDOUT_FILENO);
     return run_session(
         {.state_path = arguments[0], .key = arguments[1], .prefix = arguments[2], .inject = find_drivers},
-        std::move(report));
+        std::move(step), std::move(report));
 }
 
 // PREFIX PROGRAM TARGET THROUGH-PREFIX NATIVE-FAILURE ARGUMENT...
