@@ -1,8 +1,9 @@
 // libexec/containerize-session of an installation: what its launchers need beside themselves. Started by
-// them, or by a container runtime, never by hand.
+// them, or by a container runtime, never by hand. By the name of bin/containerize-rank it is that.
 #include "runtime/session.h"
 
 #include "drivers.h"
+#include "rank.h"
 #include "runtime/container.h"
 #include "runtime/job_step.h"
 
@@ -64,6 +65,8 @@ int serve(char** arguments) {
 } // namespace
 
 int main(int argc, char** argv) {
+    // One file for both, because every file counts where many installations are.
+    if (argc > 0 && std::string_view(argv[0]).ends_with("containerize-rank")) return run_rank(argc, argv);
     const std::string_view mode = argc > 1 ? argv[1] : "";
     if (mode == "--container" && argc > 7) return start_container(argv + 2);
     if (mode == "--serve" && argc > 3) return serve(argv + 2);

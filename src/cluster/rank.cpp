@@ -59,12 +59,16 @@ Result<Place> find_place(const Variables& variables, const Machine& machine) {
         return fail_input("cannot tell on which node the first rank is",
                           "there are ranks on other nodes, but no variables of Slurm", {},
                           "Set MASTER_ADDR to the name of that node, for all ranks.");
-    auto port = master_port(variables, machine.ports, machine.user);
+    // The helpers of an MPI's launcher are a step on some nodes, and none on the first.
+    auto common = variables;
+    if (ranks->launcher == Launcher::mpi) common.erase("SLURM_STEP_ID");
+    auto port = master_port(common, machine.ports, machine.user);
     if (!port) return fail(std::move(port.error()));
     return Place{.ranks = *ranks,
                  .hosts = *hosts,
                  .address = master_address(variables, *hosts),
-                 .port = *port};
+                 .port = *port,
+                 .job = job_name(common)};
 }
 
 Settings rank_settings(const Variables& variables, const Place& place) {
@@ -105,7 +109,7 @@ std::vector<std::string> torchrun_command(const std::string& torchrun, const Var
     }
     const auto node = name_of_node(variables, host);
     add("--nnodes=" + std::to_string(place.hosts.size()));
-    add("--rdzv-id=" + job_name(variables));
+    add("--rdzv-id=" + place.job);
     add("--rdzv-backend=c10d");
     add("--rdzv-endpoint=" + place.address + ":" + std::to_string(place.port));
     // By itself, torchrun compares names of hosts, which are written in more than one way.

@@ -28,6 +28,7 @@ struct Place {
     std::vector<std::string> hosts; ///< of the step or job; empty outside of jobs
     std::string address;
     std::uint16_t port = 0;
+    std::string job; ///< job_name(), the same for all ranks
 };
 Result<Place> find_place(const Variables& variables, const Machine& machine);
 
@@ -46,8 +47,7 @@ Result<Settings> make_caches(const Variables& variables, const Site& site, const
 
 /// The words by which torchrun starts `processes` on this node and finds the other nodes'.
 std::vector<std::string> torchrun_command(const std::string& torchrun, const Variables& variables,
-                                          const Place& place, unsigned processes,
-                                          const std::string& host);
+                                          const Place& place, unsigned processes, const std::string& host);
 
 /// How many processes a node gets if nobody says: one for each GPU that Slurm gave, else one.
 Result<unsigned> default_processes(const Variables& variables, const Site& site);

@@ -50,12 +50,14 @@ Site site_of(const YAML::Node& root) {
     site.caches = pairs_of(root["caches"]);
     if (const auto affinity = root["affinity"]) site.affinity = affinity_of(affinity);
     if (const auto count = root["devices_per_gpu"]) site.devices_per_gpu = count.as<unsigned>();
+    for (const auto& line : root["job"])
+        site.job.push_back(line.as<std::string>());
     return site;
 }
 
 Status check_names(const YAML::Node& root, const Site& site, const std::string& where) {
-    static const std::set<std::string> keys = {"name",        "description", "detect",         "environment",
-                                               "caches",      "affinity",    "devices_per_gpu"};
+    static const std::set<std::string> keys = {"name",   "description", "detect",          "environment",
+                                               "caches", "affinity",    "devices_per_gpu", "job"};
     for (const auto& entry : root)
         if (!keys.contains(entry.first.as<std::string>()))
             return fail_input("a site's profile has no such key", entry.first.as<std::string>(), where);
@@ -98,7 +100,7 @@ Result<Site> parse_site(std::string_view text, const std::string& where) {
     } catch (const std::exception& problem) {
         return fail_input("this is no profile of a site", problem.what(), where,
                           "It has name: and description:, and may have detect:, environment:, caches:, "
-                          "affinity: and devices_per_gpu:.");
+                          "affinity:, devices_per_gpu: and job:.");
     }
 }
 

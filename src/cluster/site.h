@@ -27,6 +27,7 @@ struct Site {
     std::vector<std::pair<std::string, std::string>> caches;
     Affinity affinity;
     unsigned devices_per_gpu = 1; ///< how many processes for each GPU that Slurm counts
+    std::vector<std::string> job; ///< lines of a job script's head
 };
 
 /// `where` is for messages. What is not such a profile is an input error.

@@ -34,6 +34,8 @@ public:
 
     [[nodiscard]] const std::vector<std::string>& mount_points() const { return served_->mount_points(); }
     [[nodiscard]] ServedMount& served() { return *served_; }
+    /// What could not be done as it was asked for.
+    [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
 
 private:
     MountedImage() = default;
@@ -42,7 +44,11 @@ private:
     [[nodiscard]] Result<std::vector<std::string>>
     other_mount_points(const Manifest& manifest, std::span<const MountedImage> others) const;
 
+    /// Puts copies on this node in place of images, if the environment asks for it.
+    Status stage(const Manifest& manifest, std::vector<image::Layers::ImageFile>& images);
+
     LaunchPlan plan_;
+    std::vector<std::string> notes_;
     std::vector<std::string> digests_;  ///< of the images, the lowest first
     Fd below_;                          ///< the installation's directory as it is on disk
     std::optional<ServedMount> served_; ///< always, once it is mounted

@@ -205,6 +205,8 @@ private:
         auto mounted = MountedImage::mount(prefix, images_, root_environment_);
         if (!mounted) return fail(std::move(mounted.error()));
         images_.push_back(std::move(*mounted));
+        for (const auto& line : images_.back().notes())
+            note(line);
         // Written beside and renamed: a launcher sees a whole plan or none.
         const auto& plan = images_.back().plan();
         const std::string bytes = to_bytes(plan);
