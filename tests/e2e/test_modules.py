@@ -24,7 +24,7 @@ def tcl_modules(place) -> Path:
         subprocess.run(["apt-get", "-qq", "download", "environment-modules"], cwd=packages, check=True)
     (package,) = packages.glob("environment-modules_*.deb")
     subprocess.run(["dpkg", "-x", str(package), str(target)], check=True)
-    (program,) = (target / "usr/lib").rglob("modulecmd.tcl")
+    (program,) = target.glob("usr/lib/*/modulecmd.tcl")
     return program
 
 
@@ -89,11 +89,12 @@ def test_after_an_update(modules, tool, user, make, place):
     assert done.stdout == "1.16.0\n"
 
 
-def test_a_name_that_shells_would_read(modules, user, make, place):
-    prefix = place / "a $x [b]"
+def test_a_path_with_a_space(modules, user, make, place):
+    prefix = place / "a b/odd"
     if not prefix.exists():
+        user.run("mkdir", str(prefix.parent))
         make(prefix, "six==1.16.0\n")
-    done = modules.run(prefix, script=f"module load 'a $x [b]'; {SHOW}")
+    done = modules.run(prefix, script=f"module load odd; {SHOW}")
     assert done.stdout.startswith(f"{prefix}|{prefix}/env.sqfs|"), done.stderr
 
 
