@@ -147,8 +147,8 @@ std::vector<std::string> variables_of_session() {
     const auto take = [&](const char* name) {
         if (const char* value = std::getenv(name)) variables.push_back(std::string(name) + "=" + value);
     };
-    for (const char* name : {"CONTAINERIZE_SESSION_IDLE", "CONTAINERIZE_ENGINE", prefetch_variable,
-                             record_variable, delay_variable})
+    for (const char* name : {"CONTAINERIZE_SESSION_IDLE", "CONTAINERIZE_ENGINE", "CONTAINERIZE_STAGE",
+                             "TMPDIR", prefetch_variable, record_variable, delay_variable})
         take(name);
     for (const auto& variable : root_variables)
         take(variable.name);

@@ -1,9 +1,11 @@
 // libexec/containerize-session of an installation: what its launchers need beside themselves. Started by
-// them, or by a container runtime, never by hand.
+// them, or by a container runtime, never by hand. By the name of bin/containerize-rank it is that.
 #include "runtime/session.h"
 
 #include "drivers.h"
+#include "rank.h"
 #include "runtime/container.h"
+#include "runtime/job_step.h"
 
 #include <cstdio>
 #include <string>
@@ -28,6 +30,8 @@ int report(const Error& error) {
 
 // STATE KEY PREFIX
 int start_session(char** arguments) {
+    // Before the fork, after which we are nobody's descendants.
+    Fd step = step_process();
     // The launcher becomes the user's program: that must not find itself with a child that it never started.
     const pid_t pid = fork();
     if (pid != 0) return pid > 0 ? 0 : exit_failure;
@@ -36,7 +40,7 @@ int start_session(char** arguments) {
     dup2(STDERR_FILENO, STDOUT_FILENO);
     return run_session(
         {.state_path = arguments[0], .key = arguments[1], .prefix = arguments[2], .inject = find_drivers},
-        std::move(report));
+        std::move(step), std::move(report));
 }
 
 // PREFIX PROGRAM TARGET THROUGH-PREFIX NATIVE-FAILURE ARGUMENT...
@@ -61,6 +65,8 @@ int serve(char** arguments) {
 } // namespace
 
 int main(int argc, char** argv) {
+    // One file for both, because every file counts where many installations are.
+    if (argc > 0 && std::string_view(argv[0]).ends_with("containerize-rank")) return run_rank(argc, argv);
     const std::string_view mode = argc > 1 ? argv[1] : "";
     if (mode == "--container" && argc > 7) return start_container(argv + 2);
     if (mode == "--serve" && argc > 3) return serve(argv + 2);

@@ -3,6 +3,7 @@
 
 #include "util/error.h"
 
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -16,6 +17,9 @@ using Action = std::function<Result<int>()>;
 
 /// As a user would have to type it.
 std::string shell_quoted(const std::string& word);
+
+/// The installation that was named, is active, or whose python is on PATH; absolute, without links.
+Result<std::filesystem::path> find_installation(const std::string& named);
 
 /// Each command adds its options to `app` and leaves in `chosen` what to do if the user asks for it.
 void add_new(CLI::App& app, Action& chosen, const std::string& command_line);
@@ -44,5 +48,10 @@ void add_base(CLI::App& app, Action& chosen);
 /// `activate` and `deactivate`, which are shell functions: the program can only say so.
 void add_activate(CLI::App& app, Action& chosen);
 void add_config(CLI::App& app, Action& chosen);
+/// `program` is what was typed after "--".
+void add_launch(CLI::App& app, Action& chosen, std::vector<std::string> program);
+void add_job(CLI::App& app, Action& chosen, std::vector<std::string> program);
+/// `kernel`: a kernelspec of Jupyter.
+void add_kernel(CLI::App& app, Action& chosen);
 
 } // namespace containerize::cli

@@ -28,7 +28,9 @@ std::size_t count_commands(const fs::path& prefix, const runtime::Manifest& mani
         for (const auto& entry : fs::directory_iterator(prefix / path, failed)) {
             const auto permissions = entry.status(failed).permissions();
             const bool executable = (permissions & fs::perms::owner_exec) != fs::perms::none;
-            if (executable && !entry.path().filename().string().starts_with("_debug_")) ++count;
+            const auto name = entry.path().filename().string();
+            const bool ours = name.starts_with("_debug_") || name == "containerize-rank";
+            if (executable && !ours) ++count;
         }
     return count;
 }

@@ -4,6 +4,7 @@
 #include "util/interrupt.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <exception>
 #include <iterator>
@@ -35,8 +36,8 @@ std::string typed(int argc, char** argv) {
 
 // CLI11 would take its options for ours, and "[a,b]" for two arguments.
 std::vector<std::string> program_after_mark(int argc, char** argv) {
-    constexpr std::string_view commands[] = {"update", "dev", "profile"};
-    if (argc < 2 || std::ranges::find(commands, argv[1]) == std::end(commands)) return {};
+    constexpr std::array<std::string_view, 5> with_program = {"update", "dev", "profile", "launch", "job"};
+    if (argc < 2 || std::ranges::find(with_program, argv[1]) == with_program.end()) return {};
     const auto mark = std::find_if(argv, argv + argc, [](std::string_view word) { return word == "--"; });
     return mark == argv + argc ? std::vector<std::string>() : std::vector<std::string>(mark + 1, argv + argc);
 }
@@ -102,6 +103,9 @@ int run(int argc, char** argv) {
     cli::add_base(app, chosen);
     cli::add_activate(app, chosen);
     cli::add_config(app, chosen);
+    cli::add_launch(app, chosen, program);
+    cli::add_job(app, chosen, program);
+    cli::add_kernel(app, chosen);
     try {
         app.parse(program.empty() ? argc : argc - static_cast<int>(program.size()) - 1, argv);
     } catch (const CLI::ParseError& problem) {

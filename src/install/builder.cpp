@@ -3,6 +3,7 @@
 #include "install/accelerators.h"
 #include "install/base.h"
 #include "install/environ_script.h"
+#include "install/module_files.h"
 #include "install/publish.h"
 #include "install/records.h"
 #include "install/site_environment.h"
@@ -307,6 +308,11 @@ private:
                                   .log = log::current()},
                                  shop_.options.umask_bits);
         if (!kept) return fail(std::move(kept.error()));
+        if (auto written = write_module_files(
+                assembly / state_directory(manifest_.state) / "modulefiles",
+                {.prefix = claim_.prefix, .image = manifest_.image.file, .created = manifest_.created});
+            !written)
+            return written;
         shop_.record["inputs"] = std::move(*kept);
         manifest_.build = std::move(shop_.record);
         return {};

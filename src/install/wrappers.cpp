@@ -146,6 +146,11 @@ Status add_session(const WrapperRequest& request) {
     if (auto added = add_program(request.libexec / "session", "libexec/containerize-session", request);
         !added)
         return added;
+    // The same program by another name; the environment's own of that name would win.
+    const fs::path helper = request.output / "bin/containerize-rank";
+    if (link((request.output / "libexec/containerize-session").c_str(), helper.c_str()) != 0 &&
+        errno != EEXIST && symlink("../libexec/containerize-session", helper.c_str()) != 0)
+        return fail_errno("cannot make a wrapper", helper.string());
     const fs::path mark = request.root / "pyvenv.cfg";
     std::error_code missing;
     if (!fs::exists(mark, missing)) return {};

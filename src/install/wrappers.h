@@ -36,8 +36,8 @@ struct WrapperRequest {
 /// A path that is no directory of the environment is an input error.
 Result<std::size_t> make_wrappers(const WrapperRequest& request);
 
-/// What an installation has beside its wrappers: the session program, and the mark by which editors know a
-/// venv.
+/// What an installation has beside its wrappers: the session program, which is bin/containerize-rank, too,
+/// and the mark by which editors know a venv.
 Status add_session(const WrapperRequest& request);
 
 } // namespace containerize::install

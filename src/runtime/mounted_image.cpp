@@ -5,8 +5,10 @@
 #include "runtime/manifest.h"
 #include "runtime/mount_point.h"
 #include "runtime/root.h"
+#include "runtime/staged_image.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include <fcntl.h>
@@ -81,7 +83,10 @@ Result<MountedImage> MountedImage::mount(const std::string& prefix, std::span<co
         mounted.digests_.push_back(image.sha256);
     auto further = mounted.other_mount_points(*manifest, others);
     if (!further) return fail(std::move(further.error()));
-    auto cold_start = cold_start_of(*manifest, prefix, *images);
+    auto staged = mounted.stage(*manifest, *images);
+    if (!staged) return fail(std::move(staged.error()));
+    // From a copy on the node, every read is fast.
+    auto cold_start = *staged ? ColdStart() : cold_start_of(*manifest, prefix, *images);
     auto served =
         ServedMount::mount(std::move(*images), prefix, ServedMount::Use::tree, std::move(cold_start));
     if (!served) return fail(std::move(served.error()));
@@ -92,6 +97,25 @@ Result<MountedImage> MountedImage::mount(const std::string& prefix, std::span<co
             return fail(std::move(shown.error()));
         }
     return mounted;
+}
+
+Result<bool> MountedImage::stage(const Manifest& manifest, std::vector<image::Layers::ImageFile>& images) {
+    const char* wanted = std::getenv(stage_variable);
+    auto place = parse_stage_place(wanted == nullptr ? "" : wanted);
+    if (!place) return fail(std::move(place.error()));
+    if (*place == StagePlace::off) return false;
+    const auto files = manifest.images();
+    for (std::size_t i = 0; i < images.size(); ++i) {
+        auto copy = stage_image(images[i].file, images[i].path, files[i].size, files[i].sha256, *place);
+        // What was wanted is speed: without it, all works as well.
+        if (!copy) {
+            notes_.push_back("no copy on this node: " + to_string(copy.error()));
+            return false;
+        }
+        images[i].file = std::move(*copy);
+        notes_.push_back("a copy of " + files[i].file + " is on this node");
+    }
+    return true;
 }
 
 bool MountedImage::needs_new_root(const std::string& prefix) {

@@ -35,6 +35,8 @@ public:
     [[nodiscard]] const std::vector<std::string>& mount_points() const { return served_->mount_points(); }
     [[nodiscard]] ServedMount& served() { return *served_; }
     [[nodiscard]] const ServerStatistics& statistics() const { return served_->statistics(); }
+    /// What could not be done as it was asked for.
+    [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
 
 private:
     MountedImage() = default;
@@ -43,7 +45,12 @@ private:
     [[nodiscard]] Result<std::vector<std::string>>
     other_mount_points(const Manifest& manifest, std::span<const MountedImage> others) const;
 
+    /// Puts copies on this node in place of images, if the environment asks for it; whether all are copies
+    /// then.
+    Result<bool> stage(const Manifest& manifest, std::vector<image::Layers::ImageFile>& images);
+
     LaunchPlan plan_;
+    std::vector<std::string> notes_;
     std::vector<std::string> digests_;  ///< of the images, the lowest first
     Fd below_;                          ///< the installation's directory as it is on disk
     std::optional<ServedMount> served_; ///< always, once it is mounted

@@ -58,7 +58,8 @@ std::chrono::seconds idle_time() {
 
 class Session {
 public:
-    explicit Session(const SessionArguments& arguments) : arguments_(arguments), name_(arguments.key) {}
+    Session(const SessionArguments& arguments, Fd step)
+        : arguments_(arguments), name_(arguments.key), step_(std::move(step)) {}
 
     Status start() {
         // Held open, so that the kernel gives their numbers, which are this session's name, to no other
@@ -85,16 +86,16 @@ public:
     }
 
     int run() {
-        const auto tick = std::clamp<std::chrono::milliseconds>(idle_ / 4, std::chrono::milliseconds(250),
-                                                                std::chrono::seconds(30));
         auto last_look = Clock::now();
         while (!ended_ || !images_.empty()) {
-            std::array<pollfd, 2> events{pollfd{.fd = children_.get(), .events = POLLIN, .revents = 0},
-                                         pollfd{.fd = control_.get(), .events = POLLIN, .revents = 0}};
-            poll(events.data(), events.size(), ended_ ? -1 : static_cast<int>(tick.count()));
+            std::array<pollfd, 3> events{pollfd{.fd = children_.get(), .events = POLLIN, .revents = 0},
+                                         pollfd{.fd = control_.get(), .events = POLLIN, .revents = 0},
+                                         pollfd{.fd = step_.get(), .events = POLLIN, .revents = 0}};
+            poll(events.data(), events.size(), ended_ ? -1 : static_cast<int>(tick().count()));
             if ((events[0].revents & POLLIN) != 0) collect_servers();
             if (!ended_ && (events[1].revents & POLLIN) != 0) answer_control();
-            if (!ended_ && Clock::now() - last_look >= tick) {
+            if ((events[2].revents & POLLIN) != 0) end_with_step();
+            if (!ended_ && Clock::now() - last_look >= tick()) {
                 last_look = Clock::now();
                 end_if_idle();
             }
@@ -103,6 +104,21 @@ public:
     }
 
 private:
+    /// How often it is looked whether anybody is in the session.
+    [[nodiscard]] std::chrono::milliseconds tick() const {
+        return std::clamp<std::chrono::milliseconds>(idle_ / 4, std::chrono::milliseconds(250),
+                                                     std::chrono::seconds(30));
+    }
+
+    // Where Slurm does not kill all that a step has started, and where the allocation was an interactive
+    // shell's. Processes that go on keep the session.
+    void end_with_step() {
+        step_.reset();
+        idle_ = std::chrono::seconds(0);
+        note("the job step has ended");
+        end_if_idle();
+    }
+
     Status set_up() {
         if (auto done = enter_new_namespaces(); !done) return done;
         mounts_ = mount_namespace();
@@ -189,6 +205,8 @@ private:
         auto mounted = MountedImage::mount(prefix, images_, root_environment_);
         if (!mounted) return fail(std::move(mounted.error()));
         images_.push_back(std::move(*mounted));
+        for (const auto& line : images_.back().notes())
+            note(line);
         // Written beside and renamed: a launcher sees a whole plan or none.
         const auto& plan = images_.back().plan();
         const std::string bytes = to_bytes(plan);
@@ -420,6 +438,7 @@ private:
     void let_go_in_server() {
         dup2(STDERR_FILENO, STDIN_FILENO);
         control_.reset();
+        step_.reset();
         children_.reset();
         for (auto& image : images_)
             image.served().close_devices();
@@ -441,6 +460,7 @@ private:
     std::string inside_link_;
     StateDirectory state_;
     Fd outer_mounts_, outer_user_, directory_, lock_, control_, children_, log_;
+    Fd step_;            ///< readable when the job step has ended
     std::string mounts_; ///< the session's namespace
     std::optional<ServedMount> base_;
     std::vector<EnvironmentChange> root_environment_;
@@ -474,9 +494,9 @@ void leave_the_launcher() {
 
 } // namespace
 
-int run_session(const SessionArguments& arguments, Fd report) {
+int run_session(const SessionArguments& arguments, Fd step, Fd report) {
     leave_the_launcher();
-    Session session(arguments);
+    Session session(arguments, std::move(step));
     auto started = session.start();
     // Our standard input is the lock that the launcher took for us. Servers that were forked have it, too.
     flock(STDIN_FILENO, LOCK_UN);

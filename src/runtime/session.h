@@ -20,7 +20,8 @@ struct SessionArguments {
 };
 
 /// Becomes the session. The caller holds STATE/start.lock, and waits on the other end of `report`: "ok", or
-/// what failed. Returns when the session has ended, with the process's exit code.
-int run_session(const SessionArguments& arguments, Fd report);
+/// what failed. `step` is a pidfd of what ends with the job step (step_process()), or none: after that the
+/// session waits for no more work. Returns when the session has ended, with the process's exit code.
+int run_session(const SessionArguments& arguments, Fd step, Fd report);
 
 } // namespace containerize::runtime

@@ -1,9 +1,9 @@
 #include "runtime/session_state.h"
 
 #include "runtime/engine.h"
+#include "runtime/job_step.h"
 
 #include <array>
-#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -31,14 +31,6 @@ bool ours_alone(const struct stat& info) {
 unsigned long long inode_of(const char* path) {
     struct stat info {};
     return stat(path, &info) == 0 ? static_cast<unsigned long long>(info.st_ino) : 0;
-}
-
-// Job and step numbers come from the environment: only what can be part of a file name is taken.
-void append_job(std::string& key, const char* variable) {
-    const char* value = std::getenv(variable);
-    key.push_back('.');
-    for (std::size_t i = 0; value != nullptr && value[i] != '\0' && i < 32; ++i)
-        if (std::isalnum(static_cast<unsigned char>(value[i])) != 0) key.push_back(value[i]);
 }
 
 std::string read_all(int fd) {
@@ -103,11 +95,7 @@ std::string session_key(const std::string& root) {
                   static_cast<unsigned long long>(root_directory.st_ino), static_cast<unsigned>(getegid()));
     std::string key = text;
     // slurmd kills what a job step started when the step ends, so a session belongs to its step.
-    if (std::getenv("SLURM_JOB_ID") != nullptr) {
-        append_job(key, "SLURM_JOB_ID");
-        append_job(key, "SLURM_STEP_ID");
-        append_job(key, "SLURM_RESTART_COUNT");
-    }
+    if (const auto step = job_step(); !step.empty()) key.append(1, '.').append(step);
     // Its session mounts what others would leave to a container runtime.
     if (const auto engine = engine_of_environment(); engine && *engine == Engine::native) key += "-native";
     if (!root.empty()) key.append(1, root_separator).append(root);

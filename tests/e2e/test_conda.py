@@ -479,7 +479,7 @@ def test_an_environment_without_python(build):
     build(build.spec(["where"]))
     assert build.run("where").returncode == 0
     error = Builder(build.user, build.work, build.channels)
-    assert sorted(path.name for path in (build.prefix / "bin").iterdir()) == ["_debug_exec", "_debug_shell", "list-packages", "where", "where-script"]
+    assert sorted(path.name for path in (build.prefix / "bin").iterdir()) == ["_debug_exec", "_debug_shell", "containerize-rank", "list-packages", "where", "where-script"]
 
 
 def test_hooks_work_in_the_environment(build, user):

@@ -3,14 +3,15 @@
 build_packages=(
     ca-certificates cmake g++ git ninja-build pkg-config
     libarchive-dev libbz2-dev libcli11-dev libcurl4-openssl-dev libfmt-dev liblz4-dev liblzma-dev libsimdjson-dev
-    libspdlog-dev libsquashfs-dev libssl-dev libyaml-cpp-dev libzstd-dev nlohmann-json3-dev zlib1g-dev
+    libspdlog-dev libsquashfs-dev libssl-dev libyaml-cpp-dev libzstd-dev nettle-dev nlohmann-json3-dev zlib1g-dev
 )
 # What a user's machine has as well, when an environment is built on it.
 run_packages=(python3 python3-venv)
 test_packages=(
-    apache2-utils attr bubblewrap busybox-static ccache clang-format clang-tidy-19 dash docker-registry fuse-overlayfs fuse3 gcc ksh libarchive-tools
-    libfuse3-dev libgtest-dev mksh mmdebstrap python3-pip python3-pytest python3-zstandard skopeo squashfs-tools squashfuse
-    strace umoci util-linux zsh
+    apache2-utils attr bubblewrap busybox-static ccache clang-format clang-tidy-19 dash docker-registry fuse-overlayfs fuse3 gcc
+    iproute2 ksh libarchive-tools libfuse3-dev libgtest-dev lmod mksh mmdebstrap mpich munge openmpi-bin python3-pip python3-pytest
+    python3-zstandard skopeo slurm-client slurm-wlm-basic-plugins slurmctld slurmd squashfs-tools squashfuse strace
+    umoci util-linux zsh
 )
 
 as_root() {

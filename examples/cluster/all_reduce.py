@@ -1,0 +1,72 @@
+"""First diagnostic of a job: how fast the ranks add up vectors. By any launcher, such as
+
+    containerize launch -- all_reduce.py
+
+What is slow or hangs here will do so in training. Rank 0 prints a line for each size: the bandwidth that each rank's
+network had to carry (2 (n - 1) / n of the bytes), the figure that is compared with what the network is sold for.
+"""
+
+import argparse
+import os
+import socket
+import time
+
+import torch
+import torch.distributed as dist
+
+
+def device_and_backend(local_rank: int) -> tuple[torch.device, str]:
+    if torch.cuda.is_available():
+        return torch.device("cuda", local_rank % torch.cuda.device_count()), "nccl"
+    if hasattr(torch, "xpu") and torch.xpu.is_available():
+        return torch.device("xpu", local_rank % torch.xpu.device_count()), "xccl"
+    return torch.device("cpu"), "gloo"
+
+
+def wait_for(device: torch.device):
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    elif device.type == "xpu":
+        torch.xpu.synchronize(device)
+
+
+def seconds_of(vector: torch.Tensor, rounds: int) -> float:
+    dist.all_reduce(vector)  # the first makes connections
+    wait_for(vector.device)
+    begin = time.perf_counter()
+    for _ in range(rounds):
+        dist.all_reduce(vector)
+    wait_for(vector.device)
+    return (time.perf_counter() - begin) / rounds
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--largest", type=int, default=256, help="size of the largest vector in MiB (default: 256)")
+    parser.add_argument("--rounds", type=int, default=10, help="how often each is added up (default: 10)")
+    options = parser.parse_args()
+
+    device, backend = device_and_backend(int(os.environ["LOCAL_RANK"]))
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    dist.init_process_group(backend)
+    rank, size = dist.get_rank(), dist.get_world_size()
+    print(f"rank {rank} of {size} on {socket.gethostname()}, {device.type} by {backend}", flush=True)
+
+    ones = torch.ones(1024, device=device)
+    dist.all_reduce(ones)
+    assert ones.eq(size).all(), f"the sum of {size} ones is {ones[0].item()}"
+
+    mebibytes = 1
+    while mebibytes <= options.largest:
+        seconds = seconds_of(torch.zeros(mebibytes << 18, device=device), options.rounds)
+        carried = (mebibytes << 20) * 2 * (size - 1) / size
+        if rank == 0:
+            print(f"{mebibytes:6d} MiB  {seconds * 1e3:10.2f} ms  {carried / seconds / 1e9:8.2f} GB/s", flush=True)
+        mebibytes *= 4
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""The same small model by PyTorch Lightning:  python lightning_ddp.py 5 --nodes 2 --devices 2
+
+Under srun with one task for each device Lightning takes its ranks from Slurm.
+"""
+
+import argparse
+
+import lightning
+import torch
+import torch.nn.functional as F
+from torch.utils.data import DataLoader, TensorDataset
+
+SAMPLES = 2048
+FEATURES = 20
+
+
+def make_data() -> TensorDataset:
+    generator = torch.Generator().manual_seed(7)
+    inputs = torch.randn(SAMPLES, FEATURES, generator=generator)
+    weights = torch.randn(FEATURES, 1, generator=generator)
+    return TensorDataset(inputs, inputs @ weights)
+
+
+class Linear(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(FEATURES, 1)
+
+    def training_step(self, batch, _):
+        inputs, targets = batch
+        loss = F.mse_loss(self.layer(inputs), targets)
+        self.log("loss", loss, on_step=False, on_epoch=True, sync_dist=True)
+        return loss
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.05)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("epochs", type=int)
+    parser.add_argument("--nodes", type=int, default=1)
+    parser.add_argument("--devices", type=int, default=1, help="on each node")
+    options = parser.parse_args()
+
+    lightning.seed_everything(1)
+    trainer = lightning.Trainer(
+        accelerator="auto", devices=options.devices, num_nodes=options.nodes, strategy="ddp", max_epochs=options.epochs,
+        logger=False, enable_checkpointing=False, enable_progress_bar=False)
+    trainer.fit(Linear(), DataLoader(make_data(), batch_size=32, shuffle=True))
+    loss = trainer.callback_metrics["loss"].item()
+    print(f"[rank {trainer.global_rank} of {trainer.world_size} on node {trainer.node_rank}] Final loss {loss:.6f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

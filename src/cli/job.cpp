@@ -1,0 +1,106 @@
+#include "cli/command.h"
+#include "cluster/job_script.h"
+#include "util/filesystem.h"
+#include "util/process.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace containerize::cli {
+
+namespace {
+
+struct JobArguments {
+    std::string environment, site, kind;
+    unsigned nodes = 1, gpus = 0;
+};
+
+/// share/containerize/jobs of the tree that this program was installed in.
+fs::path templates() {
+    std::error_code failed;
+    const auto program = fs::read_symlink("/proc/self/exe", failed);
+    return program.parent_path().parent_path() / "share/containerize/jobs";
+}
+
+std::vector<std::string> kinds() {
+    std::vector<std::string> names;
+    std::error_code failed;
+    for (const auto& entry : fs::directory_iterator(templates(), failed))
+        if (entry.path().extension() == ".sh") names.push_back(entry.path().stem().string());
+    std::ranges::sort(names);
+    return names;
+}
+
+Result<std::string> read_template(const std::string& kind) {
+    const auto known = kinds();
+    if (std::ranges::find(known, kind) != known.end()) return read_file(templates() / (kind + ".sh"));
+    std::string list;
+    for (const auto& name : known)
+        list.append(list.empty() ? "" : ", ").append(name);
+    return fail_input("there is no such kind of job", {}, kind, "There are " + list + ".");
+}
+
+std::string quoted(const std::vector<std::string>& program) {
+    std::string line;
+    for (const auto& word : program)
+        line.append(line.empty() ? "" : " ").append(shell_quoted(word));
+    return line;
+}
+
+/// Of the script, as far as Slurm takes it.
+std::string job_name(const std::string& script) {
+    auto name = fs::path(script).stem().string();
+    std::erase_if(name, [](char c) { return c <= ' ' || c == '\'' || c == '"' || c == '#'; });
+    return name.empty() ? "job" : name;
+}
+
+Result<int> run_job(const JobArguments& arguments, const std::vector<std::string>& program) {
+    if (program.empty())
+        return fail_input("no program is given", {}, {},
+                          "It comes after --:  containerize job --nodes 2 --gpus 4 -- train.py ARGUMENTS");
+    if (arguments.nodes == 0) return fail_input("a job has at least one node", {}, "--nodes");
+    auto prefix = find_installation(arguments.environment);
+    if (!prefix) return fail(std::move(prefix.error()));
+    auto site = cluster::find_site(arguments.site, current_environment());
+    if (!site) return fail(std::move(site.error()));
+    const cluster::JobRequest request{.name = job_name(program.front()),
+                                      .prefix = shell_quoted(prefix->string()),
+                                      .program = quoted(program),
+                                      .nodes = arguments.nodes,
+                                      .gpus = arguments.gpus};
+    auto text = read_template(arguments.kind.empty() ? cluster::default_kind(request) : arguments.kind);
+    if (!text) return fail(std::move(text.error()));
+    // The script has to find the profile, too.
+    site->name = arguments.site.empty() ? site->name : arguments.site;
+    auto script = cluster::fill_job_script(*text, request, *site);
+    if (!script) return fail(std::move(script.error()));
+    fmt::print("{}", *script);
+    return 0;
+}
+
+} // namespace
+
+void add_job(CLI::App& app, Action& chosen, std::vector<std::string> program) {
+    auto* command = app.add_subcommand("job", "Print a job script for Slurm that runs a Python script");
+    const auto arguments = std::make_shared<JobArguments>();
+    command->add_option("--site", arguments->site,
+                        "Profile of the site, by name or file (default: the one that is recognised)");
+    command->add_option("--nodes", arguments->nodes, "How many nodes (default: 1)");
+    command->add_option("--gpus", arguments->gpus, "GPUs on each node, as Slurm counts them (default: none)");
+    command->add_option("--kind", arguments->kind,
+                        "How it is started: single, standalone, torchrun, srun, mpi-torchrun, mpi, lightning "
+                        "or xpu (default: one of the first three, by nodes and GPUs)");
+    command->add_option("--env", arguments->environment,
+                        "The installation (default: the one that is active, or first on PATH)");
+    command->footer("Example:\n  containerize job --site lumi --nodes 2 --gpus 8 -- train.py > job.sh");
+    command->callback([&chosen, arguments, program = std::move(program)] {
+        chosen = [arguments, program] { return run_job(*arguments, program); };
+    });
+}
+
+} // namespace containerize::cli

@@ -1,0 +1,88 @@
+#include "cli/command.h"
+#include "runtime/manifest.h"
+#include "util/filesystem.h"
+#include "util/process.h"
+
+#include <cstdlib>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+namespace containerize::cli {
+
+namespace {
+
+struct KernelArguments {
+    std::string directory, name;
+};
+
+/// Where Jupyter looks for the kernels of this user.
+Result<fs::path> kernels() {
+    const auto variables = current_environment();
+    if (const auto data = variables.find("JUPYTER_DATA_DIR");
+        data != variables.end() && !data->second.empty())
+        return fs::path(data->second) / "kernels";
+    const auto home = variables.find("HOME");
+    if (home == variables.end() || home->second.empty())
+        return fail_input("there is no home directory for the kernel", "HOME is not set", {},
+                          "Set HOME, or JUPYTER_DATA_DIR.");
+    return fs::path(home->second) / ".local/share/jupyter/kernels";
+}
+
+/// What Jupyter takes as the name of a kernel's directory.
+bool is_kernel_name(std::string_view name) {
+    constexpr std::string_view allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.";
+    return !name.empty() && name[0] != '.' && name.find_first_not_of(allowed) == name.npos;
+}
+
+Status check_ipykernel(const fs::path& prefix) {
+    auto asked = capture({.argv = {(prefix / "bin/python").string(), "-c", "import ipykernel"},
+                          .environment = {},
+                          .working_directory = {},
+                          .in_child = {},
+                          .on_line = {}});
+    if (!asked) return fail(std::move(asked.error()));
+    if (asked->ok()) return {};
+    return fail_input("the installation has no ipykernel, which makes a Python a kernel", {}, prefix.string(),
+                      "containerize update " + shell_quoted(prefix.string()) + " -- pip install ipykernel");
+}
+
+Result<int> run_kernel(const KernelArguments& arguments) {
+    auto prefix = find_installation(arguments.directory);
+    if (!prefix) return fail(std::move(prefix.error()));
+    const auto name = arguments.name.empty() ? prefix->filename().string() : arguments.name;
+    if (!is_kernel_name(name))
+        return fail_input("this cannot be the name of a kernel", {}, name,
+                          "Give one of letters, digits, '-', '_' and '.' with --name.");
+    auto place = kernels();
+    if (!place) return fail(std::move(place.error()));
+    if (auto there = check_ipykernel(*prefix); !there) return fail(std::move(there.error()));
+    const auto directory = *place / name;
+    std::error_code failed;
+    fs::create_directories(directory, failed);
+    if (failed) return fail_errno("cannot make a directory", directory.string(), failed.value());
+    const nlohmann::json kernel = {
+        {"argv", {(*prefix / "bin/python").string(), "-m", "ipykernel_launcher", "-f", "{connection_file}"}},
+        {"display_name", name},
+        {"language", "python"},
+        {"metadata", {{"debugger", true}}}};
+    const auto file = directory / "kernel.json";
+    const auto text = kernel.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+    if (auto written = write_file(file, text + "\n"); !written) return fail(std::move(written.error()));
+    fmt::print("{}\n", file.string());
+    return 0;
+}
+
+} // namespace
+
+void add_kernel(CLI::App& app, Action& chosen) {
+    auto* command = app.add_subcommand("kernel", "Make an installation a kernel of your Jupyter");
+    const auto arguments = std::make_shared<KernelArguments>();
+    command->add_option("DIR", arguments->directory, "The installation; ipykernel must be in it")->required();
+    command->add_option("--name", arguments->name, "Name of the kernel (default: the installation's)");
+    command->callback([&chosen, arguments] { chosen = [arguments] { return run_kernel(*arguments); }; });
+}
+
+} // namespace containerize::cli

@@ -1,0 +1,160 @@
+#include "cli/command.h"
+#include "cluster/rank.h"
+#include "runtime/manifest.h"
+#include "util/filesystem.h"
+#include "util/process.h"
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace containerize::cli {
+
+namespace {
+
+struct LaunchArguments {
+    std::string environment, site;
+    unsigned processes = 0;
+    bool dry_run = false;
+};
+
+} // namespace
+
+Result<fs::path> find_installation(const std::string& named) {
+    const auto variables = current_environment();
+    auto directory = named.empty() ? cluster::value_of(variables, "CONTAINERIZE_PREFIX") : named;
+    if (directory.empty())
+        if (const auto python = find_program("python", cluster::value_of(variables, "PATH")))
+            directory = runtime::installation_of_program(*python).string();
+    if (directory.empty())
+        return fail_input("no installation is given, and none is on PATH", {}, {},
+                          "Give it with --env DIR, or put its bin on PATH.");
+    auto prefix = resolve(directory);
+    if (!prefix) return prefix;
+    if (!runtime::is_installation(*prefix)) return runtime::no_installation(*prefix);
+    return prefix;
+}
+
+namespace {
+
+/// PREFIX/bin/containerize-rank with what follows it: what each node runs.
+std::vector<std::string> node_command(const fs::path& prefix, const LaunchArguments& arguments,
+                                      const std::vector<std::string>& program) {
+    std::vector<std::string> words = {(prefix / "bin/containerize-rank").string(), "--torchrun"};
+    if (arguments.processes != 0) {
+        words.emplace_back("--nproc-per-node");
+        words.push_back(std::to_string(arguments.processes));
+    }
+    if (!arguments.site.empty()) {
+        words.emplace_back("--site");
+        words.push_back(arguments.site);
+    }
+    words.emplace_back("--");
+    words.insert(words.end(), program.begin(), program.end());
+    return words;
+}
+
+std::vector<std::string> with_srun(std::size_t nodes, const std::vector<std::string>& command) {
+    const auto count = std::to_string(nodes);
+    // All of each node for its one task, whatever the job was made for; and no node waits for another that
+    // has failed.
+    std::vector<std::string> words = {"srun",
+                                      "--nodes=" + count,
+                                      "--ntasks=" + count,
+                                      "--ntasks-per-node=1",
+                                      "--cpu-bind=none",
+                                      "--kill-on-bad-exit=1"};
+    words.insert(words.end(), command.begin(), command.end());
+    return words;
+}
+
+std::string line_of(const std::vector<std::string>& words) {
+    std::string line;
+    for (const auto& word : words)
+        line.append(line.empty() ? "" : " ").append(shell_quoted(word));
+    return line;
+}
+
+/// What containerize-rank will start on each node, in the job's next step.
+Status show_nodes(const fs::path& prefix, const LaunchArguments& arguments,
+                  const std::vector<std::string>& program, const std::vector<std::string>& hosts) {
+    auto variables = current_environment();
+    auto site = cluster::find_site(arguments.site, variables);
+    if (!site) return fail(std::move(site.error()));
+    auto processes = cluster::default_processes(variables, *site);
+    if (!processes) return fail(std::move(processes.error()));
+    const auto machine = cluster::this_machine();
+    variables.erase("SLURM_PROCID"); // the batch script's, which is no task
+    variables["SLURM_STEP_ID"] = "0";
+    auto place = cluster::find_place(variables, machine);
+    if (!place) return fail(std::move(place.error()));
+    place->hosts = hosts;
+    for (std::size_t node = 0; node < hosts.size(); ++node) {
+        variables["SLURMD_NODENAME"] = hosts[node];
+        place->ranks.node = static_cast<unsigned>(node);
+        auto words = cluster::torchrun_command((prefix / "bin/torchrun").string(), variables, *place,
+                                               arguments.processes == 0 ? *processes : arguments.processes,
+                                               machine.host);
+        words.insert(words.end(), program.begin(), program.end());
+        fmt::print("# on {}, if it is the job's first step:\n{}\n", hosts[node], line_of(words));
+    }
+    return {};
+}
+
+[[nodiscard]] std::unexpected<Error> become(const std::vector<std::string>& words) {
+    // Of the job's tasks, not of ours.
+    for (const char* name : {"SLURM_GPUS_PER_TASK", "SLURM_TRES_PER_TASK", "SLURM_CPU_BIND"})
+        unsetenv(name);
+    std::vector<char*> list;
+    for (const auto& word : words)
+        list.push_back(const_cast<char*>(word.c_str()));
+    list.push_back(nullptr);
+    execvp(list[0], list.data());
+    return fail_errno("cannot run", words.front());
+}
+
+Result<int> run_launch(const LaunchArguments& arguments, const std::vector<std::string>& program) {
+    if (program.empty())
+        return fail_input("no program is given", {}, {},
+                          "It comes after --:  containerize launch -- train.py ARGUMENTS");
+    auto prefix = find_installation(arguments.environment);
+    if (!prefix) return fail(std::move(prefix.error()));
+    auto hosts = cluster::find_hosts(current_environment(), cluster::Launcher::none);
+    if (!hosts) return fail(std::move(hosts.error()));
+    auto words = node_command(*prefix, arguments, program);
+    if (hosts->size() > 1) words = with_srun(hosts->size(), words);
+    if (!arguments.dry_run) return become(words);
+    fmt::print("{}\n", line_of(words));
+    if (hosts->empty()) hosts->emplace_back("this machine");
+    if (auto shown = show_nodes(*prefix, arguments, program, *hosts); !shown)
+        return fail(std::move(shown.error()));
+    return 0;
+}
+
+} // namespace
+
+void add_launch(CLI::App& app, Action& chosen, std::vector<std::string> program) {
+    auto* command =
+        app.add_subcommand("launch", "Run a training script by torchrun on all nodes and GPUs of the job");
+    const auto arguments = std::make_shared<LaunchArguments>();
+    command->add_option("--env", arguments->environment,
+                        "The installation (default: the one that is active, or first on PATH)");
+    command->add_option("--nproc-per-node", arguments->processes,
+                        "Processes on each node (default: one for each GPU of the job, else one)");
+    command->add_option(
+        "--site", arguments->site,
+        "Profile of the site, by name or file (default: $CONTAINERIZE_SITE, else recognised)");
+    command->add_flag("--dry-run", arguments->dry_run, "Print the commands, run nothing");
+    command->footer(
+        "Example, in a job of any number of nodes:\n  containerize launch -- train.py --epochs 5");
+    command->callback([&chosen, arguments, program = std::move(program)] {
+        if (const char* site = std::getenv("CONTAINERIZE_SITE"); site != nullptr && arguments->site.empty())
+            arguments->site = site;
+        chosen = [arguments, program] { return run_launch(*arguments, program); };
+    });
+}
+
+} // namespace containerize::cli

@@ -1,0 +1,110 @@
+#include "cluster/affinity.h"
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <map>
+#include <string>
+
+#include <sched.h>
+
+namespace containerize::cluster {
+
+namespace {
+
+constexpr unsigned most_cpus = 1U << 16U;
+
+std::string first_line(const std::filesystem::path& path) {
+    std::ifstream file(path);
+    std::string line;
+    std::getline(file, line);
+    return line;
+}
+
+bool contains(const std::vector<unsigned>& cpus, unsigned cpu) {
+    return std::ranges::find(cpus, cpu) != cpus.end();
+}
+
+std::vector<unsigned> cpus_of_mask(std::uint64_t mask) {
+    std::vector<unsigned> cpus;
+    for (unsigned cpu = 0; cpu < 64; ++cpu)
+        if ((mask >> cpu & 1U) != 0) cpus.push_back(cpu);
+    return cpus;
+}
+
+std::vector<unsigned> even_share(TaskOfNode task, const std::vector<unsigned>& allowed,
+                                 const std::vector<unsigned>& near) {
+    std::vector<unsigned> usable;
+    std::ranges::copy_if(near, std::back_inserter(usable),
+                         [&](unsigned cpu) { return contains(allowed, cpu); });
+    const auto edge = [&](std::size_t number) {
+        return usable.begin() + static_cast<std::ptrdiff_t>(usable.size() * number / task.size);
+    };
+    if (usable.size() < task.size) return {};
+    return {edge(task.rank), edge(task.rank + 1)};
+}
+
+} // namespace
+
+std::vector<unsigned> parse_cpu_list(std::string_view list) {
+    std::vector<unsigned> cpus;
+    const char* at = list.data();
+    const char* const end = at + list.size();
+    while (at < end) {
+        unsigned first = 0;
+        const auto begin = std::from_chars(at, end, first);
+        if (begin.ec != std::errc()) break;
+        at = begin.ptr;
+        unsigned last = first;
+        if (at < end && *at == '-') at = std::from_chars(at + 1, end, last).ptr;
+        for (auto cpu = first; cpu <= last && cpu < most_cpus; ++cpu)
+            cpus.push_back(cpu);
+        if (at == end || *at != ',') break;
+        ++at;
+    }
+    return cpus;
+}
+
+std::vector<unsigned> cpus_by_nearness(const std::filesystem::path& root) {
+    const auto system = root / "sys/devices/system";
+    std::vector<unsigned> cpus;
+    for (const auto node : parse_cpu_list(first_line(system / "node/online"))) {
+        const auto list = first_line(system / "node" / ("node" + std::to_string(node)) / "cpulist");
+        // The first thread of a core stands for it.
+        std::multimap<unsigned, unsigned> by_core;
+        for (const auto cpu : parse_cpu_list(list)) {
+            const auto name = "cpu" + std::to_string(cpu);
+            const auto threads =
+                parse_cpu_list(first_line(system / "cpu" / name / "topology/thread_siblings_list"));
+            by_core.emplace(threads.empty() ? cpu : threads.front(), cpu);
+        }
+        for (const auto& [core, cpu] : by_core)
+            cpus.push_back(cpu);
+    }
+    return cpus;
+}
+
+std::vector<unsigned> allowed_cpus() {
+    std::vector<unsigned> cpus;
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof set, &set) != 0) return cpus;
+    for (unsigned cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+        if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+    return cpus;
+}
+
+std::vector<unsigned> cpus_of_task(const Affinity& affinity, TaskOfNode task,
+                                   const std::vector<unsigned>& allowed, const std::vector<unsigned>& near) {
+    if (task.size == 0 || task.rank >= task.size) return {};
+    if (affinity.masks.size() == task.size) {
+        auto cpus = cpus_of_mask(affinity.masks[task.rank]);
+        const bool all = std::ranges::all_of(cpus, [&](unsigned cpu) { return contains(allowed, cpu); });
+        return all ? cpus : std::vector<unsigned>();
+    }
+    // Where a task has fewer CPUs than the node, somebody has given each its own already.
+    if (!affinity.numa || task.size == 1 || allowed.size() < near.size()) return {};
+    return even_share(task, allowed, near);
+}
+
+} // namespace containerize::cluster

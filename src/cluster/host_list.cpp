@@ -1,0 +1,115 @@
+#include "cluster/host_list.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+namespace containerize::cluster {
+
+namespace {
+
+constexpr std::size_t most_hosts = 1'000'000;
+
+std::unexpected<Error> refuse(std::string_view list, std::string why) {
+    return fail_input("this is no list of hosts as Slurm writes it", std::move(why), std::string(list),
+                      "It looks like n[1-3,7],login1.");
+}
+
+std::optional<std::uint64_t> number(std::string_view text) {
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size() || text.empty()) return std::nullopt;
+    return value;
+}
+
+/// "1-3", "07": each number with as many digits as the first was written with.
+Result<std::vector<std::string>> expand_range(std::string_view list, std::string_view range) {
+    const auto dash = range.find('-');
+    const auto written = range.substr(0, dash);
+    const auto first = number(written);
+    const auto last = dash == range.npos ? first : number(range.substr(dash + 1));
+    if (!first || !last || *last < *first || *last - *first >= most_hosts)
+        return refuse(list, "\"" + std::string(range) + "\" is no range of numbers");
+    std::vector<std::string> numbers;
+    for (auto value = *first; value <= *last; ++value) {
+        auto text = std::to_string(value);
+        if (text.size() < written.size()) text.insert(0, written.size() - text.size(), '0');
+        numbers.push_back(std::move(text));
+    }
+    return numbers;
+}
+
+/// The inside of a pair of brackets.
+Result<std::vector<std::string>> expand_ranges(std::string_view list, std::string_view ranges) {
+    std::vector<std::string> all;
+    for (bool more = true; more;) {
+        const auto comma = ranges.find(',');
+        auto some = expand_range(list, ranges.substr(0, comma));
+        if (!some) return some;
+        all.insert(all.end(), some->begin(), some->end());
+        more = comma != ranges.npos;
+        if (more) ranges.remove_prefix(comma + 1);
+    }
+    return all;
+}
+
+/// One element of the list, with any number of brackets.
+Result<std::vector<std::string>> expand_element(std::string_view list, std::string_view element) {
+    if (element.empty()) return refuse(list, "a name is empty");
+    std::vector<std::string> names = {""};
+    while (!element.empty()) {
+        const auto open = element.find('[');
+        for (auto& name : names)
+            name += element.substr(0, open);
+        if (open == element.npos) break;
+        const auto close = element.find(']', open);
+        if (close == element.npos) return refuse(list, "a bracket is not closed");
+        auto ranges = expand_ranges(list, element.substr(open + 1, close - open - 1));
+        if (!ranges) return ranges;
+        if (names.size() * ranges->size() > most_hosts) return refuse(list, "it names too many hosts");
+        std::vector<std::string> longer;
+        for (const auto& name : names)
+            for (const auto& suffix : *ranges)
+                longer.push_back(name + suffix);
+        names = std::move(longer);
+        element.remove_prefix(close + 1);
+    }
+    return names;
+}
+
+/// Where the element ends: at a comma that is not between brackets.
+std::size_t end_of_element(std::string_view list) {
+    bool inside = false;
+    for (std::size_t at = 0; at < list.size(); ++at) {
+        if (list[at] == '[') inside = true;
+        if (list[at] == ']') inside = false;
+        if (list[at] == ',' && !inside) return at;
+    }
+    return list.npos;
+}
+
+} // namespace
+
+Result<std::vector<std::string>> expand_host_list(std::string_view list) {
+    const auto is_of_names = [](char c) {
+        return c > ' ' && c < 0x7f && c != '/' && c != '\'' && c != '"' && c != '$' && c != '`' && c != '\\';
+    };
+    if (!std::ranges::all_of(list, is_of_names))
+        return refuse(list, "it has characters that no host's name has");
+    std::vector<std::string> hosts;
+    auto rest = list;
+    for (bool more = true; more;) {
+        const auto comma = end_of_element(rest);
+        auto some = expand_element(list, rest.substr(0, comma));
+        if (!some) return some;
+        hosts.insert(hosts.end(), some->begin(), some->end());
+        if (hosts.size() > most_hosts) return refuse(list, "it names too many hosts");
+        more = comma != rest.npos;
+        if (more) rest.remove_prefix(comma + 1);
+    }
+    return hosts;
+}
+
+} // namespace containerize::cluster

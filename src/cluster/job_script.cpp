@@ -1,0 +1,86 @@
+#include "cluster/job_script.h"
+
+#include <algorithm>
+#include <map>
+
+namespace containerize::cluster {
+
+namespace {
+
+unsigned tasks_of_node(const JobRequest& request, const Site& site) {
+    return request.gpus == 0 ? 1 : request.gpus * site.devices_per_gpu;
+}
+
+std::map<std::string, std::string, std::less<>> values_of(const JobRequest& request, const Site& site) {
+    const auto tasks = tasks_of_node(request, site);
+    std::string lines;
+    for (const auto& line : site.job)
+        lines.append(lines.empty() ? "" : "\n").append(line);
+    return {{"NAME", request.name},
+            {"PREFIX", request.prefix},
+            {"PROGRAM", request.program},
+            {"SITE", site.name},
+            {"SITE_LINES", lines},
+            {"NODES", std::to_string(request.nodes)},
+            {"GPUS", std::to_string(request.gpus)},
+            {"TASKS", std::to_string(tasks)},
+            {"NTASKS", std::to_string(tasks * request.nodes)}};
+}
+
+bool is_placeholder(std::string_view name) {
+    return !name.empty() &&
+           std::ranges::all_of(name, [](char c) { return (c >= 'A' && c <= 'Z') || c == '_'; });
+}
+
+Result<std::string> fill_line(std::string_view line,
+                              const std::map<std::string, std::string, std::less<>>& values) {
+    std::string filled;
+    while (!line.empty()) {
+        const auto start = line.find('@');
+        filled += line.substr(0, start);
+        if (start == line.npos) break;
+        const auto end = line.find('@', start + 1);
+        const auto name = end == line.npos ? std::string_view() : line.substr(start + 1, end - start - 1);
+        // "$@", "user@host"
+        if (!is_placeholder(name)) {
+            filled += '@';
+            line.remove_prefix(start + 1);
+            continue;
+        }
+        const auto value = values.find(name);
+        if (value == values.end())
+            return fail({.what = "the template asks for what is not known",
+                         .why = {},
+                         .where = "@" + std::string(name) + "@",
+                         .hint = {}});
+        filled += value->second;
+        line.remove_prefix(end + 1);
+    }
+    return filled;
+}
+
+} // namespace
+
+std::string default_kind(const JobRequest& request) {
+    if (request.nodes > 1) return "torchrun";
+    return request.gpus > 1 ? "standalone" : "single";
+}
+
+Result<std::string> fill_job_script(std::string_view text, const JobRequest& request, const Site& site) {
+    const auto values = values_of(request, site);
+    std::string script;
+    while (!text.empty()) {
+        const auto end = std::min(text.find('\n'), text.size());
+        const auto line = text.substr(0, end);
+        text.remove_prefix(std::min(end + 1, text.size()));
+        const bool of_gpus = line.starts_with("#SBATCH") && line.find("@GPUS@") != line.npos;
+        if (of_gpus && request.gpus == 0) continue;
+        if (line == "@SITE_LINES@" && site.job.empty()) continue;
+        auto filled = fill_line(line, values);
+        if (!filled) return filled;
+        script += *filled + "\n";
+    }
+    return script;
+}
+
+} // namespace containerize::cluster

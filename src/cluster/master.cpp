@@ -1,0 +1,129 @@
+#include "cluster/master.h"
+
+#include "cluster/host_list.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <string>
+
+namespace containerize::cluster {
+
+namespace {
+
+constexpr unsigned last_port = 65535;
+/// Services of the site are rather below it.
+constexpr unsigned usual_first_port = 10000;
+/// Where the kernel hands out nearly all others; above Slurm's own and X11's.
+constexpr unsigned lowest_first_port = 7000;
+/// With fewer, jobs of near numbers would meet.
+constexpr std::size_t enough_ports = 2000;
+constexpr unsigned steps_told_apart = 64;
+/// What torch takes by itself, so that others may have it.
+constexpr std::array<unsigned, 2> defaults_of_torch = {29400, 29500};
+
+std::optional<std::uint64_t> leading_number(std::string_view text) {
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc()) return std::nullopt;
+    return value;
+}
+
+bool is_taken(unsigned port, const TakenPorts& taken) {
+    const auto within = [port](const PortRange& range) {
+        return port >= range.first && port <= range.second;
+    };
+    return within(taken.ephemeral) || std::ranges::any_of(taken.reserved, within) ||
+           std::ranges::find(defaults_of_torch, port) != defaults_of_torch.end();
+}
+
+std::vector<unsigned> free_ports(unsigned first, const TakenPorts& taken) {
+    std::vector<unsigned> ports;
+    for (unsigned port = first; port <= last_port; ++port)
+        if (!is_taken(port, taken)) ports.push_back(port);
+    return ports;
+}
+
+/// The number of the batch job, of whatever system; none outside of jobs.
+std::optional<std::uint64_t> job_number(const Variables& variables) {
+    for (const char* name : {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID"})
+        if (const auto number = leading_number(value_of(variables, name))) return number;
+    return std::nullopt;
+}
+
+std::string read_text(const char* path) {
+    std::ifstream file(path);
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
+}
+
+} // namespace
+
+Result<std::vector<std::string>> find_hosts(const Variables& variables, Launcher launcher) {
+    // The helper of an MPI's launcher is a step of its own, without the first node perhaps.
+    if (launcher != Launcher::mpi)
+        if (const auto list = value_of(variables, "SLURM_STEP_NODELIST"); !list.empty())
+            return expand_host_list(list);
+    if (const auto list = value_of(variables, "SLURM_JOB_NODELIST"); !list.empty())
+        return expand_host_list(list);
+    return std::vector<std::string>();
+}
+
+std::string master_address(const Variables& variables, const std::vector<std::string>& hosts) {
+    if (auto given = value_of(variables, "MASTER_ADDR"); !given.empty()) return given;
+    return hosts.empty() ? "127.0.0.1" : hosts.front();
+}
+
+TakenPorts parse_taken_ports(std::string_view range, std::string_view reserved) {
+    TakenPorts taken;
+    std::istringstream words{std::string(range)};
+    if (unsigned first = 0, last = 0; words >> first >> last) taken.ephemeral = {first, last};
+    while (!reserved.empty()) {
+        const auto comma = reserved.find(',');
+        const auto element = reserved.substr(0, comma);
+        const auto dash = element.find('-');
+        const auto first = leading_number(element);
+        const auto last = dash == element.npos ? first : leading_number(element.substr(dash + 1));
+        if (first && last && *last <= last_port)
+            taken.reserved.emplace_back(static_cast<unsigned>(*first), static_cast<unsigned>(*last));
+        reserved = comma == reserved.npos ? std::string_view() : reserved.substr(comma + 1);
+    }
+    return taken;
+}
+
+TakenPorts read_taken_ports() {
+    return parse_taken_ports(read_text("/proc/sys/net/ipv4/ip_local_port_range"),
+                             read_text("/proc/sys/net/ipv4/ip_local_reserved_ports"));
+}
+
+Result<std::uint16_t> master_port(const Variables& variables, const TakenPorts& taken, unsigned user) {
+    auto given = number_in(variables, "MASTER_PORT", 0);
+    if (!given) return fail(std::move(given.error()));
+    if (*given > last_port) return fail_input("MASTER_PORT is not a port", "it is " + std::to_string(*given));
+    if (*given != 0) return static_cast<std::uint16_t>(*given);
+
+    auto ports = free_ports(usual_first_port, taken);
+    if (ports.size() < enough_ports) ports = free_ports(lowest_first_port, taken);
+    if (ports.empty())
+        return fail({.what = "there is no port for the ranks to meet at",
+                     .why = "the kernel hands out, or has reserved, all of them",
+                     .where = "/proc/sys/net/ipv4/ip_local_port_range",
+                     .hint = "Set MASTER_PORT to a port that is free on the first node of the job."});
+    // A batch script, or a named step, is its own: the last number.
+    const auto step = leading_number(value_of(variables, "SLURM_STEP_ID")).value_or(steps_told_apart - 1);
+    const auto index = job_number(variables).value_or(user) * steps_told_apart + step % steps_told_apart;
+    return static_cast<std::uint16_t>(ports[index % ports.size()]);
+}
+
+std::string job_name(const Variables& variables) {
+    const auto job = job_number(variables);
+    if (!job) return "local";
+    const auto step = value_of(variables, "SLURM_STEP_ID");
+    return std::to_string(*job) + (step.empty() ? "" : "." + step);
+}
+
+} // namespace containerize::cluster

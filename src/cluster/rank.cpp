@@ -1,0 +1,127 @@
+#include "cluster/rank.h"
+
+#include <array>
+#include <cerrno>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace containerize::cluster {
+
+namespace {
+
+Settings where_not_set(const Variables& variables, const Settings& wanted) {
+    Settings settings;
+    for (const auto& one : wanted)
+        if (value_of(variables, one.first).empty()) settings.push_back(one);
+    return settings;
+}
+
+/// As Slurm calls this node, which is how the others know it.
+std::string name_of_node(const Variables& variables, const std::string& host) {
+    const auto name = value_of(variables, "SLURMD_NODENAME");
+    return name.empty() ? host : name;
+}
+
+Status make_own_directory(const std::string& path) {
+    if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
+        return fail_errno("cannot make a directory for caches", path);
+    struct stat info {};
+    if (lstat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != geteuid() ||
+        (info.st_mode & 0022U) != 0)
+        return fail({.what = "cannot use the directory for caches",
+                     .why = "it is not a directory that only you can write to",
+                     .where = path,
+                     .hint = "Remove it, or set TMPDIR to a directory of this node that is yours."});
+    return {};
+}
+
+} // namespace
+
+Machine this_machine() {
+    std::array<char, 256> host{};
+    gethostname(host.data(), host.size() - 1);
+    return {.ports = read_taken_ports(),
+            .user = geteuid(),
+            .host = host.data(),
+            .allowed = allowed_cpus(),
+            .near = cpus_by_nearness()};
+}
+
+Result<Place> find_place(const Variables& variables, const Machine& machine) {
+    auto ranks = find_ranks(variables);
+    if (!ranks) return fail(std::move(ranks.error()));
+    auto hosts = find_hosts(variables, ranks->launcher);
+    if (!hosts) return fail(std::move(hosts.error()));
+    // An mpirun that no batch system knows of has told nobody where its first rank is.
+    if (hosts->empty() && ranks->size > ranks->local_size && value_of(variables, "MASTER_ADDR").empty())
+        return fail_input("cannot tell on which node the first rank is",
+                          "there are ranks on other nodes, but no variables of Slurm", {},
+                          "Set MASTER_ADDR to the name of that node, for all ranks.");
+    // The helpers of an MPI's launcher are a step on some nodes, and none on the first.
+    auto common = variables;
+    if (ranks->launcher == Launcher::mpi) common.erase("SLURM_STEP_ID");
+    auto port = master_port(common, machine.ports, machine.user);
+    if (!port) return fail(std::move(port.error()));
+    return Place{.ranks = *ranks,
+                 .hosts = *hosts,
+                 .address = master_address(variables, *hosts),
+                 .port = *port,
+                 .job = job_name(common)};
+}
+
+Settings rank_settings(const Variables& variables, const Place& place) {
+    const auto& ranks = place.ranks;
+    return where_not_set(variables, {{"MASTER_ADDR", place.address},
+                                     {"MASTER_PORT", std::to_string(place.port)},
+                                     {"WORLD_SIZE", std::to_string(ranks.size)},
+                                     {"RANK", std::to_string(ranks.rank)},
+                                     {"LOCAL_RANK", std::to_string(ranks.local_rank)},
+                                     {"LOCAL_WORLD_SIZE", std::to_string(ranks.local_size)},
+                                     {"NODE_RANK", std::to_string(ranks.node)}});
+}
+
+Settings site_settings(const Variables& variables, const Site& site) {
+    return where_not_set(variables, site.environment);
+}
+
+Result<Settings> make_caches(const Variables& variables, const Site& site, const std::string& parent,
+                             unsigned user) {
+    auto settings = where_not_set(variables, site.caches);
+    if (settings.empty()) return settings;
+    const auto own = parent + "/containerize-cache-" + std::to_string(user);
+    if (auto made = make_own_directory(own); !made) return fail(std::move(made.error()));
+    for (auto& [name, directory] : settings) {
+        directory = own + "/" + directory;
+        if (auto made = make_own_directory(directory); !made) return fail(std::move(made.error()));
+    }
+    return settings;
+}
+
+std::vector<std::string> torchrun_command(const std::string& torchrun, const Variables& variables,
+                                          const Place& place, unsigned processes, const std::string& host) {
+    std::vector<std::string> words = {torchrun, "--nproc-per-node=" + std::to_string(processes)};
+    const auto add = [&](const std::string& option) { words.push_back(option); };
+    if (place.hosts.size() < 2) {
+        add("--standalone");
+        return words;
+    }
+    const auto node = name_of_node(variables, host);
+    add("--nnodes=" + std::to_string(place.hosts.size()));
+    add("--rdzv-id=" + place.job);
+    add("--rdzv-backend=c10d");
+    add("--rdzv-endpoint=" + place.address + ":" + std::to_string(place.port));
+    // By itself, torchrun compares names of hosts, which are written in more than one way.
+    add(std::string("--rdzv-conf=is_host=") + (place.ranks.node == 0 ? "true" : "false"));
+    add("--local-addr=" + node);
+    return words;
+}
+
+Result<unsigned> default_processes(const Variables& variables, const Site& site) {
+    auto gpus = number_in(variables, "SLURM_GPUS_ON_NODE", 0);
+    if (!gpus) return gpus;
+    return *gpus == 0 ? 1 : *gpus * site.devices_per_gpu;
+}
+
+} // namespace containerize::cluster

@@ -1,0 +1,102 @@
+#include "cluster/ranks.h"
+
+#include "cluster/tasks_per_node.h"
+
+#include <array>
+#include <charconv>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace containerize::cluster {
+
+namespace {
+
+/// The variables of one launcher; the last three may be null.
+struct Names {
+    Launcher launcher;
+    const char *rank, *size, *local_rank, *local_size, *node;
+};
+
+// In this order: an MPI's task has the variables of the Slurm task in which its launcher's helper runs, and
+// RANK is what the user says. Hydra is known by the third; under srun, PMI_RANK is there without it.
+constexpr std::array<Names, 5> known = {{
+    {Launcher::user, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK"},
+    {Launcher::mpi, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE", nullptr},
+    {Launcher::mpi, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", nullptr},
+    {Launcher::mpi, "PALS_RANKID", "PMI_SIZE", "PALS_LOCAL_RANKID", "PALS_LOCAL_SIZE", "PALS_NODEID"},
+    {Launcher::slurm, "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", nullptr, "SLURM_NODEID"},
+}};
+
+bool applies(const Names& names, const Variables& variables) {
+    if (!variables.contains(names.rank)) return false;
+    // A batch script has the variables of Slurm, too, and of a step in it none.
+    if (names.launcher == Launcher::slurm) return variables.contains("SLURM_STEP_ID");
+    return names.launcher == Launcher::user || variables.contains(names.local_rank);
+}
+
+/// How many tasks the step has on this node.
+Result<unsigned> local_size_of_step(const Variables& variables, unsigned node) {
+    auto counts = expand_tasks_per_node(value_of(variables, "SLURM_STEP_TASKS_PER_NODE"));
+    if (!counts) return fail(std::move(counts.error()));
+    return node < counts->size() ? (*counts)[node] : 1U;
+}
+
+Result<Ranks> read(const Names& names, const Variables& variables) {
+    if (!variables.contains(names.size))
+        return fail_input(std::string(names.rank) + " is set without " + names.size, {}, {},
+                          "Set both, or neither.");
+    Ranks ranks{
+        .launcher = names.launcher, .rank = 0, .size = 1, .local_rank = 0, .local_size = 1, .node = 0};
+    const auto take = [&](const char* name, unsigned& into) -> Status {
+        if (name == nullptr) return {};
+        auto number = number_in(variables, name, into);
+        if (!number) return fail(std::move(number.error()));
+        into = *number;
+        return {};
+    };
+    const std::vector<std::pair<const char*, unsigned*>> fields = {{names.rank, &ranks.rank},
+                                                                   {names.size, &ranks.size},
+                                                                   {names.local_rank, &ranks.local_rank},
+                                                                   {names.local_size, &ranks.local_size},
+                                                                   {names.node, &ranks.node}};
+    for (const auto& [name, into] : fields)
+        if (auto taken = take(name, *into); !taken) return fail(std::move(taken.error()));
+    if (names.launcher == Launcher::slurm) {
+        auto local_size = local_size_of_step(variables, ranks.node);
+        if (!local_size) return fail(std::move(local_size.error()));
+        ranks.local_size = *local_size;
+    }
+    // Of the launchers of MPI, most do not say; they fill one node after the other.
+    if (names.node == nullptr && ranks.local_size > 0) ranks.node = ranks.rank / ranks.local_size;
+    if (ranks.size == 0 || ranks.rank >= ranks.size)
+        return fail_input(std::string(names.rank) + " and " + names.size + " do not fit",
+                          "rank " + std::to_string(ranks.rank) + " of " + std::to_string(ranks.size));
+    return ranks;
+}
+
+} // namespace
+
+std::string value_of(const Variables& variables, const std::string& name) {
+    const auto found = variables.find(name);
+    return found == variables.end() ? std::string() : found->second;
+}
+
+Result<unsigned> number_in(const Variables& variables, const std::string& name, unsigned otherwise) {
+    const auto text = value_of(variables, name);
+    if (text.empty()) return otherwise;
+    unsigned number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc() || end != text.data() + text.size())
+        return fail_input(name + " is not a number", "it is \"" + text + "\"");
+    return number;
+}
+
+Result<Ranks> find_ranks(const Variables& variables) {
+    for (const auto& names : known)
+        if (applies(names, variables)) return read(names, variables);
+    return Ranks{};
+}
+
+} // namespace containerize::cluster

@@ -1,0 +1,133 @@
+#include "cluster/site.h"
+
+#include "cluster/site_files.h"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <sstream>
+
+#include <yaml-cpp/yaml.h>
+
+namespace containerize::cluster {
+
+namespace {
+
+constexpr std::size_t largest_file = 1U << 20U;
+constexpr const char* fallback = "generic";
+
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+
+bool is_variable_name(std::string_view name) {
+    constexpr std::string_view allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
+    return !name.empty() && name.find_first_not_of(allowed) == name.npos && (name[0] < '0' || name[0] > '9');
+}
+
+Pairs pairs_of(const YAML::Node& node) {
+    Pairs pairs;
+    for (const auto& entry : node)
+        pairs.emplace_back(entry.first.as<std::string>(), entry.second.as<std::string>());
+    return pairs;
+}
+
+Affinity affinity_of(const YAML::Node& node) {
+    Affinity affinity;
+    affinity.numa = node.IsScalar() && node.as<std::string>() == "numa";
+    if (node.IsSequence())
+        for (const auto& mask : node)
+            affinity.masks.push_back(std::stoull(mask.as<std::string>(), nullptr, 16));
+    return affinity;
+}
+
+/// Throws what yaml-cpp and stoull throw.
+Site site_of(const YAML::Node& root) {
+    Site site;
+    site.name = root["name"].as<std::string>();
+    site.description = root["description"].as<std::string>();
+    site.detect = pairs_of(root["detect"]);
+    site.environment = pairs_of(root["environment"]);
+    site.caches = pairs_of(root["caches"]);
+    if (const auto affinity = root["affinity"]) site.affinity = affinity_of(affinity);
+    if (const auto count = root["devices_per_gpu"]) site.devices_per_gpu = count.as<unsigned>();
+    for (const auto& line : root["job"])
+        site.job.push_back(line.as<std::string>());
+    return site;
+}
+
+Status check_names(const YAML::Node& root, const Site& site, const std::string& where) {
+    static const std::set<std::string> keys = {"name",   "description", "detect",          "environment",
+                                               "caches", "affinity",    "devices_per_gpu", "job"};
+    for (const auto& entry : root)
+        if (!keys.contains(entry.first.as<std::string>()))
+            return fail_input("a site's profile has no such key", entry.first.as<std::string>(), where);
+    for (const auto* pairs : {&site.detect, &site.environment, &site.caches})
+        for (const auto& [name, value] : *pairs)
+            if (!is_variable_name(name) || value.find('\n') != value.npos)
+                return fail_input("this cannot be a variable of a site's profile", name, where);
+    // Below a directory of ours: a name, not a path.
+    for (const auto& [name, directory] : site.caches)
+        if (!is_variable_name(directory))
+            return fail_input("a cache is named by letters, digits and '_'", directory, where);
+    return {};
+}
+
+Result<std::string> read_text(const std::string& path) {
+    std::ifstream file(path);
+    std::string text(largest_file, '\0');
+    if (!file || !file.read(text.data(), static_cast<std::streamsize>(text.size())).eof())
+        return fail_input("cannot read the site's profile", "it is no file that can be read, or too large",
+                          path);
+    text.resize(static_cast<std::size_t>(file.gcount()));
+    return text;
+}
+
+bool is_here(const Site& site, const Variables& variables) {
+    return !site.detect.empty() && std::ranges::all_of(site.detect, [&](const auto& pair) {
+        return value_of(variables, pair.first) == pair.second;
+    });
+}
+
+} // namespace
+
+Result<Site> parse_site(std::string_view text, const std::string& where) {
+    try {
+        const auto root = YAML::Load(std::string(text));
+        if (!root.IsMap()) return fail_input("a site's profile is a mapping", {}, where);
+        auto site = site_of(root);
+        if (auto good = check_names(root, site, where); !good) return fail(std::move(good.error()));
+        return site;
+    } catch (const std::exception& problem) {
+        return fail_input("this is no profile of a site", problem.what(), where,
+                          "It has name: and description:, and may have detect:, environment:, caches:, "
+                          "affinity:, devices_per_gpu: and job:.");
+    }
+}
+
+std::vector<std::string> site_names() {
+    std::vector<std::string> names;
+    for (const auto& [name, text] : site_files)
+        names.emplace_back(name);
+    return names;
+}
+
+Result<Site> find_site(const std::string& wanted, const Variables& variables) {
+    if (wanted.find('/') != wanted.npos) {
+        auto text = read_text(wanted);
+        if (!text) return fail(std::move(text.error()));
+        return parse_site(*text, wanted);
+    }
+    for (const auto& [name, text] : site_files) {
+        if (!wanted.empty() && wanted != name) continue;
+        auto site = parse_site(text, std::string(name));
+        if (!site || !wanted.empty() || is_here(*site, variables)) return site;
+    }
+    if (wanted.empty()) return find_site(fallback, variables);
+    std::string names;
+    for (const auto& name : site_names())
+        names.append(names.empty() ? "" : ", ").append(name);
+    return fail_input("there is no profile of this site", {}, wanted,
+                      "There are " + names + "; a file of your own is given with a '/'.");
+}
+
+} // namespace containerize::cluster

@@ -1,0 +1,16 @@
+#!/bin/bash
+# One task of MPI for each GPU: mpi4py, Horovod, or torch with ranks by MPI.
+#SBATCH --job-name=@NAME@
+#SBATCH --nodes=@NODES@
+#SBATCH --ntasks-per-node=@TASKS@
+#SBATCH --gpus-per-node=@GPUS@
+#SBATCH --time=01:00:00
+@SITE_LINES@
+set -e
+export PATH=@PREFIX@/bin:$PATH
+export CONTAINERIZE_SITE=@SITE@
+
+eval "$(containerize-rank --print)"
+
+# Open MPI. With MPICH or Intel MPI:  mpiexec -n @NTASKS@ -ppn @TASKS@ containerize-rank ...
+mpirun -n @NTASKS@ --map-by ppr:@TASKS@:node --bind-to none containerize-rank python @PROGRAM@

@@ -1,0 +1,13 @@
+#!/bin/bash
+# One process, on one GPU.
+#SBATCH --job-name=@NAME@
+#SBATCH --nodes=@NODES@
+#SBATCH --ntasks-per-node=1
+#SBATCH --gpus-per-node=@GPUS@
+#SBATCH --time=01:00:00
+@SITE_LINES@
+set -e
+export PATH=@PREFIX@/bin:$PATH
+export CONTAINERIZE_SITE=@SITE@
+
+srun containerize-rank python @PROGRAM@

@@ -1,0 +1,14 @@
+#!/bin/bash
+# One task for each GPU, started by Slurm itself: no torchrun, and each rank has its own CPUs.
+#SBATCH --job-name=@NAME@
+#SBATCH --nodes=@NODES@
+#SBATCH --ntasks-per-node=@TASKS@
+#SBATCH --gpus-per-node=@GPUS@
+#SBATCH --time=01:00:00
+@SITE_LINES@
+set -e
+export PATH=@PREFIX@/bin:$PATH
+export CONTAINERIZE_SITE=@SITE@
+
+# containerize-rank sets RANK, LOCAL_RANK, WORLD_SIZE and where the ranks meet, and binds to the CPUs of the GPU.
+srun --cpu-bind=none --kill-on-bad-exit=1 containerize-rank python @PROGRAM@

@@ -1,0 +1,14 @@
+#!/bin/bash
+# All GPUs of one node, by torchrun.
+#SBATCH --job-name=@NAME@
+#SBATCH --nodes=@NODES@
+#SBATCH --ntasks-per-node=1
+#SBATCH --gpus-per-node=@GPUS@
+#SBATCH --time=01:00:00
+@SITE_LINES@
+set -e
+export PATH=@PREFIX@/bin:$PATH
+export CONTAINERIZE_SITE=@SITE@
+
+# The one task has all CPUs of the job on the node.
+srun --ntasks=1 --cpu-bind=none torchrun --standalone --nproc-per-node=@TASKS@ @PROGRAM@

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""What many ranks on a node cost until `import torch` is done: through wrappers, and from a plain venv.
+
+Usage (as root, who can drop the page cache):
+    tests/bench/ranks.py ENV VENV [--counts 1,8,32,64] [--runs N] [--cold]
+
+ENV is an installation and VENV a venv with the same packages. A rank imports torch and waits until all are done; what is
+measured then is the time until the last was, the CPU time of all with the server's, and the memory (each shared page counted
+once). Ways take turns, as the user containerize-test. With --requests it is counted instead what one rank asks of the filesystem.
+"""
+
+import argparse
+import os
+import pwd
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+USER = "containerize-test"
+RANK = "import sys, torch; print('ready', flush=True); sys.stdin.read()"
+# Calls that ask a filesystem's metadata server, and calls that move data.
+METADATA = ("openat", "open", "stat", "lstat", "newfstatat", "statx", "access", "faccessat", "faccessat2", "readlink",
+            "readlinkat", "getdents64", "execve")
+DATA = ("read", "pread64", "preadv")
+
+
+def as_user(**more):
+    entry = pwd.getpwnam(USER)
+    environment = {"HOME": entry.pw_dir, "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"}
+    return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": [], "env": environment, **more}
+
+
+def drop_caches():
+    os.sync()
+    Path("/proc/sys/vm/drop_caches").write_text("3")
+
+
+def sessions() -> list[int]:
+    """The processes that serve the user's installations."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if (entry / "cmdline").read_bytes().split(b"\0")[0].endswith(b"/containerize-session"):
+                found.append(int(entry.name))
+        except OSError:
+            pass
+    return found
+
+
+def end_sessions():
+    for pid in sessions():
+        os.kill(pid, 9)
+    while sessions():
+        time.sleep(0.05)
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def memory(pid: int) -> int:
+    """Bytes, of which shared pages count in parts."""
+    return int(re.search(r"^Pss: +(\d+)", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE)[1]) * 1024
+
+
+def measure(python: Path, count: int) -> tuple[float, float, float]:
+    """Seconds, CPU seconds, bytes."""
+    begin = time.perf_counter()
+    ranks = [subprocess.Popen([python, "-c", RANK], stdin=subprocess.PIPE, stdout=subprocess.PIPE, **as_user()) for _ in range(count)]
+    for rank in ranks:
+        assert rank.stdout.readline() == b"ready\n"
+    seconds = time.perf_counter() - begin
+    everything = [rank.pid for rank in ranks] + sessions()
+    cpu, size = sum(map(cpu_seconds, everything)), sum(map(memory, everything))
+    for rank in ranks:
+        rank.stdin.close()
+        rank.wait()
+    return seconds, cpu, size
+
+
+def compare(ways: dict[str, Path], counts: list[int], runs: int, cold: bool):
+    print("| ranks | way | seconds | CPU seconds | memory, MB |\n|---|---|---|---|---|")
+    for count in counts:
+        results = {way: [] for way in ways}
+        for _ in range(runs):
+            for way, python in ways.items():
+                end_sessions()
+                if cold:
+                    drop_caches()
+                elif way == "wrapped":
+                    subprocess.run([python, "-c", "import torch"], check=True, **as_user())
+                results[way].append(measure(python, count))
+        for way, measured in results.items():
+            seconds, cpu, size = (statistics.median(values) for values in zip(*measured))
+            print(f"| {count} | {way} | {seconds:.2f} | {cpu:.2f} | {size / 1e6:,.0f} |", flush=True)
+    end_sessions()
+
+
+def count_calls(trace: str, below: str) -> tuple[int, int, int]:
+    """(metadata calls on paths below `below`, data calls on files there, their bytes), of `strace -f -y`."""
+    metadata = data = size = 0
+    for line in trace.splitlines():
+        if not (call := re.match(r"(\w+)\((.*)", line)) or below not in call[2]:
+            continue
+        if call[1] in METADATA:
+            metadata += 1
+        elif call[1] in DATA and (read := re.search(r"= (\d+)$", line)):
+            data += 1
+            size += int(read[1])
+    return metadata, data, size
+
+
+def requests(env: Path, venv: Path):
+    """What one node's first rank asks of the filesystem on which the packages are, without any cache."""
+    with tempfile.TemporaryDirectory() as directory:
+        os.chmod(directory, 0o777)
+        calls = ",".join((*METADATA, *DATA))
+        print("| way | metadata requests | reads | MB |\n|---|---|---|---|")
+        for way, start, below in (("plain files", venv / "bin/python", str(venv)), ("wrapped", env / "bin/python", str(env))):
+            end_sessions()
+            drop_caches()
+            trace = Path(directory) / way / "trace"
+            trace.parent.mkdir(mode=0o777)
+            trace.parent.chmod(0o777)
+            # Of ours, what counts is what the session and its server ask: the mount is not on that filesystem. strace waits
+            # for the session, too. A file for each thread, because in a common one calls are cut in two.
+            options = as_user()
+            options["env"]["CONTAINERIZE_SESSION_IDLE"] = "0"
+            subprocess.run(["strace", "-ff", "-qq", "-y", "-e", f"trace={calls}", "-o", trace, start, "-c", "import torch"],
+                           check=True, **options)
+            text = "".join(file.read_text(errors="replace") for file in trace.parent.iterdir())
+            metadata, data, size = count_calls(text, below)
+            print(f"| {way} | {metadata:,} | {data:,} | {size / 1e6:,.1f} |", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("env", type=Path)
+    parser.add_argument("venv", type=Path)
+    parser.add_argument("--counts", default="1,8,32,64")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--cold", action="store_true")
+    parser.add_argument("--requests", action="store_true")
+    options = parser.parse_args()
+    if os.getuid() != 0:
+        sys.exit("ranks.py: only root can drop the page cache")
+    if options.requests:
+        requests(options.env, options.venv)
+    else:
+        ways = {"plain venv": options.venv / "bin/python", "wrapped": options.env / "bin/python"}
+        compare(ways, [int(count) for count in options.counts.split(",")], options.runs, options.cold)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,276 @@
+"""Sessions on a cluster: a real Slurm with two nodes, and what steps, jobs and their ends do to sessions."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import SOURCE, eventually
+
+sys.path.insert(0, str(SOURCE / "tests/lib"))
+from slurm import LOGIN, NODES, cluster
+
+pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="a cluster needs namespaces that only root may make")
+
+# Says where it is, and goes on when the file that is its first argument is there.
+WAITING = """\
+import os, sys, time
+print("at", os.environ.get("SLURM_PROCID"), flush=True)
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.1)
+import six
+print("done", six.__version__, flush=True)
+"""
+
+
+@pytest.fixture(scope="session")
+def place(user):
+    """Not in /tmp, of which each machine has its own."""
+    path = user.directory(parent=user.entry.pw_dir)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def slurm(user):
+    with cluster(user.entry) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def env(make, place):
+    return make(place / "env", "six==1.16.0\n")
+
+
+@pytest.fixture(scope="module")
+def timed_out(slurm, env, place, user):
+    """A job that runs into its limit, which cannot be less than a minute: handed in first, looked at last."""
+    directory = user.directory(place)
+    script = f"#!/bin/bash\nsrun {env}/bin/python -c 'import time; time.sleep(1000)'\n"
+    return slurm.sbatch(script, "-N1", "-wn2", "--time=1", cwd=directory)
+
+
+@pytest.fixture()
+def wait(user, work):
+    return user.write(work / "wait.py", WAITING)
+
+
+class Node:
+    """What there is of the user's on one machine."""
+
+    def __init__(self, slurm, name, sessions):
+        self.machine, self.sessions = slurm.machines[name], sessions
+        self.temporary = Path(f"/proc/{self.machine.first}/root/tmp")
+
+    def supervisors(self):
+        return sorted(set(self.sessions.supervisors()) & set(self.machine.processes()))
+
+    def servers(self):
+        return sorted(set(self.sessions.servers()) & set(self.machine.processes()))
+
+    def left(self) -> list[str]:
+        """Processes, files of /tmp and sessions; the directory of sessions itself stays, with its lock."""
+        processes = []
+        for pid in self.machine.processes():
+            try:
+                if Path(f"/proc/{pid}").stat().st_uid == self.sessions.user.uid:
+                    processes.append(Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " "))
+            except OSError:
+                pass
+        files = [str(file.relative_to(self.temporary)) for file in self.temporary.rglob("*")]
+        state = f"containerize-{self.sessions.user.uid}"
+        return processes + [file for file in files if file not in (state, f"{state}/start.lock")]
+
+
+@pytest.fixture()
+def nodes(slurm, sessions):
+    """n1 and n2."""
+    return [Node(slurm, name, sessions) for name in NODES]
+
+
+def nothing_left(*nodes):
+    eventually(lambda: not any(node.left() for node in nodes))
+
+
+def count(job, text: str, number: int):
+    """Waits until the job has printed the text so many times."""
+    eventually(lambda: job.output().count(text) >= number, 120)
+
+
+def test_one_session_for_all_tasks_of_a_node(slurm, env, nodes, wait, work, timed_out):
+    script = f"#!/bin/bash\nsrun {env}/bin/python {wait} {work}/go\n"
+    job = slurm.sbatch(script, "-N1", "-wn1", "-n64", cwd=work)
+    count(job, "at", 64)
+    assert len(nodes[0].supervisors()) == len(nodes[0].servers()) == 1
+    (work / "go").touch()
+    assert job.wait().count("done 1.16.0") == 64
+    nothing_left(nodes[0])
+
+
+def test_a_session_on_each_node(slurm, env, nodes, wait, work):
+    job = slurm.sbatch(f"#!/bin/bash\nsrun {env}/bin/python {wait} {work}/go\n", "-N2", "--ntasks-per-node=2", cwd=work)
+    count(job, "at", 4)
+    # The job that runs into its limit is on the second node.
+    assert [len(node.supervisors()) for node in nodes] == [1, 2]
+    (work / "go").touch()
+    job.wait()
+    nothing_left(nodes[0])
+
+
+def test_steps_at_once(slurm, env, nodes, wait, work):
+    """Each has its own session; the end of one is nothing to the other, nor to the batch script's own programs."""
+    script = f"""#!/bin/bash
+{env}/bin/python {wait} {work}/last &
+srun --overlap {env}/bin/python {wait} {work}/first &
+first=$!
+srun --overlap {env}/bin/python {wait} {work}/last &
+wait $first
+echo first is over
+wait
+"""
+    job = slurm.sbatch(script, "-wn1", cwd=work)
+    count(job, "at", 3)
+    assert len(nodes[0].supervisors()) == 3
+    (work / "first").touch()
+    count(job, "first is over", 1)
+    eventually(lambda: len(nodes[0].supervisors()) == 2)
+    (work / "last").touch()
+    assert job.wait().count("done 1.16.0") == 3
+    nothing_left(nodes[0])
+
+
+def test_a_program_without_the_variables_of_its_job(slurm, env, nodes, work):
+    script = f"#!/bin/bash\nsrun env -i {env}/bin/python -c 'import six; print(six.__version__)'\n"
+    assert slurm.sbatch(script, "-wn1", cwd=work).wait() == "1.16.0\n"
+    nothing_left(nodes[0])
+
+
+def test_two_jobs_on_a_node(slurm, env, nodes, wait, work):
+    script = f"#!/bin/bash\nsrun {env}/bin/python {wait} {work}/$SLURM_ARRAY_TASK_ID\n"
+    array = slurm.sbatch(script, "-wn1", "--array=1-2", f"--output={work}/out.%a", cwd=work)
+    eventually(lambda: all("at 0" in (work / f"out.{task}").read_text() for task in (1, 2) if (work / f"out.{task}").exists())
+               and len(list(work.glob("out.*"))) == 2, 60)
+    assert len(nodes[0].supervisors()) == 2
+    (work / "1").touch()
+    eventually(lambda: len(nodes[0].supervisors()) == 1)
+    (work / "2").touch()
+    eventually(lambda: "done 1.16.0" in (work / "out.2").read_text(), 60)
+    assert array.number in map(int, slurm.command("squeue", "-h", "-t", "all", "-o", "%A").stdout.split())
+    nothing_left(nodes[0])
+
+
+def test_heterogeneous_job(slurm, env, nodes, work):
+    script = f"""#!/bin/bash
+srun --het-group=0,1 {env}/bin/python -c 'import os, six; print(os.environ["SLURMD_NODENAME"], six.__version__)'
+"""
+    done = slurm.command("sbatch", "--parsable", "--wait", "-N1", "-n2", "-wn1", ":", "-N1", "-n1", "-wn2",
+                         slurm_script(work, script), cwd=work)
+    output = (work / f"slurm-{done.stdout.strip()}.out").read_text()
+    assert sorted(output.splitlines()) == ["n1 1.16.0", "n1 1.16.0", "n2 1.16.0"]
+    nothing_left(nodes[0])
+
+
+def slurm_script(work, text) -> str:
+    file = work / "job.sh"
+    file.write_text(text)
+    file.chmod(0o755)
+    return str(file)
+
+
+def test_shell_of_an_allocation(slurm, env, nodes, work, sessions):
+    """salloc runs on the login machine: its session goes with the allocation."""
+    login = Node(slurm, LOGIN, sessions)
+    shell = f"{env}/bin/python -c 'import six; print(six.__version__)'; srun {env}/bin/python -c 'import six; print(six.__version__)'"
+    done = slurm.command("salloc", "-wn1", "sh", "-c", shell, cwd=work)
+    assert done.stdout == "1.16.0\n1.16.0\n"
+    nothing_left(login, nodes[0])
+
+
+@pytest.mark.parametrize("options", [[], ["--signal=KILL"]], ids=["asked", "killed"])
+def test_cancelled(slurm, env, nodes, wait, work, options):
+    script = f"#!/bin/bash\n{env}/bin/python {wait} {work}/never &\nsrun {env}/bin/python {wait} {work}/never\n"
+    job = slurm.sbatch(script, "-N1", "-wn1", "-n4", cwd=work)
+    count(job, "at", 5)
+    job.cancel(*options)
+    nothing_left(nodes[0])
+
+
+def test_the_grace_of_a_cancelled_job(slurm, env, nodes, work, user):
+    """Who saves what was reached when SIGTERM comes can import what was not read before."""
+    saving = user.write(work / "save.py", """\
+import signal, sys, time
+def save(*_):
+    time.sleep(1)
+    import six, sqlite3, xml.dom.minidom
+    print("saved with", six.__version__, flush=True)
+    sys.exit(0)
+signal.signal(signal.SIGTERM, save)
+print("at work", flush=True)
+while True:
+    time.sleep(0.1)
+""")
+    job = slurm.sbatch(f"#!/bin/bash\nsrun {env}/bin/python {saving}\n", "-wn1", cwd=work)
+    count(job, "at work", 1)
+    job.cancel()
+    count(job, "saved with 1.16.0", 1)
+    nothing_left(nodes[0])
+
+
+def test_death_of_the_daemon_of_a_node(slurm, env, nodes, wait, work):
+    """Steps that run are slurmstepd's."""
+    job = slurm.sbatch(f"#!/bin/bash\nsrun {env}/bin/python {wait} {work}/go\n", "-wn1", "-n2", cwd=work)
+    count(job, "at", 2)
+    slurm.kill_node_daemon("n1")
+    (work / "go").touch()
+    count(job, "done 1.16.0", 2)
+    slurm.start_node("n1")
+    job.wait()
+    nothing_left(nodes[0])
+
+
+def test_update_during_a_job(slurm, make, place, tool, user, nodes, wait, work):
+    """What runs goes on with what it had; the next step has the new state."""
+    changed = make(place / "changed", "six==1.16.0\n")
+    script = f"""#!/bin/bash
+srun --overlap {changed}/bin/python {wait} {work}/go &
+while [ ! -e {work}/updated ]; do sleep 0.1; done
+srun --overlap {changed}/bin/python -c 'import six; print("new", six.__version__)'
+touch {work}/go
+wait
+"""
+    job = slurm.sbatch(script, "-wn1", cwd=work)
+    count(job, "at", 1)
+    user.run(str(tool), "update", str(changed), "--", "pip", "install", "six==1.15.0")
+    (work / "updated").touch()
+    output = job.wait()
+    assert "new 1.15.0" in output and "done 1.16.0" in output
+    nothing_left(nodes[0])
+
+
+def test_many_short_steps(slurm, env, nodes, work):
+    before = open_files(slurm)
+    script = f"""#!/bin/bash
+for step in $(seq 500); do
+    srun {env}/bin/python -c pass || echo failed
+done
+ls /tmp/containerize-$UID
+"""
+    job = slurm.sbatch(script, "-wn1", cwd=work)
+    remains = job.wait(seconds=1500).splitlines()
+    # The last session may be on its way out; no step has left anything for the next.
+    assert "start.lock" in remains and len(remains) <= 3
+    nothing_left(nodes[0])
+    assert open_files(slurm) <= before + 10
+
+
+def open_files(slurm) -> int:
+    """Of all that runs on the first node."""
+    return sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in slurm.machines["n1"].processes())
+
+
+def test_time_limit(timed_out, nodes, slurm):
+    """At the end, because it takes a minute until it is reached."""
+    timed_out.wait("TIMEOUT", seconds=180)
+    nothing_left(*nodes)

@@ -1,0 +1,37 @@
+#include "cluster/job_script.h"
+
+#include <gtest/gtest.h>
+
+namespace containerize::cluster {
+namespace {
+
+JobRequest request(unsigned nodes, unsigned gpus) {
+    return {.name = "train", .prefix = "/env", .program = "train.py", .nodes = nodes, .gpus = gpus};
+}
+
+TEST(JobScript, HasWhatWasAskedFor) {
+    const auto dawn = find_site("dawn", {}).value();
+    const auto text =
+        "#SBATCH --gpus-per-node=@GPUS@\n@SITE_LINES@\nrun -n @NTASKS@ @PROGRAM@ \"$@\" me@host @\n";
+    const auto script = fill_job_script(text, request(2, 4), dawn).value();
+    EXPECT_TRUE(script.starts_with("#SBATCH --gpus-per-node=4\n#SBATCH --partition="));
+    EXPECT_TRUE(script.ends_with("\nrun -n 16 train.py \"$@\" me@host @\n"));
+}
+
+TEST(JobScript, LeavesOutWhatThereIsNone) {
+    const auto generic = find_site("generic", {}).value();
+    EXPECT_EQ(
+        fill_job_script("#SBATCH --gpus=@GPUS@\n@SITE_LINES@\n@TASKS@\n", request(1, 0), generic).value(),
+        "1\n");
+    EXPECT_FALSE(fill_job_script("@MOON@", request(1, 0), generic));
+}
+
+TEST(JobScript, IsOfTheKindThatFits) {
+    EXPECT_EQ(default_kind(request(1, 0)), "single");
+    EXPECT_EQ(default_kind(request(1, 1)), "single");
+    EXPECT_EQ(default_kind(request(1, 2)), "standalone");
+    EXPECT_EQ(default_kind(request(2, 0)), "torchrun");
+}
+
+} // namespace
+} // namespace containerize::cluster

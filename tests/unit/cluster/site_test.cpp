@@ -1,0 +1,109 @@
+#include "cluster/rank.h"
+#include "cluster/site.h"
+#include "temporary.h"
+
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace containerize::cluster {
+namespace {
+
+TEST(Site, ProfilesThatAreBuiltInAreGood) {
+    for (const auto& name : site_names()) {
+        const auto site = find_site(name, {});
+        ASSERT_TRUE(site) << to_string(site.error());
+        EXPECT_EQ(site->name, name);
+        EXPECT_FALSE(site->description.empty());
+    }
+}
+
+TEST(Site, IsRecognised) {
+    EXPECT_EQ(find_site("", {{"SLURM_CLUSTER_NAME", "lumi"}})->name, "lumi");
+    EXPECT_EQ(find_site("", {{"SLURM_CLUSTER_NAME", "other"}})->name, "generic");
+    EXPECT_EQ(find_site("dawn", {{"SLURM_CLUSTER_NAME", "lumi"}})->name, "dawn");
+    EXPECT_FALSE(find_site("mars", {}));
+}
+
+TEST(Site, MayBeAFile) {
+    const test::TemporaryDirectory directory;
+    const auto file = directory.path() / "site.yaml";
+    std::ofstream(file) << "name: mine\ndescription: ours\nenvironment: {A: b}\naffinity: numa\n";
+    const auto site = find_site(file.string(), {});
+    ASSERT_TRUE(site) << to_string(site.error());
+    EXPECT_EQ(site->environment, (Settings{{"A", "b"}}));
+    EXPECT_TRUE(site->affinity.numa);
+    EXPECT_FALSE(find_site("./missing.yaml", {}));
+}
+
+TEST(Site, RefusesWhatIsNoProfile) {
+    for (const char* text :
+         {"", "[]", "name: x", "{", "name: x\ndescription: y\nwrong: z",
+          "name: x\ndescription: y\nenvironment: {A-B: c}", "name: x\ndescription: y\ncaches: {A: ../b}",
+          "name: x\ndescription: y\naffinity: [zz]", "name: x\ndescription: y\nenvironment: [a]"})
+        EXPECT_FALSE(parse_site(text, "here")) << text;
+}
+
+TEST(Settings, AreThoseThatAreNotSet) {
+    const Place place{
+        .ranks =
+            {.launcher = Launcher::slurm, .rank = 3, .size = 4, .local_rank = 1, .local_size = 2, .node = 1},
+        .hosts = {"n1", "n2"},
+        .address = "n1",
+        .port = 12345,
+        .job = "7.2"};
+    const auto settings = rank_settings({{"MASTER_PORT", "1"}, {"NODE_RANK", ""}}, place);
+    const Settings expected = {{"MASTER_ADDR", "n1"}, {"WORLD_SIZE", "4"},       {"RANK", "3"},
+                               {"LOCAL_RANK", "1"},   {"LOCAL_WORLD_SIZE", "2"}, {"NODE_RANK", "1"}};
+    EXPECT_EQ(settings, expected);
+}
+
+TEST(Torchrun, FindsTheOtherNodes) {
+    const Variables variables = {{"SLURM_JOB_ID", "7"}, {"SLURM_STEP_ID", "2"}, {"SLURMD_NODENAME", "n2"}};
+    Place place{
+        .ranks =
+            {.launcher = Launcher::slurm, .rank = 1, .size = 2, .local_rank = 0, .local_size = 1, .node = 1},
+        .hosts = {"n1", "n2"},
+        .address = "n1",
+        .port = 12345,
+        .job = "7.2"};
+    const std::vector<std::string> expected = {"torchrun",
+                                               "--nproc-per-node=8",
+                                               "--nnodes=2",
+                                               "--rdzv-id=7.2",
+                                               "--rdzv-backend=c10d",
+                                               "--rdzv-endpoint=n1:12345",
+                                               "--rdzv-conf=is_host=false",
+                                               "--local-addr=n2"};
+    EXPECT_EQ(torchrun_command("torchrun", variables, place, 8, "host"), expected);
+    place.hosts.pop_back();
+    EXPECT_EQ(torchrun_command("torchrun", variables, place, 8, "host"),
+              (std::vector<std::string>{"torchrun", "--nproc-per-node=8", "--standalone"}));
+}
+
+TEST(Caches, AreOfTheUserAlone) {
+    const test::TemporaryDirectory directory;
+    const auto site = find_site("lumi", {}).value();
+    const auto caches =
+        make_caches({{"TRITON_CACHE_DIR", "/mine"}}, site, directory.path().string(), 1000).value();
+    ASSERT_EQ(caches.size(), site.caches.size() - 1);
+    for (const auto& [name, path] : caches) {
+        struct stat info {};
+        ASSERT_EQ(stat(path.c_str(), &info), 0) << path;
+        EXPECT_EQ(info.st_mode & 0777U, 0700U) << name;
+    }
+    // Another user may have made it, and put in what would be loaded.
+    const auto open_to_all = directory.path() / "open";
+    std::filesystem::create_directories(open_to_all / "containerize-cache-1000");
+    chmod((open_to_all / "containerize-cache-1000").c_str(), 0777);
+    EXPECT_FALSE(make_caches({}, site, open_to_all.string(), 1000));
+    const auto link = directory.path() / "link";
+    std::filesystem::create_directories(link);
+    ASSERT_EQ(symlink("/tmp", (link / "containerize-cache-1000").c_str()), 0);
+    EXPECT_FALSE(make_caches({}, site, link.string(), 1000));
+}
+
+} // namespace
+} // namespace containerize::cluster

@@ -1,0 +1,228 @@
+#include "rank.h"
+
+#include "cluster/rank.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sched.h>
+#include <unistd.h>
+
+namespace containerize {
+
+namespace {
+
+using namespace containerize::cluster;
+
+constexpr int exit_failure = 1;
+constexpr int exit_usage = 2;
+constexpr int exit_not_found = 127;
+
+constexpr const char* help =
+    R"(Usage: containerize-rank [OPTION ...] COMMAND [ARGUMENT ...]
+
+Starts COMMAND, found in the installation first, as one rank of a parallel program: with MASTER_ADDR, MASTER_PORT,
+WORLD_SIZE, RANK, LOCAL_RANK, LOCAL_WORLD_SIZE and NODE_RANK by what Slurm or MPI say, the site's settings of the
+network, caches on this node's own storage, and the CPUs that belong to its GPU. What is set already stays.
+
+  --torchrun SCRIPT ...   torchrun instead, one for a node, with the others of the job's or step's nodes
+  --nproc-per-node N      its processes on each node (default: the GPUs that Slurm gave, or 1)
+  --site NAME|FILE        the site's profile (default: $CONTAINERIZE_SITE, or the one that is recognised)
+  --print                 print the variables, for eval in a job script, and start nothing
+  --master                print the first node's name, and start nothing
+)";
+
+struct Options {
+    std::string site;
+    unsigned processes = 0; ///< 0: by what Slurm gave
+    bool torchrun = false, print = false, master = false, help = false;
+    std::vector<std::string> command;
+};
+
+int report(const Error& error) {
+    std::fprintf(stderr, "containerize-rank: %s\n", to_string(error).c_str());
+    return error.fault == Fault::input ? exit_usage : exit_failure;
+}
+
+Result<Options> parse_options(char** words) {
+    Options options;
+    if (const char* site = std::getenv("CONTAINERIZE_SITE")) options.site = site;
+    for (; *words != nullptr && **words == '-'; ++words) {
+        const std::string_view word = *words;
+        const auto value = [&]() -> Result<std::string> {
+            if (*++words == nullptr) return fail_input(std::string(word) + " needs a value");
+            return std::string(*words);
+        };
+        if (word == "--") {
+            ++words;
+            break;
+        }
+        if (word == "--torchrun") {
+            options.torchrun = true;
+        } else if (word == "--print") {
+            options.print = true;
+        } else if (word == "--master") {
+            options.master = true;
+        } else if (word == "--help" || word == "-h") {
+            options.help = true;
+        } else if (word == "--site") {
+            auto site = value();
+            if (!site) return fail(std::move(site.error()));
+            options.site = *site;
+        } else if (word == "--nproc-per-node") {
+            auto text = value();
+            if (!text) return fail(std::move(text.error()));
+            auto number = number_in({{"--nproc-per-node", *text}}, "--nproc-per-node", 0);
+            if (!number) return fail(std::move(number.error()));
+            options.processes = *number;
+        } else {
+            return fail_input("unknown option", {}, std::string(word), "See containerize-rank --help.");
+        }
+    }
+    for (; *words != nullptr; ++words)
+        options.command.emplace_back(*words);
+    const bool asks = options.print || options.master || options.help;
+    if (options.command.empty() && !asks)
+        return fail_input("no command is given", {}, {}, "See containerize-rank --help.");
+    return options;
+}
+
+Variables variables_of_process() {
+    Variables variables;
+    for (char** one = environ; *one != nullptr; ++one) {
+        const std::string_view text = *one;
+        const auto equals = text.find('=');
+        if (equals != text.npos) variables.emplace(text.substr(0, equals), text.substr(equals + 1));
+    }
+    return variables;
+}
+
+/// Ours lies in "bin" or "libexec" of it.
+std::string own_prefix() {
+    std::error_code failed;
+    return std::filesystem::read_symlink("/proc/self/exe", failed).parent_path().parent_path().string();
+}
+
+void apply(const Settings& settings) {
+    for (const auto& [name, value] : settings)
+        setenv(name.c_str(), value.c_str(), 1);
+}
+
+void print(const Settings& settings) {
+    for (const auto& [name, value] : settings) {
+        std::string quoted;
+        for (const char c : value)
+            quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+        std::printf("export %s='%s'\n", name.c_str(), quoted.c_str());
+    }
+}
+
+void bind_to(const std::vector<unsigned>& cpus) {
+    if (cpus.empty()) return;
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (const auto cpu : cpus)
+        if (cpu < CPU_SETSIZE) CPU_SET(cpu, &set);
+    // Refused is no harm: then the rank runs where it may.
+    sched_setaffinity(0, sizeof set, &set);
+}
+
+Status check_for_torchrun(const Place& place) {
+    if (place.ranks.local_size > 1)
+        return fail_input("--torchrun is for one task on each node",
+                          "there are " + std::to_string(place.ranks.local_size) + " on this one", {},
+                          "Use srun --ntasks-per-node=1, or leave out --torchrun for one task on each GPU.");
+    if (place.ranks.launcher == Launcher::none && place.hosts.size() > 1)
+        return fail_input("--torchrun has to be started on each node of the job", {}, {},
+                          "Use `containerize launch`, or srun --ntasks-per-node=1.");
+    return {};
+}
+
+[[nodiscard]] int become(const std::vector<std::string>& words) {
+    std::vector<char*> arguments;
+    for (const auto& word : words)
+        arguments.push_back(const_cast<char*>(word.c_str()));
+    arguments.push_back(nullptr);
+    execvp(arguments[0], arguments.data());
+    std::fprintf(stderr, "containerize-rank: cannot execute %s: %s\n", arguments[0], std::strerror(errno));
+    return exit_not_found;
+}
+
+void put_on_path(const std::string& directory) {
+    const char* path = std::getenv("PATH");
+    const std::string rest = path == nullptr ? "/usr/bin:/bin" : path;
+    setenv("PATH", (directory + ":" + rest).c_str(), 1);
+}
+
+Result<Settings> settings_of(const Options& options, const Variables& variables, const Place& place,
+                             const Site& site, const Machine& machine) {
+    Settings settings = rank_settings(variables, place);
+    // Of a torchrun, or a script that starts ranks, these are not its own.
+    if (options.torchrun || place.ranks.launcher == Launcher::none)
+        std::erase_if(settings, [](const auto& one) { return !one.first.starts_with("MASTER_"); });
+    for (const auto& one : site_settings(variables, site))
+        settings.push_back(one);
+    const auto temporary = value_of(variables, "TMPDIR");
+    auto caches = make_caches(variables, site, temporary.empty() ? "/tmp" : temporary, machine.user);
+    if (!caches) return caches;
+    settings.insert(settings.end(), caches->begin(), caches->end());
+    return settings;
+}
+
+Result<int> start(const Options& options) {
+    const auto variables = variables_of_process();
+    const auto machine = this_machine();
+    auto place = find_place(variables, machine);
+    if (!place) return fail(std::move(place.error()));
+    if (options.master) {
+        std::printf("%s\n", place->address.c_str());
+        return 0;
+    }
+    auto site = find_site(options.site, variables);
+    if (!site) return fail(std::move(site.error()));
+    auto settings = settings_of(options, variables, *place, *site, machine);
+    if (!settings) return fail(std::move(settings.error()));
+    if (options.print) {
+        print(*settings);
+        return 0;
+    }
+    auto words = options.command;
+    const auto prefix = own_prefix();
+    if (options.torchrun) {
+        if (auto fits = check_for_torchrun(*place); !fits) return fail(std::move(fits.error()));
+        auto processes = default_processes(variables, *site);
+        if (!processes) return fail(std::move(processes.error()));
+        words = torchrun_command(prefix + "/bin/torchrun", variables, *place,
+                                 options.processes == 0 ? *processes : options.processes, machine.host);
+        words.insert(words.end(), options.command.begin(), options.command.end());
+    } else {
+        bind_to(cpus_of_task(site->affinity,
+                             {.rank = place->ranks.local_rank, .size = place->ranks.local_size},
+                             machine.allowed, machine.near));
+    }
+    apply(*settings);
+    put_on_path(prefix + "/bin");
+    return become(words);
+}
+
+} // namespace
+
+int run_rank(int, char** argv) {
+    const auto options = parse_options(argv + 1);
+    if (!options) return report(options.error());
+    if (options->help) {
+        std::fputs(help, stdout);
+        return 0;
+    }
+    const auto done = start(*options);
+    return done ? *done : report(done.error());
+}
+
+} // namespace containerize
