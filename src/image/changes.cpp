@@ -33,6 +33,16 @@ bool is_directory(Layers& layers, const std::string& path) {
     return inode && S_ISDIR(inode->mode);
 }
 
+/// As they are listed, and not as they can be looked up: by fuse-overlayfs, names of the layers below can
+/// still be found in a directory that took another's place.
+std::set<std::string> names_in(const fs::path& directory, std::error_code& failed) {
+    std::set<std::string> names;
+    for (fs::directory_iterator entry(directory, failed), end; !failed && entry != end;
+         entry.increment(failed))
+        names.insert(entry->path().filename().string());
+    return names;
+}
+
 /// Whether fuse-overlayfs put an entry there to note a removal.
 bool is_note_of_removal(const TreeEntry& entry) {
     return entry.type == S_IFCHR || fs::path(entry.path).filename().string().starts_with(".wh.");
@@ -70,8 +80,11 @@ private:
     std::expected<void, int> look_in(Reference directory, const std::string& path) {
         const auto listing = images_.directory(directory);
         if (!listing) return std::unexpected(listing.error());
+        std::error_code gone; // a directory of the images that is there no more
+        const auto shown = names_in(merged_ / path, gone);
         for (const auto& entry : (*listing)->entries) {
-            const std::string name = path + std::string((*listing)->name(entry));
+            const std::string own((*listing)->name(entry)), name = path + own;
+            if (!shown.contains(own)) continue;
             if (entry.type == DT_DIR) {
                 if (auto looked = look_in(entry.inode, name + "/"); !looked) return looked;
             } else if (entry.type == DT_REG && !paths_.contains(name)) {
@@ -143,11 +156,15 @@ private:
         if (!before) return damaged(before.error());
         const auto listing = images_.directory(*before);
         if (!listing) return damaged(listing.error());
+        std::error_code failed;
+        const auto shown = names_in(merged_ / directory, failed);
+        if (failed)
+            return fail_errno("cannot read a directory to pack it", (merged_ / directory).string(),
+                              failed.value());
         for (const auto& entry : (*listing)->entries) {
             const std::string name((*listing)->name(entry));
             const auto path = directory.empty() ? name : directory + "/" + name;
-            struct stat info {};
-            if (lstat((merged_ / path).c_str(), &info) != 0 && errno == ENOENT) removed_.insert(path);
+            if (!shown.contains(name)) removed_.insert(path);
         }
         return {};
     }
