@@ -80,23 +80,27 @@ private:
     std::expected<void, int> look_in(Reference directory, const std::string& path) {
         const auto listing = images_.directory(directory);
         if (!listing) return std::unexpected(listing.error());
-        std::error_code gone; // a directory of the images that is there no more
-        const auto shown = names_in(merged_ / path, gone);
         for (const auto& entry : (*listing)->entries) {
-            const std::string own((*listing)->name(entry)), name = path + own;
-            if (!shown.contains(own)) continue;
+            const std::string name = path + std::string((*listing)->name(entry));
             if (entry.type == DT_DIR) {
                 if (auto looked = look_in(entry.inode, name + "/"); !looked) return looked;
             } else if (entry.type == DT_REG && !paths_.contains(name)) {
                 const auto below = images_.inode(entry.inode);
                 if (!below) return std::unexpected(below.error());
-                const auto inode = below->nlink > 1 ? merged_inode(name) : std::nullopt;
+                const auto inode = below->nlink > 1 && is_shown(name) ? merged_inode(name) : std::nullopt;
                 if (const auto found = inode ? changed_.find(*inode) : changed_.end();
                     found != changed_.end())
                     add_name(name, found->second);
             }
         }
         return {};
+    }
+
+    [[nodiscard]] bool is_shown(const fs::path& path) const {
+        std::error_code gone; // a directory of the images that is there no more
+        for (auto one = path; !one.empty(); one = one.parent_path())
+            if (!names_in(merged_ / one.parent_path(), gone).contains(one.filename())) return false;
+        return true;
     }
 
     [[nodiscard]] std::optional<ino_t> merged_inode(const std::string& path) const {
