@@ -17,8 +17,8 @@ constexpr const char* footer = R"(Example:
   containerize import-tykky /projappl/me/env ~/envs/env
 
 Nothing is built again: the image is copied, and stays as it is; so does DIR. The programs then run on the
-host's files instead of those of tykky's container. Installations of conda-containerize, pip-containerize and
-wrap-install can be imported.)";
+host's files instead of those of tykky's container; where their Python is the container's (--slim), that becomes
+the base. Installations of conda-containerize, pip-containerize and wrap-install can be imported.)";
 
 } // namespace
 

@@ -33,6 +33,16 @@ bool is_directory(Layers& layers, const std::string& path) {
     return inode && S_ISDIR(inode->mode);
 }
 
+/// As they are listed, and not as they can be looked up: by fuse-overlayfs, names of the layers below can
+/// still be found in a directory that took another's place.
+std::set<std::string> names_in(const fs::path& directory, std::error_code& failed) {
+    std::set<std::string> names;
+    for (fs::directory_iterator entry(directory, failed), end; !failed && entry != end;
+         entry.increment(failed))
+        names.insert(entry->path().filename().string());
+    return names;
+}
+
 /// Whether fuse-overlayfs put an entry there to note a removal.
 bool is_note_of_removal(const TreeEntry& entry) {
     return entry.type == S_IFCHR || fs::path(entry.path).filename().string().starts_with(".wh.");
@@ -77,13 +87,20 @@ private:
             } else if (entry.type == DT_REG && !paths_.contains(name)) {
                 const auto below = images_.inode(entry.inode);
                 if (!below) return std::unexpected(below.error());
-                const auto inode = below->nlink > 1 ? merged_inode(name) : std::nullopt;
+                const auto inode = below->nlink > 1 && is_shown(name) ? merged_inode(name) : std::nullopt;
                 if (const auto found = inode ? changed_.find(*inode) : changed_.end();
                     found != changed_.end())
                     add_name(name, found->second);
             }
         }
         return {};
+    }
+
+    [[nodiscard]] bool is_shown(const fs::path& path) const {
+        std::error_code gone; // a directory of the images that is there no more
+        for (auto one = path; !one.empty(); one = one.parent_path())
+            if (!names_in(merged_ / one.parent_path(), gone).contains(one.filename())) return false;
+        return true;
     }
 
     [[nodiscard]] std::optional<ino_t> merged_inode(const std::string& path) const {
@@ -143,11 +160,15 @@ private:
         if (!before) return damaged(before.error());
         const auto listing = images_.directory(*before);
         if (!listing) return damaged(listing.error());
+        std::error_code failed;
+        const auto shown = names_in(merged_ / directory, failed);
+        if (failed)
+            return fail_errno("cannot read a directory to pack it", (merged_ / directory).string(),
+                              failed.value());
         for (const auto& entry : (*listing)->entries) {
             const std::string name((*listing)->name(entry));
             const auto path = directory.empty() ? name : directory + "/" + name;
-            struct stat info {};
-            if (lstat((merged_ / path).c_str(), &info) != 0 && errno == ENOENT) removed_.insert(path);
+            if (!shown.contains(name)) removed_.insert(path);
         }
         return {};
     }

@@ -5,6 +5,7 @@
 #include "image/unpack.h"
 #include "install/conda_plan.h"
 #include "install/link_scripts.h"
+#include "install/tykky_installation.h"
 #include "util/filesystem.h"
 #include "util/log.h"
 
@@ -84,7 +85,8 @@ private:
 
 class CondaChanger {
 public:
-    CondaChanger(const Workshop& shop, bool prune) : shop_(shop), prune_(prune) {}
+    CondaChanger(const Workshop& shop, bool prune)
+        : shop_(shop), prune_(prune), place_(place_of_environment(shop.record, shop.prefix)) {}
 
     Result<std::vector<conda::Channel>> change() {
         using Step = Status (CondaChanger::*)();
@@ -99,7 +101,7 @@ private:
         auto cache = conda::cache_directory(shop_.inputs.environment, shop_.options.site.cache);
         if (!cache) return fail(std::move(cache.error()));
         cache_ = std::move(*cache);
-        auto installed = conda::read_installed(shop_.root());
+        auto installed = conda::read_installed(tree());
         if (!installed) return fail(std::move(installed.error()));
         installed_ = std::move(*installed);
         auto changes =
@@ -129,7 +131,7 @@ private:
         std::set<std::string> kept; ///< files that another package has, too
         for (const auto& package : installed_)
             if (!goes(package)) kept.insert(package.files.begin(), package.files.end());
-        Remover remover(shop_.root());
+        Remover remover(tree());
         for (const auto& package : changes_.removed) {
             for (const auto& file : package.files)
                 if (!kept.contains(file)) remover.remove(file);
@@ -159,7 +161,7 @@ private:
         for (const auto& warning : linked_.warnings)
             log::warn(warning);
         if (auto finished = writer->finish(); !finished) return fail(std::move(finished.error()));
-        if (auto unpacked = image::unpack(std::array{image}, shop_.root()); !unpacked) return unpacked;
+        if (auto unpacked = image::unpack(std::array{image}, tree()); !unpacked) return unpacked;
         std::error_code ignored;
         fs::remove(image, ignored);
         stage.finish(fmt::format("{} packages, {} files, {}", human_count(changes_.plan.packages.size()),
@@ -167,7 +169,12 @@ private:
         return {};
     }
 
-    Status run_scripts() { return run_link_scripts(shop_, linked_.scripts); }
+    Status run_scripts() {
+        if (auto linked = link_environment(shop_.root(), place_.relative); !linked) return linked;
+        return run_link_scripts(shop_, linked_.scripts);
+    }
+
+    [[nodiscard]] fs::path tree() const { return shop_.root() / place_.relative; }
 
     std::vector<conda::PackageToLink> packages_to_link() const {
         const auto& plan = changes_.plan;
@@ -185,7 +192,7 @@ private:
         const auto python = std::ranges::find_if(
             installed_, [](const auto& package) { return package.record.name == "python"; });
         const bool stays = python != installed_.end() && !goes(*python);
-        return {.prefix = shop_.prefix.string(),
+        return {.prefix = place_.inside.string(),
                 .jobs = shop_.jobs,
                 .memory = std::clamp<std::uint64_t>(shop_.resources.memory / 8, 64U << 20U, 512U << 20U),
                 .umask_bits = shop_.options.umask_bits,
@@ -194,7 +201,7 @@ private:
                 .command_line = "containerize update",
                 .tool_version = CONTAINERIZE_VERSION,
                 .python = stays ? std::optional(python->record) : std::nullopt,
-                .earlier_history = read_file(shop_.root() / "conda-meta/history").value_or(""),
+                .earlier_history = read_file(tree() / "conda-meta/history").value_or(""),
                 .removed = removed_records()};
     }
 
@@ -213,6 +220,7 @@ private:
 
     const Workshop& shop_;
     bool prune_;
+    EnvironmentPlace place_;
     fs::path cache_;
     std::vector<InstalledPackage> installed_;
     CondaChanges changes_;

@@ -48,14 +48,14 @@ public:
         if (!mounted) return fail(std::move(mounted.error()));
         images_ = std::move(*mounted);
         if (auto found = find_environment(); !found) return found;
-        if (auto linked = link_environment(); !linked) return linked;
+        std::error_code failed;
+        if (environment_ != ".") // for what we add
+            fs::create_directory(shop_.root() / environment_ / "share", failed);
+        if (auto linked = link_environment(shop_.root(), environment_); !linked) return linked;
         if (auto linked = link_programs(); !linked) return linked;
         if (tykky_.mode != "wrapdisk")
             if (auto good = find_python(); !good) return good;
-        shop_.record["tykky"] = {{"directory", tykky_.directory.string()},
-                                 {"mode", tykky_.mode},
-                                 {"installation_path", tykky_.path_inside.string()},
-                                 {"container", tykky_.container}};
+        shop_.record["tykky"] = record_of(tykky_, environment_);
         if (tykky_.mode == "wrapdisk") shop_.record["source"] = tykky_.path_inside.string();
         stage.finish(tykky_.mode + ", made for " + tykky_.path_inside.string());
         return {};
@@ -111,7 +111,10 @@ public:
         if (tykky_.mode == "wrapdisk") return std::string();
         auto contents = read_contents(shop_.root(), python_name_);
         if (!contents) return fail(std::move(contents.error()));
-        if (tykky_.mode == "conda") return package_list(*contents);
+        if (tykky_.mode == "conda") {
+            shop_.record["conda_packages"] = contents->packages.size();
+            return package_list(*contents);
+        }
         std::string text;
         for (const auto& one : contents->of_pip)
             text += one.name + "==" + one.version + "\n";
@@ -141,25 +144,6 @@ private:
         return fail_input("there is no environment in the image",
                           "it has no " + tykky_.environments.front().string(), tykky_.image.string(),
                           "Build it again with `containerize new`: " + inputs_of_tykky());
-    }
-
-    // The image's root stands at the prefix, because the environment's files name paths below it. By links
-    // all that is in the environment is to be found there as well.
-    Status link_environment() const {
-        if (environment_ == ".") return {};
-        std::error_code failed;
-        fs::create_directory(shop_.root() / environment_ / "share", failed); // for what we add
-        for (const auto& entry : fs::directory_iterator(shop_.root() / environment_, failed)) {
-            const auto name = entry.path().filename();
-            fs::create_symlink(environment_ / name, shop_.root() / name, failed);
-            if (failed == std::errc::file_exists) {
-                log::detail("the environment's " + name.string() + " is hidden by the one beside it");
-                failed.clear();
-            }
-            if (failed) break;
-        }
-        if (failed) return fail_errno("cannot make a link", shop_.prefix.string(), failed.value());
-        return {};
     }
 
     // Of wrapper paths that are single programs: in "bin" they get their wrapper.

@@ -161,4 +161,37 @@ Result<bool> needs_container(const TykkyInstallation& tykky) {
     return false;
 }
 
+nlohmann::json record_of(const TykkyInstallation& tykky, const fs::path& environment) {
+    return {{"directory", tykky.directory.string()},
+            {"mode", tykky.mode},
+            {"installation_path", tykky.path_inside.string()},
+            {"environment", environment.string()},
+            {"container", tykky.container}};
+}
+
+EnvironmentPlace place_of_environment(const nlohmann::json& build, const fs::path& prefix) {
+    const auto tykky = build.find("tykky");
+    if (tykky == build.end()) return {.relative = ".", .inside = prefix};
+    const fs::path relative = tykky->value("environment", "."), path = tykky->value("installation_path", "/");
+    return {.relative = relative, .inside = (path / relative).lexically_normal()};
+}
+
+Status link_environment(const fs::path& root, const fs::path& environment) {
+    if (environment == ".") return {};
+    std::error_code failed;
+    for (const auto& entry : fs::directory_iterator(root / environment, failed)) {
+        const auto name = entry.path().filename();
+        const auto target = environment / name;
+        if (fs::read_symlink(root / name, failed) == target) continue;
+        fs::create_symlink(target, root / name, failed);
+        if (failed == std::errc::file_exists) {
+            log::detail("the environment's " + name.string() + " is hidden by the one beside it");
+            failed.clear();
+        }
+        if (failed) break;
+    }
+    if (failed) return fail_errno("cannot make a link", root.string(), failed.value());
+    return {};
+}
+
 } // namespace containerize::install

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 namespace containerize::install {
 
 struct TykkyInstallation {
@@ -32,5 +34,20 @@ Result<TykkyInstallation> read_tykky_installation(const std::filesystem::path& d
 /// Whether the environment runs only with the container as root: its Python is not in its own image, and
 /// either tykky isolated it or this host has no such Python.
 Result<bool> needs_container(const TykkyInstallation& tykky);
+
+/// What an import records of itself (the manifest's "build").
+nlohmann::json record_of(const TykkyInstallation& tykky, const std::filesystem::path& environment);
+
+/// Where an installation's environment is: at the prefix, or where tykky has it in its image.
+struct EnvironmentPlace {
+    std::filesystem::path relative; ///< to the prefix; "." for the prefix itself
+    std::filesystem::path inside;   ///< the path that its files name
+};
+/// From the manifest's "build".
+EnvironmentPlace place_of_environment(const nlohmann::json& build, const std::filesystem::path& prefix);
+
+/// The image's root stands at the prefix, because the environment's files name paths below it. By links in
+/// `root` all that is in the `environment` is to be found there as well.
+Status link_environment(const std::filesystem::path& root, const std::filesystem::path& environment);
 
 } // namespace containerize::install

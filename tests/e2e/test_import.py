@@ -162,6 +162,26 @@ def test_environment_of_conda(user, tool, importer, of_conda, work):
     assert (prefix / "share/inputs/asked.txt").read_text() == "what was asked for\n"
 
 
+def test_packages_of_conda_come_and_go(user, tool, importer, of_conda, work, channels):
+    """By an environment file; they go where the environment is in tykky's image, and name that path."""
+    prefix, inner = work / "env", f"{of_conda.inside}/{of_conda.environment}"
+    importer(of_conda.directory, prefix)
+    spec = user.write(work / "more.yml", f"channels:\n  - file://{channels}/main\n  - nodefaults\ndependencies:\n  - numpy=1.24\n  - linked\n  - twins\n")
+    settings = {"CONTAINERIZE_CACHE": str(work / "cache")}
+    user.run(str(tool), "update", prefix, spec, env=settings, timeout=600)
+    assert python(user, prefix, "import numpy; print(numpy.__version__)") == "1.24.0"
+    assert user.run(prefix / "bin/where").stdout.split()[0] == f"{inner}/share/where"
+    shown = user.run(prefix / "bin/_debug_exec", "sh", "-c", f"cat {inner}/share/twin {prefix}/share/linked.txt; ls {prefix}/conda-meta; readlink {prefix}/share {prefix}/bin").stdout
+    assert f"twins of {inner}\n" in shown and "made by linked 1.0\n" in shown and "numpy-1.24.0-py311_0.json" in shown
+    assert shown.splitlines()[-2:] == [f"{of_conda.environment}/share", f"{of_conda.environment}/bin"]
+    assert {"numpy", "where", "twins"} <= {line.split()[0].split("=")[0] for line in (prefix / "share/packages.txt").read_text().splitlines() if line}
+    user.write(spec, spec.read_text().replace("  - numpy=1.24\n", "  - numpy=1.25\n"))
+    user.run(str(tool), "update", prefix, spec, env=settings, timeout=600)
+    assert python(user, prefix, "import numpy; print(numpy.__version__)") == "1.25.0"
+    user.run(str(tool), "rollback", prefix, "1")
+    assert user.run(prefix / "bin/python", "-c", "import numpy", check=False).returncode != 0
+
+
 def test_variables_of_tykky_are_kept(user, importer, of_conda, work):
     importer(of_conda.directory, work / "env")
     show = "import os, json; print(json.dumps(dict(os.environ)))"

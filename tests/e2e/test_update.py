@@ -334,23 +334,28 @@ rm -r data/was-directory; echo file > data/was-directory
 rm data/was-file; mkdir data/was-file; echo inside > data/was-file/inside
 rm -r data/was-link; ln -s tree/new data/was-link
 rm data/second; echo kept >> data/first; ln data/first data/third
-mv data/changed data/renamed; rm -r data/again; mkdir data/again; mv data/again data/elsewhere
+mv data/changed data/renamed; mkdir data/fresh; echo x > data/fresh/x; mv data/fresh data/elsewhere
 mkdir .wh-is-no-mark; touch data/tree/.whether
 """
 BEFORE = """
 set -e
 mkdir -p $CONTAINERIZE_PREFIX/data; cd $CONTAINERIZE_PREFIX/data
-mkdir -p tree/deep was-directory again was-link
-for name in tree/old tree/deep/old changed script gone was-file was-directory/x again/x first attributes; do echo $name > $name; done
+mkdir -p tree/deep was-directory was-link
+for name in tree/old tree/deep/old changed script gone was-file was-directory/x first attributes; do echo $name > $name; done
 ln first second
 """
 LISTING = """import os, stat, sys
+def attributes(path):
+    try:
+        return os.listxattr(path, follow_symlinks=False)
+    except OSError:  # nothing of the images has any
+        return []
 for directory, names, files in sorted(os.walk(sys.prefix + '/data')):
     for name in sorted(names + files):
         path = os.path.join(directory, name)
         info = os.lstat(path)
         text = os.readlink(path) if stat.S_ISLNK(info.st_mode) else open(path).read() if stat.S_ISREG(info.st_mode) else ''
-        print(path, oct(info.st_mode), info.st_nlink if stat.S_ISREG(info.st_mode) else '', repr(text), os.listxattr(path, follow_symlinks=False))
+        print(path, oct(info.st_mode), info.st_nlink if stat.S_ISREG(info.st_mode) else '', repr(text), attributes(path))
 """
 
 
