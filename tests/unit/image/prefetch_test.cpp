@@ -2,7 +2,9 @@
 #include "../runtime/random_trees.h"
 #include "../temporary.h"
 #include "image/layers.h"
+#include "image/merge.h"
 #include "image/profile.h"
+#include "image/relayout.h"
 #include "image/writer.h"
 
 #include <algorithm>
@@ -162,6 +164,33 @@ TEST_P(Prefetching, DroppedInTheMiddleItShowsTheSameTree) {
     // Gone while threads read it, too.
     auto gone = image.open(slow);
     gone->prefetch({{.image = {}, .blocks = image.blocks()}}, options(200'000, 4, 64U << 20U, 16U << 20U));
+}
+TEST_P(Prefetching, RecordedFilesComeFirstInAnImageOfTheSameTree) {
+    RandomImage image(GetParam());
+    const TemporaryDirectory directory;
+    auto layers = image.open();
+    const auto third = static_cast<std::ptrdiff_t>(image.blocks().size() / 3);
+    const std::vector<ProfileBlock> some(image.blocks().begin(), image.blocks().begin() + third);
+    const auto files = recorded_files(*layers, {{.image = {}, .blocks = some}});
+    ASSERT_TRUE(files);
+    const auto path = directory.path() / "placed";
+    ASSERT_TRUE(write_merged(*layers, path, {}, {}, *files));
+    auto placed = open_layers(std::vector{path});
+    ASSERT_TRUE(placed) << to_string(placed.error());
+    image.check(**placed, 1);
+    const auto blocks = recorded_blocks(**placed, *files);
+    ASSERT_TRUE(blocks);
+    const RequestShape exact{.size = 4U << 20U, .gap = 0, .alignment = 0};
+    EXPECT_LT(requests_for(*blocks, exact).size(), requests_for(some, exact).size());
+    // No recorded block was lost, and each file's are where the new image has them.
+    for (const auto& file : *files) {
+        const auto there = (*placed)->blocks_of(*(*placed)->find(file.path));
+        ASSERT_TRUE(there);
+        for (const auto& [number, place] : file.blocks)
+            if (number < there->size()) {
+                EXPECT_NE(std::ranges::find(*blocks, (*there)[number]), blocks->end()) << file.path;
+            }
+    }
 }
 INSTANTIATE_TEST_SUITE_P(Seeds, Prefetching, testing::Range(1U, 7U));
 
