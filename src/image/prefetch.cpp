@@ -6,7 +6,6 @@
 #include <utility>
 
 #include <malloc.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 namespace containerize::image {
@@ -17,8 +16,8 @@ namespace {
 constexpr std::size_t slack = 256;
 /// As many times the own limit must be left to the node's programs.
 constexpr std::uint64_t reserve = 4;
-/// For threads whose work can wait while a program computes.
-constexpr int low_priority = 10;
+/// How often it is looked whether a core has nothing to do.
+constexpr auto pause = std::chrono::milliseconds(5);
 
 } // namespace
 
@@ -201,7 +200,6 @@ void Prefetch::read_ahead() {
 }
 
 void Prefetch::decompress_ahead() {
-    setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), low_priority);
     Lock lock(mutex_);
     while (!stopped_ && next_block_ < blocks_.size()) {
         const std::size_t number = next_block_;
@@ -217,6 +215,8 @@ void Prefetch::decompress_ahead() {
         } else if (is(State::waiting) || is(State::reading) ||
                    (ahead_.size() + 1) * part.block_size > options_.ahead) {
             changed_.wait(lock);
+        } else if (options_.idle_core && !options_.idle_core()) {
+            changed_.wait_for(lock, pause);
         } else {
             ++next_block_;
             ahead_.insert(number);

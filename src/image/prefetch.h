@@ -28,6 +28,9 @@ struct PrefetchOptions {
     std::size_t memory = 128U << 20U;  ///< bytes that were read and not yet decompressed, at most
     std::size_t ahead = 16U << 20U;    ///< bytes that were decompressed and not yet wanted, at most
     std::chrono::seconds patience{30}; ///< what nothing has wanted for so long is dropped
+    /// Whether a core has nothing else to do; asked before each block that is decompressed ahead. Null:
+    /// always.
+    std::function<bool()> idle_core;
     /// Bytes that this process may still use; asked every second. All is dropped when little is left.
     std::function<std::uint64_t()> memory_left;
 };

@@ -9,7 +9,9 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <optional>
+#include <string>
 
 #include <fcntl.h>
 #include <sched.h>
@@ -76,6 +78,16 @@ unsigned idle_cpus() {
     CPU_ZERO(&mask);
     const int cpus = sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask) : 1;
     return static_cast<unsigned>(std::clamp(cpus - 1, 1, static_cast<int>(most_decompressors)));
+}
+
+/// Whether no program waits for a core while this thread has one. A low priority instead would not do: what
+/// wants a block that is being decompressed would wait for a thread that gets no core.
+bool has_idle_core() {
+    std::ifstream file("/proc/loadavg");
+    std::string average;
+    long running = 0;
+    file >> average >> average >> average >> running;
+    return running <= sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 } // namespace
@@ -172,6 +184,7 @@ void prefetch(image::Layers& layers, const ColdStart& cold_start) {
     options.depth = cold_start.depth;
     options.decompressors = idle_cpus();
     options.memory = std::min<std::uint64_t>(most_memory, memory_left() / share_of_memory);
+    options.idle_core = has_idle_core;
     options.memory_left = memory_left;
     layers.prefetch(profiles, options);
 }

@@ -118,6 +118,16 @@ class MountEach(Directory):
 
 
 def run_once(way, ranks):
+    """Repeated where another benchmark on this machine has ended our session meanwhile."""
+    for _ in range(5):
+        try:
+            return attempt(way, ranks)
+        except subprocess.CalledProcessError as failure:
+            print(f"repeated: {failure}", file=sys.stderr)
+    sys.exit(f"{way.name}: it does not work")
+
+
+def attempt(way, ranks):
     way.fresh()
     drop_caches()
     as_user("/usr/bin/python3", "-c", HOST_WARMUP)
@@ -126,7 +136,7 @@ def run_once(way, ranks):
     if ranks == 1:
         as_user(*command)
     else:
-        as_user("bash", "-c", 'n=$1; shift; for ((i = 0; i < n; i++)); do "$@" & done; wait', "bash", ranks, *command)
+        as_user("bash", "-c", 'n=$1; shift; for ((i = 0; i < n; i++)); do "$@" & done; for ((i = 0; i < n; i++)); do wait -n || exit; done', "bash", ranks, *command)
     return (time.perf_counter() - start) * 1000
 
 
@@ -143,9 +153,9 @@ def table(title, ways, delays, ranks_list, runs, slow):
                 for way in ways:
                     times.setdefault((way.name, ranks, delay), []).append(run_once(way, ranks))
                     reads[way.name, ranks] = way.reads()
+                    print(f"{way.name}, {ranks} ranks, {delay} ms: {times[way.name, ranks, delay][-1]:,.0f} ms", file=sys.stderr, flush=True)
             for way in ways:
                 way.stop()
-    for ranks in ranks_list:
         for way in ways:
             cells = [f"{statistics.median(times[way.name, ranks, delay]):,.0f}" for delay in delays]
             print(f"| {way.name} | {ranks} | {' | '.join(cells)} | {reads[way.name, ranks]} |", flush=True)

@@ -231,7 +231,7 @@ def test_what_a_build_records(user, make, tool, work, inspect):
     assert inspect(make(work / "none", "six==1.16.0\n", "--no-profile"))["profile"] is None
     assert not (work / "none/env.sqfs.profile").exists()
     start = inspect(make(work / "start", "six==1.16.0\n", "--profile", "python -c pass"))["profile"]
-    more = inspect(make(work / "more", "six==1.16.0\n", "--profile", "python -c pass", "--profile", "python -m six; python -c 'import six, email'"))["profile"]
+    more = inspect(make(work / "more", "six==1.16.0\n", "--profile", "python -c pass", "--profile", "python -m six; python -c 'import pip._internal.cli.main'"))["profile"]
     assert 0 < start["blocks"] < more["blocks"]
     spec = user.write(work / "r.txt", "six==1.16.0\n")
     done = user.run(str(tool), "new", "--prefix", str(work / "fails"), "--profile", "exit 3", str(spec), check=False)

@@ -2,13 +2,16 @@
 #include "../runtime/random_trees.h"
 #include "../temporary.h"
 #include "image/layers.h"
+#include "image/merge.h"
 #include "image/profile.h"
+#include "image/relayout.h"
 #include "image/writer.h"
 
 #include <algorithm>
 #include <functional>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -82,6 +85,12 @@ public:
             threads.emplace_back([this, &layers, i] { check(layers, i); });
     }
 
+    [[nodiscard]] std::vector<std::string> paths() const {
+        std::vector<std::string> paths;
+        for (const auto& file : files_)
+            paths.push_back(file.path);
+        return paths;
+    }
     [[nodiscard]] fs::path image() const { return directory_.path() / "image"; }
     [[nodiscard]] const std::vector<ProfileBlock>& blocks() const { return blocks_; }
     [[nodiscard]] std::mt19937& random() { return random_; }
@@ -107,6 +116,7 @@ PrefetchOptions options(std::uint64_t size, unsigned depth, std::size_t memory, 
             .memory = memory,
             .ahead = ahead,
             .patience = std::chrono::seconds(30),
+            .idle_core = {},
             .memory_left = {}};
 }
 
@@ -162,6 +172,50 @@ TEST_P(Prefetching, DroppedInTheMiddleItShowsTheSameTree) {
     // Gone while threads read it, too.
     auto gone = image.open(slow);
     gone->prefetch({{.image = {}, .blocks = image.blocks()}}, options(200'000, 4, 64U << 20U, 16U << 20U));
+}
+TEST_P(Prefetching, RecordedFilesComeFirstInAnImageOfTheSameTree) {
+    RandomImage image(GetParam());
+    const TemporaryDirectory directory;
+    auto layers = image.open();
+    const auto third = static_cast<std::ptrdiff_t>(image.blocks().size() / 3);
+    const std::vector<ProfileBlock> some(image.blocks().begin(), image.blocks().begin() + third);
+    const auto files = recorded_files(*layers, {{.image = {}, .blocks = some}});
+    ASSERT_TRUE(files);
+    const auto path = directory.path() / "placed";
+    ASSERT_TRUE(write_merged(*layers, path, {}, {}, *files));
+    auto placed = open_layers(std::vector{path});
+    ASSERT_TRUE(placed) << to_string(placed.error());
+    image.check(**placed, 1);
+    const auto blocks = recorded_blocks(**placed, *files);
+    ASSERT_TRUE(blocks);
+    // Of whatever holds recorded files, nothing but ends that share a block comes after what holds others.
+    std::set<std::uint64_t> of_recorded;
+    std::uint64_t last = 0;
+    for (const auto& file : *files) {
+        const auto reference = *(*placed)->find(file.path);
+        const auto there = *(*placed)->blocks_of(reference);
+        for (const auto& block : there)
+            of_recorded.insert(block.start);
+        if ((*placed)->inode(reference)->size >= (*placed)->block_size() && !there.empty())
+            last = std::max(last, there.front().start);
+    }
+    for (const auto& file : image.paths()) {
+        const auto there = (*placed)->blocks_of(*(*placed)->find(file));
+        ASSERT_TRUE(there);
+        for (const auto& block : *there)
+            if (!of_recorded.contains(block.start)) {
+                EXPECT_GT(block.start, last) << file;
+            }
+    }
+    // No recorded block was lost, and each file's are where the new image has them.
+    for (const auto& file : *files) {
+        const auto there = (*placed)->blocks_of(*(*placed)->find(file.path));
+        ASSERT_TRUE(there);
+        for (const auto& [number, place] : file.blocks)
+            if (number < there->size()) {
+                EXPECT_NE(std::ranges::find(*blocks, (*there)[number]), blocks->end()) << file.path;
+            }
+    }
 }
 INSTANTIATE_TEST_SUITE_P(Seeds, Prefetching, testing::Range(1U, 7U));
 
