@@ -2,7 +2,7 @@
 """What many ranks on a node cost until `import torch` is done: through wrappers, and from a plain venv.
 
 Usage (as root, who can drop the page cache):
-    tests/bench/ranks.py ENV VENV [--counts 1,8,32,64] [--runs N] [--cold]
+    tests/bench/ranks.py ENV VENV [--counts 1,8,32,64] [--runs N] [--cold | --requests]
 
 ENV is an installation and VENV a venv with the same packages. A rank imports torch and waits until all are done; what is
 measured then is the time until the last was, the CPU time of all with the server's, and the memory (each shared page counted
@@ -13,6 +13,7 @@ import argparse
 import os
 import pwd
 import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -35,26 +36,26 @@ def as_user(**more):
 
 
 def drop_caches():
-    os.sync()
     Path("/proc/sys/vm/drop_caches").write_text("3")
 
 
-def sessions() -> list[int]:
-    """The processes that serve the user's installations."""
+def sessions(env: Path) -> list[int]:
+    """The processes that serve this installation; others' are none of our business."""
+    program = os.fsencode(env / "libexec/containerize-session")
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
-            if (entry / "cmdline").read_bytes().split(b"\0")[0].endswith(b"/containerize-session"):
+            if (entry / "cmdline").read_bytes().split(b"\0")[0] == program:
                 found.append(int(entry.name))
         except OSError:
             pass
     return found
 
 
-def end_sessions():
-    for pid in sessions():
-        os.kill(pid, 9)
-    while sessions():
+def end_sessions(env: Path):
+    while found := sessions(env):
+        for pid in found:
+            os.kill(pid, signal.SIGKILL)
         time.sleep(0.05)
 
 
@@ -68,14 +69,14 @@ def memory(pid: int) -> int:
     return int(re.search(r"^Pss: +(\d+)", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE)[1]) * 1024
 
 
-def measure(python: Path, count: int) -> tuple[float, float, float]:
+def measure(python: Path, env: Path, count: int) -> tuple[float, float, float]:
     """Seconds, CPU seconds, bytes."""
     begin = time.perf_counter()
     ranks = [subprocess.Popen([python, "-c", RANK], stdin=subprocess.PIPE, stdout=subprocess.PIPE, **as_user()) for _ in range(count)]
     for rank in ranks:
         assert rank.stdout.readline() == b"ready\n"
     seconds = time.perf_counter() - begin
-    everything = [rank.pid for rank in ranks] + sessions()
+    everything = [rank.pid for rank in ranks] + sessions(env)
     cpu, size = sum(map(cpu_seconds, everything)), sum(map(memory, everything))
     for rank in ranks:
         rank.stdin.close()
@@ -83,22 +84,23 @@ def measure(python: Path, count: int) -> tuple[float, float, float]:
     return seconds, cpu, size
 
 
-def compare(ways: dict[str, Path], counts: list[int], runs: int, cold: bool):
+def compare(env: Path, venv: Path, counts: list[int], runs: int, cold: bool):
+    ways = {"plain venv": venv / "bin/python", "wrapped": env / "bin/python"}
     print("| ranks | way | seconds | CPU seconds | memory, MB |\n|---|---|---|---|---|")
     for count in counts:
         results = {way: [] for way in ways}
         for _ in range(runs):
             for way, python in ways.items():
-                end_sessions()
+                end_sessions(env)
                 if cold:
                     drop_caches()
                 elif way == "wrapped":
                     subprocess.run([python, "-c", "import torch"], check=True, **as_user())
-                results[way].append(measure(python, count))
+                results[way].append(measure(python, env, count))
         for way, measured in results.items():
             seconds, cpu, size = (statistics.median(values) for values in zip(*measured))
             print(f"| {count} | {way} | {seconds:.2f} | {cpu:.2f} | {size / 1e6:,.0f} |", flush=True)
-    end_sessions()
+    end_sessions(env)
 
 
 def count_calls(trace: str, below: str) -> tuple[int, int, int]:
@@ -115,26 +117,32 @@ def count_calls(trace: str, below: str) -> tuple[int, int, int]:
     return metadata, data, size
 
 
+def of_launch(trace: str) -> str:
+    """Without what the program itself does: it asks the mount. It begins with the second execve of a trace, if there is one."""
+    calls = trace.split("execve(")
+    return "execve(".join(calls[:2])
+
+
 def requests(env: Path, venv: Path):
-    """What one node's first rank asks of the filesystem on which the packages are, without any cache."""
+    """What one node's first rank asks of the filesystem on which the packages are, as if nothing of it were cached."""
     with tempfile.TemporaryDirectory() as directory:
         os.chmod(directory, 0o777)
         calls = ",".join((*METADATA, *DATA))
         print("| way | metadata requests | reads | MB |\n|---|---|---|---|")
-        for way, start, below in (("plain files", venv / "bin/python", str(venv)), ("wrapped", env / "bin/python", str(env))):
-            end_sessions()
-            drop_caches()
+        for way, prefix, stage in (("plain files", venv, "off"), ("wrapped", env, "off"), ("wrapped, staged", env, "ram")):
+            end_sessions(env)
             trace = Path(directory) / way / "trace"
             trace.parent.mkdir(mode=0o777)
             trace.parent.chmod(0o777)
             # Of ours, what counts is what the session and its server ask: the mount is not on that filesystem. strace waits
             # for the session, too. A file for each thread, because in a common one calls are cut in two.
             options = as_user()
-            options["env"]["CONTAINERIZE_SESSION_IDLE"] = "0"
-            subprocess.run(["strace", "-ff", "-qq", "-y", "-e", f"trace={calls}", "-o", trace, start, "-c", "import torch"],
+            options["env"] |= {"CONTAINERIZE_SESSION_IDLE": "0", "CONTAINERIZE_STAGE": stage}
+            subprocess.run(["strace", "-ff", "--seccomp-bpf", "-qq", "-y", "-e", f"trace={calls}", "-o", trace, prefix / "bin/python", "-c", "import torch"],
                            check=True, **options)
-            text = "".join(file.read_text(errors="replace") for file in trace.parent.iterdir())
-            metadata, data, size = count_calls(text, below)
+            texts = [file.read_text(errors="replace") for file in trace.parent.iterdir()]
+            text = "".join(texts if prefix == venv else map(of_launch, texts))
+            metadata, data, size = count_calls(text, str(prefix))
             print(f"| {way} | {metadata:,} | {data:,} | {size / 1e6:,.1f} |", flush=True)
 
 
@@ -152,8 +160,7 @@ def main():
     if options.requests:
         requests(options.env, options.venv)
     else:
-        ways = {"plain venv": options.venv / "bin/python", "wrapped": options.env / "bin/python"}
-        compare(ways, [int(count) for count in options.counts.split(",")], options.runs, options.cold)
+        compare(options.env, options.venv, [int(count) for count in options.counts.split(",")], options.runs, options.cold)
 
 
 if __name__ == "__main__":
