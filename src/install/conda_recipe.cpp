@@ -136,10 +136,12 @@ public:
 
     Result<image::WriteStats>
     pack(const std::function<void(std::uint64_t, std::uint64_t)>& progress) override {
-        if (!writer_)
+        if (!images_.copy().empty()) {
+            writer_.reset(); // and with it the unfinished image, which what changed was compared with
             return image::write_tree(images_.copy(), shop_.image(), writer_options(),
                                      shop_.options.umask_bits,
                                      [&](std::uint64_t done) { progress(done, linked_.bytes); });
+        }
         auto changes = images_.changes(shop_.options.umask_bits);
         if (!changes) return fail(std::move(changes.error()));
         if (auto added = image::add_entries(*writer_, changes->tree, image::Whiteouts::apply,
@@ -236,7 +238,6 @@ private:
         auto mounted = WritableImages::mount(shop_, {shop_.image()}, {});
         if (!mounted) return fail(std::move(mounted.error()));
         images_ = std::move(*mounted);
-        if (!images_.copy().empty()) writer_.reset(); // and with it the unfinished image
         return {};
     }
 
@@ -326,7 +327,7 @@ private:
     conda::Linked linked_;
     bool has_python_ = false;
     WritableImages images_;
-    std::optional<image::Writer> writer_; ///< nothing where a tree on disk is packed
+    std::optional<image::Writer> writer_;
     std::vector<conda::Located> locked_pip_;
     std::vector<std::string> pip_requested_;
     std::vector<std::string> launch_scripts_;

@@ -220,3 +220,14 @@ def trixie():
         making.chmod(0o755)
         making.rename(kept)
     return kept
+
+
+@pytest.fixture()
+def without_fuse_overlayfs(work):
+    """A PATH on which everything else is."""
+    programs = work / "programs"
+    programs.mkdir()
+    for path in Path("/usr/bin").iterdir():
+        if path.name != "fuse-overlayfs":
+            (programs / path.name).symlink_to(path)
+    return {"PATH": str(programs)}

@@ -313,17 +313,6 @@ def refusing(request, work):
     subprocess.run(["umount", "-l", places["staging"]], check=True)
 
 
-@pytest.fixture()
-def without_fuse_overlayfs(work):
-    """A PATH on which everything else is."""
-    programs = work / "programs"
-    programs.mkdir()
-    for path in Path("/usr/bin").iterdir():
-        if path.name != "fuse-overlayfs":
-            (programs / path.name).symlink_to(path)
-    return {"PATH": str(programs)}
-
-
 CHANGES = """
 set -e
 cd $CONTAINERIZE_PREFIX
