@@ -2,6 +2,7 @@
 
 #include "image/profile.h"
 #include "install/build.h"
+#include "install/janitor.h"
 #include "runtime/cold_start.h"
 #include "runtime/manifest.h"
 #include "runtime/namespace.h"
@@ -119,8 +120,11 @@ image::Profile profile_beside(const fs::path& prefix, const runtime::ImageFile& 
 }
 
 Result<Recording> record_profile(const fs::path& prefix, const ProfileRequest& request) {
+    auto janitor = Janitor::start();
+    if (!janitor) return fail(std::move(janitor.error()));
     auto staging = Staging::create(request.staging_parent);
     if (!staging) return fail(std::move(staging.error()));
+    janitor->remove_tree_later(staging->path());
     const auto record = staging->path() / "record";
     if (auto made = write_file(record, ""); !made) return fail(std::move(made.error()));
     const auto environment = recording_environment(record);

@@ -37,7 +37,7 @@ def spec(user, work):
 
 
 def test_layout(user, env):
-    assert {path.name for path in env.iterdir()} == {"bin", "containerize.json", "env.sqfs", "libexec", "pyvenv.cfg", "share", "states"}
+    assert {path.name for path in env.iterdir()} == {"bin", "containerize.json", "env.sqfs", "env.sqfs.profile", "libexec", "pyvenv.cfg", "share", "states"}
     manifest = json.loads((env / "containerize.json").read_text())
     assert manifest["format"] == 1 and manifest["prefix"] == str(env)
     assert manifest["image"]["size"] == (env / "env.sqfs").stat().st_size
