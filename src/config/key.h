@@ -35,7 +35,7 @@ enum class Key {
     environment,
     umask
 };
-inline constexpr std::size_t number_of_keys = 22;
+inline constexpr std::size_t number_of_keys = 23;
 
 enum class Kind {
     text,

@@ -41,7 +41,8 @@ protected:
         put(*assembly / state_directory(manifest.state) / "packages.txt", mark);
         const auto image = directory_.write("image-" + mark, mark);
         manifest.image.file = free_image_name(prefix_);
-        if (auto added = add_image(image, *assembly, manifest.image, {}); !added) return added;
+        if (auto added = add_image(image, ImageIs::of_this_build, *assembly, manifest.image, {}); !added)
+            return added;
         if (!publishing) return {};
         if (meanwhile) meanwhile();
         auto done =
