@@ -41,7 +41,7 @@ protected:
         put(*assembly / state_directory(manifest.state) / "packages.txt", mark);
         const auto image = directory_.write("image-" + mark, mark);
         manifest.image.file = free_image_name(prefix_);
-        if (auto added = add_image(image, ImageIs::of_this_build, *assembly, manifest.image, {}); !added)
+        if (auto added = add_image(image, ImageIs::of_others, *assembly, manifest.image, {}); !added)
             return added;
         if (!publishing) return {};
         if (meanwhile) meanwhile();
