@@ -108,14 +108,15 @@ Result<std::vector<image::RecordedFile>> recorded_in(image::Layers& layers, cons
 }
 
 /// The same files have other blocks in the new image.
-Status carry_profile(const std::vector<image::RecordedFile>& recorded, const fs::path& packed,
-                     const runtime::ImageFile& file, const fs::path& assembly) {
+Status carry_profile(const std::vector<image::RecordedFile>& recorded, const runtime::ImageFile& file,
+                     const fs::path& assembly) {
     if (recorded.empty()) return {};
+    const auto packed = assembly / file.file;
     auto layers = image::open_layers(std::vector{packed});
     if (!layers) return fail(std::move(layers.error()));
     auto blocks = image::recorded_blocks(**layers, recorded);
     if (!blocks) return fail_errno("cannot read the image", packed.string(), blocks.error());
-    return write_file(runtime::profile_of(assembly / file.file),
+    return write_file(runtime::profile_of(packed),
                       image::to_text({.image = file.sha256, .blocks = std::move(*blocks)}));
 }
 
@@ -216,8 +217,7 @@ Result<BuildSummary> squash(const BuildOptions& options) {
                     add_image(shop.image(), ImageIs::of_this_build, change.assembly(), manifest->image, {});
                 !added)
                 return fail(std::move(added.error()));
-            if (auto carried = carry_profile(*recorded, shop.image(), manifest->image, change.assembly());
-                !carried)
+            if (auto carried = carry_profile(*recorded, manifest->image, change.assembly()); !carried)
                 return fail(std::move(carried.error()));
             if (auto kept = keep_records_of(squashed, claim.prefix,
                                             change.assembly() / state_directory(manifest->state));
