@@ -19,8 +19,9 @@ def included(path: Path) -> frozenset[Path]:
     """The file and all of ours that it includes, at any depth."""
     found = {path}
     for name in re.findall(r'^#include "(.*)"', path.read_text(), re.MULTILINE):
-        header = next(place for place in (Path("src") / name, path.parent / name) if place.is_file())
-        found |= included(header)
+        # One that is in neither place, the build makes from data.
+        for header in (place for place in (Path("src") / name, path.parent / name) if place.is_file()):
+            found |= included(header)
     return frozenset(found)
 
 
