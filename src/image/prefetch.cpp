@@ -185,13 +185,12 @@ void Prefetch::read_ahead() {
     while (!stopped_ && next_piece_ < pieces_.size()) {
         auto& piece = pieces_[next_piece_];
         const auto size = piece.extent.end - piece.extent.begin;
-        if (piece.state != State::waiting) {
-            ++next_piece_;
-        } else if (held_ == 0 || held_ + size <= options_.memory) {
+        const bool has_room = held_ == 0 || held_ + size <= options_.memory;
+        if (piece.state != State::waiting || (!has_room && is_behind(piece.extent.first))) {
+            ++next_piece_; // whoever still wants something of one that is behind reads it
+        } else if (has_room) {
             ++next_piece_;
             read(piece, lock);
-        } else if (is_behind(piece.extent.first)) {
-            ++next_piece_; // whoever still wants something of it reads it
         } else {
             release_stale();
             if (held_ + size > options_.memory) changed_.wait(lock);
