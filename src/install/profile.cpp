@@ -25,7 +25,6 @@ namespace containerize::install {
 
 namespace {
 
-
 /// A session of a recording ends at once; longer only where a command left something running.
 constexpr auto longest_end = std::chrono::seconds(5);
 
