@@ -43,7 +43,7 @@ SchedulerParameters=sched_min_interval=0,bf_interval=1
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 KillWait=5
-MinJobAge=300
+MinJobAge=7200
 OverTimeLimit=0
 MaxArraySize=100
 JobAcctGatherType=jobacct_gather/none
