@@ -104,14 +104,15 @@ void remove_what_is_gone(const Publication& publication, const Result<Manifest>&
             if (!is_kept(name)) [[maybe_unused]]
                 const auto removed = remove_tree(prefix / directory / name);
     };
+    // States before their images: one that is there has all that it names, wherever this ends.
+    remove_others(state_directory(manifest.state).parent_path(),
+                  [&](const std::string& name) { return states.contains(name); });
     remove_others("", [&](const std::string& name) {
         return !is_image_name(image_name(name)) || images.contains(image_name(name));
     });
     remove_others(layers_name, [&](const std::string& name) {
         return images.contains((fs::path(layers_name) / image_name(name)).string());
     });
-    remove_others(state_directory(manifest.state).parent_path(),
-                  [&](const std::string& name) { return states.contains(name); });
     remove_old_record_links(prefix, state_directory(manifest.state));
     std::error_code ignored;
     if (root_name(manifest).empty()) fs::remove(prefix / runtime::root_file, ignored);
