@@ -1,6 +1,7 @@
 #include "install/conda_plan.h"
 
 #include "conda/repodata.h"
+#include "conda/repodata_index.h"
 #include "conda/solver.h"
 #include "conda/virtual_packages.h"
 #include "gpu/c_library.h"
@@ -186,11 +187,6 @@ void log_packages(const CondaPlan& plan) {
         log::detail(record.distribution() + " of " + record.channel);
 }
 
-/// "numpy" of "numpy >=1.20".
-std::string name_in(const std::string& dependency) {
-    return dependency.substr(0, dependency.find_first_of(" =<>!~["));
-}
-
 /// The installed packages that nothing in `wanted` needs, given what else there will be.
 std::set<std::string> not_needed(const std::vector<const conda::PackageRecord*>& present,
                                  const std::map<std::string, std::string>& wanted) {
@@ -207,7 +203,7 @@ std::set<std::string> not_needed(const std::vector<const conda::PackageRecord*>&
         next.pop_back();
         if (found == by_name.end()) continue;
         for (const auto& dependency : found->second->depends)
-            next.push_back(name_in(dependency));
+            next.push_back(conda::name_of_dependency(dependency));
         by_name.erase(found);
     }
     std::set<std::string> names;

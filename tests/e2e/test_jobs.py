@@ -1,37 +1,17 @@
 """Training on a cluster: what `containerize launch`, job scripts from every template and the helpers of an installation do,
 on a real Slurm with two nodes, with torch on CPUs. What is learnt is what a plain venv learns."""
 
-import os
 import re
-import shutil
-import sys
 from pathlib import Path
 
 import pytest
 
 from conftest import SOURCE
-
-sys.path.insert(0, str(SOURCE / "tests/lib"))
-from slurm import NODES, cluster
-
-pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="a cluster needs namespaces that only root may make")
+from on_cluster import place, pytestmark, slurm  # noqa: F401 (fixtures)
+from slurm import NODES  # on_cluster says where it is
 
 PACKAGES = "torch==2.13.0\nnumpy\nmpi4py\nlightning\n"
 EPOCHS = ("4", "2")
-
-
-@pytest.fixture(scope="session")
-def place(user):
-    """Not in /tmp, of which each machine has its own."""
-    path = user.directory(parent=user.entry.pw_dir)
-    yield path
-    shutil.rmtree(path, ignore_errors=True)
-
-
-@pytest.fixture(scope="module")
-def slurm(user):
-    with cluster(user.entry) as started:
-        yield started
 
 
 @pytest.fixture(scope="module")

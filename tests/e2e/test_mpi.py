@@ -2,38 +2,18 @@
 
 import os
 import re
-import shutil
-import sys
 from pathlib import Path
 
 import pytest
 
 from conftest import SOURCE
-
-sys.path.insert(0, str(SOURCE / "tests/lib"))
-from slurm import cluster
-
-pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="a cluster needs namespaces that only root may make")
+from on_cluster import place, pytestmark, slurm  # noqa: F401 (fixtures)
 
 LIBRARIES = "/usr/lib/x86_64-linux-gnu"
 OPEN_MPI = {"MPI4PY_LIBMPI": f"{LIBRARIES}/libmpi.so.40"}
 # Debian has another name for what MPICH calls libmpi.so.12, and the wheel asks for that.
 MPICH = {"LD_LIBRARY_PATH": "{place}/mpich", "MPI4PY_MPIABI": "mpich"}
 ON_NODES = r"\[rank (\d) of (\d) on (\w+)\] Final loss ([0-9.]+)"
-
-
-@pytest.fixture(scope="session")
-def place(user):
-    """Not in /tmp, of which each machine has its own."""
-    path = user.directory(parent=user.entry.pw_dir)
-    yield path
-    shutil.rmtree(path, ignore_errors=True)
-
-
-@pytest.fixture(scope="module")
-def slurm(user):
-    with cluster(user.entry) as started:
-        yield started
 
 
 @pytest.fixture(scope="module")

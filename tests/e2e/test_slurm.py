@@ -1,18 +1,14 @@
 """Sessions on a cluster: a real Slurm with two nodes, and what steps, jobs and their ends do to sessions."""
 
 import os
-import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
-from conftest import SOURCE, eventually
-
-sys.path.insert(0, str(SOURCE / "tests/lib"))
-from slurm import LOGIN, NODES, cluster
-
-pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="a cluster needs namespaces that only root may make")
+from conftest import eventually
+from on_cluster import place, pytestmark, slurm  # noqa: F401 (fixtures)
+from slurm import LOGIN, NODES  # on_cluster says where it is
 
 # Says where it is, and goes on when the file that is its first argument is there.
 WAITING = """\
@@ -23,20 +19,6 @@ while not os.path.exists(sys.argv[1]):
 import six
 print("done", six.__version__, flush=True)
 """
-
-
-@pytest.fixture(scope="session")
-def place(user):
-    """Not in /tmp, of which each machine has its own."""
-    path = user.directory(parent=user.entry.pw_dir)
-    yield path
-    shutil.rmtree(path, ignore_errors=True)
-
-
-@pytest.fixture(scope="module")
-def slurm(user):
-    with cluster(user.entry) as started:
-        yield started
 
 
 @pytest.fixture(scope="module")

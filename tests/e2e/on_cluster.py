@@ -1,0 +1,28 @@
+"""Fixtures of the tests that need a real Slurm: to be imported by name."""
+
+import os
+import shutil
+import sys
+
+import pytest
+
+from conftest import SOURCE
+
+sys.path.insert(0, str(SOURCE / "tests/lib"))
+from slurm import cluster  # noqa: E402
+
+pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="a cluster needs namespaces that only root may make")
+
+
+@pytest.fixture(scope="session")
+def place(user):
+    """Not in /tmp, of which each machine has its own."""
+    path = user.directory(parent=user.entry.pw_dir)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def slurm(user):
+    with cluster(user.entry) as started:
+        yield started
