@@ -9,8 +9,10 @@
 #include <map>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -33,16 +35,25 @@ inline std::map<std::string, std::string> listing_of(const fs::path& root) {
     return listing;
 }
 
+/// With a time of its own: what fuse-overlayfs shows as the time of a write is not quite what it keeps.
+inline void write(std::mt19937& random, const fs::path& path, std::string_view text,
+                  std::ios::openmode mode = std::ios::trunc) {
+    std::ofstream(path, std::ios::out | mode) << text;
+    const timespec time{.tv_sec = 1'700'000'000 + static_cast<time_t>(random() % 10'000'000), .tv_nsec = 0};
+    const timespec times[] = {time, time};
+    EXPECT_EQ(utimensat(AT_FDCWD, path.c_str(), times, 0), 0) << path;
+}
+
 inline void fill(std::mt19937& random, const fs::path& directory, int depth) {
     fs::create_directories(directory);
     for (unsigned i = 0; i < 6; ++i) {
         const auto path = directory / ("f" + std::to_string(i));
         switch (random() % 4) {
         case 0:
-            std::ofstream(path) << std::string(random() % 300'000, static_cast<char>('a' + random() % 3));
+            write(random, path, std::string(random() % 300'000, static_cast<char>('a' + random() % 3)));
             break;
         case 1:
-            std::ofstream(path) << "small " << random();
+            write(random, path, "small " + std::to_string(random()));
             fs::create_hard_link(path, directory / ("h" + std::to_string(i)));
             break;
         case 2:
@@ -73,11 +84,11 @@ inline void change(std::mt19937& random, const fs::path& root, bool to_linked_fi
             if (random() % 2 == 0)
                 fill(random, path, 1);
             else
-                std::ofstream(path) << "new " << random();
+                write(random, path, "new " + std::to_string(random()));
             break;
         case 2:
             if (fs::is_regular_file(status) && (fs::hard_link_count(path) == 1 || to_linked_files))
-                std::ofstream(path, std::ios::app) << "more";
+                write(random, path, "more", std::ios::app);
             break;
         case 3:
             fs::rename(path, path.parent_path() / ("moved" + path.filename().string()), gone);
@@ -90,7 +101,7 @@ inline void change(std::mt19937& random, const fs::path& root, bool to_linked_fi
             break;
         }
     }
-    std::ofstream(root / ("added" + std::to_string(random()))) << random();
+    write(random, root / ("added" + std::to_string(random())), std::to_string(random()));
 }
 
 /// Hard links are kept as such within an image, while overlayfs shows some apart.
