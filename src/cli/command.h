@@ -51,6 +51,8 @@ void add_config(CLI::App& app, Action& chosen);
 /// `program` is what was typed after "--".
 void add_launch(CLI::App& app, Action& chosen, std::vector<std::string> program);
 void add_job(CLI::App& app, Action& chosen, std::vector<std::string> program);
+/// `stage`: copies of the images on the nodes of a job.
+void add_stage(CLI::App& app, Action& chosen);
 /// `kernel`: a kernelspec of Jupyter.
 void add_kernel(CLI::App& app, Action& chosen);
 

@@ -105,6 +105,7 @@ int run(int argc, char** argv) {
     cli::add_config(app, chosen);
     cli::add_launch(app, chosen, program);
     cli::add_job(app, chosen, program);
+    cli::add_stage(app, chosen);
     cli::add_kernel(app, chosen);
     try {
         app.parse(program.empty() ? argc : argc - static_cast<int>(program.size()) - 1, argv);

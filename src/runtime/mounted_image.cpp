@@ -2,6 +2,7 @@
 
 #include "runtime/cold_start.h"
 #include "runtime/engine.h"
+#include "runtime/held_image.h"
 #include "runtime/manifest.h"
 #include "runtime/mount_point.h"
 #include "runtime/root.h"
@@ -105,7 +106,17 @@ Result<bool> MountedImage::stage(const Manifest& manifest, std::vector<image::La
     if (!place) return fail(std::move(place.error()));
     if (*place == StagePlace::off) return false;
     const auto files = manifest.images();
+    bool all = true;
     for (std::size_t i = 0; i < images.size(); ++i) {
+        if (auto held = held_image(files[i].sha256, files[i].size)) {
+            images[i].file = std::move(*held);
+            notes_.push_back("the copy of " + files[i].file + " that this node holds is used");
+            continue;
+        }
+        if (*place == StagePlace::held) {
+            all = false;
+            continue;
+        }
         auto copy = stage_image(images[i].file, images[i].path, files[i].size, files[i].sha256, *place);
         // What was wanted is speed: without it, all works as well.
         if (!copy) {
@@ -115,7 +126,7 @@ Result<bool> MountedImage::stage(const Manifest& manifest, std::vector<image::La
         images[i].file = std::move(*copy);
         notes_.push_back("a copy of " + files[i].file + " is on this node");
     }
-    return true;
+    return all;
 }
 
 bool MountedImage::needs_new_root(const std::string& prefix) {

@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <functional>
 #include <vector>
 
 #include <fcntl.h>
@@ -95,9 +96,11 @@ Status write_all(const Fd& file, const char* data, std::size_t size) {
     return {};
 }
 
-/// The digest of what was copied.
-Result<std::string> copy(const Fd& from, const Fd& to, const std::filesystem::path& path,
-                         std::uint64_t size) {
+using Sink = std::function<Status(const char*, std::size_t)>;
+
+/// Reads all of it once, hands it to `sink`, and compares.
+Status read_verified(const Fd& from, const std::filesystem::path& path, std::uint64_t size,
+                     const std::string& sha256, const Sink& sink) {
     posix_fadvise(from.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
     Sha256 digest;
     std::vector<char> buffer(request_size);
@@ -109,17 +112,23 @@ Result<std::string> copy(const Fd& from, const Fd& to, const std::filesystem::pa
         if (got == 0) break;
         const auto bytes = static_cast<std::size_t>(got);
         digest.update(buffer.data(), bytes);
-        if (auto written = write_all(to, buffer.data(), bytes); !written)
-            return fail(std::move(written.error()));
+        if (auto taken = sink(buffer.data(), bytes); !taken) return taken;
         done += bytes;
     }
-    return digest.finish();
+    if (const auto found = digest.finish(); found != sha256)
+        return fail(
+            {.what = "the copy of the image is not what was built",
+             .why = "its sha256 is " + found + " where the manifest says " + sha256,
+             .where = path.string(),
+             .hint = "Build the installation again with `containerize new --force`, or copy it again."});
+    return {};
 }
 
 } // namespace
 
 Result<StagePlace> parse_stage_place(std::string_view text) {
-    if (text.empty() || text == "off") return StagePlace::off;
+    if (text.empty()) return StagePlace::held;
+    if (text == "off") return StagePlace::off;
     if (text == "local") return StagePlace::local;
     if (text == "ram") return StagePlace::ram;
     return fail_input("CONTAINERIZE_STAGE is none of off, local and ram",
@@ -130,15 +139,15 @@ Result<Fd> stage_image(const Fd& image, const std::filesystem::path& path, std::
                        const std::string& sha256, StagePlace place) {
     auto file = place == StagePlace::ram ? file_in_memory(path, size) : file_on_disk(path, size);
     if (!file) return file;
-    auto digest = copy(image, *file, path, size);
-    if (!digest) return fail(std::move(digest.error()));
-    if (*digest != sha256)
-        return fail(
-            {.what = "the copy of the image is not what was built",
-             .why = "its sha256 is " + *digest + " where the manifest says " + sha256,
-             .where = path.string(),
-             .hint = "Build the installation again with `containerize new --force`, or copy it again."});
+    const auto written = [&](const char* data, std::size_t bytes) { return write_all(*file, data, bytes); };
+    if (auto copied = read_verified(image, path, size, sha256, written); !copied)
+        return fail(std::move(copied.error()));
     return file;
+}
+
+Status verify_image(const Fd& image, const std::filesystem::path& path, std::uint64_t size,
+                    const std::string& sha256) {
+    return read_verified(image, path, size, sha256, [](const char*, std::size_t) { return Status(); });
 }
 
 } // namespace containerize::runtime

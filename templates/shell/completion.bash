@@ -65,7 +65,7 @@ __containerize_complete_once() {
 __containerize_complete() {
     local IFS=$' \t\n' word=${COMP_WORDS[COMP_CWORD]} commands
     COMPREPLY=()
-    commands="new wrap-install wrap-container import-tykky update dev log rollback squash run shell inspect profile stats check doctor cache base activate deactivate config launch job kernel"
+    commands="new wrap-install wrap-container import-tykky update dev log rollback squash run shell inspect profile stats check doctor cache base activate deactivate config launch job stage kernel"
     if [[ ${COMP_WORDS[0]##*/} == tykky ]]; then commands="activate deactivate"; fi
     if ((COMP_CWORD == 1)); then
         # shellcheck disable=SC2207 # these words are ours

@@ -468,7 +468,7 @@ def test_prompt_means_nothing_to_the_shell(shell, fake, work, name):
 # ---- Completion
 
 COMMANDS = ["new", "wrap-install", "wrap-container", "import-tykky", "update", "dev", "log", "rollback", "squash", "run", "shell", "inspect", "profile", "stats", "check", "doctor",
-            "cache", "base", "activate", "deactivate", "config", "launch", "job", "kernel"]
+            "cache", "base", "activate", "deactivate", "config", "launch", "job", "stage", "kernel"]
 
 
 @pytest.fixture()

@@ -265,3 +265,73 @@ def test_time_limit(timed_out, nodes, slurm):
     """At the end, because it takes a minute until it is reached."""
     timed_out.wait("TIMEOUT", seconds=180)
     nothing_left(*nodes)
+
+
+def log_of(node, job) -> str:
+    """Of the session of the job's step on that node, while it lives."""
+    logs = list(node.temporary.glob(f"containerize-{node.sessions.user.uid}/*.{job.number}.[0-9]*/log"))
+    assert len(logs) == 1, logs
+    return logs[0].read_text()
+
+
+@pytest.mark.parametrize("where", ["local", "ram"])
+def test_copies_for_a_job(slurm, env, tool, nodes, wait, work, where):
+    """Brought by sbcast to two nodes, and read there instead of the image, which is spoilt as soon as they are there."""
+    image = env / "env.sqfs"
+    whole = image.read_bytes()
+    script = f"""#!/bin/bash
+{tool} stage --to {where} {env} || exit
+ls -A /tmp
+touch {work}/staged; while [ ! -e {work}/go ]; do sleep 0.1; done
+srun --ntasks-per-node=1 {env}/bin/python {wait} {work}/end
+"""
+    job = slurm.sbatch(script, "-N2", cwd=work)
+    eventually(lambda: (work / "staged").exists(), 300)
+    try:
+        image.write_bytes(whole[:96] + bytes(len(whole) - 96))  # its head is looked at
+        (work / "go").touch()
+        count(job, "at", 2)
+        for node in nodes:
+            assert "that this node holds is used" in log_of(node, job)
+    finally:
+        image.write_bytes(whole)
+    (work / "end").touch()
+    output = job.wait()
+    assert output.startswith(f"Staged: 2 of 2 nodes have a copy of {env} ("), output
+    assert "sbcast" not in output and "containerize-image" not in output, output
+    assert output.count("done 1.16.0") == 2
+    nothing_left(*nodes)
+
+
+def test_a_copy_for_one_node(slurm, env, tool, nodes, wait, work):
+    """Where a session's own wish is none, it takes none."""
+    script = f"""#!/bin/bash
+{tool} stage {env} || exit
+CONTAINERIZE_STAGE=off srun {env}/bin/python {wait} {work}/end
+"""
+    job = slurm.sbatch(script, "-wn1", cwd=work)
+    count(job, "at", 1)
+    assert "holds" not in log_of(nodes[0], job)
+    (work / "end").touch()
+    assert job.wait().startswith("Staged: 1 of 1 nodes have a copy")
+    nothing_left(nodes[0])
+
+
+def test_copies_that_are_not_what_was_built(slurm, env, tool, nodes, work):
+    image = env / "env.sqfs"
+    whole = image.read_bytes()
+    try:
+        image.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+        script = f"#!/bin/bash\n{tool} stage {env}\necho code $?\n"
+        output = slurm.sbatch(script, "-N2", cwd=work).wait()
+    finally:
+        image.write_bytes(whole)
+    for node in ("n1", "n2"):
+        assert f"{node}: the copy of the image is not what was built" in output, output
+    assert "no node of the job has a copy" in output and output.endswith("code 1\n"), output
+    nothing_left(*nodes)
+
+
+def test_staging_is_for_jobs(tool, user, env):
+    done = user.run(str(tool), "stage", str(env), check=False)
+    assert done.returncode == 2 and "this is no job of Slurm" in done.stderr and "CONTAINERIZE_STAGE" in done.stderr

@@ -55,7 +55,7 @@ TEST_P(StagedImage, IsRefusedWhereThereIsNoRoom) {
 INSTANTIATE_TEST_SUITE_P(Places, StagedImage, testing::Values(StagePlace::local, StagePlace::ram));
 
 TEST(StagePlaces, AreThree) {
-    EXPECT_EQ(parse_stage_place("").value(), StagePlace::off);
+    EXPECT_EQ(parse_stage_place("").value(), StagePlace::held);
     EXPECT_EQ(parse_stage_place("off").value(), StagePlace::off);
     EXPECT_EQ(parse_stage_place("local").value(), StagePlace::local);
     EXPECT_EQ(parse_stage_place("ram").value(), StagePlace::ram);

@@ -1,0 +1,236 @@
+// stage: copies of an installation's images on the nodes of a job, for as long as that lasts.
+#include "cli/command.h"
+#include "cluster/master.h"
+#include "runtime/held_image.h"
+#include "runtime/manifest.h"
+#include "util/filesystem.h"
+#include "util/interrupt.h"
+#include "util/process.h"
+#include "util/progress.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace containerize::cli {
+
+namespace {
+
+struct StageArguments {
+    std::string directory, place = "local";
+    bool node = false;
+    std::vector<std::string> brought;
+};
+
+constexpr const char* footer = R"(Example, in a job script before its srun:
+  containerize stage ~/envs/ml
+
+Each node of the job gets a copy of the images, which is compared with what was built. Sessions that start on the node
+later read it instead of the shared filesystem. It is gone when the job ends. Where there is no Slurm, run on each
+node, and keep running:
+  containerize stage --node ~/envs/ml &)";
+
+constexpr std::string_view held = "held"; // what the holder of a node prints when sessions can find it
+
+/// Holds the copies of this node until it is told to end.
+Result<int> hold(const fs::path& prefix, const runtime::Manifest& manifest, runtime::StagePlace place,
+                 const std::vector<std::string>& brought) {
+    catch_interrupts();
+    auto holder = runtime::ImageHolder::hold(manifest, prefix, place, {brought.begin(), brought.end()});
+    std::array<char, 256> node{};
+    gethostname(node.data(), node.size() - 1);
+    if (!holder) {
+        fmt::print("failed\n");
+        holder.error().what = fmt::format("{}: {}", node.data(), holder.error().what);
+        return fail(std::move(holder.error()));
+    }
+    for (const auto& note : holder->notes())
+        fmt::print(stderr, "containerize: {}: {}\n", node.data(), note);
+    fmt::print("{}\n", held);
+    std::fflush(stdout);
+    holder->serve();
+    return 0;
+}
+
+/// A program that goes on when this one has ended.
+struct Background {
+    Fd output; ///< a pipe
+    Fd errors; ///< a file in memory: the program may write there for as long as it runs
+};
+
+Result<Background> start_in_background(const std::vector<std::string>& words) {
+    std::array<int, 2> ends{};
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) return fail_errno("cannot make a pipe");
+    const Fd input(ends[1]);
+    Background program{.output = Fd(ends[0]), .errors = Fd(memfd_create("errors", MFD_CLOEXEC))};
+    if (!program.errors) return fail_errno("cannot make a file in memory");
+    posix_spawn_file_actions_t streams;
+    posix_spawn_file_actions_init(&streams);
+    posix_spawn_file_actions_addopen(&streams, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&streams, input.get(), 1);
+    posix_spawn_file_actions_adddup2(&streams, program.errors.get(), 2);
+    posix_spawnattr_t attributes;
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID); // what the keyboard sends is not for it
+    std::vector<char*> list;
+    for (const auto& word : words)
+        list.push_back(const_cast<char*>(word.c_str()));
+    list.push_back(nullptr);
+    const int failed = posix_spawnp(nullptr, list.front(), &streams, &attributes, list.data(), environ);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&streams);
+    if (failed != 0) return fail_errno("cannot run", words.front(), failed);
+    return program;
+}
+
+/// How many nodes hold a copy, once all have said so or failed.
+std::size_t wait_for_nodes(const Fd& output, std::size_t nodes) {
+    std::string text;
+    std::array<char, 4096> buffer{};
+    const auto lines = [&] { return static_cast<std::size_t>(std::ranges::count(text, '\n')); };
+    while (lines() < nodes) {
+        const auto got = read(output.get(), buffer.data(), buffer.size());
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) break; // srun has ended
+        text.append(buffer.data(), static_cast<std::size_t>(got));
+    }
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = text.find(held, at)) != std::string::npos; at += held.size())
+        ++count;
+    return count;
+}
+
+void show(const Fd& file) {
+    std::array<char, 4096> buffer{};
+    for (off_t at = 0;;) {
+        const auto got = pread(file.get(), buffer.data(), buffer.size(), at);
+        if (got <= 0) return;
+        fmt::print(stderr, "{}", std::string_view(buffer.data(), static_cast<std::size_t>(got)));
+        at += got;
+    }
+}
+
+/// Where nobody can have put something before.
+std::string new_name() {
+    std::random_device random;
+    const char* directory = std::getenv("TMPDIR");
+    return fmt::format("{}/containerize-image-{:08x}{:08x}{:08x}",
+                       directory == nullptr || directory[0] != '/' ? "/tmp" : directory, random(), random(),
+                       random());
+}
+
+/// By sbcast, which reads the files once and lets the nodes hand them on; where they are on the nodes.
+std::vector<std::string> bring(const fs::path& prefix, const runtime::Manifest& manifest) {
+    std::vector<std::string> brought;
+    const auto variables = current_environment();
+    if (!find_program("sbcast", cluster::value_of(variables, "PATH"))) return brought;
+    for (const auto& image : manifest.images()) {
+        brought.push_back(new_name());
+        const auto sent = run({.argv = {"sbcast", (prefix / image.file).string(), brought.back()},
+                               .environment = {},
+                               .working_directory = {},
+                               .in_child = {},
+                               .on_line = {}});
+        if (!sent || !sent->ok())
+            fmt::print(stderr,
+                       "containerize: sbcast fails, so that nodes may have to read the image each: {}\n",
+                       sent ? tail(sent->output, 3) : to_string(sent.error()));
+    }
+    return brought;
+}
+
+std::vector<std::string> holder_command(const fs::path& prefix, const StageArguments& arguments,
+                                        std::size_t nodes, const std::vector<std::string>& brought) {
+    const auto count = std::to_string(nodes);
+    std::error_code failed;
+    // A step that takes nothing from the job's others, on all of its nodes.
+    std::vector<std::string> words = {"srun",
+                                      "--overlap",
+                                      "--nodes=" + count,
+                                      "--ntasks=" + count,
+                                      "--ntasks-per-node=1",
+                                      "--cpus-per-task=1",
+                                      "--gres=none",
+                                      "--mpi=none",
+                                      "--kill-on-bad-exit=0",
+                                      "--quiet",
+                                      fs::read_symlink("/proc/self/exe", failed).string(),
+                                      "stage",
+                                      "--node",
+                                      "--to",
+                                      arguments.place};
+    for (const auto& file : brought)
+        words.insert(words.end(), {"--brought", file});
+    words.push_back(prefix.string());
+    return words;
+}
+
+Result<int> stage_on_nodes(const fs::path& prefix, const runtime::Manifest& manifest,
+                           const StageArguments& arguments) {
+    auto hosts = cluster::find_hosts(current_environment(), cluster::Launcher::none);
+    if (!hosts) return fail(std::move(hosts.error()));
+    if (hosts->empty())
+        return fail_input("this is no job of Slurm", "SLURM_JOB_NODELIST is not set", {},
+                          "Run `containerize stage --node DIR &` on each node, or set CONTAINERIZE_STAGE.");
+    const auto brought = hosts->size() > 1 ? bring(prefix, manifest) : std::vector<std::string>();
+    for (const char* name : {"SLURM_GPUS_PER_TASK", "SLURM_TRES_PER_TASK", "SLURM_CPU_BIND"})
+        unsetenv(name); // of the job's tasks, not of ours
+    auto step = start_in_background(holder_command(prefix, arguments, hosts->size(), brought));
+    if (!step) return fail(std::move(step.error()));
+    const auto count = wait_for_nodes(step->output, hosts->size());
+    show(step->errors);
+    if (count == 0)
+        return fail({.what = "no node of the job has a copy",
+                     .why = {},
+                     .where = prefix.string(),
+                     .hint = "Programs run all the same, from where the images are."});
+    std::uint64_t bytes = 0;
+    for (const auto& image : manifest.images())
+        bytes += image.size;
+    fmt::print(stderr, "Staged: {} of {} nodes have a copy of {} ({}), until the job ends.\n", count,
+               hosts->size(), prefix.string(), human_bytes(bytes));
+    return 0;
+}
+
+Result<int> run_stage(const StageArguments& arguments) {
+    auto prefix = find_installation(arguments.directory);
+    if (!prefix) return fail(std::move(prefix.error()));
+    auto manifest = runtime::read_manifest(*prefix);
+    if (!manifest) return fail(std::move(manifest.error()));
+    const auto place = arguments.place == "ram" ? runtime::StagePlace::ram : runtime::StagePlace::local;
+    return arguments.node ? hold(*prefix, *manifest, place, arguments.brought)
+                          : stage_on_nodes(*prefix, *manifest, arguments);
+}
+
+} // namespace
+
+void add_stage(CLI::App& app, Action& chosen) {
+    auto* command = app.add_subcommand("stage", "Copy an installation to the nodes of the job");
+    const auto arguments = std::make_shared<StageArguments>();
+    command->add_option("DIR", arguments->directory,
+                        "The installation (default: the one that is active, or first on PATH)");
+    command->add_option("--to", arguments->place, "local ($TMPDIR or /tmp of each node) or ram")
+        ->check(CLI::IsMember({"local", "ram"}))
+        ->capture_default_str();
+    command->add_flag("--node", arguments->node,
+                      "This node's part: make the copy and hold it until the command is ended");
+    command->add_option("--brought", arguments->brought, "Files of the images that are on this node already")
+        ->needs("--node")
+        ->allow_extra_args(false);
+    command->footer(footer);
+    command->callback([&chosen, arguments] { chosen = [arguments] { return run_stage(*arguments); }; });
+}
+
+} // namespace containerize::cli

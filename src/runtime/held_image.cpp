@@ -1,0 +1,251 @@
+#include "runtime/held_image.h"
+
+#include "util/interrupt.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+namespace containerize::runtime {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int patience_ms = 5000; // a holder answers at once, unless it was stopped
+
+struct Address {
+    sockaddr_un name{};
+    socklen_t size = 0;
+};
+
+/// Of a socket without a file. Anybody can take such a name: both sides look at who the other is.
+Address address_of(const std::string& sha256) {
+    Address address;
+    address.name.sun_family = AF_UNIX;
+    // The first byte stays 0.
+    const auto name = "containerize/" + std::to_string(geteuid()) + "/" + sha256;
+    const auto size = std::min(name.size(), sizeof address.name.sun_path - 1);
+    std::memcpy(address.name.sun_path + 1, name.data(), size);
+    address.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + size);
+    return address;
+}
+
+Fd unix_socket() {
+    return Fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+bool is_our_own(const Fd& connection) {
+    ucred peer{};
+    socklen_t size = sizeof peer;
+    return getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
+}
+
+void send_file(const Fd& connection, const Fd& file) {
+    char byte = 0;
+    iovec data{.iov_base = &byte, .iov_len = 1};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+    msghdr message{};
+    message.msg_iov = &data;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    auto* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    const int number = file.get();
+    std::memcpy(CMSG_DATA(header), &number, sizeof number);
+    sendmsg(connection.get(), &message, MSG_NOSIGNAL); // who does not take it copies the image itself
+}
+
+Fd receive_file(const Fd& connection) {
+    pollfd ready{.fd = connection.get(), .events = POLLIN, .revents = 0};
+    if (poll(&ready, 1, patience_ms) != 1) return {};
+    char byte = 0;
+    iovec data{.iov_base = &byte, .iov_len = 1};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+    msghdr message{};
+    message.msg_iov = &data;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    if (recvmsg(connection.get(), &message, MSG_CMSG_CLOEXEC) != 1) return {};
+    const auto* header = CMSG_FIRSTHDR(&message);
+    if (header == nullptr || header->cmsg_type != SCM_RIGHTS || header->cmsg_len != CMSG_LEN(sizeof(int)))
+        return {};
+    int number = -1;
+    std::memcpy(&number, CMSG_DATA(header), sizeof number);
+    return Fd(number);
+}
+
+struct Held {
+    Fd connection, file;
+};
+
+/// From the holder that has the name.
+std::optional<Held> ask_for(const std::string& sha256, std::uint64_t size) {
+    Held held{.connection = unix_socket(), .file = {}};
+    const auto address = address_of(sha256);
+    if (connect(held.connection.get(), reinterpret_cast<const sockaddr*>(&address.name), address.size) != 0 ||
+        !is_our_own(held.connection))
+        return std::nullopt;
+    held.file = receive_file(held.connection);
+    struct stat info {};
+    if (!held.file || fstat(held.file.get(), &info) != 0 || !S_ISREG(info.st_mode) ||
+        static_cast<std::uint64_t>(info.st_size) != size)
+        return std::nullopt;
+    return held;
+}
+
+/// None where the name is taken. Nobody finds it before listen().
+Fd take_name(const std::string& sha256) {
+    Fd listener = unix_socket();
+    const auto address = address_of(sha256);
+    if (bind(listener.get(), reinterpret_cast<const sockaddr*>(&address.name), address.size) != 0) return {};
+    return listener;
+}
+
+void begin_to_listen(const Fd& listener) {
+    listen(listener.get(), SOMAXCONN); // of a socket with a name: it cannot fail
+}
+
+/// So that no session can change what others read.
+Result<Fd> for_reading(const Fd& file, const fs::path& path) {
+    Fd reading(open(("/proc/self/fd/" + std::to_string(file.get())).c_str(), O_RDONLY | O_CLOEXEC));
+    if (!reading) return fail_errno("cannot open the copy of the image", path.string());
+    return reading;
+}
+
+/// What was brought to this node in a file, which has no name from then on.
+Result<Fd> take(const fs::path& path, const ImageFile& image, StagePlace place) {
+    Fd file(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    struct stat info {};
+    if (!file || fstat(file.get(), &info) != 0) return fail_errno("cannot open the file", path.string());
+    if (info.st_uid != geteuid() || !S_ISREG(info.st_mode) ||
+        static_cast<std::uint64_t>(info.st_size) != image.size)
+        return fail({.what = "this is not the image", .why = {}, .where = path.string(), .hint = {}});
+    unlink(path.c_str());
+    if (place == StagePlace::ram) {
+        auto copy = stage_image(file, path, image.size, image.sha256, place);
+        return copy ? for_reading(*copy, path) : std::move(copy);
+    }
+    if (auto good = verify_image(file, path, image.size, image.sha256); !good)
+        return fail(std::move(good.error()));
+    return file;
+}
+
+} // namespace
+
+std::optional<Fd> held_image(const std::string& sha256, std::uint64_t size) {
+    auto held = ask_for(sha256, size);
+    if (!held) return std::nullopt;
+    return std::move(held->file);
+}
+
+Result<ImageHolder> ImageHolder::hold(const Manifest& manifest, const fs::path& prefix, StagePlace place,
+                                      const std::vector<fs::path>& brought) {
+    ImageHolder holder;
+    const auto files = manifest.images();
+    auto sources = open_images(manifest, prefix);
+    if (!sources) return fail(std::move(sources.error()));
+    for (std::size_t i = 0; i < files.size(); ++i)
+        if (auto added =
+                holder.add(files[i], (*sources)[i], i < brought.size() ? brought[i] : fs::path(), place);
+            !added)
+            return fail(std::move(added.error()));
+    return holder;
+}
+
+Status ImageHolder::add(const ImageFile& file, const image::Layers::ImageFile& source,
+                        const fs::path& brought, StagePlace place) {
+    images_.push_back({.sha256 = file.sha256,
+                       .size = file.size,
+                       .copy = {},
+                       .listener = take_name(file.sha256),
+                       .other = {}});
+    auto& image = images_.back();
+    if (!image.listener && share(image)) {
+        if (!brought.empty()) unlink(brought.c_str());
+        return {};
+    }
+    auto copy = copy_of(file, source, brought, place);
+    if (!copy) return fail(std::move(copy.error()));
+    // Another holder may have been about to copy the same.
+    if (!image.listener && share(image)) return {};
+    if (!image.listener)
+        return fail({.what = "the name by which sessions find the copy is taken by another user",
+                     .why = {},
+                     .where = source.path.string(),
+                     .hint = "Set CONTAINERIZE_STAGE instead: each session makes its own copy then."});
+    image.copy = std::move(*copy);
+    begin_to_listen(image.listener);
+    return {};
+}
+
+bool ImageHolder::share(Image& image) {
+    auto held = ask_for(image.sha256, image.size);
+    if (!held) return false;
+    image.copy = std::move(held->file);
+    image.other = std::move(held->connection);
+    return true;
+}
+
+Result<Fd> ImageHolder::copy_of(const ImageFile& file, const image::Layers::ImageFile& source,
+                                const fs::path& brought, StagePlace place) {
+    if (!brought.empty()) {
+        auto copy = take(brought, file, place);
+        if (copy) return copy;
+        notes_.push_back(to_string(copy.error()));
+    }
+    auto copy = stage_image(source.file, source.path, file.size, file.sha256, place);
+    return copy ? for_reading(*copy, source.path) : std::move(copy);
+}
+
+void ImageHolder::serve() {
+    while (!interrupted()) {
+        std::vector<pollfd> waiting = {{.fd = interrupt_fd(), .events = POLLIN, .revents = 0}};
+        const auto wait_for = [&](const Fd& fd) {
+            waiting.push_back({.fd = fd.get(), .events = POLLIN, .revents = 0});
+        };
+        for (const auto& image : images_)
+            wait_for(image.listener), wait_for(image.other);
+        for (const auto& client : clients_)
+            wait_for(client);
+        if (poll(waiting.data(), waiting.size(), -1) <= 0) continue;
+        const auto answered = std::span(waiting).subspan(1);
+        for (std::size_t i = clients_.size(); i-- > 0;)
+            if (answered[2 * images_.size() + i].revents != 0)
+                clients_.erase(clients_.begin() + static_cast<std::ptrdiff_t>(i));
+        for (std::size_t i = 0; i < images_.size(); ++i) {
+            if (answered[2 * i].revents != 0) answer(images_[i]);
+            if (answered[2 * i + 1].revents != 0) succeed(images_[i]);
+        }
+    }
+}
+
+void ImageHolder::answer(const Image& image) {
+    Fd client(accept4(image.listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!client || !is_our_own(client)) return;
+    send_file(client, image.copy);
+    clients_.push_back(std::move(client));
+}
+
+void ImageHolder::succeed(Image& image) {
+    image.other.reset();
+    image.listener = take_name(image.sha256);
+    if (image.listener)
+        begin_to_listen(image.listener);
+    else if (auto held = ask_for(image.sha256, image.size))
+        image.other = std::move(held->connection); // a third one was faster
+}
+
+} // namespace containerize::runtime
