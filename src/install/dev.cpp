@@ -23,6 +23,8 @@ namespace {
 using runtime::Manifest;
 
 constexpr const char* remedy = "Give --overlay a directory on a disk of this node.";
+/// Is there once an overlay was written by that program, which notes in its own form what was removed.
+constexpr const char* mark_of_fuse_overlay = "by-fuse-overlayfs";
 
 /// A place of its own for each installation, with a name that tells which.
 Result<fs::path> default_overlay(const fs::path& prefix, const Environment& environment) {
@@ -80,6 +82,35 @@ std::vector<std::string> command_line(const DevOptions& options, const Manifest&
     return whole;
 }
 
+/// The installation with the overlay, at its prefix: by the kernel, or where that cannot be, as on network
+/// filesystems, by fuse-overlayfs.
+Status mount_overlay(runtime::BuildNamespace& space, const Manifest& manifest, const fs::path& overlay,
+                     const Environment& environment) {
+    std::vector<fs::path> images;
+    for (const auto& image : manifest.images())
+        images.push_back(manifest.prefix / image.file);
+    const auto mark = overlay / mark_of_fuse_overlay;
+    std::error_code failed;
+    Status by_kernel = fail({.what = "this overlay was made by fuse-overlayfs",
+                             .why = "what was removed is noted in that program's form",
+                             .where = overlay.string(),
+                             .hint = "Install fuse-overlayfs, or give --overlay another directory."});
+    if (!fs::exists(mark, failed)) {
+        const bool begun = fs::exists(overlay / "upper", failed) && !fs::is_empty(overlay / "upper", failed);
+        by_kernel = space.mount_overlay(images, overlay, manifest.prefix);
+        if (by_kernel) return {};
+        by_kernel.error().hint = remedy;
+        if (begun) return by_kernel; // by the kernel, and only it can go on
+    }
+    const auto path = environment.find("PATH");
+    const auto program = manifest.base.is_host() && path != environment.end()
+                             ? find_program("fuse-overlayfs", path->second)
+                             : std::nullopt;
+    if (!program) return by_kernel;
+    if (auto marked = write_file(mark, ""); !marked) return marked;
+    return space.mount_fuse_overlay(*program, images, overlay, manifest.prefix);
+}
+
 Result<runtime::BuildNamespace> make_space(const Manifest& manifest, const fs::path& overlay,
                                            const Environment& environment) {
     Inputs inputs;
@@ -113,13 +144,8 @@ Result<int> develop(const DevOptions& options) {
 
     auto space = make_space(*manifest, *overlay, environment);
     if (!space) return fail(std::move(space.error()));
-    std::vector<fs::path> images;
-    for (const auto& image : manifest->images())
-        images.push_back(prefix / image.file);
-    if (auto mounted = space->mount_overlay(images, *overlay, prefix); !mounted) {
-        mounted.error().hint = remedy;
+    if (auto mounted = mount_overlay(*space, *manifest, *overlay, environment); !mounted)
         return fail(std::move(mounted.error()));
-    }
     log::info("What you change in " + prefix.string() + " stays in " + overlay->string() +
               ", for you alone.");
     const auto of_root = runtime::environment_of(manifest->base);

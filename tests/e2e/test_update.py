@@ -464,6 +464,26 @@ def test_dev_keeps_changes_for_oneself(installed, user, work):
     assert other.returncode == 2 and "there is no installation" in other.stderr
 
 
+def test_dev_without_the_kernels_overlay(installed, refusing, without_fuse_overlayfs):
+    """On a filesystem that the kernel's overlay refuses, fuse-overlayfs begins and goes on."""
+    overlay = refusing / "overlay"
+
+    def dev(*command, **more):
+        return installed.call("dev", installed.prefix, "--overlay", overlay, "--", *command, **more)
+
+    installed.env = without_fuse_overlayfs
+    none = dev("true", check=False)
+    assert none.returncode == 1 and "on a disk of this node" in none.stderr, none.stderr
+    installed.env = {}
+    dev("sh", "-c", "pip uninstall -q -y six && pip install -q iniconfig==2.0.0")
+    assert dev("python", "-c", "import iniconfig; print(iniconfig.__name__)").stdout == "iniconfig\n"
+    assert "No module named 'six'" in dev("python", "-c", "import six", check=False).stderr
+    assert installed.has("six") and not installed.has("iniconfig")
+    installed.env = without_fuse_overlayfs
+    lost = dev("true", check=False)
+    assert lost.returncode == 1 and "this overlay was made by fuse-overlayfs" in lost.stderr
+
+
 # --- packages of conda -----------------------------------------------------------------------------------------------
 
 
