@@ -45,6 +45,20 @@ bool is_file_name(const std::string& name) {
     return name != "." && name != ".." && name.find('/') == std::string::npos;
 }
 
+/// There is nothing to take over: the command that does the same.
+Status refuse_container(const spec::YamlFile& settings, const TykkyInstallation& tykky) {
+    std::string paths;
+    if (const auto list = settings.root()["wrapper_paths"]; list && list.IsSequence())
+        for (const auto& node : list)
+            if (node.IsScalar()) paths += (paths.empty() ? "" : ",") + node.Scalar();
+    const auto& image = tykky.container_image;
+    return fail_input(
+        "a wrapped container is not imported but wrapped again",
+        "its programs are in the container, and not in an image of their own", tykky.directory.string(),
+        "Run: containerize wrap-container " + (image.empty() ? tykky.container : image.string()) + " -w " +
+            (paths.empty() ? "PATHS" : paths) + " --prefix NEWPREFIX");
+}
+
 Status read_mode(const spec::YamlFile& settings, TykkyInstallation& tykky) {
     auto mode = required(settings, "mode");
     if (!mode) return fail(std::move(mode.error()));
@@ -54,11 +68,7 @@ Status read_mode(const spec::YamlFile& settings, TykkyInstallation& tykky) {
     tykky.isolated = isolated == "true" || isolated == "yes";
     const auto container = text_of(settings, "container_image");
     if (!container.empty()) tykky.container_image = (tykky.directory / container).lexically_normal();
-    if (tykky.mode == "wrapcont")
-        return fail_input("a wrapped container cannot be imported",
-                          "its programs are in the container itself, of which there is no image to take over",
-                          tykky.directory.string(),
-                          "Wrap it again with `wrap-container`: " + tykky.container);
+    if (tykky.mode == "wrapcont") return refuse_container(settings, tykky);
     if (tykky.mode == "wrapdisk") {
         tykky.environments = {"."};
         return {};

@@ -308,7 +308,7 @@ def test_refusals(user, tool, importer, of_pip, work):
 
     for directory, message in [(work, "it has no share/conf.yaml"),
                                (damaged("1", lambda copy: (copy / "common.sh").unlink()), "it has no common.sh"),
-                               (damaged("2", settings(mode="wrapcont")), "a wrapped container cannot be imported"),
+                               (damaged("2", settings(mode="wrapcont", wrapper_paths=["/usr/bin", "/opt/tool"])), "-w /usr/bin,/opt/tool --prefix NEWPREFIX"),
                                (damaged("3", settings(mode="new-kind")), "not a kind of installation"),
                                (damaged("4", settings(installation_path="/")), "not a path that an image can be shown at"),
                                (damaged("5", settings(env_name="../..")), "not the name of an environment"),
