@@ -2,6 +2,7 @@
 
 #include "image/profile.h"
 #include "install/states.h"
+#include "install/striping.h"
 #include "runtime/root.h"
 #include "util/filesystem.h"
 #include "util/log.h"
@@ -298,6 +299,26 @@ std::string free_image_name(const fs::path& prefix) {
     return name;
 }
 
+namespace {
+
+/// A file has the layout of the directory that it was made in, wherever it is moved.
+Result<std::string> add_striped(const fs::path& image, std::uint64_t size, const fs::path& place,
+                                const std::function<void(std::uint64_t)>& progress) {
+    fs::path directory = place;
+    directory += ".striped";
+    if (!make_striped_directory(directory, stripes_for(size), current_environment()))
+        return copy_file_synced(image, place, progress);
+    const auto copy = directory / "image";
+    auto digest = copy_file_synced(image, copy, progress);
+    std::error_code failed;
+    if (digest) fs::rename(copy, place, failed);
+    if (failed) digest = fail_errno("cannot rename the image", copy.string(), failed.value());
+    fs::remove_all(directory, failed);
+    return digest;
+}
+
+} // namespace
+
 Status add_image(const fs::path& image, ImageIs image_is, const fs::path& assembly, runtime::ImageFile& entry,
                  const std::function<void(std::uint64_t)>& progress) {
     struct stat info {};
@@ -306,10 +327,11 @@ Status add_image(const fs::path& image, ImageIs image_is, const fs::path& assemb
     std::error_code failed;
     fs::create_directories(place.parent_path(), failed);
     if (failed) return fail_errno("cannot make a directory", place.parent_path().string(), failed.value());
-    auto digest = image_is == ImageIs::of_this_build ? move_file_synced(image, place, progress)
-                                                     : copy_file_synced(image, place, progress);
-    if (!digest) return fail(std::move(digest.error()));
     entry.size = static_cast<std::uint64_t>(info.st_size);
+    auto digest = filesystem_type(place) == "lustre" ? add_striped(image, entry.size, place, progress)
+                  : image_is == ImageIs::of_others   ? copy_file_synced(image, place, progress)
+                                                     : move_file_synced(image, place, progress);
+    if (!digest) return fail(std::move(digest.error()));
     entry.sha256 = std::move(*digest);
     return {};
 }
