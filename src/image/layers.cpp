@@ -174,6 +174,13 @@ std::expected<Directory, int> Layers::merged_listing(Reference reference) {
     return result;
 }
 
+std::size_t Layers::shed() {
+    std::size_t bytes = 0;
+    for (const auto& reader : readers_)
+        bytes += reader->shed();
+    return bytes;
+}
+
 LoadingCache<Directory>::Loaded Layers::directory(Reference reference) {
     if (layer_of(reference) >= readers_.size()) return std::unexpected(EIO);
     if (layer_of(reference) == 0) return readers_.front()->directory(reference);

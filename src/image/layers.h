@@ -49,6 +49,9 @@ public:
     /// lowest first, without blocks where there is none. Once.
     void prefetch(const std::vector<Profile>& profiles, const PrefetchOptions& options);
 
+    /// Lets go of blocks and chunks, which can be read again; how many bytes.
+    std::size_t shed();
+
     [[nodiscard]] Reference root() const { return root_; }
     [[nodiscard]] std::uint32_t block_size() const { return readers_.front()->block_size(); }
     [[nodiscard]] std::uint64_t inode_count() const { return first_numbers_.back(); }

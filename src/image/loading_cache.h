@@ -9,6 +9,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -51,7 +52,7 @@ public:
         if (loaded) {
             mine->second.value = *loaded;
             shard.bytes += (*loaded)->bytes();
-            evict(shard, key);
+            evict(shard, shard_capacity_, key);
         } else {
             shard.order.erase(mine->second.position);
             shard.entries.erase(mine);
@@ -70,6 +71,17 @@ public:
         shard.bytes -= value->bytes();
         shard.order.erase(found->second.position);
         shard.entries.erase(found);
+    }
+
+    /// Forgets all that is loaded; how many bytes that was.
+    std::size_t clear() {
+        std::size_t bytes = 0;
+        for (Shard& shard : shards_) {
+            const std::lock_guard lock(shard.mutex);
+            bytes += shard.bytes;
+            evict(shard, 0, std::nullopt);
+        }
+        return bytes;
     }
 
 private:
@@ -91,9 +103,9 @@ private:
         return ((key * 0x9E3779B97F4A7C15ULL) >> 60U) % shard_count;
     }
 
-    void evict(Shard& shard, std::uint64_t keep) {
+    static void evict(Shard& shard, std::size_t capacity, std::optional<std::uint64_t> keep) {
         auto position = shard.order.end();
-        while (shard.bytes > shard_capacity_ && position != shard.order.begin()) {
+        while (shard.bytes > capacity && position != shard.order.begin()) {
             --position;
             const auto entry = shard.entries.find(*position);
             if (!entry->second.value || *position == keep) continue;

@@ -97,6 +97,9 @@ public:
     [[nodiscard]] std::uint32_t inode_count() const { return super_.inode_count; }
     [[nodiscard]] const Source& source() const { return source_; }
 
+    /// Lets go of blocks and chunks, which can be read again; how many bytes.
+    std::size_t shed() { return blocks_.clear() + source_.shed(); }
+
     std::expected<Inode, int> inode(Reference reference) const;
     LoadingCache<Directory>::Loaded directory(Reference reference);
     /// ENOENT if there is no such name.

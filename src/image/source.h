@@ -35,6 +35,9 @@ public:
     /// Straight into `out`, past the chunks: for tables that are read once.
     std::expected<void, int> read(std::uint64_t offset, std::span<std::byte> out);
 
+    /// Lets go of what was read; how many bytes.
+    std::size_t shed() { return chunks_.clear(); }
+
     /// From the image's start to the file's end.
     [[nodiscard]] std::uint64_t size() const { return file_size_ - start_; }
 

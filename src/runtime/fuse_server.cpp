@@ -1,11 +1,17 @@
 #include "runtime/fuse_server.h"
 
+#include "util/resources.h"
+
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <climits>
+#include <condition_variable>
 #include <cstring>
+#include <functional>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -329,6 +335,29 @@ unsigned server_threads() {
     return static_cast<unsigned>(std::clamp(cpus, 2, 8));
 }
 
+namespace {
+
+/// Where little memory is left to the programs that the server works for, it lets go of what it could read
+/// again.
+void shed_under_pressure(const std::stop_token& stop, image::Layers& layers,
+                         const image::Statistics& statistics) {
+    constexpr std::uint64_t scarce = std::uint64_t{256} << 20U;
+    std::mutex mutex;
+    std::condition_variable_any never;
+    std::uint64_t loaded_when_shed = 0;
+    for (std::unique_lock lock(mutex); !stop.stop_requested();) {
+        never.wait_for(lock, stop, std::chrono::seconds(10), [] { return false; });
+        const auto loaded = statistics.blocks_loaded.load(std::memory_order_relaxed);
+        if (stop.stop_requested() || loaded == loaded_when_shed || available_resources().memory >= scarce)
+            continue;
+        loaded_when_shed = loaded;
+        layers.shed();
+        malloc_trim(0);
+    }
+}
+
+} // namespace
+
 int serve_fuse(image::Layers& layers, const FuseConnection& connection, FuseOwner owner,
                ServerStatistics& statistics) {
     prctl(PR_SET_NAME, "containerize-fs");
@@ -342,6 +371,7 @@ int serve_fuse(image::Layers& layers, const FuseConnection& connection, FuseOwne
         if (const int error_number = worker.run()) result = error_number;
     };
     {
+        const std::jthread shedding(shed_under_pressure, std::ref(layers), std::cref(statistics.image));
         std::vector<std::jthread> threads;
         for (std::size_t i = 1; i < connection.devices.size(); ++i)
             threads.emplace_back(work, std::cref(connection.devices[i]));

@@ -1,6 +1,7 @@
 #include "util/resources.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <fstream>
 #include <limits>
@@ -117,17 +118,42 @@ fs::path directory_of(const Hierarchy& hierarchy, std::string_view cgroup) {
     return hierarchy.mount_point / fs::path(cgroup.substr(root.size())).relative_path();
 }
 
+/// What a group has in use, without what the kernel keeps of files and can let go of. `keys` of its
+/// memory.stat say how much that is.
+std::uint64_t used(const fs::path& directory, const char* usage, std::array<std::string_view, 2> keys) {
+    const auto all = number_in_file(directory / usage).value_or(0);
+    std::uint64_t of_files = 0;
+    std::ifstream stream(directory / "memory.stat");
+    for (std::string line; std::getline(stream, line);) {
+        const auto space = std::min(line.find(' '), line.size());
+        if (std::ranges::find(keys, std::string_view(line).substr(0, space)) != keys.end())
+            of_files += number_in(std::string_view(line).substr(space)).value_or(0);
+    }
+    return all - std::min(all, of_files);
+}
+
+std::optional<std::uint64_t> left_of(std::optional<std::uint64_t> limit, std::uint64_t used) {
+    return limit ? std::optional(*limit - std::min(*limit, used)) : std::nullopt;
+}
+
 void read_v2(const fs::path& directory, Limits& limits) {
-    limits.memory_at_most(number_in_file(directory / "memory.max"));
     // Beyond "high" a process is not killed but slowed down to a crawl.
-    limits.memory_at_most(number_in_file(directory / "memory.high"));
+    const auto limit = number_in_file(directory / "memory.max"),
+               high = number_in_file(directory / "memory.high");
+    if (limit || high) {
+        const auto in_use = used(directory, "memory.current", {"inactive_file", "active_file"});
+        limits.memory_at_most(left_of(limit, in_use));
+        limits.memory_at_most(left_of(high, in_use));
+    }
     if (const auto line = first_line(directory / "cpu.max"))
         limits.quota(number_in(*line),
                      number_in(std::string_view(*line).substr(std::min(line->find(' '), line->size()))));
 }
 
 void read_v1(const fs::path& directory, Limits& limits) {
-    limits.memory_at_most(number_in_file(directory / "memory.limit_in_bytes"));
+    if (const auto limit = number_in_file(directory / "memory.limit_in_bytes"))
+        limits.memory_at_most(left_of(
+            limit, used(directory, "memory.usage_in_bytes", {"total_inactive_file", "total_active_file"})));
     limits.quota(number_in_file(directory / "cpu.cfs_quota_us"),
                  number_in_file(directory / "cpu.cfs_period_us"));
 }

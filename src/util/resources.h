@@ -9,7 +9,7 @@ namespace containerize {
 struct Resources {
     unsigned cpus = 1; ///< affinity mask and cgroup quota (v1 and v2) together, rounded down, at least 1
     std::uint64_t memory =
-        0; ///< bytes: cgroup limits up to the root and the machine's available memory, the least
+        0; ///< bytes that are left: of the limits of cgroups up to the root, and of the machine; the least
     bool in_job = false; ///< inside a batch job (Slurm, PBS, LSF, SGE): the resources are ours
 };
 

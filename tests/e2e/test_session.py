@@ -349,3 +349,45 @@ def traced(server, act, trace):
     lines = trace.read_text().splitlines()
     requests = [bytes.fromhex(line.split('"')[1].replace("\\x", "")) for line in lines if '"' in line and "pread64" not in line]
     return [int.from_bytes(data[4:8], "little") for data in requests], sum("pread64(" in line for line in lines)
+
+
+def anonymous_memory(pid: int) -> int:
+    """Bytes."""
+    line = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("RssAnon"))
+    return int(line.split()[1]) * 1024
+
+
+@pytest.fixture()
+def small_memory(user):
+    """A command that goes before another, to run it in a group of processes to which little memory is left."""
+    limit = 200 << 20
+    for place, file in ((Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"), (Path("/sys/fs/cgroup"), "memory.max")):
+        group = place / f"containerize-test-{os.getpid()}"
+        try:
+            group.mkdir()
+            (group / file).write_text(str(limit))
+            break
+        except OSError:
+            if group.exists():
+                group.rmdir()
+    else:
+        pytest.skip("no group of processes with a limit of memory can be made here")
+    yield group
+    eventually(lambda: not (group / "cgroup.procs").read_text())
+    group.rmdir()
+
+
+def test_a_server_lets_go_of_its_cache_where_memory_is_short(user, env, sessions, small_memory):
+    hash_all = [f"{env}/bin/python", "-c", HASH_TREE, f"{env}/lib"]
+    expected = user.run(*hash_all).stdout
+    (server,) = sessions.servers()
+    before = anonymous_memory(server)
+    assert before > 20 << 20, "or there is nothing to see"
+    time.sleep(11)
+    assert anonymous_memory(server) > 20 << 20, "there is enough memory"
+    (small_memory / "cgroup.procs").write_text(str(server))
+    # It moves without its memory: a program beside it needs some.
+    assert user.run(*hash_all).stdout == expected
+    eventually(lambda: anonymous_memory(server) < before - (15 << 20), 60)
+    assert user.run(*hash_all).stdout == expected
+    sessions.kill_all()

@@ -53,6 +53,13 @@ TEST(Resources, Version2LimitsUpToTheRoot) {
     EXPECT_EQ(machine.resources().memory, 4 * gibibyte);
     machine.write("sys/fs/cgroup/slurm/cpu.max", "50000 100000\n");
     EXPECT_EQ(machine.resources().cpus, 1U);
+    // Of the three that are in use, two are of files, and can be had back.
+    machine.write("sys/fs/cgroup/slurm/job_1/step_0/memory.current", "3221225472\n");
+    machine.write("sys/fs/cgroup/slurm/job_1/step_0/memory.stat",
+                  "anon 1073741824\nfile 2147483648\ninactive_file 1073741824\nactive_file 1073741824\n");
+    EXPECT_EQ(machine.resources().memory, 3 * gibibyte);
+    machine.write("sys/fs/cgroup/slurm/job_1/memory.current", "9663676416\n");
+    EXPECT_EQ(machine.resources().memory, 0U);
 }
 
 TEST(Resources, Version1Hierarchies) {
@@ -71,6 +78,10 @@ TEST(Resources, Version1Hierarchies) {
     machine.write("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000\n");
     EXPECT_EQ(machine.resources().cpus, 4U);
     EXPECT_EQ(machine.resources().memory, 16 * gibibyte);
+    machine.write("sys/fs/cgroup/memory/slurm/uid_1/memory.usage_in_bytes", "3221225472\n");
+    machine.write("sys/fs/cgroup/memory/slurm/uid_1/memory.stat",
+                  "cache 1073741824\ninactive_file 5\ntotal_inactive_file 1073741824\ntotal_active_file 0\n");
+    EXPECT_EQ(machine.resources().memory, 14 * gibibyte);
 }
 
 TEST(Resources, ContainersThatMountTheirOwnCgroupAlone) {
