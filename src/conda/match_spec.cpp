@@ -1,5 +1,6 @@
 #include "conda/match_spec.h"
 
+#include "util/text.h"
 #include "util/url.h"
 
 #include <algorithm>
@@ -18,12 +19,6 @@ std::string_view trimmed(std::string_view text) {
     const auto start = text.find_first_not_of(blanks);
     if (start == text.npos) return {};
     return text.substr(start, text.find_last_not_of(blanks) - start + 1);
-}
-
-std::string lower(std::string_view text) {
-    std::string result(text);
-    std::ranges::transform(result, result.begin(), [](unsigned char c) { return std::tolower(c); });
-    return result;
 }
 
 bool is_hex(std::string_view text, std::size_t size) {

@@ -4,6 +4,7 @@
 #include "conda/repodata_index.h"
 #include "util/log.h"
 #include "util/mapped_file.h"
+#include "util/text.h"
 
 #include <algorithm>
 #include <map>
@@ -80,14 +81,14 @@ private:
         try {
             fill(id, object);
         } catch (const simdjson::simdjson_error& error) {
-            repo_free_solvable(repo_, id, 1);
+            leave_out(id);
             // A damaged document cannot go on; a record with an odd value can.
             if (error.error() != simdjson::INCORRECT_TYPE && error.error() != simdjson::NUMBER_ERROR) throw;
             return skip(file, error.what());
         }
         Solvable* solvable = pool_id2solvable(pool_, id);
         if (solvable->name == 0 || solvable->evr == 0 || !plain_ || !has_build_) {
-            repo_free_solvable(repo_, id, 1);
+            leave_out(id);
             return skip(file, "its name, version, build or a dependency is not one that a package can have");
         }
         solvable->provides = repo_addid_dep(repo_, solvable->provides,
@@ -95,6 +96,9 @@ private:
         repodata_set_str(data_, id, SOLVABLE_MEDIAFILE, file.c_str());
         records_[id] = raw;
     }
+
+    /// Its number is never used again: libsolv would take what it was told of this record for the next one's.
+    void leave_out(Id id) { repo_free_solvable(repo_, id, 0); }
 
     void skip(std::string_view file, std::string_view why) const {
         log::detail(fmt::format("{}/{}: {} is left out: {}", list_.source.channel.name, list_.source.subdir,
@@ -176,7 +180,11 @@ private:
         c_string_ = text;
         return c_string_.c_str();
     }
+    /// 0 for what can be none. libsolv goes down one level for each bracket, and messages show what it is.
     Id dependency_id(std::string_view text) {
+        constexpr std::size_t longest = 4096;
+        const auto is_control = [](unsigned char c) { return c < ' ' || c == 0x7F; };
+        if (text.size() > longest || std::ranges::any_of(text, is_control)) return 0;
         // libsolv's own parser drops what stands in brackets into the version.
         if (text.find('[') != text.npos) {
             const auto spec = parse_match_spec(text, UnknownKeys::ignored);
@@ -256,7 +264,7 @@ struct PackagePool::State {
 };
 
 Result<Repo*> PackagePool::State::open_list(const Repodata& source) {
-    auto json = MappedFile::open(source.json);
+    auto json = source.in_cache ? MappedFile::open(source.json) : MappedFile::copy(source.json);
     if (!json) return fail(std::move(json.error()));
     auto index = RepodataIndex::of(source, json->text());
     if (!index) return fail(std::move(index.error()));
@@ -277,16 +285,15 @@ std::set<std::string, std::less<>> PackagePool::State::reach(const std::vector<s
     const auto add = [&](std::string_view name) {
         if (!reached.contains(name)) next.emplace_back(*reached.emplace(name).first);
     };
+    std::set<std::string, std::less<>> patterns; // as a rule none, and many records can need the same
     const auto add_all = [&](std::string_view name) {
         if (!is_name_pattern(name)) return add(name);
-        MatchSpec pattern;
-        pattern.name = name;
-        PackageRecord record;
+        if (!patterns.emplace(name).second) return;
+        const auto pattern = StringMatch::parse(name);
+        if (!pattern) return;
         for (const auto& [repo, list] : lists)
-            for (const auto one : list.index.names()) {
-                record.name = one;
-                if (pattern.matches(record)) add(one);
-            }
+            for (const auto one : list.index.names())
+                if (pattern->matches(lower(one))) add(one);
     };
     for (const auto& name : wanted)
         add_all(name);

@@ -118,8 +118,9 @@ Result<std::string> signature(const fs::path& file) {
     if (stat(file.c_str(), &info) != 0) return fail_errno("cannot read the package list", file.string());
     // A second change within the same tick of the clock would not show.
     if (info.st_mtim.tv_sec + 2 > std::time(nullptr)) return std::string();
-    return fmt::format("{}:{}:{}.{:09}:{}", file.string(), info.st_size, info.st_mtim.tv_sec,
-                       info.st_mtim.tv_nsec, info.st_ino);
+    // Who copies a file may keep the time of the original, but not that of the inode's change.
+    return fmt::format("{}:{}:{}.{:09}:{}.{:09}:{}", file.string(), info.st_size, info.st_mtim.tv_sec,
+                       info.st_mtim.tv_nsec, info.st_ctim.tv_sec, info.st_ctim.tv_nsec, info.st_ino);
 }
 
 /// The plain file first: it needs no copy.
@@ -157,9 +158,11 @@ Status read_local(Task& task, const fs::path& cache, const RepodataOptions& opti
             if (done) done = task.slot.adopt(unpacked.path(), state);
             if (!done) return done;
         }
+        const auto before = task.state ? task.state->identity : "";
         task.state = std::move(state);
         if (auto written = task.slot.write(*task.state); !written) return written;
         task.slot.remove_outdated(*task.state);
+        if (plain && !before.empty() && before != task.state->identity) task.slot.remove_made_of(before);
     }
     if (plain) task.json = file;
     task.settle();
@@ -406,6 +409,7 @@ Result<std::vector<Repodata>> fetch_repodata(const std::vector<Channel>& channel
                           .subdir = task->subdir,
                           .priority = static_cast<int>(channels.size()) - place,
                           .json = task->json,
+                          .in_cache = task->json == task->slot.json(*task->state),
                           .identity = task->state->identity,
                           .cache = cache});
     }

@@ -17,6 +17,7 @@ struct Repodata {
     std::string subdir;         ///< "linux-64", "noarch"
     int priority = 0;           ///< the same for all subdirs of a channel; higher wins
     std::filesystem::path json; ///< plain JSON; empty if the channel has no such subdir
+    bool in_cache = false;      ///< it never changes; else it is a channel's own file, which others write
     std::string identity; ///< of the content: the same exactly when the bytes are; names solved-form caches
     std::filesystem::path cache; ///< directory in which the solver may keep files named after `identity`
 };

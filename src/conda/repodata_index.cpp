@@ -2,12 +2,13 @@
 
 #include "conda/match_spec.h"
 #include "conda/package_record.h"
+#include "conda/repodata_state.h"
 #include "util/fd.h"
 #include "util/filesystem.h"
 #include "util/log.h"
+#include "util/text.h"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <deque>
 #include <functional>
@@ -26,7 +27,13 @@ namespace {
 namespace ondemand = simdjson::ondemand;
 
 /// The first word of the header: another one where lines mean something else.
-constexpr std::string_view form = "containerize-index-1";
+constexpr std::string_view form = "containerize-index-2";
+
+/// Of the lines, against files that were damaged on disk. It need not be the same in other builds of the
+/// program: they make the index again.
+std::size_t checksum(std::string_view lines) {
+    return std::hash<std::string_view>()(lines);
+}
 
 /// Goes through the whole list once. Of a record, it looks at the name and what that depends on.
 class Indexer {
@@ -45,7 +52,7 @@ public:
                 auto packages = document.find_field_unordered(key);
                 if (packages.error() == simdjson::NO_SUCH_FIELD) continue;
                 for (auto field : packages.get_object())
-                    look_at(text_at(field.key().raw()), field.value());
+                    look_at(field.key().raw(), field.value());
             }
         } catch (const simdjson::simdjson_error& error) {
             return damaged_list(list_, error.what());
@@ -53,10 +60,14 @@ public:
         return {};
     }
 
-    [[nodiscard]] std::string text() const {
+    [[nodiscard]] std::string text() {
         std::vector<std::pair<std::string_view, const Package*>> sorted;
-        for (const auto& [name, package] : packages_)
+        for (auto& [name, package] : packages_) {
+            std::ranges::sort(package.needs);
+            const auto twice = std::ranges::unique(package.needs);
+            package.needs.erase(twice.begin(), twice.end());
             sorted.emplace_back(name, &package);
+        }
         std::ranges::sort(sorted);
         std::string lines;
         std::size_t records = 0;
@@ -72,21 +83,20 @@ public:
             lines.back() = '\n';
             records += package->places.size();
         }
-        return fmt::format("{} {} {} {}\n", form, json_.size(), records, lines.size()) + lines;
+        return fmt::format("{} {} {} {}\n", form, json_.size(), records, checksum(lines)) + lines;
     }
 
 private:
     struct Package {
-        std::vector<std::uint32_t> needs; ///< in needed_
+        std::vector<std::uint32_t> needs; ///< in needed_; the same more than once
         std::vector<RecordPlace> places;
     };
 
-    void look_at(std::string_view file, ondemand::value value) {
+    /// `key` is where the file's name begins in the list.
+    void look_at(const char* key, ondemand::value value) {
+        const auto file = text_at(key);
         const auto ending = file.ends_with(".conda") ? 6U : file.ends_with(".tar.bz2") ? 8U : 0U;
-        // One that the list writes with escapes is no file name, and has no place in its text.
-        const bool is_there = !std::less<>()(file.data(), json_.data()) &&
-                              std::less<>()(file.data(), json_.data() + json_.size());
-        if (ending == 0 || !is_there || file.find('/') != file.npos || file.size() > 250)
+        if (ending == 0 || file.find('/') != file.npos || file.size() > 250)
             return skip(file, "its file name");
         const auto stem = file.substr(0, file.size() - ending);
         if (ending == 6)
@@ -97,7 +107,7 @@ private:
         if (value.get_object().get(object) != simdjson::SUCCESS) return skip(file, "it is no object");
         const std::string_view raw = object.raw_json();
         object.reset();
-        const auto start = static_cast<std::size_t>(file.data() - json_.data()) - 1;
+        const auto start = static_cast<std::size_t>(key - json_.data()) - 1;
         const auto end = static_cast<std::size_t>(raw.data() - json_.data()) + raw.size();
         try {
             add(file, object, {.offset = start, .length = end - start});
@@ -123,8 +133,7 @@ private:
         auto& package = packages_[name];
         package.places.push_back(place);
         for (const auto need : needs)
-            if (need != none && std::ranges::find(package.needs, need) == package.needs.end())
-                package.needs.push_back(need);
+            if (need != none) package.needs.push_back(need);
     }
 
     /// Of what a dependency is about, in needed_.
@@ -132,17 +141,19 @@ private:
         const auto [known, is_new] = of_dependency_.emplace(dependency, none);
         if (!is_new) return known->second;
         const auto name = name_of_dependency(dependency);
-        if (!is_plain(name)) return none; // which no package has
+        if (!is_name_pattern(name) && !is_plain(name)) return none; // which no package has
+        if (name.empty() || name.size() > longest_name || name.find_first_of(" \t\n") != name.npos)
+            return none;
         const auto [number, is_new_name] = numbers_.emplace(name, static_cast<std::uint32_t>(needed_.size()));
         if (is_new_name) needed_.push_back(name);
         return known->second = number->second;
     }
 
-    /// The string that begins there. Its end is there: the list's strings have been found to be closed.
+    /// The string that begins there: the list's strings have been found to be closed.
     std::string_view text_at(const char* start) {
         const char* end = start;
         bool escaped = false;
-        for (; *end != '"'; ++end)
+        for (const char* last = json_.data() + json_.size(); end < last && *end != '"'; ++end)
             if (*end == '\\') {
                 escaped = true;
                 ++end;
@@ -157,6 +168,7 @@ private:
     }
 
     static constexpr std::uint32_t none = ~0U;
+    static constexpr std::size_t longest_name = 200;
 
     const Repodata& list_;
     std::string_view json_;
@@ -185,7 +197,7 @@ std::string_view take(std::string_view& text, char delimiter) {
 /// Not one that others could have written.
 std::string read_kept(const fs::path& file) {
     struct stat info {};
-    const Fd descriptor(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    const Fd descriptor(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     if (!descriptor || fstat(descriptor.get(), &info) != 0 || !S_ISREG(info.st_mode) ||
         !is_ours_alone(info) || info.st_uid != geteuid())
         return {};
@@ -199,13 +211,19 @@ Result<RepodataIndex> RepodataIndex::of(const Repodata& list, std::string_view j
     const fs::path kept =
         list.cache.empty() ? fs::path() : list.cache / (list.identity + "." + std::string(form));
     if (!kept.empty())
-        if (auto index = parse(read_kept(kept), json.size())) return std::move(*index);
+        if (auto index = parse(read_kept(kept), json.size())) {
+            mark_used(kept);
+            return std::move(*index);
+        }
     Indexer indexer(list, json);
     if (auto run = indexer.run(); !run) return fail(std::move(run.error()));
     auto text = indexer.text();
     // Without it the next build looks through the list again: no reason to fail this one.
-    if (!kept.empty())
-        if (const auto written = write_file(kept, text); !written) log::detail(to_string(written.error()));
+    if (!kept.empty()) {
+        const auto written = write_file(kept, text);
+        if (!written) log::detail(to_string(written.error()));
+        chmod(kept.c_str(), 0644); // whatever the umask: what others may write is not read
+    }
     auto index = parse(std::move(text), json.size());
     if (!index) return damaged_list(list, "its names cannot be told apart");
     return std::move(*index);
@@ -218,7 +236,7 @@ std::optional<RepodataIndex> RepodataIndex::parse(std::string text, std::size_t 
     std::string_view header = take(rest, '\n');
     if (take(header, ' ') != form || number_in(take(header, ' ')) != json_size) return std::nullopt;
     index.records_ = number_in(take(header, ' '));
-    if (number_in(header) != rest.size()) return std::nullopt;
+    if (number_in(header) != checksum(rest)) return std::nullopt;
     index.json_size_ = json_size;
     while (!rest.empty()) {
         auto line = take(rest, '\n');
@@ -257,14 +275,13 @@ std::vector<RecordPlace> RepodataIndex::places(std::string_view name) const {
 }
 
 std::string name_of_dependency(std::string_view text) {
-    // As libsolv reads it: what stands before is a channel, and upper-case letters count as lower.
-    if (text.find_first_of(":[") != text.npos) {
+    if (text.find('[') != text.npos) {
         const auto spec = parse_match_spec(text, UnknownKeys::ignored);
         return spec ? spec->name : std::string();
     }
-    std::string name(text.substr(0, text.find_first_of(" =<>!~")));
-    std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
-    return name;
+    // As libsolv reads it: what stands before is a channel, and upper-case letters count as lower.
+    if (const auto colon = text.rfind(':'); colon != text.npos) text.remove_prefix(colon + 1);
+    return lower(text.substr(0, text.find_first_of(" =<>!~")));
 }
 
 std::unexpected<Error> damaged_list(const Repodata& list, std::string why) {

@@ -3,6 +3,7 @@
 #include "util/digest.h"
 #include "util/fd.h"
 #include "util/filesystem.h"
+#include "util/text.h"
 
 #include <algorithm>
 #include <charconv>
@@ -25,12 +26,6 @@ constexpr std::size_t short_identity = 16;
 
 std::int64_t nanoseconds(const timespec& time) {
     return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-}
-
-std::string lower(std::string text) {
-    std::ranges::transform(text, text.begin(),
-                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    return text;
 }
 
 bool is_digest(std::string_view text) {
@@ -137,14 +132,19 @@ void RepodataSlot::remove_outdated(const RepodataState& state) const {
     }
     for (const auto& name : outdated) {
         fs::remove(directory_ / name, problem);
-        const auto identity = name.substr(key_.size() + 1, short_identity);
-        for (fs::directory_iterator entry(directory_, problem), end; !problem && entry != end;
-             entry.increment(problem))
-            if (entry->path().filename().string().starts_with(identity)) {
-                std::error_code ignored;
-                fs::remove(entry->path(), ignored);
-            }
+        remove_made_of(name.substr(key_.size() + 1, short_identity));
     }
+}
+
+void RepodataSlot::remove_made_of(const std::string& identity) const {
+    std::error_code problem;
+    const auto start = identity.substr(0, short_identity);
+    for (fs::directory_iterator entry(directory_, problem), end; !problem && entry != end;
+         entry.increment(problem))
+        if (entry->path().filename().string().starts_with(start)) {
+            std::error_code ignored;
+            fs::remove(entry->path(), ignored);
+        }
 }
 
 std::int64_t max_age(const std::string& cache_control) {

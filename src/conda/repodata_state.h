@@ -42,6 +42,8 @@ public:
     [[nodiscard]] Status adopt(const std::filesystem::path& finished, RepodataState& state) const;
     /// Content older than `state`'s that nobody used for a while, and what the solver made of it.
     void remove_outdated(const RepodataState& state) const;
+    /// What the solver made of content with this identity.
+    void remove_made_of(const std::string& identity) const;
 
 private:
     std::filesystem::path directory_;

@@ -2,6 +2,7 @@
 
 #include "spec/text.h"
 #include "util/filesystem.h"
+#include "util/text.h"
 
 #include <algorithm>
 #include <cctype>
@@ -54,12 +55,6 @@ bool is_binary(std::string_view content) {
     return content.substr(0, 8192).find('\0') != std::string_view::npos ||
            content.starts_with("PK\x03\x04") || content.starts_with("\x1f\x8b") ||
            content.starts_with("BZh9");
-}
-
-std::string lower(std::string_view text) {
-    std::string result(text);
-    std::ranges::transform(result, result.begin(), [](unsigned char c) { return std::tolower(c); });
-    return result;
 }
 
 /// "[table]" or "[[table]]" on a line of its own.

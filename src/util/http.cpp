@@ -7,6 +7,7 @@
 #include "util/interrupt.h"
 #include "util/log.h"
 #include "util/progress.h"
+#include "util/text.h"
 #include "util/url.h"
 
 #include <algorithm>
@@ -104,13 +105,6 @@ void append(List& list, const std::string& header) {
         [[maybe_unused]] const auto* same = list.release();
         list.reset(longer);
     }
-}
-
-std::string lower(std::string_view text) {
-    std::string result(text);
-    std::ranges::transform(result, result.begin(),
-                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    return result;
 }
 
 std::string_view trimmed(std::string_view text) {

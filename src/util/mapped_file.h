@@ -1,4 +1,4 @@
-// A file as text in memory, read from disk where it is looked at.
+// A large file as text in memory, read from disk where it is looked at, or at once.
 #pragma once
 
 #include "util/error.h"
@@ -18,6 +18,8 @@ public:
     static Result<MappedFile> open(const std::filesystem::path& path);
     /// Of one that is open already; `path` is for messages.
     static Result<MappedFile> map(int file, const std::filesystem::path& path);
+    /// Reads all of one that others may change.
+    static Result<MappedFile> copy(const std::filesystem::path& path);
     MappedFile(MappedFile&& other) noexcept;
     MappedFile& operator=(MappedFile&& other) noexcept;
     MappedFile(const MappedFile&) = delete;
@@ -28,6 +30,7 @@ public:
 
 private:
     MappedFile() = default;
+    static Result<MappedFile> reserve(int file, const std::filesystem::path& path, int protection);
     char* address_ = nullptr;
     std::size_t size_ = 0, reserved_ = 0;
 };

@@ -2,7 +2,11 @@
 #include "conda/repodata_index.h"
 #include "util/filesystem.h"
 
+#include <functional>
+
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 namespace containerize::conda {
 namespace {
@@ -12,12 +16,11 @@ using test::TemporaryDirectory;
 constexpr std::string_view text = R"({"info": {"subdir": "linux-64"}, "packages": {
   "a-1-0.tar.bz2": {"name": "a", "depends": ["old"]},
   "a-2-0.tar.bz2": {"name": "a", "depends": ["b >=1", "c"]},
-  "odd.txt": {"name": "odd"}, "x\/y-1-0.conda": {"name": "x"}, "n-1-0.conda": {"name": 3}, "m-1-0.conda": [],
-  "\u0061-9-0.conda": {"name": "a"}
+  "odd.txt": {"name": "odd"}, "x\/y-1-0.conda": {"name": "x"}, "\u0061-9-0.conda": {"name": "a"}, "n-1-0.conda": {"name": 3}, "m-1-0.conda": []
 }, "packages.conda": {
   "a-1-0.conda": {"name": "a", "depends": ["B[version='>=1']", "conda-forge::d 1.*", "b"]},
   "a_b-1-0.conda": {"depends": [], "name": "a_b"},
-  "e-1-0.conda": {"name": "\u0065", "depends": ["f\u003e=1", "lib*", ".bad", "", "\"\\"]}
+  "e-1-0.conda": {"name": "\u0065", "depends": ["f\u003e=1", "lib*", "lib* 2", "^r\\.s$", ".bad", "", "\"\\"]}
 }})";
 
 class RepodataIndexTest : public ::testing::Test {
@@ -34,6 +37,12 @@ protected:
         auto made = RepodataIndex::of(list_, file->text());
         EXPECT_TRUE(made) << to_string(made.error());
         return std::move(*made);
+    }
+
+    [[nodiscard]] static std::string as_index(const std::string& lines) {
+        return fmt::format("containerize-index-2 {} 1 {}\n", text.size(),
+                           std::hash<std::string_view>()(lines)) +
+               lines;
     }
 
     std::vector<std::string> records(const RepodataIndex& index, std::string_view name) {
@@ -53,15 +62,16 @@ using Views = std::vector<std::string_view>;
 TEST_F(RepodataIndexTest, SaysWhereRecordsAreAndWhatTheyNeed) {
     const auto made = index();
     EXPECT_EQ(made.names(), (Views{"a", "a_b", "e"}));
-    EXPECT_EQ(made.records(), 4U);
+    EXPECT_EQ(made.records(), 5U);
     EXPECT_EQ(made.needs("a"), (Views{"b", "d", "c"})) << "not what only a hidden record needs";
     EXPECT_EQ(made.needs("a_b"), Views());
-    EXPECT_EQ(made.needs("e"), (Views{"f", "lib*"}));
+    EXPECT_EQ(made.needs("e"), (Views{"f", "lib*", "^r\\.s$"}));
     EXPECT_EQ(records(made, "a_b"), (Texts{R"("a_b-1-0.conda": {"depends": [], "name": "a_b"})"}));
     EXPECT_EQ(
         records(made, "a"),
         (Texts{R"("a-1-0.conda": {"name": "a", "depends": ["B[version='>=1']", "conda-forge::d 1.*", "b"]})",
-               R"("a-2-0.tar.bz2": {"name": "a", "depends": ["b >=1", "c"]})"}));
+               R"("a-2-0.tar.bz2": {"name": "a", "depends": ["b >=1", "c"]})",
+               R"("\u0061-9-0.conda": {"name": "a"})"}));
     for (const char* none : {"", "b", "a_", "e\t", "zzz"}) {
         EXPECT_EQ(made.needs(none), Views()) << none;
         EXPECT_TRUE(made.places(none).empty()) << none;
@@ -74,21 +84,23 @@ TEST_F(RepodataIndexTest, AListWithoutPackagesHasNoNames) {
 }
 
 TEST_F(RepodataIndexTest, IsKeptAndMadeAgainWhereItIsNotOfThisList) {
-    const auto kept = directory_.path() / "0123.containerize-index-1";
+    const auto kept = directory_.path() / "0123.containerize-index-2";
     index();
     const auto whole = read_file(kept);
     ASSERT_TRUE(whole);
     // What it says is believed: that tells that it is read.
     const auto end = whole->size();
-    std::string other = *whole;
-    other.replace(other.find("a_b\t"), 3, "a_c");
+    std::string lines = whole->substr(whole->find('\n') + 1);
+    lines.replace(lines.find("a_b\t"), 3, "a_c");
+    const auto other = as_index(lines);
     directory_.write(kept.filename().string(), other);
     EXPECT_EQ(index().names(), (Views{"a", "a_c", "e"}));
 
-    std::string unsorted = *whole;
+    std::string unsorted = lines, other_place = *whole;
     unsorted.replace(unsorted.find("\ne\t"), 2, "\n0");
+    other_place[end - 2] ^= 1;
     for (const std::string& damaged :
-         {whole->substr(0, end - 3), *whole + "f\t\t0 1\n", unsorted, std::string("x"),
+         {whole->substr(0, end - 3), *whole + "f\t\t0 1\n", as_index(unsorted), other_place, std::string("x"),
           "another-index-1" + whole->substr(whole->find(' '))}) {
         directory_.write(kept.filename().string(), damaged);
         EXPECT_EQ(index().names(), (Views{"a", "a_b", "e"})) << damaged;
@@ -99,12 +111,22 @@ TEST_F(RepodataIndexTest, IsKeptAndMadeAgainWhereItIsNotOfThisList) {
     EXPECT_EQ(index().names(), (Views{"a", "a_b", "e"})) << "others can write to it";
 }
 
+TEST_F(RepodataIndexTest, IsForThisUserAloneWhateverTheUmask) {
+    const auto before = umask(0);
+    index();
+    umask(before);
+    const auto kept = directory_.path() / "0123.containerize-index-2";
+    EXPECT_EQ(fs::status(kept).permissions() & (fs::perms::group_write | fs::perms::others_write),
+              fs::perms::none);
+    fs::remove(kept);
+    ASSERT_EQ(mkfifo(kept.c_str(), 0600), 0);
+    EXPECT_EQ(index().records(), 5U) << "nothing waits for a pipe";
+}
+
 TEST_F(RepodataIndexTest, PlacesOutsideOfTheListAreNone) {
     index();
-    const auto kept = directory_.path() / "0123.containerize-index-1";
-    std::string lines = "a\t\t99999 1 5 99999 18446744073709551615 2 7 3\n";
-    directory_.write(kept.filename().string(), "containerize-index-1 " + std::to_string(text.size()) + " 1 " +
-                                                   std::to_string(lines.size()) + "\n" + lines);
+    const auto kept = directory_.path() / "0123.containerize-index-2";
+    directory_.write(kept.filename().string(), as_index("a\t\t99999 1 5 99999 18446744073709551615 2 7 3\n"));
     const auto places = index().places("a");
     ASSERT_EQ(places.size(), 1U);
     EXPECT_EQ(places[0].offset, 7U);
@@ -119,6 +141,9 @@ TEST(NameOfDependency, IsWhatLibsolvTakesForIt) {
                                            {"conda-forge::x 1.*", "x"},
                                            {"b[version='>=1',build=*cuda*]", "b"},
                                            {"lib*", "lib*"},
+                                           {"ns:b >=1", "b"},
+                                           {"a::b::P16", "p16"},
+                                           {"^x\\.Y$ 1", "^x\\.y$"},
                                            {"", ""}})
         EXPECT_EQ(name_of_dependency(dependency), name) << dependency;
 }

@@ -2,6 +2,8 @@
 #include "conda/conflict.h"
 #include "conda/solver.h"
 #include "fixtures.h"
+#include "util/filesystem.h"
+#include "util/mapped_file.h"
 
 #include <algorithm>
 
@@ -203,13 +205,44 @@ TEST(Solver, TheKeptIndexGivesTheSameAndIsReplacedWhereItIsDamaged) {
     channels.add("main", {"a 1.0 0 0 | b >=1", "b 1.0 0 0", "b 2.0 0 0 | features x"});
     const auto first = channels.solved({"a"});
     EXPECT_EQ(first, "a-1.0-0 b-1.0-0");
-    const auto cached = channels.directory() / "main.containerize-index-1";
+    const auto cached = channels.directory() / "main.containerize-index-2";
     ASSERT_TRUE(fs::exists(cached));
     EXPECT_EQ(channels.solved({"a"}), first);
     const auto whole = fs::file_size(cached);
     fs::resize_file(cached, whole / 2);
     EXPECT_EQ(channels.solved({"a"}), first);
     EXPECT_EQ(fs::file_size(cached), whole);
+}
+
+TEST(Solver, ARecordThatIsLeftOutTakesNothingFromTheNext) {
+    Channels channels;
+    channels.add("main",
+                 {"torch 2.0 cpu_0 0 | mkl[version='>=']", "torch 2.0 cuda_0 0",
+                  "x 1 0 0 | constrains z <1; -odd", "x 2 0 0 | constrains q <5", "q 1 0 0", "q 9 0 0"});
+    EXPECT_EQ(channels.solved({"torch=2.0=cuda*"}), "torch-2.0-cuda_0");
+    EXPECT_EQ(channels.solved({"x", "q"}), "q-1-0 x-2-0");
+}
+
+TEST(Solver, DependenciesInOddForms) {
+    Channels channels;
+    const std::string deep(5000, '(');
+    channels.add("main", {"a 1 0 0 | ns:b >=1", "b 2 0 0", "c 1 0 0 | ^B.$", "bx 1 0 0",
+                          "d 1 0 0 | b " + deep, "d 0 0 0", "e 1 0 0 | b \x1b[31m", "e 0 0 0"});
+    EXPECT_EQ(channels.solved({"a"}), "a-1-0 b-2-0");
+    EXPECT_EQ(channels.solved({"c"}), "bx-1-0 c-1-0");
+    EXPECT_EQ(channels.solved({"d"}), "d-0-0") << "one that would take the solver too deep";
+    EXPECT_EQ(channels.solved({"e"}), "e-0-0") << "one that would write to the terminal";
+}
+
+TEST(Solver, AListThatOthersMayChangeIsReadOnce) {
+    Channels channels;
+    channels.add("main", {"a 1.0 0 0 | b", "b 1.0 0 0"});
+    const auto file = channels.directory() / "main.json";
+    const auto copy = MappedFile::copy(file);
+    ASSERT_TRUE(copy);
+    const auto whole = read_file(file).value_or("");
+    fs::resize_file(file, 0);
+    EXPECT_EQ(copy->text(), whole);
 }
 
 TEST(Solver, ADamagedListIsNamed) {

@@ -1,0 +1,15 @@
+#include "util/text.h"
+
+#include <algorithm>
+
+namespace containerize {
+
+std::string lower(std::string_view text) {
+    std::string result(text);
+    std::ranges::transform(result, result.begin(), [](char c) {
+        return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    });
+    return result;
+}
+
+} // namespace containerize

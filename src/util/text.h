@@ -1,0 +1,12 @@
+// Small things done to text.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace containerize {
+
+/// ASCII letters in lower case, whatever the locale.
+std::string lower(std::string_view text);
+
+} // namespace containerize
