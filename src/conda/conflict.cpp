@@ -273,9 +273,13 @@ Error nothing_matches(const PackagePool& packages, const Wanted& wanted, bool hi
                     (sorted.size() > 8 ? " and older ones" : "");
         if (wanted.spec.build) error.why += ", and perhaps not in the build " + wanted.spec.build->text();
     } else {
-        error.why = "there is no package of that name";
-        const auto close = similar_names(packages.names(), wanted.spec.name);
-        if (!close.empty())
+        const auto names = packages.names();
+        const bool is_there = std::ranges::find(names, wanted.spec.name) != names.end();
+        error.why = is_there ? "none of its records can be used" : "there is no package of that name";
+        const auto close = similar_names(names, wanted.spec.name);
+        if (is_there)
+            error.hint = "The log says what is wrong with them. Tell the channel's maintainers.";
+        else if (!close.empty())
             error.hint = "Did you mean " + joined(close) + "?";
         else
             error.hint =

@@ -7,6 +7,7 @@
 #include "util/text.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <string_view>
@@ -241,6 +242,20 @@ std::string base_url_of(std::string_view json, const Repodata& source) {
     }
 }
 
+/// What libsolv would take for the pattern, and perhaps more: in a glob, it leaves some of a regular
+/// expression's characters their meaning.
+std::function<bool(std::string_view)> names_that_may_match(std::string_view pattern) {
+    if (pattern.starts_with('^')) {
+        auto expression = StringMatch::parse(pattern);
+        if (!expression) return [](std::string_view) { return false; };
+        return
+            [expression = std::move(*expression)](std::string_view name) { return expression.matches(name); };
+    }
+    const std::string start(
+        pattern.substr(0, pattern.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_-")));
+    return [start](std::string_view name) { return name.starts_with(start); };
+}
+
 } // namespace
 
 struct PackagePool::State {
@@ -289,11 +304,10 @@ std::set<std::string, std::less<>> PackagePool::State::reach(const std::vector<s
     const auto add_all = [&](std::string_view name) {
         if (!is_name_pattern(name)) return add(name);
         if (!patterns.emplace(name).second) return;
-        const auto pattern = StringMatch::parse(name);
-        if (!pattern) return;
+        const auto fits = names_that_may_match(name);
         for (const auto& [repo, list] : lists)
             for (const auto one : list.index.names())
-                if (pattern->matches(lower(one))) add(one);
+                if (fits(lower(one))) add(one);
     };
     for (const auto& name : wanted)
         add_all(name);

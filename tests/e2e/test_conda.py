@@ -12,6 +12,8 @@ import time
 from pathlib import Path
 
 import pytest
+
+from conftest import eventually
 from conftest import BUILD, CACHE, SOURCE
 
 sys.path.insert(0, str(SOURCE / "tests/lib"))
@@ -569,10 +571,7 @@ def test_killed_at_any_moment_nothing_is_left_and_the_cache_serves(build, server
         if (build.prefix / "containerize.json").exists():
             assert build.run("where").returncode == 0
             shutil.rmtree(build.prefix)
-        deadline = time.monotonic() + 10
-        while build.prefix.exists() and list(build.prefix.iterdir()) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert not build.prefix.exists() or not list(build.prefix.iterdir()), attempt
+        eventually(lambda: not os.path.exists(build.prefix) or not any(os.scandir(build.prefix)), 30)
     before = len(server.requests())
     build(spec)
     assert build.run("where").returncode == 0

@@ -223,13 +223,21 @@ TEST(Solver, ARecordThatIsLeftOutTakesNothingFromTheNext) {
     EXPECT_EQ(channels.solved({"x", "q"}), "q-1-0 x-2-0");
 }
 
+TEST(Solver, ANameOfWhichNoRecordIsOfUseIsSaidToBeThere) {
+    Channels channels;
+    channels.add("main", {"torch 2.0 0 0 | mkl[version='>=']"});
+    EXPECT_NE(channels.solved({"torch"}).find("none of its records can be used"), std::string::npos);
+}
+
 TEST(Solver, DependenciesInOddForms) {
     Channels channels;
     const std::string deep(5000, '(');
-    channels.add("main", {"a 1 0 0 | ns:b >=1", "b 2 0 0", "c 1 0 0 | ^B.$", "bx 1 0 0",
-                          "d 1 0 0 | b " + deep, "d 0 0 0", "e 1 0 0 | b \x1b[31m", "e 0 0 0"});
+    channels.add("main",
+                 {"a 1 0 0 | ns:b >=1", "b 2 0 0", "c 1 0 0 | ^B.$", "bx 1 0 0", "d 1 0 0 | b " + deep,
+                  "d 0 0 0", "e 1 0 0 | b \x1b[31m", "e 0 0 0", "f 1 0 0 | k[0-9]* >=1", "k1 1 0 0"});
     EXPECT_EQ(channels.solved({"a"}), "a-1-0 b-2-0");
     EXPECT_EQ(channels.solved({"c"}), "bx-1-0 c-1-0");
+    EXPECT_EQ(channels.solved({"f"}), "f-1-0 k1-1-0");
     EXPECT_EQ(channels.solved({"d"}), "d-0-0") << "one that would take the solver too deep";
     EXPECT_EQ(channels.solved({"e"}), "e-0-0") << "one that would write to the terminal";
 }
