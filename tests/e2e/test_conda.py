@@ -12,9 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-
-from conftest import eventually
-from conftest import BUILD, CACHE, SOURCE
+from conftest import BUILD, CACHE, SOURCE, eventually
 
 sys.path.insert(0, str(SOURCE / "tests/lib"))
 import conda_channel
