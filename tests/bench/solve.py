@@ -3,7 +3,8 @@
 
 Usage: tests/bench/solve.py [--packages N] [--runs N] [--build DIR]
 
-Every run is a process of its own: what is measured is what a user waits for, and the memory that it takes.
+Every run is a process of its own: what is measured is what a user waits for, and the memory that it takes. The channel is served
+by http, as .zst like the large ones.
 """
 
 import argparse
@@ -13,11 +14,13 @@ import os
 import random
 import resource
 import shutil
+import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
@@ -52,7 +55,28 @@ def make_channel(directory, count):
                 "timestamp": 1_700_000_000_000 + i * 100 + j, "version": version}
     for subdir, packages in (("linux-64", records), ("noarch", {})):
         (directory / subdir).mkdir(parents=True)
-        (directory / subdir / "repodata.json").write_text(json.dumps({"info": {"subdir": subdir}, "packages": {}, "packages.conda": packages}))
+        file = directory / subdir / "repodata.json"
+        file.write_text(json.dumps({"info": {"subdir": subdir}, "packages": {}, "packages.conda": packages}))
+        subprocess.run(["zstd", "-q", "-T0", file], check=True)
+
+
+@contextmanager
+def served(directory):
+    """The address of a server of these files."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = subprocess.Popen([sys.executable, "-m", "http.server", "--bind", "127.0.0.1", "--directory", directory, str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        for _ in range(100):
+            with socket.socket() as trial:
+                if trial.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.1)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.kill()
+        server.wait()
 
 
 def measured(*argv, env=None):
@@ -83,32 +107,37 @@ def main():
         maker = multiprocessing.Process(target=make_channel, args=(channel, options.packages))
         maker.start()
         maker.join()
-        names = names_of(options.packages)
-        wanted = [names[-1], names[-2], names[len(names) // 2]]
-        spec = work / "env.yml"
-        spec.write_text(f"channels:\n- file://{channel}\ndependencies:\n" + "".join(f"- {name}\n" for name in wanted))
-        cache = work / "cache"
-        tool = [options.build / "bin/containerize", "new", "--no-config", "--dry-run", "--json", spec]
-        rows = {}
-        for _ in range(options.runs):
-            shutil.rmtree(cache, ignore_errors=True)
-            shutil.rmtree(work / "rattler", ignore_errors=True)
-            for title in ("first use", "second use"):
-                seconds, memory, out = measured(*tool, env={"CONTAINERIZE_CACHE": str(cache)})
-                ours = len(json.loads(out))
-                rows.setdefault(("containerize", title), []).append((seconds, memory))
-                seconds, memory, out = measured(place / "bin/python", "-c", RATTLER, f"file://{channel}", work / "rattler", *wanted)
-                rows.setdefault(("py-rattler", title), []).append((seconds, memory))
-                assert ours > 3 and int(out) > 3
-        size = sum(file.stat().st_size for file in channel.rglob("repodata.json"))
-        print(f"{options.packages:,} packages, {size / 1e6:.0f} MB of JSON, {options.runs} runs; a solution of {ours} packages\n")
-        print("| what | way | median s | spread s | memory MB |\n| --- | --- | --- | --- | --- |")
-        for (way, title), values in sorted(rows.items(), key=lambda row: (row[0][1], row[0][0])):
-            seconds = [value[0] for value in values]
-            print(f"| {title} | {way} | {statistics.median(seconds):.2f} | {min(seconds):.2f} to {max(seconds):.2f} | "
-                  f"{statistics.median(value[1] for value in values):.0f} |")
+        with served(channel) as address:
+            compare(options, work, place, channel, address)
     finally:
         shutil.rmtree(work)
+
+
+def compare(options, work, place, channel, address):
+    names = names_of(options.packages)
+    wanted = [names[-1], names[-2], names[len(names) // 2]]
+    spec = work / "env.yml"
+    spec.write_text(f"channels:\n- {address}\ndependencies:\n" + "".join(f"- {name}\n" for name in wanted))
+    cache = work / "cache"
+    tool = [options.build / "bin/containerize", "new", "--no-config", "--dry-run", "--json", spec]
+    rows = {}
+    for _ in range(options.runs):
+        shutil.rmtree(cache, ignore_errors=True)
+        shutil.rmtree(work / "rattler", ignore_errors=True)
+        for title in ("first use", "second use"):
+            seconds, memory, out = measured(*tool, env={"CONTAINERIZE_CACHE": str(cache)})
+            ours = len(json.loads(out))
+            rows.setdefault(("containerize", title), []).append((seconds, memory))
+            seconds, memory, out = measured(place / "bin/python", "-c", RATTLER, address, work / "rattler", *wanted)
+            rows.setdefault(("py-rattler", title), []).append((seconds, memory))
+            assert ours > 3 and int(out) > 3
+    size = sum(file.stat().st_size for file in channel.rglob("repodata.json"))
+    print(f"{options.packages:,} packages, {size / 1e6:.0f} MB of JSON, {options.runs} runs; a solution of {ours} packages\n")
+    print("| what | way | median s | spread s | memory MB |\n| --- | --- | --- | --- | --- |")
+    for (way, title), values in sorted(rows.items(), key=lambda row: (row[0][1], row[0][0])):
+        seconds = [value[0] for value in values]
+        print(f"| {title} | {way} | {statistics.median(seconds):.2f} | {min(seconds):.2f} to {max(seconds):.2f} | "
+              f"{statistics.median(value[1] for value in values):.0f} |")
 
 
 if __name__ == "__main__":
