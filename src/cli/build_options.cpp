@@ -3,6 +3,7 @@
 #include "cli/configured.h"
 #include "config/host_profile.h"
 #include "runtime/bind.h"
+#include "runtime/staged_image.h"
 #include "util/filesystem.h"
 #include "util/log.h"
 
@@ -94,6 +95,8 @@ Status choose_values(const BuildArguments& arguments, const Configured& configur
     if (!engine) return fail(std::move(engine.error()));
     options.engine = *engine;
     options.prefetch = configured.text(Key::prefetch, {}, {});
+    options.stage = configured.text(Key::stage, "--stage", arguments.stage);
+    if (auto place = runtime::parse_stage_place(options.stage); !place) return fail(std::move(place.error()));
     auto layout = install::parse_layout(arguments.layout.empty() ? "path" : arguments.layout);
     if (!layout) return fail(std::move(layout.error()));
     options.layout = *layout;
@@ -258,6 +261,15 @@ void add_engine_option(CLI::App& command, BuildArguments& arguments) {
                     "What runs its programs: auto (native where users may have namespaces, else apptainer or "
                     "singularity), native, apptainer or singularity")
         ->type_name("NAME");
+}
+
+void add_stage_option(CLI::App& command, BuildArguments& arguments) {
+    command
+        .add_option(
+            "--stage", arguments.stage,
+            "Whether sessions copy the images to their node first: auto (only where `containerize stage` "
+            "did), local, ram or off")
+        ->type_name("PLACE");
 }
 
 void add_profile_options(CLI::App& command, BuildArguments& arguments) {

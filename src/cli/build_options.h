@@ -13,7 +13,7 @@ namespace containerize::cli {
 
 /// As they were typed; what is empty, 0 or false was not.
 struct BuildArguments {
-    std::string prefix, spec, python, installer, base, engine, compression, block_size;
+    std::string prefix, spec, python, installer, base, engine, stage, compression, block_size;
     std::string pre_install, post_install, environ_script, staging_parent, log_file;
     std::vector<std::string> wrapper_paths, requirements, binds, host_profiles;
     std::string gpu;
@@ -39,6 +39,7 @@ void add_container_options(CLI::App& command, BuildArguments& arguments);
 void add_root_options(CLI::App& command, BuildArguments& arguments);
 /// What runs the programs.
 void add_engine_option(CLI::App& command, BuildArguments& arguments);
+void add_stage_option(CLI::App& command, BuildArguments& arguments);
 /// What is recorded at the end of a build.
 void add_profile_options(CLI::App& command, BuildArguments& arguments);
 /// What comes first in the image.

@@ -70,6 +70,7 @@ Result<json> describe(const fs::path& prefix) {
                 {"commands", count_commands(prefix, *manifest)},
                 {"profile", profile_of(prefix)},
                 {"prefetch", manifest->prefetch},
+                {"stage", manifest->stage},
                 {"session_pid", session ? session->supervisor : 0},
                 {"build", manifest->build}};
 }
@@ -105,6 +106,8 @@ void print(const json& about) {
                    human_bytes(profile.at("bytes").get<std::uint64_t>()),
                    human_count(profile.at("requests").get<std::uint64_t>()),
                    about.at("prefetch").get<std::string>());
+    if (const auto stage = about.at("stage").get<std::string>(); stage != "auto")
+        fmt::print("Copies        {}\n", stage);
     const auto pid = about.at("session_pid").get<pid_t>();
     fmt::print("Session       {}\n", pid == 0 ? "none on this node" : "process " + std::to_string(pid));
 }

@@ -132,6 +132,7 @@ void add_new(CLI::App& app, Action& chosen, const std::string& command_line) {
                       "Let programs see the interpreter's own packages, and the user's");
     add_root_options(*command, *arguments);
     add_engine_option(*command, *arguments);
+    add_stage_option(*command, *arguments);
     command->add_flag("--force", arguments->force, "Replace the installation that is there");
     add_profile_options(*command, *arguments);
     add_work_options(*command, *arguments);
@@ -158,6 +159,7 @@ void add_wrap_install(CLI::App& app, Action& chosen, const std::string& command_
     add_hook_options(*command, *arguments);
     add_root_options(*command, *arguments);
     add_engine_option(*command, *arguments);
+    add_stage_option(*command, *arguments);
     command->add_flag("--force", arguments->force, "Replace the installation that is there");
     add_profile_options(*command, *arguments);
     add_work_options(*command, *arguments);

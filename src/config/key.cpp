@@ -6,6 +6,7 @@
 #include "runtime/bind.h"
 #include "runtime/cold_start.h"
 #include "runtime/engine.h"
+#include "runtime/staged_image.h"
 #include "util/url.h"
 
 #include <algorithm>
@@ -51,6 +52,12 @@ Status check_engine(const std::string& value) {
 
 Status check_prefetch(const std::string& value) {
     auto parsed = runtime::parse_prefetch(value);
+    if (!parsed) return fail(std::move(parsed.error()));
+    return {};
+}
+
+Status check_stage(const std::string& value) {
+    auto parsed = runtime::parse_stage_place(value);
     if (!parsed) return fail(std::move(parsed.error()));
     return {};
 }
@@ -150,6 +157,7 @@ const std::array<KeyInfo, number_of_keys>& all_keys() {
         {Key::host_profiles, "host_profiles", Kind::list, "", check_host_profile},
         {Key::engine, "engine", Kind::text, "auto", check_engine},
         {Key::prefetch, "prefetch", Kind::text, "auto", check_prefetch},
+        {Key::stage, "stage", Kind::text, "auto", check_stage},
         {Key::environment, "environment", Kind::map, "", check_variable},
         {Key::umask, "umask", Kind::text, "", check_umask},
     }};

@@ -32,10 +32,11 @@ enum class Key {
     host_profiles,
     engine,
     prefetch,
+    stage,
     environment,
     umask
 };
-inline constexpr std::size_t number_of_keys = 23;
+inline constexpr std::size_t number_of_keys = 24;
 
 enum class Kind {
     text,

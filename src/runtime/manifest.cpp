@@ -2,6 +2,7 @@
 
 #include "runtime/cold_start.h"
 #include "runtime/engine.h"
+#include "runtime/staged_image.h"
 #include "util/filesystem.h"
 
 #include <algorithm>
@@ -115,6 +116,9 @@ Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::pa
         manifest.gpu = root.value("gpu", "auto");
         manifest.engine = root.value("engine", "auto");
         if (!parse_engine(manifest.engine)) return bad_manifest(file, "its engine is unknown");
+        manifest.stage = root.value("stage", "auto");
+        if (!parse_stage_place(manifest.stage))
+            return bad_manifest(file, "it wants copies of its images in a place that is unknown");
         manifest.prefetch = root.value("prefetch", "auto");
         if (!parse_prefetch(manifest.prefetch))
             return bad_manifest(file, "it reads ahead in a way that is unknown");
@@ -169,6 +173,7 @@ std::string to_text(const Manifest& manifest) {
         {"gpu", manifest.gpu},
         {"engine", manifest.engine},
         {"prefetch", manifest.prefetch},
+        {"stage", manifest.stage},
         {"image", to_json(manifest.image)},
         {"layers", layers},
         {"state", manifest.state},

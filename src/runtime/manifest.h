@@ -48,6 +48,7 @@ struct Manifest {
     std::string gpu =
         "auto"; ///< which vendor's libraries an image's root gets: auto, nvidia, amd, intel, none
     std::string engine = "auto";   ///< what runs it: auto, native, apptainer, singularity
+    std::string stage = "auto";    ///< whether sessions copy its images first (staged_image.h)
     std::string prefetch = "auto"; ///< how its images are read ahead (cold_start.h)
     ImageFile image;
     std::vector<ImageFile> layers; ///< of updates, over the image; the newest last

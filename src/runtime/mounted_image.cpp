@@ -102,7 +102,7 @@ Result<MountedImage> MountedImage::mount(const std::string& prefix, std::span<co
 
 Result<bool> MountedImage::stage(const Manifest& manifest, std::vector<image::Layers::ImageFile>& images) {
     const char* wanted = std::getenv(stage_variable);
-    auto place = parse_stage_place(wanted == nullptr ? "" : wanted);
+    auto place = parse_stage_place(wanted == nullptr ? manifest.stage : wanted);
     if (!place) return fail(std::move(place.error()));
     if (*place == StagePlace::off) return false;
     const auto files = manifest.images();

@@ -127,12 +127,12 @@ Status read_verified(const Fd& from, const std::filesystem::path& path, std::uin
 } // namespace
 
 Result<StagePlace> parse_stage_place(std::string_view text) {
-    if (text.empty()) return StagePlace::held;
+    if (text.empty() || text == "auto") return StagePlace::held;
     if (text == "off") return StagePlace::off;
     if (text == "local") return StagePlace::local;
     if (text == "ram") return StagePlace::ram;
-    return fail_input("CONTAINERIZE_STAGE is none of off, local and ram",
-                      "it is \"" + std::string(text) + "\"");
+    return fail_input("not a place for copies of images: '" + std::string(text) + "'", {}, {},
+                      "Write auto, local, ram or off.");
 }
 
 Result<Fd> stage_image(const Fd& image, const std::filesystem::path& path, std::uint64_t size,

@@ -19,9 +19,9 @@ enum class StagePlace {
     ram
 };
 
-/// The variable that asks for it: "off", "local" or "ram".
+/// The variable that asks for it, whatever the installation says: "auto", "off", "local" or "ram".
 inline constexpr const char* stage_variable = "CONTAINERIZE_STAGE";
-/// Of nothing: held. Anything else is an input error.
+/// Of "auto", and of nothing: held. Anything else is an input error.
 Result<StagePlace> parse_stage_place(std::string_view text);
 
 /// Copies `size` bytes of `image` in large requests, and sees that they have the digest `sha256`. The copy

@@ -160,6 +160,14 @@ def test_a_copy_on_the_node(copies, where):
     assert not list(Path("/tmp").glob("containerize-image*"))
 
 
+def test_a_copy_that_the_installation_asks_for(user, sessions, make, work):
+    asking = Copies(user, sessions, make(work / "asking", "six==1.16.0\n", "--stage", "ram"))
+    assert asking.start().stdout == "1.16.0\n"
+    assert "a copy of env.sqfs is on this node" in asking.log()
+    asking.start(CONTAINERIZE_STAGE="auto")
+    assert asking.open_images() == [f"{asking.prefix}/env.sqfs"], "who starts it is asked first"
+
+
 def test_no_copy(copies):
     assert copies.start().stdout == "1.16.0\n"
     assert copies.open_images() == [f"{copies.prefix}/env.sqfs"]
@@ -190,4 +198,4 @@ def test_a_copy_of_what_is_damaged(copies):
 
 def test_a_place_that_is_none(copies):
     done = copies.start(CONTAINERIZE_STAGE="disk")
-    assert done.returncode == 1 and "CONTAINERIZE_STAGE is none of off, local and ram" in done.stderr
+    assert done.returncode == 1 and "not a place for copies of images: 'disk'" in done.stderr

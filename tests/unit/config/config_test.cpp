@@ -215,6 +215,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Mistake{"force:\n  host_profiles: [a/b]\n", 2, "not a host profile: 'a/b'"},
                     Mistake{"force:\n  binds: ['/a:/b:frob']\n", 2, "a bind: '/a:/b:frob'"},
                     Mistake{"force:\n  engine: docker\n", 2, "not an engine"},
+                    Mistake{"force:\n  stage: disk\n", 2, "not a place for copies"},
                     Mistake{"force:\n  environment: [A]\n", 2, "must have keys"},
                     Mistake{"force:\n  environment:\n    A-B: 1\n", 3, "no name of a variable"},
                     Mistake{"force:\n  environment:\n    A: [1]\n", 3, "must be one value"},
