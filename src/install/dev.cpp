@@ -69,7 +69,11 @@ std::vector<std::string> command_line(const DevOptions& options, const Manifest&
         const auto shell = environment.find("SHELL");
         argv = {shell == environment.end() || shell->second.empty() ? "/bin/bash" : shell->second};
     }
-    if (manifest.activation_scripts.empty()) return argv;
+    // A shell looks for the program inside, where there is what was installed in the overlay, too.
+    if (manifest.activation_scripts.empty()) {
+        argv.insert(argv.begin(), {"sh", "-c", "exec \"$@\"", "sh"});
+        return argv;
+    }
     // What they do depends on the caller, as at each launch.
     std::string text;
     std::vector<std::string> whole = {"bash", "--noprofile", "--norc", "-c", "", "bash"};
@@ -156,7 +160,7 @@ Result<int> develop(const DevOptions& options) {
     const pid_t holder = space->pid();
     return run_in_foreground({.argv = command_line(options, *manifest, environment),
                               .environment = environment,
-                              .working_directory = {},
+                              .working_directory = fs::current_path(failed),
                               .in_child = [holder] { return runtime::join_namespaces(holder); },
                               .on_line = {}});
 }

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <utility>
 
@@ -167,8 +168,10 @@ private:
         const auto file = shop_.root() / "conda-meta/state";
         auto state = nlohmann::json::parse(read_file(file).value_or("{}"), nullptr, false);
         if (!state.is_object()) state = nlohmann::json::object();
+        const auto before = state;
         for (const auto& [name, value] : variables)
             state["env_vars"][name] = value;
+        if (state == before) return {};
         return write_file(file, state.dump() + "\n");
     }
 
@@ -209,7 +212,8 @@ private:
                       " can be changed now. `exit` ends it, and packs what you changed.");
         auto command = shop_.inside(request_.command);
         command.working_directory = shop_.inputs.working_directory;
-        auto code = run_in_foreground(command);
+        auto code = run_in_foreground(command, is_interactive_shell() ? Keyboard::for_program
+                                                                      : Keyboard::interrupts_us);
         if (!code) return fail(std::move(code.error()));
         if (*code == 0 || (is_interactive_shell() && user_wants_to_keep(*code))) return {};
         return fail({.what = "the command failed",
@@ -222,7 +226,11 @@ private:
     [[nodiscard]] bool is_interactive_shell() const {
         static const std::set<std::string> shells = {"bash", "sh",   "dash", "zsh", "ksh",
                                                      "mksh", "fish", "tcsh", "csh"};
-        return isatty(STDIN_FILENO) != 0 && request_.command.size() == 1 &&
+        const auto only_options =
+            std::ranges::all_of(request_.command | std::views::drop(1), [](const std::string& word) {
+                return word.starts_with('-') && word != "-c";
+            });
+        return isatty(STDIN_FILENO) != 0 && only_options &&
                shells.contains(fs::path(request_.command.front()).filename().string());
     }
 

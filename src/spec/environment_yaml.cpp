@@ -1,3 +1,4 @@
+#include "conda/conflict.h"
 #include "spec/conda_environment.h"
 #include "spec/text.h"
 #include "spec/yaml.h"
@@ -17,6 +18,9 @@ namespace fs = std::filesystem;
 /// Keys of other tools, or of conda, that change nothing here.
 constexpr auto silent_keys =
     std::to_array<std::string_view>({"platforms", "category", "dependencies-lock", "plugins"});
+
+const std::vector<std::string> keys = {"name",      "channels", "dependencies",
+                                       "variables", "prefix",   "channel_priority"};
 
 /// "${TOKEN}" and "$TOKEN", where the variable is set.
 std::string with_variables(std::string_view text) {
@@ -78,9 +82,13 @@ private:
                                          " is left out: --prefix says where.");
             return {};
         }
-        if (std::ranges::find(silent_keys, std::string_view(key)) == silent_keys.end())
-            environment_.notes.push_back("`" + key + ":` in " + yaml_.where(value) +
-                                         " means nothing here, and is left out.");
+        if (std::ranges::find(silent_keys, std::string_view(key)) != silent_keys.end()) return {};
+        // A misspelt key would leave out what is below it, and nobody reads notes.
+        if (const auto meant = conda::similar_names(keys, key); !meant.empty())
+            return yaml_.refuse(value, "`" + key + ":` is not a key of environment files",
+                                "Did you mean `" + meant.front() + ":`?");
+        environment_.notes.push_back("`" + key + ":` in " + yaml_.where(value) +
+                                     " means nothing here, and is left out.");
         return {};
     }
 

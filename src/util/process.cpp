@@ -164,7 +164,7 @@ Result<std::string> program_of(const Command& command, const Environment& enviro
 
 class IgnoredSignals {
 public:
-    explicit IgnoredSignals(std::initializer_list<int> numbers) {
+    explicit IgnoredSignals(const std::vector<int>& numbers) {
         struct sigaction ignore {};
         ignore.sa_handler = SIG_IGN;
         for (const int number : numbers)
@@ -257,7 +257,7 @@ Result<Outcome> capture(const Command& command) {
     return outcome;
 }
 
-Result<int> run_in_foreground(const Command& command) {
+Result<int> run_in_foreground(const Command& command, Keyboard keyboard) {
     if (interrupted()) return fail_interrupted();
     const Environment environment = command.environment ? *command.environment : current_environment();
     auto program = program_of(command, environment);
@@ -265,10 +265,15 @@ Result<int> run_in_foreground(const Command& command) {
     log_command(command);
     auto child = Child::start_in_foreground(command, *program, environment);
     if (!child) return fail(std::move(child.error()));
-    const IgnoredSignals keyboard({SIGINT, SIGQUIT});
+    const bool is_for_us = keyboard == Keyboard::interrupts_us;
+    const IgnoredSignals ignored(is_for_us ? std::vector{SIGQUIT} : std::vector{SIGINT, SIGQUIT});
     for (;;) {
-        if (const auto code = child->wait()) return *code;
-        if (interrupted()) child->signal_group(SIGTERM);
+        if (const auto code = child->wait()) {
+            if (is_for_us && interrupted()) return fail_interrupted();
+            return *code;
+        }
+        // The program got the keyboard's, too.
+        if (interrupted() && interrupt_signal() != SIGINT) child->signal_group(SIGTERM);
     }
 }
 

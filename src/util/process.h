@@ -44,9 +44,12 @@ Result<Outcome> run(const Command& command);
 /// and to `on_line`.
 Result<Outcome> capture(const Command& command);
 
-/// Runs a program with our own stdin, stdout and stderr, so that it can be a shell; its exit code. What the
-/// keyboard sends is for it alone.
-Result<int> run_in_foreground(const Command& command);
+enum class Keyboard {
+    for_program,  ///< what it sends is for the program alone, such as a shell
+    interrupts_us ///< Ctrl-C ends what the program is a part of, too, however it takes it itself
+};
+/// Runs a program with our own stdin, stdout and stderr, so that it can be a shell; its exit code.
+Result<int> run_in_foreground(const Command& command, Keyboard keyboard = Keyboard::for_program);
 
 /// The first executable of this name on PATH-like `path`; nothing if there is none. `accept` may refuse
 /// candidates.

@@ -437,8 +437,8 @@ def test_pip_says_what_to_do_instead(installed, user, work):
 def test_dev_keeps_changes_for_oneself(installed, user, work):
     project = work / "project"
     project.mkdir()
-    user.write(project / "pyproject.toml", "[project]\nname = 'mine'\nversion = '1'\n[tool.setuptools]\npy-modules = ['mine']\n")
-    user.write(project / "mine.py", "value = 1\n")
+    user.write(project / "pyproject.toml", "[project]\nname = 'mine'\nversion = '1'\n[project.scripts]\nmine-tool = 'mine:show'\n[tool.setuptools]\npy-modules = ['mine']\n")
+    user.write(project / "mine.py", "value = 1\ndef show():\n    print(value)\n")
     os.chown(project, user.uid, user.uid)
     overlay = work / "overlay"
 
@@ -449,6 +449,8 @@ def test_dev_keeps_changes_for_oneself(installed, user, work):
     dev("pip", "install", "-q", "iniconfig==2.0.0")
     dev("pip", "install", "-q", "-e", project)
     assert dev("python", "-c", "import mine, iniconfig, six; print(mine.value)").stdout == "1\n"
+    assert dev("pwd", cwd=project).stdout == f"{project}\n"
+    assert dev("mine-tool").stdout == "1\n", "a command that only the overlay has"
     user.write(project / "mine.py", "value = 222\n")
     assert dev("python", "-c", "import mine; print(mine.value)").stdout == "222\n"
     assert dev("sh", "-c", "exit 7", check=False).returncode == 7
