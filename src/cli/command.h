@@ -2,6 +2,7 @@
 #pragma once
 
 #include "util/error.h"
+#include "util/text.h"
 
 #include <filesystem>
 #include <functional>
@@ -14,9 +15,6 @@ namespace containerize::cli {
 
 /// Returns the process's exit code.
 using Action = std::function<Result<int>()>;
-
-/// As a user would have to type it.
-std::string shell_quoted(const std::string& word);
 
 /// The installation that was named, is active, or whose python is on PATH; absolute, without links.
 Result<std::filesystem::path> find_installation(const std::string& named);

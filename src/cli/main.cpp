@@ -30,7 +30,7 @@ int report(const Error& error) {
 std::string typed(int argc, char** argv) {
     std::string line = "containerize";
     for (int i = 1; i < argc; ++i)
-        line.append(" ").append(cli::shell_quoted(argv[i]));
+        line.append(" ").append(shell_quoted(argv[i]));
     return line;
 }
 

@@ -42,7 +42,8 @@ later read it instead of the shared filesystem. It is gone when the job ends. Wh
 node, and keep running:
   containerize stage --node ~/envs/ml &)";
 
-constexpr std::string_view held = "held"; // what the holder of a node prints when sessions can find it
+// What a node prints: when sessions can find its copy, and when there will be none.
+constexpr std::string_view held = "held", not_held = "failed";
 
 /// Holds the copies of this node until it is told to end.
 Result<int> hold(const fs::path& prefix, const runtime::Manifest& manifest, runtime::StagePlace place,
@@ -52,7 +53,6 @@ Result<int> hold(const fs::path& prefix, const runtime::Manifest& manifest, runt
     std::array<char, 256> node{};
     gethostname(node.data(), node.size() - 1);
     if (!holder) {
-        fmt::print("failed\n");
         holder.error().what = fmt::format("{}: {}", node.data(), holder.error().what);
         return fail(std::move(holder.error()));
     }
@@ -99,17 +99,19 @@ Result<Background> start_in_background(const std::vector<std::string>& words) {
 std::size_t wait_for_nodes(const Fd& output, std::size_t nodes) {
     std::string text;
     std::array<char, 4096> buffer{};
-    const auto lines = [&] { return static_cast<std::size_t>(std::ranges::count(text, '\n')); };
-    while (lines() < nodes) {
+    std::size_t good = 0, bad = 0;
+    while (good + bad < nodes) {
         const auto got = read(output.get(), buffer.data(), buffer.size());
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0) break; // srun has ended
         text.append(buffer.data(), static_cast<std::size_t>(got));
+        for (std::size_t end = 0; (end = text.find('\n')) != std::string::npos; text.erase(0, end + 1)) {
+            const auto line = std::string_view(text).substr(0, end);
+            good += line == held ? 1 : 0;
+            bad += line == not_held ? 1 : 0;
+        }
     }
-    std::size_t count = 0;
-    for (std::size_t at = 0; (at = text.find(held, at)) != std::string::npos; at += held.size())
-        ++count;
-    return count;
+    return good;
 }
 
 void show(const Fd& file) {
@@ -154,7 +156,9 @@ std::vector<std::string> bring(const fs::path& prefix, const runtime::Manifest& 
 std::vector<std::string> holder_command(const fs::path& prefix, const StageArguments& arguments,
                                         std::size_t nodes, const std::vector<std::string>& brought) {
     const auto count = std::to_string(nodes);
-    std::error_code failed;
+    std::error_code unknown;
+    // However the holder ends: the other nodes' would keep us waiting.
+    const auto script = fmt::format("\"$@\" || echo {}", not_held);
     // A step that takes nothing from the job's others, on all of its nodes.
     std::vector<std::string> words = {"srun",
                                       "--overlap",
@@ -166,7 +170,11 @@ std::vector<std::string> holder_command(const fs::path& prefix, const StageArgum
                                       "--mpi=none",
                                       "--kill-on-bad-exit=0",
                                       "--quiet",
-                                      fs::read_symlink("/proc/self/exe", failed).string(),
+                                      "sh",
+                                      "-c",
+                                      script,
+                                      "sh",
+                                      fs::read_symlink("/proc/self/exe", unknown).string(),
                                       "stage",
                                       "--node",
                                       "--to",

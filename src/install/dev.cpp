@@ -111,8 +111,11 @@ Status mount_overlay(runtime::BuildNamespace& space, const Manifest& manifest, c
                              ? find_program("fuse-overlayfs", path->second)
                              : std::nullopt;
     if (!program) return by_kernel;
+    const bool is_first = !fs::exists(mark, failed);
     if (auto marked = write_file(mark, ""); !marked) return marked;
-    return space.mount_fuse_overlay(*program, images, overlay, manifest.prefix);
+    auto mounted = space.mount_fuse_overlay(*program, images, overlay, manifest.prefix);
+    if (!mounted && is_first) fs::remove(mark, failed);
+    return mounted;
 }
 
 Result<runtime::BuildNamespace> make_space(const Manifest& manifest, const fs::path& overlay,

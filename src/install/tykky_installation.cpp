@@ -7,6 +7,7 @@
 #include "util/fd.h"
 #include "util/filesystem.h"
 #include "util/log.h"
+#include "util/text.h"
 
 #include <array>
 
@@ -55,8 +56,8 @@ Status refuse_container(const spec::YamlFile& settings, const TykkyInstallation&
     return fail_input(
         "a wrapped container is not imported but wrapped again",
         "its programs are in the container, and not in an image of their own", tykky.directory.string(),
-        "Run: containerize wrap-container " + (image.empty() ? tykky.container : image.string()) + " -w " +
-            (paths.empty() ? "PATHS" : paths) + " --prefix NEWPREFIX");
+        "Run: containerize wrap-container " + shell_quoted(image.empty() ? tykky.container : image.string()) +
+            " -w " + (paths.empty() ? "PATHS" : shell_quoted(paths)) + " --prefix NEWPREFIX");
 }
 
 Status read_mode(const spec::YamlFile& settings, TykkyInstallation& tykky) {
@@ -92,7 +93,7 @@ Status read_image(const spec::YamlFile& settings, TykkyInstallation& tykky) {
     if (!name) return fail(std::move(name.error()));
     if (!is_file_name(*name)) return settings.refuse(settings.root()["sqfs_image"], "not the name of a file");
     tykky.image = tykky.directory / *name;
-    const Fd file(open(tykky.image.c_str(), O_RDONLY | O_CLOEXEC));
+    const Fd file(open(tykky.image.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (!file) {
         auto error = fail_errno("cannot open the image", tykky.image.string());
         error.error().fault = Fault::input;

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int patience_ms = 5000; // a holder answers at once, unless it was stopped
+constexpr int patience_ms = 1000; // a holder answers at once, unless it was stopped
 
 struct Address {
     sockaddr_un name{};
@@ -125,15 +125,22 @@ Result<Fd> for_reading(const Fd& file, const fs::path& path) {
     return reading;
 }
 
-/// What was brought to this node in a file, which has no name from then on.
-Result<Fd> take(const fs::path& path, const ImageFile& image, StagePlace place) {
+/// A file that was brought to this node, which has no name from then on.
+Result<Fd> take(const fs::path& path) {
     Fd file(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     struct stat info {};
     if (!file || fstat(file.get(), &info) != 0) return fail_errno("cannot open the file", path.string());
-    if (info.st_uid != geteuid() || !S_ISREG(info.st_mode) ||
-        static_cast<std::uint64_t>(info.st_size) != image.size)
+    if (info.st_uid != geteuid() || !S_ISREG(info.st_mode))
         return fail({.what = "this is not the image", .why = {}, .where = path.string(), .hint = {}});
     unlink(path.c_str());
+    return file;
+}
+
+/// The copy that such a file is, or is made into.
+Result<Fd> copy_of_brought(Fd file, const fs::path& path, const ImageFile& image, StagePlace place) {
+    struct stat info {};
+    if (fstat(file.get(), &info) != 0 || static_cast<std::uint64_t>(info.st_size) != image.size)
+        return fail({.what = "this is not the image", .why = {}, .where = path.string(), .hint = {}});
     if (place == StagePlace::ram) {
         auto copy = stage_image(file, path, image.size, image.sha256, place);
         return copy ? for_reading(*copy, path) : std::move(copy);
@@ -154,18 +161,25 @@ std::optional<Fd> held_image(const std::string& sha256, std::uint64_t size) {
 Result<ImageHolder> ImageHolder::hold(const Manifest& manifest, const fs::path& prefix, StagePlace place,
                                       const std::vector<fs::path>& brought) {
     ImageHolder holder;
+    std::vector<Result<Fd>> taken; // whatever comes of them, none stays
+    for (const auto& file : brought)
+        taken.push_back(take(file));
     const auto files = manifest.images();
+    taken.resize(files.size());
     auto sources = open_images(manifest, prefix);
     if (!sources) return fail(std::move(sources.error()));
     for (std::size_t i = 0; i < files.size(); ++i)
-        if (auto added =
-                holder.add(files[i], (*sources)[i], i < brought.size() ? brought[i] : fs::path(), place);
+        if (auto added = holder.add(files[i], (*sources)[i], std::move(taken[i]),
+                                    i < brought.size() ? brought[i] : fs::path(), place);
             !added)
             return fail(std::move(added.error()));
+    // Not before all are there: until it serves, nobody would be answered.
+    for (const auto& image : holder.images_)
+        if (image.listener) begin_to_listen(image.listener);
     return holder;
 }
 
-Status ImageHolder::add(const ImageFile& file, const image::Layers::ImageFile& source,
+Status ImageHolder::add(const ImageFile& file, const image::Layers::ImageFile& source, Result<Fd> taken,
                         const fs::path& brought, StagePlace place) {
     images_.push_back({.sha256 = file.sha256,
                        .size = file.size,
@@ -173,21 +187,17 @@ Status ImageHolder::add(const ImageFile& file, const image::Layers::ImageFile& s
                        .listener = take_name(file.sha256),
                        .other = {}});
     auto& image = images_.back();
-    if (!image.listener && share(image)) {
-        if (!brought.empty()) unlink(brought.c_str());
-        return {};
-    }
-    auto copy = copy_of(file, source, brought, place);
-    if (!copy) return fail(std::move(copy.error()));
-    // Another holder may have been about to copy the same.
     if (!image.listener && share(image)) return {};
-    if (!image.listener)
-        return fail({.what = "the name by which sessions find the copy is taken by another user",
-                     .why = {},
-                     .where = source.path.string(),
-                     .hint = "Set CONTAINERIZE_STAGE instead: each session makes its own copy then."});
+    Result<Fd> copy;
+    if (taken && *taken) copy = copy_of_brought(std::move(*taken), brought, file, place);
+    if (!taken) notes_.push_back(to_string(taken.error()));
+    if (!copy) notes_.push_back(to_string(copy.error()));
+    if (!copy || !*copy) {
+        copy = stage_image(source.file, source.path, file.size, file.sha256, place);
+        if (copy) copy = for_reading(*copy, source.path);
+    }
+    if (!copy) return fail(std::move(copy.error()));
     image.copy = std::move(*copy);
-    begin_to_listen(image.listener);
     return {};
 }
 
@@ -197,17 +207,6 @@ bool ImageHolder::share(Image& image) {
     image.copy = std::move(held->file);
     image.other = std::move(held->connection);
     return true;
-}
-
-Result<Fd> ImageHolder::copy_of(const ImageFile& file, const image::Layers::ImageFile& source,
-                                const fs::path& brought, StagePlace place) {
-    if (!brought.empty()) {
-        auto copy = take(brought, file, place);
-        if (copy) return copy;
-        notes_.push_back(to_string(copy.error()));
-    }
-    auto copy = stage_image(source.file, source.path, file.size, file.sha256, place);
-    return copy ? for_reading(*copy, source.path) : std::move(copy);
 }
 
 void ImageHolder::serve() {
@@ -220,14 +219,17 @@ void ImageHolder::serve() {
             wait_for(image.listener), wait_for(image.other);
         for (const auto& client : clients_)
             wait_for(client);
-        if (poll(waiting.data(), waiting.size(), -1) <= 0) continue;
+        // Whose name another holder has who does not answer yet, or another user, has to try again.
+        const auto has_no_place = [](const Image& image) { return !image.listener && !image.other; };
+        const int patience = std::ranges::any_of(images_, has_no_place) ? patience_ms : -1;
+        if (poll(waiting.data(), waiting.size(), patience) < 0) continue;
         const auto answered = std::span(waiting).subspan(1);
         for (std::size_t i = clients_.size(); i-- > 0;)
             if (answered[2 * images_.size() + i].revents != 0)
                 clients_.erase(clients_.begin() + static_cast<std::ptrdiff_t>(i));
         for (std::size_t i = 0; i < images_.size(); ++i) {
             if (answered[2 * i].revents != 0) answer(images_[i]);
-            if (answered[2 * i + 1].revents != 0) succeed(images_[i]);
+            if (answered[2 * i + 1].revents != 0 || has_no_place(images_[i])) succeed(images_[i]);
         }
     }
 }

@@ -41,11 +41,9 @@ private:
         Fd copy, listener;
         Fd other; ///< a connection to the holder that has the name, which ends with that one
     };
-    Status add(const ImageFile& file, const image::Layers::ImageFile& source,
+    Status add(const ImageFile& file, const image::Layers::ImageFile& source, Result<Fd> taken,
                const std::filesystem::path& brought, StagePlace place);
     static bool share(Image& image); ///< with the holder that has the name
-    Result<Fd> copy_of(const ImageFile& file, const image::Layers::ImageFile& source,
-                       const std::filesystem::path& brought, StagePlace place);
     void answer(const Image& image);
     static void succeed(Image& image);
 

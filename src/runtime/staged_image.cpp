@@ -1,6 +1,7 @@
 #include "runtime/staged_image.h"
 
 #include "util/filesystem.h"
+#include "util/interrupt.h"
 #include "util/resources.h"
 
 #include <array>
@@ -105,6 +106,7 @@ Status read_verified(const Fd& from, const std::filesystem::path& path, std::uin
     Sha256 digest;
     std::vector<char> buffer(request_size);
     for (std::uint64_t done = 0; done < size;) {
+        if (interrupted()) return fail_interrupted();
         const auto wanted = std::min<std::uint64_t>(buffer.size(), size - done);
         const auto got = pread(from.get(), buffer.data(), wanted, static_cast<off_t>(done));
         if (got < 0 && errno == EINTR) continue;

@@ -91,18 +91,22 @@ Result<std::string> sync_and_digest(const fs::path& path, const Progress& progre
     return digest;
 }
 
-/// Whether a file that is made in the directory is another's, or open to others, than one that is moved
-/// there.
-bool gives_to_its_files(const fs::path& directory) {
-    struct stat info {};
-    if (stat(directory.c_str(), &info) != 0 || (info.st_mode & S_ISGID) != 0) return true;
-    return getxattr(directory.c_str(), "system.posix_acl_default", nullptr, 0) > 0;
+/// Whether a file that is made in the directory is as this one is: with the same owners, and open to nobody
+/// else. Directories give groups and access lists to what is made in them.
+bool is_as_if_made_in(const fs::path& directory, const fs::path& file) {
+    struct stat there {
+    }, info{};
+    if (stat(directory.c_str(), &there) != 0 || (there.st_mode & S_ISGID) != 0 ||
+        getxattr(directory.c_str(), "system.posix_acl_default", nullptr, 0) > 0)
+        return false;
+    return lstat(file.c_str(), &info) == 0 && info.st_gid == getegid() &&
+           getxattr(file.c_str(), "system.posix_acl_access", nullptr, 0) <= 0;
 }
 
 } // namespace
 
 Result<std::string> move_file_synced(const fs::path& from, const fs::path& to, const Progress& progress) {
-    if (!gives_to_its_files(to.parent_path()) &&
+    if (is_as_if_made_in(to.parent_path(), from) &&
         renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0)
         return sync_and_digest(to, progress);
     auto digest = copy_file_synced(from, to, progress);

@@ -9,4 +9,7 @@ namespace containerize {
 /// ASCII letters in lower case, whatever the locale.
 std::string lower(std::string_view text);
 
+/// As a user would have to type it.
+std::string shell_quoted(const std::string& word);
+
 } // namespace containerize

@@ -2,10 +2,14 @@
 #include "util/digest.h"
 #include "util/filesystem.h"
 
+#include <array>
+#include <cstdint>
+
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 
 namespace containerize {
 
@@ -116,6 +120,29 @@ TEST(MoveFileSynced, IsTheSameFileWhereThatGivesWhatACopyWould) {
     EXPECT_EQ(read_file(elsewhere).value(), "content");
     EXPECT_FALSE(fs::exists(shared / "to"));
     fs::remove(elsewhere);
+}
+
+TEST(MoveFile, TakesNobodysRightsAlong) {
+    const TemporaryDirectory directory;
+    const auto from = directory.write("from", "content"), to = directory.path() / "to";
+    // The staging directory's default list, as its file has it: another user may write.
+    struct Entry {
+        std::uint16_t tag, permissions;
+        std::uint32_t id;
+    };
+    struct List {
+        std::uint32_t version;
+        std::array<Entry, 5> entries;
+    };
+    const List list{.version = 2,
+                    .entries = {{{1, 6, ~0U}, {2, 6, 65534}, {4, 4, ~0U}, {0x10, 6, ~0U}, {0x20, 4, ~0U}}}};
+    if (setxattr(from.c_str(), "system.posix_acl_access", &list, sizeof list, 0) != 0)
+        GTEST_SKIP() << "no access lists on this filesystem";
+    ASSERT_GT(getxattr(from.c_str(), "system.posix_acl_access", nullptr, 0), 0);
+    EXPECT_TRUE(move_file_synced(from, to));
+    EXPECT_LE(getxattr(to.c_str(), "system.posix_acl_access", nullptr, 0), 0);
+    EXPECT_EQ(read_file(to).value(), "content");
+    EXPECT_FALSE(fs::exists(from));
 }
 
 TEST(RemoveTree, ReadOnlyDirectoriesAndLinks) {
