@@ -3,6 +3,7 @@
 #include "util/interrupt.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <span>
@@ -49,41 +50,45 @@ bool is_our_own(const Fd& connection) {
     return getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
 }
 
-void send_file(const Fd& connection, const Fd& file) {
+/// One byte, with room for one descriptor beside it.
+struct Message {
     char byte = 0;
     iovec data{.iov_base = &byte, .iov_len = 1};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    msghdr message{};
-    message.msg_iov = &data;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    auto* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+    msghdr header{};
+
+    Message() {
+        header.msg_iov = &data;
+        header.msg_iovlen = 1;
+        header.msg_control = control.data();
+        header.msg_controllen = control.size();
+    }
+    Message(const Message&) = delete; // it points into itself
+    Message& operator=(const Message&) = delete;
+    ~Message() = default;
+};
+
+void send_file(const Fd& connection, const Fd& file) {
+    Message message;
+    auto* beside = CMSG_FIRSTHDR(&message.header);
+    beside->cmsg_level = SOL_SOCKET;
+    beside->cmsg_type = SCM_RIGHTS;
+    beside->cmsg_len = CMSG_LEN(sizeof(int));
     const int number = file.get();
-    std::memcpy(CMSG_DATA(header), &number, sizeof number);
-    sendmsg(connection.get(), &message, MSG_NOSIGNAL); // who does not take it copies the image itself
+    std::memcpy(CMSG_DATA(beside), &number, sizeof number);
+    sendmsg(connection.get(), &message.header, MSG_NOSIGNAL); // who does not take it copies the image itself
 }
 
 Fd receive_file(const Fd& connection) {
     pollfd ready{.fd = connection.get(), .events = POLLIN, .revents = 0};
     if (poll(&ready, 1, patience_ms) != 1) return {};
-    char byte = 0;
-    iovec data{.iov_base = &byte, .iov_len = 1};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    msghdr message{};
-    message.msg_iov = &data;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    if (recvmsg(connection.get(), &message, MSG_CMSG_CLOEXEC) != 1) return {};
-    const auto* header = CMSG_FIRSTHDR(&message);
-    if (header == nullptr || header->cmsg_type != SCM_RIGHTS || header->cmsg_len != CMSG_LEN(sizeof(int)))
+    Message message;
+    if (recvmsg(connection.get(), &message.header, MSG_CMSG_CLOEXEC) != 1) return {};
+    const auto* beside = CMSG_FIRSTHDR(&message.header);
+    if (beside == nullptr || beside->cmsg_type != SCM_RIGHTS || beside->cmsg_len != CMSG_LEN(sizeof(int)))
         return {};
     int number = -1;
-    std::memcpy(&number, CMSG_DATA(header), sizeof number);
+    std::memcpy(&number, CMSG_DATA(beside), sizeof number);
     return Fd(number);
 }
 
