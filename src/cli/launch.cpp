@@ -1,4 +1,5 @@
 #include "cli/command.h"
+#include "cli/exec.h"
 #include "cluster/rank.h"
 #include "runtime/manifest.h"
 #include "util/filesystem.h"
@@ -105,13 +106,8 @@ Status show_nodes(const fs::path& prefix, const LaunchArguments& arguments,
 }
 
 [[nodiscard]] std::unexpected<Error> become(const std::vector<std::string>& words) {
-    // Of the job's tasks, not of ours.
-    for (const char* name : {"SLURM_GPUS_PER_TASK", "SLURM_TRES_PER_TASK", "SLURM_CPU_BIND"})
-        unsetenv(name);
-    std::vector<char*> list;
-    for (const auto& word : words)
-        list.push_back(const_cast<char*>(word.c_str()));
-    list.push_back(nullptr);
+    forget_tasks_of_job();
+    const auto list = argument_vector(words);
     execvp(list[0], list.data());
     return fail_errno("cannot run", words.front());
 }

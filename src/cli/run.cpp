@@ -1,4 +1,5 @@
 #include "cli/command.h"
+#include "cli/exec.h"
 #include "runtime/manifest.h"
 #include "util/filesystem.h"
 
@@ -23,13 +24,10 @@ Result<int> become(const std::string& directory, const char* wrapper,
     auto prefix = resolve(directory);
     if (!prefix) return fail(std::move(prefix.error()));
     if (!runtime::is_installation(*prefix)) return runtime::no_installation(*prefix);
-    std::string program = (*prefix / "bin" / wrapper).string();
-    std::vector<char*> list = {program.data()};
-    for (const auto& argument : arguments)
-        list.push_back(const_cast<char*>(argument.c_str()));
-    list.push_back(nullptr);
-    execv(program.c_str(), list.data());
-    return fail_errno("cannot run", program);
+    std::vector<std::string> words = {(*prefix / "bin" / wrapper).string()};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    execv(words.front().c_str(), argument_vector(words).data());
+    return fail_errno("cannot run", words.front());
 }
 
 // What follows "run DIR", each with or without a "--" after it. CLI11's own list of it is not what was typed:

@@ -1,5 +1,6 @@
 // stage: copies of an installation's images on the nodes of a job, for as long as that lasts.
 #include "cli/command.h"
+#include "cli/exec.h"
 #include "cluster/master.h"
 #include "runtime/held_image.h"
 #include "runtime/manifest.h"
@@ -12,7 +13,6 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <random>
 #include <utility>
@@ -84,10 +84,7 @@ Result<Background> start_in_background(const std::vector<std::string>& words) {
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID); // what the keyboard sends is not for it
-    std::vector<char*> list;
-    for (const auto& word : words)
-        list.push_back(const_cast<char*>(word.c_str()));
-    list.push_back(nullptr);
+    const auto list = argument_vector(words);
     const int failed = posix_spawnp(nullptr, list.front(), &streams, &attributes, list.data(), environ);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&streams);
@@ -114,23 +111,11 @@ std::size_t wait_for_nodes(const Fd& output, std::size_t nodes) {
     return good;
 }
 
-void show(const Fd& file) {
-    std::array<char, 4096> buffer{};
-    for (off_t at = 0;;) {
-        const auto got = pread(file.get(), buffer.data(), buffer.size(), at);
-        if (got <= 0) return;
-        fmt::print(stderr, "{}", std::string_view(buffer.data(), static_cast<std::size_t>(got)));
-        at += got;
-    }
-}
-
 /// Where nobody can have put something before.
 std::string new_name() {
     std::random_device random;
-    const char* directory = std::getenv("TMPDIR");
-    return fmt::format("{}/containerize-image-{:08x}{:08x}{:08x}",
-                       directory == nullptr || directory[0] != '/' ? "/tmp" : directory, random(), random(),
-                       random());
+    return fmt::format("{}/containerize-image-{:08x}{:08x}{:08x}", runtime::local_directory(), random(),
+                       random(), random());
 }
 
 /// By sbcast, which reads the files once and lets the nodes hand them on; where they are on the nodes.
@@ -193,12 +178,11 @@ Result<int> stage_on_nodes(const fs::path& prefix, const runtime::Manifest& mani
         return fail_input("this is no job of Slurm", "SLURM_JOB_NODELIST is not set", {},
                           "Run `containerize stage --node DIR &` on each node, or set CONTAINERIZE_STAGE.");
     const auto brought = hosts->size() > 1 ? bring(prefix, manifest) : std::vector<std::string>();
-    for (const char* name : {"SLURM_GPUS_PER_TASK", "SLURM_TRES_PER_TASK", "SLURM_CPU_BIND"})
-        unsetenv(name); // of the job's tasks, not of ours
+    forget_tasks_of_job();
     auto step = start_in_background(holder_command(prefix, arguments, hosts->size(), brought));
     if (!step) return fail(std::move(step.error()));
     const auto count = wait_for_nodes(step->output, hosts->size());
-    show(step->errors);
+    fmt::print(stderr, "{}", read_file("/proc/self/fd/" + std::to_string(step->errors.get())).value_or(""));
     if (count == 0)
         return fail({.what = "no node of the job has a copy",
                      .why = {},

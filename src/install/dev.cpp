@@ -95,26 +95,28 @@ Status mount_overlay(runtime::BuildNamespace& space, const Manifest& manifest, c
         images.push_back(manifest.prefix / image.file);
     const auto mark = overlay / mark_of_fuse_overlay;
     std::error_code failed;
-    Status by_kernel = fail({.what = "this overlay was made by fuse-overlayfs",
-                             .why = "what was removed is noted in that program's form",
-                             .where = overlay.string(),
-                             .hint = "Install fuse-overlayfs, or give --overlay another directory."});
-    if (!fs::exists(mark, failed)) {
-        const bool begun = fs::exists(overlay / "upper", failed) && !fs::is_empty(overlay / "upper", failed);
-        by_kernel = space.mount_overlay(images, overlay, manifest.prefix);
-        if (by_kernel) return {};
-        by_kernel.error().hint = remedy;
-        if (begun) return by_kernel; // by the kernel, and only it can go on
+    const bool by_fuse = fs::exists(mark, failed);
+    Error why_not{.what = "this overlay was made by fuse-overlayfs",
+                  .why = "what was removed is noted in that program's form",
+                  .where = overlay.string(),
+                  .hint = "Install fuse-overlayfs, or give --overlay another directory."};
+    if (!by_fuse) {
+        const bool by_kernel =
+            fs::exists(overlay / "upper", failed) && !fs::is_empty(overlay / "upper", failed);
+        auto mounted = space.mount_overlay(images, overlay, manifest.prefix);
+        if (mounted) return {};
+        why_not = std::move(mounted.error());
+        why_not.hint = remedy;
+        if (by_kernel) return fail(std::move(why_not)); // only it can go on
     }
     const auto path = environment.find("PATH");
     const auto program = manifest.base.is_host() && path != environment.end()
                              ? find_program("fuse-overlayfs", path->second)
                              : std::nullopt;
-    if (!program) return by_kernel;
-    const bool is_first = !fs::exists(mark, failed);
+    if (!program) return fail(std::move(why_not));
     if (auto marked = write_file(mark, ""); !marked) return marked;
     auto mounted = space.mount_fuse_overlay(*program, images, overlay, manifest.prefix);
-    if (!mounted && is_first) fs::remove(mark, failed);
+    if (!mounted && !by_fuse) fs::remove(mark, failed);
     return mounted;
 }
 

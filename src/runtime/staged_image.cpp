@@ -44,11 +44,6 @@ private:
     sha256_ctx state_{};
 };
 
-std::string local_directory() {
-    const char* given = std::getenv("TMPDIR");
-    return given == nullptr || given[0] != '/' ? "/tmp" : given;
-}
-
 std::unexpected<Error> no_room(const std::filesystem::path& path, std::uint64_t size, std::uint64_t left) {
     return fail({.what = "the image is too large for a copy on this node",
                  .why = "it has " + std::to_string(size) + " bytes, and half of what is left are " +
@@ -127,6 +122,11 @@ Status read_verified(const Fd& from, const std::filesystem::path& path, std::uin
 }
 
 } // namespace
+
+std::string local_directory() {
+    const char* given = std::getenv("TMPDIR");
+    return given == nullptr || given[0] != '/' ? "/tmp" : given;
+}
 
 Result<StagePlace> parse_stage_place(std::string_view text) {
     if (text.empty() || text == "auto") return StagePlace::held;

@@ -24,6 +24,9 @@ inline constexpr const char* stage_variable = "CONTAINERIZE_STAGE";
 /// Of "auto", and of nothing: held. Anything else is an input error.
 Result<StagePlace> parse_stage_place(std::string_view text);
 
+/// Where copies on a node's disk go: $TMPDIR, or /tmp.
+std::string local_directory();
+
 /// Copies `size` bytes of `image` in large requests, and sees that they have the digest `sha256`. The copy
 /// (`local` or `ram`) has no name, so that it goes with the last process that has it open, however that ends.
 /// `local` is in $TMPDIR, or /tmp, unless that is on a network. What would take more than half of the space

@@ -358,8 +358,8 @@ def anonymous_memory(pid: int) -> int:
 
 
 @pytest.fixture()
-def small_memory(user):
-    """A command that goes before another, to run it in a group of processes to which little memory is left."""
+def small_memory():
+    """A control group to which little memory is left."""
     limit = 200 << 20
     for place, file in ((Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"), (Path("/sys/fs/cgroup"), "memory.max")):
         group = place / f"containerize-test-{os.getpid()}"
