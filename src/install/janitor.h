@@ -5,6 +5,7 @@
 #include "util/fd.h"
 
 #include <filesystem>
+#include <string>
 
 #include <sys/types.h>
 
@@ -19,6 +20,9 @@ public:
     Janitor& operator=(Janitor&&) = delete;
     ~Janitor(); ///< closes the pipe and waits until all is removed
 
+    /// All that are in the mount namespace of `in_namespace` when the time has come, before anything is
+    /// removed; also where all is kept. Only for a namespace that was made for this build.
+    void end_processes_first(pid_t in_namespace);
     void remove_tree_later(const std::filesystem::path& path);
     /// Only if it is empty, and no other build has claimed it.
     void remove_directory_later(const std::filesystem::path& path);
@@ -27,7 +31,7 @@ public:
 
 private:
     Janitor(Fd pipe, pid_t pid) : pipe_(std::move(pipe)), pid_(pid) {}
-    void tell(char verb, const std::filesystem::path& path);
+    void tell(char verb, const std::string& what);
 
     Fd pipe_;
     pid_t pid_ = -1;

@@ -46,6 +46,7 @@ Result<BuildSummary> work_in(const Staging& staging, const BuildOptions& options
         return fail(std::move(space.error()));
     }
     const pid_t holder = space->pid();
+    janitor.end_processes_first(holder);
     Workshop shop{.options = options,
                   .inputs = inputs,
                   .prefix = claim.prefix,

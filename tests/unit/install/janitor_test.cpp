@@ -1,11 +1,14 @@
 #include "../temporary.h"
 #include "install/janitor.h"
+#include "runtime/build_namespace.h"
+#include "runtime/namespace.h"
 
 #include <chrono>
 #include <csignal>
 #include <thread>
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,6 +48,34 @@ TEST(Janitor, KeepsWhatIsFinished) {
     }
     EXPECT_TRUE(fs::exists(directory.path() / "env/file"));
     EXPECT_FALSE(fs::exists(directory.path() / "staging"));
+}
+
+TEST(Janitor, EndsWhatStillRunsInTheBuildsNamespaceBeforeItRemoves) {
+    const TemporaryDirectory directory;
+    const fs::path made = directory.path() / "prefix";
+    auto janitor = Janitor::start();
+    auto space = runtime::BuildNamespace::create();
+    ASSERT_TRUE(space) << to_string(space.error());
+    // As a worker that a killed build left behind: in a group of its own, and it makes its directory again.
+    const pid_t worker = fork();
+    ASSERT_GE(worker, 0);
+    if (worker == 0) {
+        setsid();
+        closefrom(STDERR_FILENO + 1); // the janitor's pipe among them
+        if (runtime::join_namespaces(space->pid()) != 0) _exit(1);
+        for (;;)
+            mkdir(made.c_str(), 0755);
+    }
+    while (!fs::exists(made))
+        usleep(1000);
+    janitor->end_processes_first(space->pid());
+    janitor->remove_directory_later(made);
+    // The worker is our child: until we have waited for it, it is there, but in no namespace.
+    { const auto ended = std::move(janitor); }
+    EXPECT_FALSE(fs::exists(made));
+    int status = 0;
+    waitpid(worker, &status, 0);
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
 TEST(Janitor, OutlivesAKilledBuilder) {
