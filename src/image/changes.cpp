@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <expected>
 #include <functional>
-#include <map>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -43,9 +43,14 @@ std::set<std::string> names_in(const fs::path& directory, std::error_code& faile
     return names;
 }
 
+/// What fuse-overlayfs notes removals by, where it may make no devices. It shows no file of the layers below
+/// that is named so, and refuses to make one, but not a directory.
+constexpr std::string_view note_prefix = ".wh.";
+
 /// Whether fuse-overlayfs put an entry there to note a removal.
 bool is_note_of_removal(const TreeEntry& entry) {
-    return entry.type == S_IFCHR || fs::path(entry.path).filename().string().starts_with(".wh.");
+    return entry.type == S_IFCHR ||
+           (entry.type == S_IFREG && fs::path(entry.path).filename().string().starts_with(note_prefix));
 }
 
 void drop_notes_of_removals(std::vector<TreeEntry>& entries) {
@@ -60,76 +65,15 @@ void drop_notes_of_removals(std::vector<TreeEntry>& entries) {
     entries = std::move(kept);
 }
 
-/// fuse-overlayfs shows a change of a file by all names that the file has, and keeps it under one of them.
-/// This adds the others to what it keeps, as what they are.
-class OtherNames {
-public:
-    OtherNames(std::vector<TreeEntry>& upper, const fs::path& merged, Layers& images)
-        : upper_(upper), merged_(merged), images_(images) {}
-
-    std::expected<void, int> add() {
-        for (std::size_t i = 0; i < upper_.size(); ++i) {
-            paths_.insert(upper_[i].path);
-            if (const auto inode = merged_inode(upper_[i].path); inode && upper_[i].type == S_IFREG)
-                changed_.emplace(*inode, i);
-        }
-        return changed_.empty() ? std::expected<void, int>() : look_in(images_.root(), "");
-    }
-
-private:
-    std::expected<void, int> look_in(Reference directory, const std::string& path) {
-        const auto listing = images_.directory(directory);
-        if (!listing) return std::unexpected(listing.error());
-        for (const auto& entry : (*listing)->entries) {
-            const std::string name = path + std::string((*listing)->name(entry));
-            if (entry.type == DT_DIR) {
-                if (auto looked = look_in(entry.inode, name + "/"); !looked) return looked;
-            } else if (entry.type == DT_REG && !paths_.contains(name)) {
-                const auto below = images_.inode(entry.inode);
-                if (!below) return std::unexpected(below.error());
-                const auto inode = below->nlink > 1 && is_shown(name) ? merged_inode(name) : std::nullopt;
-                if (const auto found = inode ? changed_.find(*inode) : changed_.end();
-                    found != changed_.end())
-                    add_name(name, found->second);
-            }
-        }
-        return {};
-    }
-
-    [[nodiscard]] bool is_shown(const fs::path& path) const {
-        std::error_code gone; // a directory of the images that is there no more
-        for (auto one = path; !one.empty(); one = one.parent_path())
-            if (!names_in(merged_ / one.parent_path(), gone).contains(one.filename())) return false;
-        return true;
-    }
-
-    [[nodiscard]] std::optional<ino_t> merged_inode(const std::string& path) const {
-        struct stat info {};
-        if (lstat((merged_ / path).c_str(), &info) != 0) return std::nullopt;
-        return info.st_ino;
-    }
-
-    void add_name(const std::string& name, std::size_t original) {
-        TreeEntry entry = upper_[original];
-        if (entry.original == TreeEntry::npos) entry.original = original;
-        entry.path = name;
-        upper_.push_back(std::move(entry));
-    }
-
-    std::vector<TreeEntry>& upper_;
-    const fs::path& merged_;
-    Layers& images_;
-    std::set<std::string> paths_;
-    std::map<ino_t, std::size_t> changed_;
-};
-
 /// Chooses, of the entries of a tree, those that differ from the images, and finds what the images have and
-/// `merged`, which shows tree and images, has not.
+/// `merged`, which shows tree and images, has not. What begins with `hidden` it never shows.
 class Comparison {
 public:
     using IsSame = std::function<bool(const TreeEntry&)>;
-    Comparison(TreeEntries& tree, fs::path merged, Layers& images, IsSame is_same)
-        : tree_(tree), merged_(std::move(merged)), images_(images), is_same_(std::move(is_same)) {}
+    Comparison(TreeEntries& tree, fs::path merged, Layers& images, IsSame is_same,
+               std::optional<std::string_view> hidden = {})
+        : tree_(tree), merged_(std::move(merged)), images_(images), is_same_(std::move(is_same)),
+          hidden_(hidden) {}
 
     Result<Changes> run() {
         if (auto found = find_removed(""); !found) return fail(std::move(found.error()));
@@ -168,7 +112,8 @@ private:
         for (const auto& entry : (*listing)->entries) {
             const std::string name((*listing)->name(entry));
             const auto path = directory.empty() ? name : directory + "/" + name;
-            if (!shown.contains(name)) removed_.insert(path);
+            const bool is_hidden = hidden_ && name.starts_with(*hidden_);
+            if (!is_hidden && !shown.contains(name)) removed_.insert(path);
         }
         return {};
     }
@@ -211,6 +156,7 @@ private:
     fs::path merged_;
     Layers& images_;
     IsSame is_same_;
+    std::optional<std::string_view> hidden_;
     std::set<std::string> files_, removed_, kept_;
 };
 
@@ -237,9 +183,9 @@ Result<Changes> changes_in_fuse_overlay(const fs::path& upper, const fs::path& m
     auto layers = open_layers(images);
     if (!layers) return fail(std::move(layers.error()));
     drop_notes_of_removals(tree->entries);
-    if (auto added = OtherNames(tree->entries, merged, **layers).add(); !added)
-        return fail_errno("cannot read the images", {}, added.error());
-    return Comparison(*tree, merged, **layers, [](const auto&) { return false; }).run();
+    return Comparison(
+               *tree, merged, **layers, [](const auto&) { return false; }, note_prefix)
+        .run();
 }
 
 Result<Changes> changes_since(const Snapshot& before, const fs::path& tree, std::span<const fs::path> images,

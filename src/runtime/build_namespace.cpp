@@ -6,6 +6,7 @@
 #include "runtime/mount_point.h"
 #include "runtime/namespace.h"
 #include "util/filesystem.h"
+#include "util/interrupt.h"
 
 #include <algorithm>
 #include <array>
@@ -21,6 +22,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -77,6 +79,15 @@ bool send_message(int channel, std::string_view message) {
     return send(channel, framed.data(), framed.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(framed.size());
 }
 
+/// Waits for a message or an interrupt; false for the latter.
+bool wait_for_message(int channel) {
+    std::array<pollfd, 2> polled{pollfd{channel, POLLIN, 0}, pollfd{interrupt_fd(), POLLIN, 0}};
+    while (!interrupted()) {
+        if (poll(polled.data(), polled.size(), -1) > 0 && polled[0].revents != 0) return true;
+    }
+    return false;
+}
+
 /// Nothing at the other side's end.
 std::string receive_message(int channel) {
     std::string buffer(longest_message + 1, '\0');
@@ -88,7 +99,7 @@ std::string receive_message(int channel) {
     return buffer;
 }
 
-Status serve_images(std::span<const std::string> paths, const fs::path& mount_point) {
+Status serve_images(std::span<const std::string> paths, const fs::path& mount_point, HardLinks hard_links) {
     std::vector<image::Layers::ImageFile> images;
     for (const auto& path : paths) {
         images.push_back({.file = Fd(open(path.c_str(), O_RDONLY | O_CLOEXEC)), .path = path, .offset = 0});
@@ -105,8 +116,9 @@ Status serve_images(std::span<const std::string> paths, const fs::path& mount_po
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent) _exit(1);
         ServerStatistics statistics; // that nobody asks for
-        _exit(serve_fuse(**layers, *connection, {.uid = geteuid(), .gid = getegid()}, statistics) == 0 ? 0
-                                                                                                       : 1);
+        const int ended =
+            serve_fuse(**layers, *connection, {.uid = geteuid(), .gid = getegid()}, statistics, hard_links);
+        _exit(ended == 0 ? 0 : 1);
     }
     return {};
 }
@@ -138,7 +150,7 @@ Status mount_overlay_here(std::span<const std::string> images, const fs::path& s
                           const fs::path& prefix) {
     if (auto made = make_layer_directories(staging); !made) return made;
     if (auto good = check_attributes(staging); !good) return good;
-    if (auto served = serve_images(images, staging / "lower"); !served) return served;
+    if (auto served = serve_images(images, staging / "lower", HardLinks::one_file); !served) return served;
     // By names relative to the working directory: commas and colons in a path would end an option.
     if (chdir(staging.c_str()) != 0)
         return fail_errno("cannot enter the staging directory", staging.string());
@@ -162,21 +174,46 @@ Status mount_overlay_here(std::span<const std::string> images, const fs::path& s
     _exit(127);
 }
 
-Status start_fuse_overlay(const std::string& program, Fd device, const fs::path& staging) {
+Result<pid_t> start_fuse_overlay(const std::string& program, Fd device, const fs::path& staging) {
     const pid_t parent = getpid();
     const pid_t pid = fork();
     if (pid < 0) return fail_errno("cannot start a server process");
-    if (pid > 0) return {};
+    if (pid > 0) return pid;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);
     become_fuse_overlay(program.c_str(), device.get(), staging);
+}
+
+constexpr unsigned seconds_to_answer = 30;
+pid_t unanswering = -1;
+void kill_unanswering(int) {
+    kill(unanswering, SIGKILL);
+}
+
+// The kernel answers when the program has, or when nobody has the device any more: a program that is stuck is
+// killed, and then nobody has.
+Status wait_for_answer(pid_t server, const fs::path& mount_point) {
+    unanswering = server;
+    std::signal(SIGALRM, kill_unanswering);
+    alarm(seconds_to_answer);
+    struct stat info {};
+    const int answered = stat(mount_point.c_str(), &info);
+    const int error_number = errno;
+    const bool in_time = alarm(0) > 0;
+    if (answered == 0) return {};
+    return in_time ? fail_errno("fuse-overlayfs does not start", {}, error_number)
+                   : fail({.what = "fuse-overlayfs does not start",
+                           .why = "it did not answer for " + std::to_string(seconds_to_answer) + " seconds",
+                           .where = {},
+                           .hint = {}});
 }
 
 Status mount_fuse_overlay_here(std::span<const std::string> images, const fs::path& staging,
                                const fs::path& prefix, const std::string& program) {
     if (access(program.c_str(), X_OK) != 0) return fail_errno("cannot run fuse-overlayfs", program);
     if (auto made = make_layer_directories(staging); !made) return made;
-    if (auto served = serve_images(images, staging / "lower"); !served) return served;
+    if (auto served = serve_images(images, staging / "lower", HardLinks::separate_files); !served)
+        return served;
     Fd device(open("/dev/fuse", O_RDWR | O_CLOEXEC));
     if (!device) return fail_errno("cannot open the device", "/dev/fuse");
     // Without allow_other: so it is open to this user's processes outside of the namespace, too, and the
@@ -187,15 +224,12 @@ Status mount_fuse_overlay_here(std::span<const std::string> images, const fs::pa
     if (mount("fuse-overlayfs", prefix.c_str(), "fuse.fuse-overlayfs", MS_NOSUID | MS_NODEV,
               options.c_str()) != 0)
         return fail_errno("cannot mount an overlay", prefix.string());
-    auto ready = start_fuse_overlay(program, std::move(device), staging);
-    // The kernel answers when the program has, or when nobody has the device any more.
-    struct stat info {};
-    if (ready && stat(prefix.c_str(), &info) != 0)
-        ready = fail({.what = "fuse-overlayfs does not start",
-                      .why = read_file(staging / fuse_overlay_log).value_or(""),
-                      .where = program,
-                      .hint = {}});
+    const auto server = start_fuse_overlay(program, std::move(device), staging);
+    auto ready = server ? wait_for_answer(*server, prefix) : Status(fail(server.error()));
     if (ready) return stand_in(prefix);
+    ready.error().where = program;
+    if (const auto said = read_file(staging / fuse_overlay_log); said && !said->empty())
+        ready.error().why = *said;
     umount2(prefix.c_str(), MNT_DETACH);
     umount2((staging / "lower").c_str(), MNT_DETACH);
     return ready;
@@ -290,7 +324,11 @@ Result<BuildNamespace> BuildNamespace::create_with(const std::function<Status()>
 
 Status BuildNamespace::ask(const std::string& request) {
     std::string answer;
-    if (send_message(channel_.get(), request)) answer = receive_message(channel_.get());
+    if (send_message(channel_.get(), request)) {
+        // What is asked may take its time: mounts of programs that others wrote.
+        if (!wait_for_message(channel_.get())) return fail_interrupted();
+        answer = receive_message(channel_.get());
+    }
     if (answer.empty())
         return fail(
             {.what = "the build's namespace is gone", .why = "its process died", .where = {}, .hint = {}});

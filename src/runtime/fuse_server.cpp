@@ -1,5 +1,6 @@
 #include "runtime/fuse_server.h"
 
+#include "runtime/separate_names.h"
 #include "util/resources.h"
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <cstring>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -48,8 +50,11 @@ constexpr std::uint64_t node_offset = 2;
 /// Answers the requests of one descriptor. One object a thread.
 class Worker {
 public:
-    Worker(image::Layers& layers, int device, bool no_opendir, FuseOwner owner, ServerStatistics& statistics)
-        : layers_(layers), device_(device), no_opendir_(no_opendir), owner_(owner), statistics_(statistics) {}
+    /// `names`: null where files that have several are shown as what they are.
+    Worker(image::Layers& layers, int device, bool no_opendir, FuseOwner owner, ServerStatistics& statistics,
+           SeparateNames* names)
+        : layers_(layers), device_(device), no_opendir_(no_opendir), owner_(owner), statistics_(statistics),
+          names_(names) {}
 
     int run() {
         alignas(fuse_in_header) std::array<std::byte, request_buffer> buffer;
@@ -77,7 +82,7 @@ private:
         case FUSE_LOOKUP:
             return lookup(reference(header.nodeid), text(body));
         case FUSE_GETATTR:
-            return get_attributes(reference(header.nodeid));
+            return get_attributes(header.nodeid);
         case FUSE_READLINK:
             return read_link(reference(header.nodeid));
         case FUSE_READ:
@@ -126,6 +131,7 @@ private:
     }
 
     [[nodiscard]] Reference reference(std::uint64_t node) const {
+        if (names_ != nullptr && SeparateNames::is_node(node)) return names_->file(node);
         return node == FUSE_ROOT_ID ? layers_.root() : node - node_offset;
     }
     [[nodiscard]] std::uint64_t node(Reference reference) const {
@@ -160,25 +166,28 @@ private:
         [[maybe_unused]] const auto written = write(device_, &header, sizeof header);
     }
 
-    [[nodiscard]] fuse_attr attributes(const Inode& inode) const {
+    [[nodiscard]] fuse_attr attributes(std::uint64_t node, const Inode& inode) const {
+        const bool separate = names_ != nullptr && SeparateNames::is_node(node);
         fuse_attr attr{};
-        attr.ino = inode.number;
+        attr.ino = separate ? node : inode.number;
         attr.size = inode.size;
         attr.blocks = (inode.size + 511) / 512;
         attr.atime = attr.mtime = attr.ctime = inode.mtime;
         attr.mode = inode.mode;
-        attr.nlink = inode.nlink;
+        attr.nlink = separate ? 1 : inode.nlink;
         attr.uid = owner_.uid;
         attr.gid = owner_.gid;
         attr.rdev = inode.rdev;
         attr.blksize = layers_.block_size();
         return attr;
     }
-    [[nodiscard]] fuse_entry_out entry(Reference reference, const Inode& inode) const {
+    [[nodiscard]] fuse_entry_out entry(Reference directory, std::string_view name, Reference reference,
+                                       const Inode& inode) const {
+        const bool separate = names_ != nullptr && inode.nlink > 1 && !S_ISDIR(inode.mode);
         fuse_entry_out out{};
-        out.nodeid = node(reference);
+        out.nodeid = separate ? names_->node(directory, name, reference) : node(reference);
         out.entry_valid = out.attr_valid = forever;
-        out.attr = attributes(inode);
+        out.attr = attributes(out.nodeid, inode);
         return out;
     }
 
@@ -192,16 +201,16 @@ private:
         if (!found) return fail(found.error());
         const auto inode = layers_.inode(*found);
         if (!inode) return fail(inode.error());
-        const auto out = entry(*found, *inode);
+        const auto out = entry(parent, name, *found, *inode);
         reply(&out, sizeof out);
     }
 
-    void get_attributes(Reference reference) {
-        const auto inode = layers_.inode(reference);
+    void get_attributes(std::uint64_t node) {
+        const auto inode = layers_.inode(reference(node));
         if (!inode) return fail(inode.error());
         fuse_attr_out out{};
         out.attr_valid = forever;
-        out.attr = attributes(*inode);
+        out.attr = attributes(node, *inode);
         reply(&out, sizeof out);
     }
 
@@ -279,10 +288,11 @@ private:
             const auto& item = directory.entries[position - 2];
             const auto inode = layers_.inode(item.inode);
             if (!inode) return fail(inode.error());
+            const auto name = directory.name(item);
+            const auto known = entry(reference, name, item.inode, *inode);
             const fuse_dirent dirent{
-                .ino = inode->number, .off = position + 1, .namelen = 0, .type = item.type};
-            const auto known = entry(item.inode, *inode);
-            if (!append(directory.name(item), dirent, plus ? &known : nullptr, limit)) break;
+                .ino = known.attr.ino, .off = position + 1, .namelen = 0, .type = item.type};
+            if (!append(name, dirent, plus ? &known : nullptr, limit)) break;
         }
         reply(listing_.data(), listing_.size());
     }
@@ -319,6 +329,7 @@ private:
     bool no_opendir_;
     FuseOwner owner_;
     ServerStatistics& statistics_;
+    SeparateNames* names_;
     std::uint64_t unique_ = 0;
     std::vector<image::Slice> slices_; ///< these three keep their memory between requests
     std::vector<iovec> parts_;
@@ -359,15 +370,18 @@ void shed_under_pressure(const std::stop_token& stop, image::Layers& layers,
 } // namespace
 
 int serve_fuse(image::Layers& layers, const FuseConnection& connection, FuseOwner owner,
-               ServerStatistics& statistics) {
+               ServerStatistics& statistics, HardLinks hard_links) {
     prctl(PR_SET_NAME, "containerize-fs");
     // Blocks are allocated and freed all the time: without this each would be an mmap and its page faults.
     mallopt(M_MMAP_THRESHOLD, 8 << 20);
     mallopt(M_TRIM_THRESHOLD, 64 << 20);
     mallopt(M_ARENA_MAX, 2);
+    std::optional<SeparateNames> names;
+    if (hard_links == HardLinks::separate_files) names.emplace();
     std::atomic<int> result{0};
     const auto work = [&](const Fd& device) {
-        Worker worker(layers, device.get(), connection.features.no_opendir, owner, statistics);
+        Worker worker(layers, device.get(), connection.features.no_opendir, owner, statistics,
+                      names ? &*names : nullptr);
         if (const int error_number = worker.run()) result = error_number;
     };
     {

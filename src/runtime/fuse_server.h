@@ -18,12 +18,16 @@ struct FuseOwner {
     gid_t gid;
 };
 
+/// How files that have several names are shown: as what they are, or as a file for each name (SeparateNames).
+/// Nodes of the second mean nothing to another server.
+enum class HardLinks { one_file, separate_files };
+
 /// How many threads a server has on this machine, for this process's share of it.
 unsigned server_threads();
 
 /// Serves with one thread a descriptor until the filesystem is unmounted everywhere and no file of it is
 /// open. Returns 0 then, else the errno that ended it. For a process that does nothing else.
 int serve_fuse(image::Layers& layers, const FuseConnection& connection, FuseOwner owner,
-               ServerStatistics& statistics);
+               ServerStatistics& statistics, HardLinks hard_links = HardLinks::one_file);
 
 } // namespace containerize::runtime

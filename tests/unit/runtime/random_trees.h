@@ -66,7 +66,7 @@ inline void fill(std::mt19937& random, const fs::path& directory, int depth) {
 }
 
 // Removes, replaces, renames and adds, so that there are whiteouts, opaque directories and copied-up files.
-inline void change(std::mt19937& random, const fs::path& root, bool to_linked_files = true) {
+inline void change(std::mt19937& random, const fs::path& root) {
     std::vector<fs::path> paths;
     for (const auto& entry : fs::recursive_directory_iterator(root))
         paths.push_back(entry.path());
@@ -87,8 +87,7 @@ inline void change(std::mt19937& random, const fs::path& root, bool to_linked_fi
                 write(random, path, "new " + std::to_string(random()));
             break;
         case 2:
-            if (fs::is_regular_file(status) && (fs::hard_link_count(path) == 1 || to_linked_files))
-                write(random, path, "more", std::ios::app);
+            if (fs::is_regular_file(status)) write(random, path, "more", std::ios::app);
             break;
         case 3:
             fs::rename(path, path.parent_path() / ("moved" + path.filename().string()), gone);

@@ -1,0 +1,19 @@
+#include "runtime/separate_names.h"
+
+namespace containerize::runtime {
+
+using image::Reference;
+
+std::uint64_t SeparateNames::node(Reference directory, std::string_view name, Reference file) {
+    const std::scoped_lock lock(mutex_);
+    const auto [known, is_new] = nodes_.try_emplace({directory, std::string(name)}, first + files_.size());
+    if (is_new) files_.push_back(file);
+    return known->second;
+}
+
+Reference SeparateNames::file(std::uint64_t node) const {
+    const std::scoped_lock lock(mutex_);
+    return files_.at(node - first);
+}
+
+} // namespace containerize::runtime
