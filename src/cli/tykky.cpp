@@ -8,6 +8,7 @@
 #include "util/filesystem.h"
 #include "util/interrupt.h"
 #include "util/log.h"
+#include "util/text.h"
 
 #include <algorithm>
 #include <array>
@@ -102,14 +103,36 @@ Status check_kind(Kind kind, const std::string& file) {
                             "Use conda-containerize.");
 }
 
-/// What is --python elsewhere is --pyver here.
-Result<int> by_names_of_tykky(Result<int> done) {
-    if (done) return done;
-    constexpr std::string_view ours = "--python";
-    auto& hint = done.error().hint;
-    for (std::size_t at = 0; (at = hint.find(ours, at)) != hint.npos;)
-        hint.replace(at, ours.size(), "--pyver");
-    return done;
+/// Whether a hint names an option that `theirs` lacks and `ours` has.
+bool names_option_lacking(std::string_view hint, const CLI::App& theirs, const CLI::App& ours) {
+    constexpr std::string_view of_options = "abcdefghijklmnopqrstuvwxyz-";
+    for (auto at = hint.find("--"); at != hint.npos;) {
+        const auto end = std::min(hint.find_first_not_of(of_options, at), hint.size());
+        const std::string option(hint.substr(at, end - at));
+        if (option.size() > 2 && theirs.get_option_no_throw(option) == nullptr &&
+            ours.get_option_no_throw(option) != nullptr)
+            return true;
+        at = hint.find("--", end);
+    }
+    return false;
+}
+
+/// What all commands of ours say of their options, to users of tykky's.
+void fit_hint(std::string& hint, const CLI::App& app) {
+    const auto chosen = app.get_subcommands();
+    const CLI::App& command = chosen.empty() ? app : *chosen.front();
+    replace_all(hint, "--tmpdir", "CW_BUILD_TMPDIR");
+    if (command.get_option_no_throw("--pyver") != nullptr) replace_all(hint, "--python", "--pyver");
+    const std::string name = chosen.empty()                   ? app.get_name()
+                             : command.get_name() == "update" ? "update"
+                                                              : "new";
+    CLI::App ours;
+    Action unused;
+    for (const auto add : {add_new, add_wrap_install, add_wrap_container})
+        add(ours, unused, {});
+    add_update(ours, unused, {}, {});
+    if (!names_option_lacking(hint, command, *ours.get_subcommand(name))) return;
+    hint += "\n`containerize " + name + "` has that option, and does the same as this command.";
 }
 
 class Commands {
@@ -215,7 +238,7 @@ private:
         }
         arguments_->python = arguments_->python_version;
         arguments_->spec = arguments_->file;
-        return by_names_of_tykky(run_new(*arguments_, command_line_));
+        return run_new(*arguments_, command_line_);
     }
 
     Result<int> update() { return run_update(*arguments_, false, {}, command_line_); }
@@ -318,8 +341,10 @@ int run_as_tykky(std::string_view name, int argc, char** argv) {
                      log::tagged("ERROR", problem.what()).c_str());
         return 2;
     }
-    const auto done = commands.run();
-    return done ? *done : report(done.error());
+    auto done = commands.run();
+    if (done) return *done;
+    fit_hint(done.error().hint, app);
+    return report(done.error());
 }
 
 } // namespace containerize::cli

@@ -1,5 +1,7 @@
 #include "conda/prefix_replacement.h"
 
+#include "util/text.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -9,18 +11,6 @@ namespace {
 
 /// What Linux reads of a first line; before 5.1 one byte less counted.
 constexpr std::size_t longest_shebang = 127;
-
-void replace_all(std::string& text, std::string_view from, std::string_view to) {
-    std::string result;
-    std::size_t done = 0;
-    for (std::size_t at = 0; (at = text.find(from, done)) != std::string::npos; done = at + from.size()) {
-        result.append(text, done, at - done);
-        result.append(to);
-    }
-    if (done == 0) return;
-    result.append(text, done, std::string::npos);
-    text = std::move(result);
-}
 
 bool is_python(std::string_view interpreter) {
     return interpreter.substr(interpreter.rfind('/') + 1).starts_with("python");

@@ -58,8 +58,9 @@ public:
         using Step = Status (Build::*)();
         for (const Step step :
              {&Build::create, &Build::run_pre_install, &Build::install, &Build::add_venv_support,
-              &Build::run_post_install, &Build::compile, &Build::record_environment, &Build::list_packages,
-              &Build::pack, &Build::note_accelerators, &Build::assemble}) {
+              &Build::run_post_install, &Build::settle_wrapper_paths, &Build::compile,
+              &Build::record_environment, &Build::list_packages, &Build::pack, &Build::note_accelerators,
+              &Build::assemble}) {
             if (interrupted()) return fail_interrupted();
             if (auto done = (this->*step)(); !done) return fail(std::move(done.error()));
             if (summary_.unchanged) break;
@@ -148,14 +149,40 @@ private:
         return {};
     }
 
-    // Not every environment has what a site would like to see wrapped.
-    void drop_missing_wrapper_paths() {
+    /// Which directories have commands is known when all is installed, and whoever misspelt one should not
+    /// wait for more.
+    Status settle_wrapper_paths() {
         const auto& optional = shop_.inputs.optional_wrapper_paths;
-        std::erase_if(manifest_.wrapper_paths, [&](const std::string& path) {
+        std::vector<std::string> directories;
+        for (const auto& path : manifest_.wrapper_paths) {
             std::error_code failed;
-            return std::ranges::find(optional, path) != optional.end() &&
-                   !fs::is_directory(shop_.root() / path, failed);
-        });
+            const auto status = fs::status(shop_.root() / path, failed);
+            // Software of another layout may have no "bin".
+            if (fs::is_directory(status) || path == "bin")
+                directories.push_back(path);
+            else if (fs::is_regular_file(status)) {
+                if (auto linked = link_program(path); !linked) return linked;
+            } else if (std::ranges::find(optional, path) == optional.end())
+                // Not every environment has what a site would like to see wrapped.
+                return fail_input("the environment has no such directory or program for wrappers", {}, path,
+                                  "Give --wrapper-paths what the packages or your scripts make.");
+        }
+        manifest_.wrapper_paths = std::move(directories);
+        return {};
+    }
+
+    /// A single program gets its wrapper by a link in "bin", where the environment's own of that name comes
+    /// first.
+    [[nodiscard]] Status link_program(const fs::path& program) const {
+        std::error_code failed;
+        const auto target = fs::read_symlink(shop_.root() / "bin", failed);
+        const fs::path bin = failed ? "bin" : target.lexically_normal();
+        fs::create_directories(shop_.root() / bin, failed);
+        if (program.parent_path() == bin) return {};
+        fs::create_symlink(program.lexically_relative(bin), shop_.root() / bin / program.filename(), failed);
+        if (failed && failed != std::errc::file_exists)
+            return fail_errno("cannot make a link", program.string(), failed.value());
+        return {};
     }
 
     Status list_packages() {
@@ -231,7 +258,6 @@ private:
         if (auto room = check_room(claim_, *below + summary_.image_bytes + allowance); !room) return room;
         auto assembly = make_assembly(claim_, janitor_);
         if (!assembly) return fail(std::move(assembly.error()));
-        drop_missing_wrapper_paths();
         const mode_t umask_bits = shop_.options.umask_bits;
         const auto surroundings = open_tree(shop_.inputs.base);
         if (!surroundings) return fail(Error(surroundings.error()));

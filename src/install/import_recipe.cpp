@@ -52,7 +52,6 @@ public:
         if (environment_ != ".") // for what we add
             fs::create_directory(shop_.root() / environment_ / "share", failed);
         if (auto linked = link_environment(shop_.root(), environment_); !linked) return linked;
-        if (auto linked = link_programs(); !linked) return linked;
         if (tykky_.mode != "wrapdisk")
             if (auto good = find_python(); !good) return good;
         shop_.record["tykky"] = record_of(tykky_, environment_);
@@ -144,22 +143,6 @@ private:
         return fail_input("there is no environment in the image",
                           "it has no " + tykky_.environments.front().string(), tykky_.image.string(),
                           "Build it again with `containerize new`: " + inputs_of_tykky());
-    }
-
-    // Of wrapper paths that are single programs: in "bin" they get their wrapper.
-    Status link_programs() const {
-        const auto bin = (environment_ / "bin").lexically_normal();
-        std::error_code failed;
-        for (const fs::path program : tykky_.wrapper_paths) {
-            struct stat info {};
-            if (stat((shop_.root() / program).c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
-            fs::create_directories(shop_.root() / bin, failed);
-            fs::create_symlink(program.lexically_relative(bin), shop_.root() / bin / program.filename(),
-                               failed);
-            if (failed && failed != std::errc::file_exists) // the environment's own comes first
-                return fail_errno("cannot make a link", program.string(), failed.value());
-        }
-        return {};
     }
 
     Status find_python() {

@@ -257,9 +257,9 @@ Result<Inputs> check_wrap(const BuildOptions& options, const fs::path& source, b
     inputs.wrapper_paths = std::move(*paths);
     // A script may make more of them.
     for (const auto& path : inputs.wrapper_paths)
-        if (path != "bin" && !options.post_install && !fs::is_directory(inputs.wrap_source / path, failed))
-            return fail_input("the software has no such directory for wrappers", path, source.string(),
-                              "Give -w directories below it that hold programs.");
+        if (path != "bin" && !options.post_install && !fs::exists(inputs.wrap_source / path, failed))
+            return fail_input("the software has no such directory or program for wrappers", path,
+                              source.string(), "Give -w what is below it.");
     if (auto good = check_rest(options, inputs); !good) return fail(std::move(good.error()));
     return inputs;
 }

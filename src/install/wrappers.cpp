@@ -116,11 +116,8 @@ Result<std::size_t> make_wrappers(const WrapperRequest& request) {
     // "bin" comes first, so that its own commands win over those that are only to be found there, too.
     std::error_code taken;
     for (const auto& path : request.paths) {
-        const bool there = fs::is_directory(request.root / path, failed);
-        if (!there && path == "bin") continue; // software of another layout: what it has is elsewhere
-        if (!there)
-            return fail_input("the environment has no such directory for wrappers", {}, path,
-                              "Give --wrapper-paths directories that the packages or your scripts make.");
+        // "bin" may be missing: software of another layout.
+        if (!fs::is_directory(request.root / path, failed)) continue;
         const fs::path directory = request.output / path;
         fs::create_directories(directory, failed);
         for (const auto& entry : fs::directory_iterator(real_directory(path, request), failed)) {

@@ -1,6 +1,7 @@
 #include "util/text.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace containerize {
 
@@ -10,6 +11,18 @@ std::string lower(std::string_view text) {
         return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
     });
     return result;
+}
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+    std::string result;
+    std::size_t done = 0;
+    for (std::size_t at = 0; (at = text.find(from, done)) != std::string::npos; done = at + from.size()) {
+        result.append(text, done, at - done);
+        result.append(to);
+    }
+    if (done == 0) return;
+    result.append(text, done, std::string::npos);
+    text = std::move(result);
 }
 
 std::string shell_quoted(const std::string& word) {

@@ -9,6 +9,9 @@ namespace containerize {
 /// ASCII letters in lower case, whatever the locale.
 std::string lower(std::string_view text);
 
+/// Each `from`, which is not empty. Takes time in proportion to the text.
+void replace_all(std::string& text, std::string_view from, std::string_view to);
+
 /// As a user would have to type it.
 std::string shell_quoted(const std::string& word);
 

@@ -372,7 +372,7 @@ BAD = [
     (["--environ", "/nonexistent"], "six\n", "/nonexistent: cannot read the script for --environ"),
     (["--post-install", "/nonexistent"], "six\n", "/nonexistent: cannot read the script for --post-install"),
     (["--wrapper-paths", "../../etc"], "six\n", "a wrapper path must lie below the prefix"),
-    (["--wrapper-paths", "no/such"], "six\n", "the environment has no such directory for wrappers"),
+    (["--wrapper-paths", "no/such"], "six\n", "the environment has no such directory or program for wrappers"),
     (["--frobnicate"], "six\n", "--frobnicate"),
     (["-v", "-q"], "six\n", "excludes"),
 ]

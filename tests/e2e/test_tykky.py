@@ -91,6 +91,16 @@ def test_the_other_kind_is_told(call, user, work, spec):
     for version, message in (("3.99", "there is no python3.99 on PATH"), ("/nonexistent", "not a Python that can be run")):
         done = call("pip-containerize", "new", "--pyver", version, req, "--prefix", work / "env", check=False)
         assert done.returncode == 1 and message in done.stdout and "--pyver" in done.stdout and "--python" not in done.stdout
+        assert "`containerize new` has that option" not in done.stdout
+
+
+def test_hints_name_options_that_there_are(call, user, work, spec):
+    """What tykky's commands lack is said to be an option of ours."""
+    terms = user.write(work / "defaults.yml", "channels: [defaults]\ndependencies: [python]\n")
+    done = call("conda-containerize", "new", terms, "--prefix", work / "env", check=False)
+    assert done.returncode == 1 and "--allow-defaults" in done.stdout and "`containerize new` has that option" in done.stdout, done.stdout
+    done = call("conda-containerize", "new", spec(["where"]), "--prefix", work / "env", check=False, env={"CW_BUILD_TMPDIR": "/nonexistent"})
+    assert done.returncode == 1 and "CW_BUILD_TMPDIR" in done.stdout and "--tmpdir" not in done.stdout and "has that option" not in done.stdout, done.stdout
 
 
 def test_system_site_packages(call, user, work):
@@ -184,6 +194,18 @@ def test_wrap_install(call, user, work, software):
     assert user.run(prefix / "bin/own").stdout == "original\n"
 
 
+def test_single_programs_get_wrappers(call, user, tool, work, software, spec):
+    call("wrap-install", software, "-w", "sbin/admin", "--prefix", work / "wrapped")
+    assert user.run(work / "wrapped/bin/admin").stdout == f"admin {work}/wrapped/bin/admin\n"
+    assert not (work / "wrapped/sbin").exists()
+    post = user.write(work / "post.sh", "mkdir -p $env_root/opt; printf '#!/bin/sh\\necho made\\n' >$env_root/opt/made; chmod 755 $env_root/opt/made\n")
+    call("conda-containerize", "new", spec(["where"]), "--prefix", work / "env", "--post-install", post, "-w", "opt/made")
+    assert user.run(work / "env/bin/made").stdout == "made\n" and not (work / "env/opt").exists()
+    again = user.write(work / "again.sh", "cp $env_root/opt/made $env_root/opt/more\n")
+    call("conda-containerize", "update", work / "env", "--post-install", again, "-w", "opt/more")
+    assert user.run(work / "env/bin/more").stdout == "made\n" and user.run(work / "env/bin/made").stdout == "made\n"
+
+
 def test_wrap_install_with_mask(call, user, tool, sessions, work, software):
     user.write(work / "post.sh", f"echo $CW_MODE >> {software}/lib/data.txt\n")
     call("wrap-install", "--mask", software, "-w", "bin", "--prefix", work / "wrapped", "--post-install", "post.sh")
@@ -216,7 +238,7 @@ def test_wrap_install_refusals(call, user, work, software):
     for argv, message in [([software, "--prefix", work / "x"], "-w/--wrapper-paths is missing"),
                           ([work / "nowhere", "-w", "bin", "--prefix", work / "x"], "there is no such directory"),
                           ([software, "-w", "bin", "--prefix", software / "inside"], "must not lie in one another"),
-                          ([software, "-w", "nosuch", "--prefix", work / "x"], "the software has no such directory for wrappers")]:
+                          ([software, "-w", "nosuch", "--prefix", work / "x"], "the software has no such directory or program for wrappers")]:
         done = call("wrap-install", *argv, check=False)
         assert done.returncode == 1 and "[ ERROR ] " in done.stdout and message in done.stdout
     assert (software / "bin/show").exists()

@@ -92,13 +92,6 @@ TEST_F(Wrappers, DirectoryThatIsALink) {
         EXPECT_TRUE(fs::exists(output("bin") / name)) << name;
 }
 
-TEST_F(Wrappers, MissingDirectoryIsTheUsersMistake) {
-    program("bin/tool");
-    const auto missing = make({"bin", "nosuch"});
-    ASSERT_FALSE(missing);
-    EXPECT_EQ(missing.error().fault, Fault::input);
-}
-
 TEST_F(Wrappers, PathsAreRelativeToThePrefix) {
     EXPECT_EQ(*check_wrapper_paths({"opt/x/", "/prefix/lib/../tools", "bin", "opt/x"}, "/prefix"),
               (std::vector<std::string>{"bin", "opt/x", "tools"}));
