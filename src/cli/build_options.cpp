@@ -188,10 +188,10 @@ void add_hook_options(CLI::App& command, BuildArguments& arguments) {
         ->type_name("FILE");
     command
         .add_option("-w,--wrapper-paths", arguments.wrapper_paths,
-                    "More directories with commands, below the prefix")
+                    "More directories with commands, or programs, below the prefix")
         ->delimiter(',')
         ->allow_extra_args(false)
-        ->type_name("DIR,...");
+        ->type_name("PATH,...");
 }
 
 void add_content_options(CLI::App& command, BuildArguments& arguments) {

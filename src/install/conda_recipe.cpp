@@ -81,9 +81,6 @@ public:
                                               stage);
         if (!installed) {
             installed.error().where = shop_.inputs.spec.string();
-            if (!constraints.empty())
-                installed.error().hint += "What conda installed stays as it is: if that is in the way, ask "
-                                          "conda for another version, or give --no-constraints.";
             return installed;
         }
         read_report(report, *requirements, directory);

@@ -207,12 +207,14 @@ Status read_spec(const BuildOptions& options, Inputs& inputs) {
         if (!environment) return fail(std::move(environment.error()));
         inputs.conda = std::move(*environment);
         if (inputs.conda->channels.empty()) add_channels(options.site, inputs.conda_config);
-        return add_requirements(options, inputs.conda->pip);
+        if (auto added = add_requirements(options, inputs.conda->pip); !added) return added;
+        return spec::check_requirements(inputs.conda->pip, inputs.spec.parent_path());
     }
     auto locked = spec::read_locked(inputs.spec, *kind, conda::this_subdir());
     if (!locked) return fail(std::move(locked.error()));
     inputs.locked = std::move(*locked);
-    return add_requirements(options, inputs.locked->pip);
+    if (auto added = add_requirements(options, inputs.locked->pip); !added) return added;
+    return spec::check_requirements(inputs.locked->pip, inputs.spec.parent_path());
 }
 
 Result<Inputs> check_inputs(const BuildOptions& options) {

@@ -2,6 +2,7 @@
 
 #include "install/scripts.h"
 #include "pip/installer.h"
+#include "util/interrupt.h"
 #include "util/log.h"
 
 #include <algorithm>
@@ -116,6 +117,9 @@ Status install_requirements(Workshop& shop, const RequirementsToInstall& require
                                    .environment = shop.environment,
                                    .in_child = shop.join},
                                   [&stage](std::string_view line) { stage.detail(line); });
+    if (!installed && !requirements.constraints.empty() && !interrupted())
+        installed.error().hint += "What conda installed stays as it is: if that is in the way, ask conda for "
+                                  "another version, or give --no-constraints.";
     if (!installed) return installed;
     shop.record["installer"] = by_uv ? "uv" : "pip";
     if (auto repaired = repair_scripts(shop.root() / "bin", shop.prefix); !repaired) return repaired;

@@ -199,9 +199,6 @@ private:
                                                .report = {}},
                                               stage);
         if (!installer.empty()) shop_.record["installer"] = installer; // of the installation
-        if (!installed && !constraints.empty())
-            installed.error().hint += "What conda installed stays as it is: if that is in the way, ask conda "
-                                      "for another version, or give --no-constraints.";
         return installed;
     }
 

@@ -148,12 +148,15 @@ Choice by_pip(const std::string& reason) {
 std::string reason_in(const std::string& output) {
     std::string marked;
     std::size_t count = 0;
+    bool explains = false; // what is indented belongs to it
     for (std::size_t start = 0; start < output.size();) {
         const auto end = std::min(output.find('\n', start), output.size());
         const std::string line = output.substr(start, end - start);
         start = end + 1;
-        const bool says = line.starts_with("ERROR:") || line.starts_with("error:") ||
-                          line.starts_with("  × ") || line.starts_with("  ╰─▶ ");
+        const bool begins = line.starts_with("The conflict is caused by:") || line.starts_with("  ╰─▶ ");
+        explains = begins || (explains && line.starts_with("    "));
+        const bool says = explains || line.starts_with("ERROR:") || line.starts_with("error:") ||
+                          line.starts_with("  × ");
         if (says && ++count <= 12) marked += line + "\n";
     }
     return tail(marked.empty() ? output : marked, 12);

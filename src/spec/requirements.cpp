@@ -175,6 +175,17 @@ public:
         return {};
     }
 
+    Status check_foreign(const Located& foreign) {
+        // Not a file's name: so that what is said of this line can be told from what is of files that it includes.
+        const fs::path here = directory_ / "";
+        for (const auto& line : logical_lines(foreign.text, here)) {
+            auto done = check(line);
+            if (!done && done.error().where == where(line)) done.error().where = foreign.where;
+            if (!done) return done;
+        }
+        return {};
+    }
+
     Requirements result;
     Sha256 digest;
 
@@ -259,6 +270,13 @@ Result<Requirements> read_requirements(const fs::path& file, const fs::path& wor
     if (auto done = reader.read(file, {}); !done) return fail(std::move(done.error()));
     reader.result.sha256 = reader.digest.finish();
     return std::move(reader.result);
+}
+
+Status check_requirements(const std::vector<Located>& lines, const fs::path& directory) {
+    Reader reader(directory);
+    for (const auto& line : lines)
+        if (auto done = reader.check_foreign(line); !done) return done;
+    return {};
 }
 
 } // namespace containerize::spec

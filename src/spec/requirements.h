@@ -2,6 +2,7 @@
 // the installation, and reported by file and line. pip itself stays the judge of each requirement.
 #pragma once
 
+#include "spec/conda_environment.h"
 #include "util/error.h"
 
 #include <filesystem>
@@ -31,5 +32,9 @@ struct Requirements {
 /// archives in `working_directory`, as pip does.
 Result<Requirements> read_requirements(const std::filesystem::path& file,
                                        const std::filesystem::path& working_directory);
+
+/// Checks lines that stand in another file, such as in the `pip:` section of an environment file, as read_requirements()
+/// does those of a file in `directory`.
+Status check_requirements(const std::vector<Located>& lines, const std::filesystem::path& directory);
 
 } // namespace containerize::spec

@@ -432,9 +432,17 @@ def test_a_name_for_several_channels_means_all_of_them(build, user):
 def test_pip_may_not_replace_what_conda_installed(build):
     spec = build.spec(["python", "pip", "numpy"], more="  - pip:\n    - numpy==1.26.3\n")
     error = build.refused(spec, code=1)
-    assert "numpy" in error and "--no-constraints" in error
+    assert "The user requested numpy==1.26.3" in error and "(constraint) numpy==" in error and "--no-constraints" in error
     build(spec, "--no-constraints")
     assert python(build, "import numpy; print(numpy.__version__)") == "1.26.3"
+
+
+def test_lines_for_pip_are_checked_before_anything_is_installed(build):
+    for line, message in (("nosuch=1", "a single `=` is conda's"), ("-r missing.txt", "missing.txt', which is included here"), ("--nosuch-option", "pip knows no option")):
+        spec = build.spec(["python", "pip"], more=f"  - pip:\n    - six\n    - {line}\n")
+        error = build.refused(spec)
+        number = spec.read_text().splitlines().index(f"    - {line}") + 1
+        assert message in error and f"{spec}:{number}" in error and "Solving" not in error, error
 
 
 def test_requirements_beside_the_environment(build, user):
