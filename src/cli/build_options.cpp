@@ -126,13 +126,24 @@ Status choose_directories(const BuildArguments& arguments, const Configured& con
 
 } // namespace
 
+namespace {
+
+/// "~/x": a shell leaves it as it is in --prefix=~/x.
+fs::path with_home(const std::string& path, const Environment& environment) {
+    const auto home = environment.find("HOME");
+    if (!path.starts_with("~/") || home == environment.end()) return path;
+    return fs::path(home->second) / path.substr(2);
+}
+
+} // namespace
+
 Result<install::BuildOptions> options_from(const BuildArguments& arguments, const std::string& command_line) {
     install::BuildOptions options;
     const auto environment = current_environment();
     auto read = config::Configuration::read(environment);
     if (!read) return fail(std::move(read.error()));
     const Configured configured(std::move(*read), environment);
-    options.prefix = arguments.prefix;
+    options.prefix = with_home(arguments.prefix, environment);
     options.spec = arguments.spec;
     options.python = arguments.python;
     options.bundle_python = arguments.bundle_python;

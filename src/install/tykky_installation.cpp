@@ -9,6 +9,7 @@
 #include "util/log.h"
 #include "util/text.h"
 
+#include <algorithm>
 #include <array>
 
 #include <fcntl.h>
@@ -88,6 +89,13 @@ Status read_mode(const spec::YamlFile& settings, TykkyInstallation& tykky) {
     return {};
 }
 
+/// Directories of the host that nothing may stand in the place of.
+bool is_of_the_system(const fs::path& path) {
+    constexpr std::array directories = {"/",     "/bin",  "/boot", "/dev", "/etc",  "/home", "/lib", "/lib64",
+                                        "/proc", "/root", "/run",  "/sbin", "/sys", "/tmp",  "/usr", "/var"};
+    return std::ranges::find(directories, path) != directories.end();
+}
+
 Status read_image(const spec::YamlFile& settings, TykkyInstallation& tykky) {
     auto name = required(settings, "sqfs_image");
     if (!name) return fail(std::move(name.error()));
@@ -99,12 +107,17 @@ Status read_image(const spec::YamlFile& settings, TykkyInstallation& tykky) {
         error.error().fault = Fault::input;
         return error;
     }
-    if (auto good = image::Reader::check(file.get(), tykky.image); !good) return good;
+    if (auto good = image::Reader::check(file.get(), tykky.image); !good) {
+        good.error().fault = Fault::input;
+        good.error().hint = "Build it again with `containerize new`: what it was made from is in " +
+                            (tykky.directory / "share/previous_input").string() + ".";
+        return good;
+    }
     auto path = required(settings, "installation_path");
     if (!path) return fail(std::move(path.error()));
     tykky.path_inside = fs::path(*path).lexically_normal();
     if (!tykky.path_inside.has_filename()) tykky.path_inside = tykky.path_inside.parent_path();
-    if (!tykky.path_inside.is_absolute() || tykky.path_inside == "/")
+    if (!tykky.path_inside.is_absolute() || is_of_the_system(tykky.path_inside))
         return settings.refuse(settings.root()["installation_path"],
                                "not a path that an image can be shown at");
     return {};

@@ -10,6 +10,8 @@
 #include "util/resources.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 
 #include <fmt/format.h>
 
@@ -62,12 +64,20 @@ Result<BuildSummary> work_in(const Staging& staging, const BuildOptions& options
     return work(shop, janitor, claim);
 }
 
+/// Whether the staging directory's filesystem has no room, or had none: what did not fit may be gone by now.
+bool is_full(const fs::path& staging, const Error& error) {
+    const bool was_full = error.why == std::strerror(ENOSPC) || error.why == std::strerror(EDQUOT);
+    if (was_full && is_below(error.where, staging)) return true;
+    // Programs such as ensurepip keep the reason to themselves.
+    constexpr std::uint64_t nearly_full = 16U << 20U;
+    const auto room = available_bytes(staging);
+    return room && *room < nearly_full;
+}
+
 // Adds to the message where the log is: what it says may be the only trace of the reason.
 void name_log(Error& error, const BuildOptions& options, const fs::path& staging) {
     log::detail("failed: " + to_string(error));
-    // Programs such as ensurepip keep the reason to themselves.
-    constexpr std::uint64_t nearly_full = 16U << 20U;
-    if (const auto room = available_bytes(staging); room && *room < nearly_full)
+    if (is_full(staging, error))
         error.hint += (error.hint.empty() ? "" : "\n") + staging.parent_path().string() +
                       " is full: make room, or give --tmpdir another directory.";
     const fs::path log =

@@ -155,8 +155,8 @@ std::string reason_in(const std::string& output) {
         start = end + 1;
         const bool begins = line.starts_with("The conflict is caused by:") || line.starts_with("  ╰─▶ ");
         explains = begins || (explains && line.starts_with("    "));
-        const bool says = explains || line.starts_with("ERROR:") || line.starts_with("error:") ||
-                          line.starts_with("  × ");
+        const bool says =
+            explains || line.starts_with("ERROR:") || line.starts_with("error:") || line.starts_with("  × ");
         if (says && ++count <= 12) marked += line + "\n";
     }
     return tail(marked.empty() ? output : marked, 12);

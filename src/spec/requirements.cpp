@@ -176,7 +176,8 @@ public:
     }
 
     Status check_foreign(const Located& foreign) {
-        // Not a file's name: so that what is said of this line can be told from what is of files that it includes.
+        // Not a file's name: so that what is said of this line can be told from what is of files that it
+        // includes.
         const fs::path here = directory_ / "";
         for (const auto& line : logical_lines(foreign.text, here)) {
             auto done = check(line);

@@ -33,8 +33,8 @@ struct Requirements {
 Result<Requirements> read_requirements(const std::filesystem::path& file,
                                        const std::filesystem::path& working_directory);
 
-/// Checks lines that stand in another file, such as in the `pip:` section of an environment file, as read_requirements()
-/// does those of a file in `directory`.
+/// Checks lines that stand in another file, such as in the `pip:` section of an environment file, as
+/// read_requirements() does those of a file in `directory`.
 Status check_requirements(const std::vector<Located>& lines, const std::filesystem::path& directory);
 
 } // namespace containerize::spec

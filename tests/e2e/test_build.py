@@ -64,6 +64,11 @@ def test_prefix_with_odd_name(user, tool, work, spec, name):
     assert "pip " in user.run(f"{prefix}/bin/pip", "--version").stdout
 
 
+def test_a_prefix_below_the_home_directory_that_the_shell_left(user, tool, work, spec):
+    user.run(tool, "new", "--prefix=~/env", spec, env={"HOME": str(work)}, cwd=work)
+    assert python(user, work / "env", "print(1)") == "1"
+
+
 def test_relative_prefix_and_missing_parents(user, tool, work, spec):
     user.run(str(tool), "new", "--prefix", "a/b/env", spec.name, cwd=work)
     assert python(user, work / "a/b/env", "import six; print(six.__version__)") == "1.16.0"

@@ -437,6 +437,20 @@ def test_pip_may_not_replace_what_conda_installed(build):
     assert python(build, "import numpy; print(numpy.__version__)") == "1.26.3"
 
 
+@pytest.mark.parametrize("megabytes", [2, 10, 20, 40, 60])
+def test_a_full_staging_directory_is_named(build, work, megabytes):
+    """Wherever in the build the room ends."""
+    disk = work / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m,mode=1777", "none", str(disk)], check=True)
+    try:
+        error = build(build.spec(["python", "pip", "numpy"], more="  - pip:\n    - rich\n"), "--tmpdir", str(disk), check=False)
+        assert error.returncode == 1 and f"{disk} is full: make room, or give --tmpdir another" in error.stderr, error.stderr
+        assert not build.prefix.exists() and list(disk.glob("containerize-build*")) == []
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
 def test_lines_for_pip_are_checked_before_anything_is_installed(build):
     for line, message in (("nosuch=1", "a single `=` is conda's"), ("-r missing.txt", "missing.txt', which is included here"), ("--nosuch-option", "pip knows no option")):
         spec = build.spec(["python", "pip"], more=f"  - pip:\n    - six\n    - {line}\n")

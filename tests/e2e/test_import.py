@@ -298,6 +298,10 @@ def test_refusals(user, tool, importer, of_pip, work):
             file.write_text(json.dumps({**json.loads(file.read_text()), **changed}))
         return change
 
+    def image_as_directory(copy):
+        (copy / "img.sqfs").unlink()
+        (copy / "img.sqfs").mkdir()
+
     def without_python(copy):
         """Its interpreter is the container's own, as that of --slim is."""
         tree = work / "tree"
@@ -311,13 +315,15 @@ def test_refusals(user, tool, importer, of_pip, work):
                                (damaged("2", settings(mode="wrapcont", wrapper_paths=["/usr/bin", "/opt/tool"])), "-w /usr/bin,/opt/tool --prefix NEWPREFIX"),
                                (damaged("3", settings(mode="new-kind")), "not a kind of installation"),
                                (damaged("4", settings(installation_path="/")), "not a path that an image can be shown at"),
+                               (damaged("4b", settings(installation_path="/etc/")), "not a path that an image can be shown at"),
                                (damaged("5", settings(env_name="../..")), "not the name of an environment"),
                                (damaged("6", settings(sqfs_image="no.sqfs")), "cannot open the image"),
                                (damaged("7", settings(env_name="other")), "there is no environment in the image"),
                                (damaged("8", lambda copy: os.truncate(copy / "img.sqfs", 5000)), "img.sqfs"),
+                               (damaged("8b", image_as_directory), "Build it again with `containerize new`"),
                                (damaged("9", without_python), "the environment's Python is in tykky's container, which is not there")]:
         done = importer(directory, work / "env", check=False)
-        assert done.returncode in (1, 2) and message in done.stderr, done.stderr
+        assert done.returncode == 2 and message in done.stderr, done.stderr
         assert not (work / "env").exists()
     done = importer(of_pip.directory, of_pip.directory / "new", check=False)
     assert done.returncode == 2 and "cannot be imported into itself" in done.stderr
