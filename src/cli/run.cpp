@@ -2,11 +2,13 @@
 #include "cli/exec.h"
 #include "runtime/manifest.h"
 #include "util/filesystem.h"
+#include "util/text.h"
 
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 namespace containerize::cli {
@@ -64,7 +66,15 @@ void add_shell(CLI::App& app, Action& chosen) {
     const auto arguments = std::make_shared<RunArguments>();
     command->add_option("DIR", arguments->directory, "The installation")->required();
     command->callback([&chosen, arguments] {
-        chosen = [arguments] { return become(arguments->directory, "_debug_shell", {}); };
+        chosen = [arguments] {
+            // The wrappers' advice to those who install does not reach them there.
+            if (isatty(STDIN_FILENO) == 1)
+                fmt::print(stderr,
+                           "Nothing can be installed in this shell: `containerize dev {0}` has one for that, "
+                           "`containerize update {0}` changes it for all. `exit` leaves it.\n",
+                           shell_quoted(arguments->directory));
+            return become(arguments->directory, "_debug_shell", {});
+        };
     });
 }
 
