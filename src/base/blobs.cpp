@@ -223,18 +223,36 @@ private:
 
 } // namespace
 
-Result<ReadMore> read_pieces(const fs::path& file) {
-    auto opened = std::make_shared<Fd>(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+namespace {
+
+/// `after`: what is done with the file and the end of what was read.
+Result<ReadMore> read_pieces(const fs::path& file, int flags, const std::function<void(int, off_t)>& after) {
+    auto opened = std::make_shared<Fd>(::open(file.c_str(), flags | O_CLOEXEC));
     if (!*opened) return fail_errno("cannot read a part of the image", file.string());
     auto buffer = std::make_shared<std::vector<std::byte>>(piece);
-    return [opened, buffer, file]() -> Result<std::span<const std::byte>> {
+    return [opened, buffer, file, after, end = off_t{0}]() mutable -> Result<std::span<const std::byte>> {
         ssize_t got = -1;
         do
             got = read(opened->get(), buffer->data(), buffer->size());
         while (got < 0 && errno == EINTR);
         if (got < 0) return fail_errno("cannot read a part of the image", file.string());
+        end += got;
+        after(opened->get(), end);
         return std::span<const std::byte>(*buffer).first(static_cast<std::size_t>(got));
     };
+}
+
+} // namespace
+
+Result<ReadMore> read_pieces(const fs::path& file) {
+    return read_pieces(file, O_RDONLY, [](int, off_t) {});
+}
+
+Result<ReadMore> consume_pieces(const fs::path& file) {
+    return read_pieces(file, O_RDWR, [](int fd, off_t end) {
+        constexpr off_t step = 8U << 20U; // the whole of what was read, whatever of it went before
+        if (end % step == 0) fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, end);
+    });
 }
 
 Result<std::unique_ptr<Blobs>> open_layout(const Reference& reference) {

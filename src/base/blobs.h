@@ -45,5 +45,7 @@ Result<ImageInfo> read_image(const std::string& document, std::string digest, co
 
 /// The bytes of a file.
 Result<ReadMore> read_pieces(const std::filesystem::path& file);
+/// As these, once: the disk gets back the room of what was read, where its filesystem can give it.
+Result<ReadMore> consume_pieces(const std::filesystem::path& file);
 
 } // namespace containerize::base

@@ -272,19 +272,22 @@ Result<ImageInfo> Registry::info() {
 Result<ReadMore> Registry::open(const Descriptor& layer, const Descriptor* next) {
     auto& state = *state_;
     std::error_code ignored;
-    const auto wanted = state.downloads / layer.digest.substr(layer.digest.find(':') + 1);
-    if (state.in_use == wanted) return read_pieces(wanted);
     if (!state.in_use.empty()) fs::remove(state.in_use, ignored);
-    auto file =
-        state.next.valid() && state.fetching == layer.digest ? state.next.get() : state.download(layer);
+    const bool is_coming = state.next.valid() && state.fetching == layer.digest;
+    // A layer that is read once more is fetched once more; the one after it is under way already.
+    if (!is_coming && state.next.valid()) state.next.wait();
+    auto file = is_coming ? state.next.get() : state.download(layer);
     if (!file) return fail(std::move(file.error()));
-    state.in_use = *file;
-    if (next != nullptr && next->digest != layer.digest) {
+    // By another name: what is left of it when this is interrupted is no download to go on with.
+    state.in_use = file->string() + ".read";
+    fs::rename(*file, state.in_use, ignored);
+    if (ignored) return fail_errno("cannot rename a layer", file->string(), ignored.value());
+    if (next != nullptr && next->digest != layer.digest && !state.next.valid()) {
         state.fetching = next->digest;
         state.next = std::async(std::launch::async,
                                 [&state, descriptor = *next] { return state.download(descriptor); });
     }
-    return read_pieces(*file);
+    return consume_pieces(state.in_use);
 }
 
 } // namespace containerize::base

@@ -34,8 +34,8 @@ public:
     Registry(Reference reference, RegistrySettings settings);
     ~Registry() override;
 
-    /// Where layers go, before any is opened: at most two at a time, one that is read and one that is fetched
-    /// meanwhile. What is there of an earlier try is used.
+    /// Where layers go, before any is opened: at most two at a time, one that is read, and takes ever less
+    /// room, and one that is fetched meanwhile. What is there of an earlier try is used.
     void download_to(std::filesystem::path directory);
 
     Result<ImageInfo> info() override;
