@@ -18,6 +18,8 @@ constexpr std::size_t slack = 256;
 constexpr std::uint64_t reserve = 4;
 /// How often it is looked whether a core has nothing to do.
 constexpr auto pause = std::chrono::milliseconds(5);
+/// Where all was used, and then nothing for so long, the run has what it starts with.
+constexpr auto settled = std::chrono::seconds(2);
 
 } // namespace
 
@@ -109,7 +111,7 @@ void Prefetch::read(Piece& piece, Lock& lock) {
     }
     piece.data = std::move(data);
     piece.state = State::ready;
-    if (!done || piece.left == 0 || stopped_) release(piece);
+    if (!done || stopped_) release(piece);
     changed_.notify_all();
 }
 
@@ -126,12 +128,20 @@ void Prefetch::release(Piece& piece) {
     piece.state = State::gone;
 }
 
-// What a run that differs from the recorded one has passed by must not keep room from what it comes to.
-void Prefetch::release_stale() {
-    for (auto& piece : pieces_)
-        if (piece.state == State::ready &&
-            std::ranges::all_of(piece.blocks, [&](std::size_t block) { return is_behind(block); }))
-            release(piece);
+// What was decompressed, or what a run that differs from the recorded one has passed by, must not keep room
+// from what it comes to.
+void Prefetch::make_room(std::size_t size) {
+    const auto is_stale = [&](const Piece& piece) {
+        return std::ranges::all_of(piece.blocks, [&](std::size_t block) { return is_behind(block); });
+    };
+    for (auto& piece : pieces_) {
+        if (has_room(size)) return;
+        if (piece.state == State::ready && (piece.left == 0 || is_stale(piece))) release(piece);
+    }
+}
+
+bool Prefetch::has_room(std::size_t size) const {
+    return held_ == 0 || held_ + size <= options_.memory;
 }
 
 std::optional<Source::Range> Prefetch::range(std::size_t part, std::uint64_t offset, std::size_t size) {
@@ -175,8 +185,10 @@ void Prefetch::loaded(std::size_t part, const ProfileBlock& block) {
     const Lock lock(mutex_);
     const auto number = find(part, block);
     if (!number || std::exchange(blocks_[*number].loaded, true)) return;
+    // Their pieces stay while there is room: a block is wanted in parts, and between two of them it may leave
+    // the reader's cache.
     for (const auto piece : pieces_of(blocks_[*number]))
-        if (--pieces_[piece].left == 0 && pieces_[piece].state != State::reading) release(pieces_[piece]);
+        --pieces_[piece].left;
     changed_.notify_all();
 }
 
@@ -185,15 +197,14 @@ void Prefetch::read_ahead() {
     while (!stopped_ && next_piece_ < pieces_.size()) {
         auto& piece = pieces_[next_piece_];
         const auto size = piece.extent.end - piece.extent.begin;
-        const bool has_room = held_ == 0 || held_ + size <= options_.memory;
-        if (piece.state != State::waiting || (!has_room && is_behind(piece.extent.first))) {
+        make_room(size);
+        if (piece.state != State::waiting || (!has_room(size) && is_behind(piece.extent.first))) {
             ++next_piece_; // whoever still wants something of one that is behind reads it
-        } else if (has_room) {
+        } else if (has_room(size)) {
             ++next_piece_;
             read(piece, lock);
         } else {
-            release_stale();
-            if (held_ + size > options_.memory) changed_.wait(lock);
+            changed_.wait(lock);
         }
     }
 }
@@ -230,11 +241,12 @@ void Prefetch::decompress_ahead() {
 
 void Prefetch::watch(const std::stop_token& stop) {
     Lock lock(mutex_);
-    const auto all_gone = [this] {
-        return std::ranges::all_of(pieces_, [](const Piece& piece) { return piece.state == State::gone; }) &&
-               std::ranges::all_of(blocks_, &Block::used);
+    const auto is_over = [this] {
+        const auto unused = std::chrono::steady_clock::now() - last_use_;
+        return unused >= options_.patience ||
+               (unused >= settled && std::ranges::all_of(blocks_, &Block::used));
     };
-    while (!stopped_ && !all_gone() && std::chrono::steady_clock::now() - last_use_ < options_.patience) {
+    while (!stopped_ && !is_over()) {
         watched_.wait_for(lock, stop, std::chrono::seconds(1), [] { return false; });
         if (stop.stop_requested()) break;
         lock.unlock();

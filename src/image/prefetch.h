@@ -25,7 +25,7 @@ struct PrefetchOptions {
     RequestShape shape;
     unsigned depth = 8;                ///< requests at once
     unsigned decompressors = 1;        ///< threads
-    std::size_t memory = 128U << 20U;  ///< bytes that were read and not yet decompressed, at most
+    std::size_t memory = 128U << 20U;  ///< bytes that were read and are kept, at most
     std::size_t ahead = 16U << 20U;    ///< bytes that were decompressed and not yet wanted, at most
     std::chrono::seconds patience{30}; ///< what nothing has wanted for so long is dropped
     /// Whether a core has nothing else to do; asked before each block that is decompressed ahead. Null:
@@ -90,7 +90,8 @@ private:
     void read(Piece& piece, Lock& lock);
     bool is_ready(Piece& piece, Lock& lock);
     void release(Piece& piece);
-    void release_stale();
+    void make_room(std::size_t size);
+    [[nodiscard]] bool has_room(std::size_t size) const;
     /// Drops everything; the lock is held.
     void finish();
     [[nodiscard]] bool is_behind(std::size_t block) const;
