@@ -136,7 +136,9 @@ def attempt(way, ranks):
     if ranks == 1:
         as_user(*command)
     else:
-        as_user("bash", "-c", 'n=$1; shift; for ((i = 0; i < n; i++)); do "$@" & done; for ((i = 0; i < n; i++)); do wait -n || exit; done', "bash", ranks, *command)
+        # Not `wait -n`: of ranks that end together it may miss some.
+        as_user("bash", "-c", 'n=$1; shift; for ((i = 0; i < n; i++)); do "$@" & ranks+=($!); done; for rank in "${ranks[@]}"; do wait $rank || exit; done',
+                "bash", ranks, *command)
     return (time.perf_counter() - start) * 1000
 
 

@@ -2,11 +2,15 @@
 """What many ranks on a node cost until `import torch` is done: through wrappers, and from a plain venv.
 
 Usage (as root, who can drop the page cache):
-    tests/bench/ranks.py ENV VENV [--counts 1,8,32,64] [--runs N] [--cold | --requests]
+    tests/bench/ranks.py ENV VENV [--counts 1,8,32,64] [--runs N] [--cold] [--apptainer BASE]
+    tests/bench/ranks.py ENV VENV --requests
 
 ENV is an installation and VENV a venv with the same packages. A rank imports torch and waits until all are done; what is
-measured then is the time until the last was, the CPU time of all with the server's, and the memory (each shared page counted
-once). Ways take turns, as the user containerize-test. With --requests it is counted instead what one rank asks of the filesystem.
+measured then is the time until the last was, the CPU time of all with the servers', and the memory (each shared page counted
+once). Ways take turns, as the user containerize-test. --apptainer adds one: each rank by an `apptainer exec` of its own, in a
+container of the image BASE (`containerize base bootstrap`) with ENV's image mounted in it, as tykky does it. ENV must have a
+Python of its own then (--bundle-python); Apptainer is that of Debian's unstable (tests/lib/machine.py).
+With --requests it is counted instead what one rank asks of the filesystem.
 """
 
 import argparse
@@ -20,6 +24,10 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from types import SimpleNamespace
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
+import machine  # noqa: E402
 
 USER = "containerize-test"
 RANK = "import sys, torch; print('ready', flush=True); sys.stdin.read()"
@@ -59,9 +67,27 @@ def end_sessions(env: Path):
         time.sleep(0.05)
 
 
+def stat_of(pid: int) -> list[str]:
+    """From the state on."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+
 def cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """With those of its children that have ended."""
+    return sum(map(int, stat_of(pid)[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+def with_descendants(pids: list[int]) -> list[int]:
+    children = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            children.setdefault(int(stat_of(int(entry.name))[1]), []).append(int(entry.name))
+        except OSError:
+            pass
+    found = list(pids)
+    for pid in found:
+        found += children.get(pid, [])
+    return found
 
 
 def memory(pid: int) -> int:
@@ -69,14 +95,39 @@ def memory(pid: int) -> int:
     return int(re.search(r"^Pss: +(\d+)", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE)[1]) * 1024
 
 
-def measure(python: Path, env: Path, count: int) -> tuple[float, float, float]:
+class Direct:
+    """A program that the user starts."""
+
+    def __init__(self, python: Path):
+        self.python = python
+
+    def start(self, *arguments, **more) -> subprocess.Popen:
+        return subprocess.Popen([self.python, *arguments], **more, **as_user())
+
+
+class Contained(Direct):
+    """Each rank in a container of its own."""
+
+    def __init__(self, env: Path, base: Path):
+        super().__init__(env / "bin/python")
+        options = as_user()
+        user = SimpleNamespace(entry=pwd.getpwnam(USER), environment={**options["env"], "HOME": "/tmp"})
+        root = machine.make_root(Path("/var/cache/containerize-tests"))
+        self.machine = machine.Machine(root, user, [Path("/tmp"), env, base.parent])
+        self.words = ["apptainer", "exec", "-B", f"{env}/env.sqfs:{env}:image-src=/", str(base), str(self.python)]
+
+    def start(self, *arguments, **more):
+        return subprocess.Popen(self.machine.command([*self.words, *arguments]), **more)
+
+
+def measure(way: Direct, env: Path, count: int) -> tuple[float, float, float]:
     """Seconds, CPU seconds, bytes."""
     begin = time.perf_counter()
-    ranks = [subprocess.Popen([python, "-c", RANK], stdin=subprocess.PIPE, stdout=subprocess.PIPE, **as_user()) for _ in range(count)]
+    ranks = [way.start("-c", RANK, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(count)]
     for rank in ranks:
         assert rank.stdout.readline() == b"ready\n"
     seconds = time.perf_counter() - begin
-    everything = [rank.pid for rank in ranks] + sessions(env)
+    everything = with_descendants([rank.pid for rank in ranks]) + sessions(env)
     cpu, size = sum(map(cpu_seconds, everything)), sum(map(memory, everything))
     for rank in ranks:
         rank.stdin.close()
@@ -84,19 +135,21 @@ def measure(python: Path, env: Path, count: int) -> tuple[float, float, float]:
     return seconds, cpu, size
 
 
-def compare(env: Path, venv: Path, counts: list[int], runs: int, cold: bool):
-    ways = {"plain venv": venv / "bin/python", "wrapped": env / "bin/python"}
+def compare(env: Path, venv: Path, base: Path | None, counts: list[int], runs: int, cold: bool):
+    ways = {"plain venv": Direct(venv / "bin/python"), "wrapped": Direct(env / "bin/python")}
+    if base:
+        ways["Apptainer for each rank"] = Contained(env, base)
     print("| ranks | way | seconds | CPU seconds | memory, MB |\n|---|---|---|---|---|")
     for count in counts:
         results = {way: [] for way in ways}
         for _ in range(runs):
-            for way, python in ways.items():
+            for name, way in ways.items():
                 end_sessions(env)
                 if cold:
                     drop_caches()
-                elif way == "wrapped":
-                    subprocess.run([python, "-c", "import torch"], check=True, **as_user())
-                results[way].append(measure(python, env, count))
+                else:
+                    assert way.start("-c", "import torch").wait() == 0
+                results[name].append(measure(way, env, count))
         for way, measured in results.items():
             seconds, cpu, size = (statistics.median(values) for values in zip(*measured))
             print(f"| {count} | {way} | {seconds:.2f} | {cpu:.2f} | {size / 1e6:,.0f} |", flush=True)
@@ -153,6 +206,7 @@ def main():
     parser.add_argument("--counts", default="1,8,32,64")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--cold", action="store_true")
+    parser.add_argument("--apptainer", type=Path, metavar="BASE")
     parser.add_argument("--requests", action="store_true")
     options = parser.parse_args()
     if os.getuid() != 0:
@@ -160,7 +214,7 @@ def main():
     if options.requests:
         requests(options.env, options.venv)
     else:
-        compare(options.env, options.venv, [int(count) for count in options.counts.split(",")], options.runs, options.cold)
+        compare(options.env, options.venv, options.apptainer, [int(count) for count in options.counts.split(",")], options.runs, options.cold)
 
 
 if __name__ == "__main__":
