@@ -1,6 +1,7 @@
 """The same small model by PyTorch Lightning:  python lightning_ddp.py 5 --nodes 2 --devices 2
 
-Under srun with one task for each device Lightning takes its ranks from Slurm.
+Under srun with one task for each device Lightning takes its ranks from Slurm. With --one-per-node there is one task a
+node, and Lightning starts the other processes of its node itself; it wants NODE_RANK, MASTER_ADDR and MASTER_PORT then.
 """
 
 import argparse
@@ -8,6 +9,7 @@ import argparse
 import lightning
 import torch
 import torch.nn.functional as F
+from lightning.pytorch.plugins.environments import LightningEnvironment
 from torch.utils.data import DataLoader, TensorDataset
 
 SAMPLES = 2048
@@ -41,11 +43,13 @@ def main():
     parser.add_argument("epochs", type=int)
     parser.add_argument("--nodes", type=int, default=1)
     parser.add_argument("--devices", type=int, default=1, help="on each node")
+    parser.add_argument("--one-per-node", action="store_true", help="Lightning starts the processes of a node")
     options = parser.parse_args()
 
     lightning.seed_everything(1)
     trainer = lightning.Trainer(
         accelerator="auto", devices=options.devices, num_nodes=options.nodes, strategy="ddp", max_epochs=options.epochs,
+        plugins=LightningEnvironment() if options.one_per_node else None,
         logger=False, enable_checkpointing=False, enable_progress_bar=False)
     trainer.fit(Linear(), DataLoader(make_data(), batch_size=32, shuffle=True))
     loss = trainer.callback_metrics["loss"].item()

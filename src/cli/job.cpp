@@ -92,9 +92,10 @@ void add_job(CLI::App& app, Action& chosen, std::vector<std::string> program) {
                         "Profile of the site, by name or file (default: the one that is recognised)");
     command->add_option("--nodes", arguments->nodes, "How many nodes (default: 1)");
     command->add_option("--gpus", arguments->gpus, "GPUs on each node, as Slurm counts them (default: none)");
-    command->add_option("--kind", arguments->kind,
-                        "How it is started: single, standalone, torchrun, srun, mpi-torchrun, mpi, lightning "
-                        "or xpu (default: one of the first three, by nodes and GPUs)");
+    command->add_option(
+        "--kind", arguments->kind,
+        "How it is started: single, standalone, torchrun, srun, mpi-torchrun, mpi, lightning, "
+        "lightning-node or xpu (default: one of the first three, by nodes and GPUs)");
     command->add_option("--env", arguments->environment,
                         "The installation (default: the one that is active, or first on PATH)");
     command->footer("Example:\n  containerize job --site lumi --nodes 2 --gpus 8 -- train.py > job.sh");

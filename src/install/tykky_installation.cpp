@@ -91,7 +91,7 @@ Status read_mode(const spec::YamlFile& settings, TykkyInstallation& tykky) {
 
 /// Directories of the host that nothing may stand in the place of.
 bool is_of_the_system(const fs::path& path) {
-    constexpr std::array directories = {"/",     "/bin",  "/boot", "/dev", "/etc",  "/home", "/lib", "/lib64",
+    constexpr std::array directories = {"/",     "/bin",  "/boot", "/dev",  "/etc", "/home", "/lib", "/lib64",
                                         "/proc", "/root", "/run",  "/sbin", "/sys", "/tmp",  "/usr", "/var"};
     return std::ranges::find(directories, path) != directories.end();
 }

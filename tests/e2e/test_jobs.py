@@ -132,9 +132,10 @@ def test_two_jobs_on_a_node_at_once(slurm, tool, env, examples, of_venv, work, u
         same(losses(one.wait()), of_venv("multinode.py", 2))
 
 
-def test_lightning(job, examples):
-    output = job("--nodes", "2", "--gpus", "2", "--kind", "lightning",
-                 program=[examples / "lightning_ddp.py", "3", "--nodes", "2", "--devices", "2"])
+@pytest.mark.parametrize("kind,more", [("lightning", []), ("lightning-node", ["--one-per-node"])])
+def test_lightning(job, examples, kind, more):
+    output = job("--nodes", "2", "--gpus", "2", "--kind", kind,
+                 program=[examples / "lightning_ddp.py", "3", "--nodes", "2", "--devices", "2", *more])
     found = losses(output)
     assert sorted(found) == [0, 1, 2, 3] and len(set(found.values())) == 1 and found[0] < 0.1
 
@@ -153,6 +154,12 @@ def test_bandwidth(job, examples):
     output = job("--nodes", "2", "--gpus", "1", program=[examples / "all_reduce.py", "--largest", "4", "--rounds", "2"])
     assert "rank 1 of 2 on n2, cpu by gloo" in output
     assert len(re.findall(r"^ +[14] MiB +[0-9.]+ ms +[0-9.]+ GB/s$", output, re.MULTILINE)) == 2
+
+
+def test_digits(slurm, tool, env, examples, work):
+    script = f"#!/bin/bash\n{tool} launch --env {env} -- {examples}/digits.py 2 --digits 3000\n"
+    output = slurm.sbatch(script, "-N2", "--gpus-per-node=1", cwd=work).wait()
+    assert float(re.search(r"^epoch 1: ([0-9.]+)% of 1000 digits read$", output, re.MULTILINE)[1]) > 90 and (work / "digits.pt").exists()
 
 
 def test_variables_of_a_rank(slurm, env, work):
