@@ -26,3 +26,12 @@ def place(user):
 def slurm(user):
     with cluster(user.entry) as started:
         yield started
+
+
+@pytest.fixture(scope="module")
+def contained(user):
+    """As most sites have it: control groups, and a /tmp for each job."""
+    if not os.path.isdir("/sys/fs/cgroup/freezer"):
+        pytest.skip("Debian 12's Slurm wants control groups of the first version, which this machine has not")
+    with cluster(user.entry, contained=True) as started:
+        yield started

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from conftest import eventually
-from on_cluster import place, pytestmark, slurm  # noqa: F401 (fixtures)
+from on_cluster import contained, place, pytestmark, slurm  # noqa: F401 (fixtures)
 from slurm import LOGIN, NODES  # on_cluster says where it is
 
 # Says where it is, and goes on when the file that is its first argument is there.
@@ -126,6 +126,57 @@ wait
     (work / "last").touch()
     assert job.wait().count("done 1.16.0") == 3
     nothing_left(nodes[0])
+
+
+def control_groups(job):
+    return [str(path) for path in Path("/sys/fs/cgroup").glob(f"*/slurm_n*/uid_*/job_{job.number}")]
+
+
+def nothing_of(job, *nodes):
+    """Neither processes nor files, nor control groups, nor the job's own /tmp."""
+    nothing_left(*nodes)
+    own = [Path(f"/proc/{node.machine.first}/root/mnt") for node in nodes]
+    eventually(lambda: not control_groups(job) and not any(list(place.glob(f"n*/{job.number}")) for place in own), 180)
+
+
+def test_control_groups_and_a_tmp_for_each_job(contained, env, sessions, wait, work):
+    """Two jobs on a node: each has its sessions in its own control group, with their state in its own /tmp."""
+    node = Node(contained, "n1", sessions)
+    script = f"#!/bin/bash\ntouch /tmp/of-$SLURM_JOB_ID\nsrun {env}/bin/python {wait} {work}/go\nls /tmp\n"
+    jobs = [contained.sbatch(script, "-wn1", "-n4", "--mem=500", cwd=work) for _ in range(2)]
+    for job in jobs:
+        count(job, "at", 4)
+    assert len(node.supervisors()) == len(node.servers()) == 2
+    for job in jobs:
+        for pid in [*node.supervisors_of(job)]:
+            assert f"/job_{job.number}/step_0" in Path(f"/proc/{pid}/cgroup").read_text()
+    assert not any(node.temporary.iterdir())
+    (work / "go").touch()
+    for job in jobs:
+        output = job.wait()
+        assert output.count("done 1.16.0") == 4 and f"of-{job.number}" in output and output.count("of-") == 1
+        nothing_of(job, node)
+
+
+def test_the_memory_of_a_job(contained, env, sessions, work):
+    """What a server keeps counts as the job's: all of an installation can be read within little. Who wants more is killed."""
+    node = Node(contained, "n1", sessions)
+    read = f"find {env} -type f -exec cat {{}} + | wc -c"
+    job = contained.sbatch(f"#!/bin/bash\nsrun {env}/bin/_debug_exec sh -c '{read}'\n", "-wn1", "--mem=64", cwd=work)
+    assert int(job.wait()) > 10_000_000
+    nothing_of(job, node)
+    greedy = contained.sbatch(f"#!/bin/bash\nsrun {env}/bin/python -c 'print(len(b\"x\" * 400_000_000))'\n", "-wn1", "--mem=100", cwd=work)
+    assert "400000000" not in greedy.wait("OUT_OF_MEMORY")
+    nothing_of(greedy, node)
+
+
+@pytest.mark.parametrize("options", [[], ["--signal=KILL"]])
+def test_cancelled_in_a_control_group(contained, env, sessions, wait, work, options):
+    nodes = [Node(contained, name, sessions) for name in NODES]
+    job = contained.sbatch(f"#!/bin/bash\nsrun {env}/bin/python {wait} {work}/never\n", "-N2", "--mem=500", cwd=work)
+    count(job, "at", 2)
+    job.cancel(*options)
+    nothing_of(job, *nodes)
 
 
 def test_a_program_without_the_variables_of_its_job(slurm, env, nodes, work):

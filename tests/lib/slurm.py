@@ -33,9 +33,7 @@ StateSaveLocation={base}/state
 SlurmdPidFile={base}/slurmd.%n.pid
 SlurmdLogFile={base}/slurmd.%n.log
 SlurmdSpoolDir={base}/spool.%n
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-MpiDefault=pmi2
+{containment}MpiDefault=pmi2
 SwitchType=switch/none
 ReturnToService=2
 SchedulerType=sched/backfill
@@ -52,6 +50,29 @@ SlurmdParameters=config_overrides
 GresTypes=gpu
 {more}NodeName={nodes} CPUs={cpus} RealMemory={memory} Gres=gpu:{gpus} State=UNKNOWN
 PartitionName=all Nodes={nodes} Default=YES MaxTime=60 State=UP OverSubscribe=FORCE:4
+"""
+# How what belongs to a job is told from the rest.
+BY_PROCESSES = """\
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+"""
+# As on most clusters: by control groups, which limit memory, and a /tmp for each job.
+BY_CONTROL_GROUPS = """\
+ProctrackType=proctrack/cgroup
+TaskPlugin=task/cgroup
+JobContainerType=job_container/tmpfs
+PrologFlags=Contain
+"""
+CONTROL_GROUPS = """\
+CgroupPlugin=cgroup/v1
+CgroupMountpoint=/sys/fs/cgroup
+ConstrainRAMSpace=yes
+ConstrainCores=no
+"""
+# Of the node alone; it may not be in /tmp.
+PRIVATE_TMP = """\
+AutoBasePath=true
+BasePath=/mnt
 """
 
 
@@ -102,14 +123,19 @@ class Machine:
 
 
 class Slurm:
-    def __init__(self, shared: Path, user, more: str = ""):
+    def __init__(self, shared: Path, user, more: str, contained: bool):
         self.base = shared
         self.user = user
         names = [LOGIN, *NODES]
         (shared / "hosts").write_text("127.0.0.1 localhost\n" + "".join(
             f"10.37.0.{number} {name}\n" for number, name in enumerate(names, 1)))
         self.configuration = shared / "slurm.conf"
-        self.configuration.write_text(CONFIGURATION.format(base=shared, nodes=f"n[1-{len(NODES)}]", cpus=CPUS, memory=MEMORY, gpus=GPUS, more=more))
+        self.configuration.write_text(CONFIGURATION.format(
+            base=shared, nodes=f"n[1-{len(NODES)}]", cpus=CPUS, memory=MEMORY, gpus=GPUS, more=more,
+            containment=BY_CONTROL_GROUPS if contained else BY_PROCESSES))
+        if contained:
+            (shared / "cgroup.conf").write_text(CONTROL_GROUPS)
+            (shared / "job_container.conf").write_text(PRIVATE_TMP)
         # Slurm counts them, and gives their numbers to jobs; there is no device behind them.
         for number in range(GPUS):
             os.mknod(shared / f"gpu{number}", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
@@ -122,6 +148,8 @@ class Slurm:
             (shared / directory).mkdir()
         self._start(LOGIN, "slurmctld", "-D", "-f", str(self.configuration))
         for node in NODES:
+            if contained:
+                self.machines[node].run("mount", "-t", "tmpfs", "none", "/mnt")
             self.start_node(node)
         self.wait_for_nodes()
 
@@ -244,12 +272,12 @@ class Job:
 
 
 @contextmanager
-def cluster(user, more: str = ""):
+def cluster(user, more: str = "", contained: bool = False):
     """For `user`, an entry of the password file, in whose home its files lie: no machine's /tmp is another's. `more` is put
-    into slurm.conf."""
+    into slurm.conf. `contained`: jobs have control groups and a /tmp of their own."""
     shared = Path(tempfile.mkdtemp(prefix="slurm-", dir=user.pw_dir))
     shared.chmod(0o755)
-    started = Slurm(shared, user, more)
+    started = Slurm(shared, user, more, contained)
     try:
         yield started
     finally:
