@@ -166,7 +166,8 @@ def test_the_memory_of_a_job(contained, env, sessions, work):
     assert int(job.wait()) > 10_000_000
     nothing_of(job, node)
     greedy = contained.sbatch(f"#!/bin/bash\nsrun {env}/bin/python -c 'print(len(b\"x\" * 400_000_000))'\n", "-wn1", "--mem=100", cwd=work)
-    assert "400000000" not in greedy.wait("OUT_OF_MEMORY")
+    output = greedy.wait("FAILED")
+    assert "400000000" not in output and "oom-kill event" in output
     nothing_of(greedy, node)
 
 

@@ -11,7 +11,7 @@ import stat
 import subprocess
 import tempfile
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 NODES = ("n1", "n2")
@@ -39,7 +39,6 @@ ReturnToService=2
 SchedulerType=sched/backfill
 SchedulerParameters=sched_min_interval=0,bf_interval=1
 SelectType=select/cons_tres
-SelectTypeParameters=CR_Core
 KillWait=5
 MinJobAge=7200
 OverTimeLimit=0
@@ -55,11 +54,13 @@ PartitionName=all Nodes={nodes} Default=YES MaxTime=60 State=UP OverSubscribe=FO
 BY_PROCESSES = """\
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
+SelectTypeParameters=CR_Core
 """
 # As on most clusters: by control groups, which limit memory, and a /tmp for each job.
 BY_CONTROL_GROUPS = """\
 ProctrackType=proctrack/cgroup
 TaskPlugin=task/cgroup
+SelectTypeParameters=CR_Core_Memory
 JobContainerType=job_container/tmpfs
 PrologFlags=Contain
 """
@@ -272,12 +273,25 @@ class Job:
 
 
 @contextmanager
+def on_one_cpu():
+    """For what is started there. The newest kernels number namespaces by CPU, and refuse to keep one (as Slurm does each job's) in
+    one with a higher number: with all on one CPU, numbers grow."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+@contextmanager
 def cluster(user, more: str = "", contained: bool = False):
     """For `user`, an entry of the password file, in whose home its files lie: no machine's /tmp is another's. `more` is put
     into slurm.conf. `contained`: jobs have control groups and a /tmp of their own."""
     shared = Path(tempfile.mkdtemp(prefix="slurm-", dir=user.pw_dir))
     shared.chmod(0o755)
-    started = Slurm(shared, user, more, contained)
+    with on_one_cpu() if contained else nullcontext():
+        started = Slurm(shared, user, more, contained)
     try:
         yield started
     finally:
