@@ -249,9 +249,11 @@ Result<ReadMore> read_pieces(const fs::path& file) {
 }
 
 Result<ReadMore> consume_pieces(const fs::path& file) {
-    return read_pieces(file, O_RDWR, [](int fd, off_t end) {
-        constexpr off_t step = 8U << 20U; // the whole of what was read, whatever of it went before
-        if (end % step == 0) fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, end);
+    return read_pieces(file, O_RDWR, [given_back = off_t{0}](int fd, off_t end) mutable {
+        constexpr off_t step = 8U << 20U;
+        if (end - given_back < step) return;
+        fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, given_back, end - given_back);
+        given_back = end;
     });
 }
 

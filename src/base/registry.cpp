@@ -27,6 +27,8 @@ constexpr const char* accepted =
     "application/vnd.docker.distribution.manifest.list.v2+json, "
     "application/vnd.docker.distribution.manifest.v2+json";
 constexpr std::uint64_t largest_token = 1U << 20U;
+/// Of a layer that gives its room back while it is read.
+constexpr const char* being_read = ".read";
 
 bool is_this_machine(std::string_view registry) {
     const auto host = registry.starts_with('[') ? registry.substr(0, registry.find(']') + 1)
@@ -234,6 +236,10 @@ Registry::Registry(Reference reference, RegistrySettings settings)
 
 void Registry::download_to(fs::path directory) {
     state_->downloads = std::move(directory);
+    std::error_code ignored;
+    for (fs::directory_iterator file(state_->downloads, ignored), end; !ignored && file != end;
+         file.increment(ignored))
+        if (file->path().extension() == being_read) fs::remove(file->path(), ignored);
 }
 
 Registry::~Registry() {
@@ -279,7 +285,7 @@ Result<ReadMore> Registry::open(const Descriptor& layer, const Descriptor* next)
     auto file = is_coming ? state.next.get() : state.download(layer);
     if (!file) return fail(std::move(file.error()));
     // By another name: what is left of it when this is interrupted is no download to go on with.
-    state.in_use = file->string() + ".read";
+    state.in_use = file->string() + being_read;
     fs::rename(*file, state.in_use, ignored);
     if (ignored) return fail_errno("cannot rename a layer", file->string(), ignored.value());
     if (next != nullptr && next->digest != layer.digest && !state.next.valid()) {

@@ -97,10 +97,15 @@ Status choose_values(const BuildArguments& arguments, const Configured& configur
     options.prefetch = configured.text(Key::prefetch, {}, {});
     options.stage = configured.text(Key::stage, "--stage", arguments.stage);
     if (auto place = runtime::parse_stage_place(options.stage); !place) return fail(std::move(place.error()));
-    auto layout = install::parse_layout(arguments.layout.empty() ? "path" : arguments.layout);
-    if (!layout) return fail(std::move(layout.error()));
-    options.layout = *layout;
     options.profile = !arguments.no_profile;
+    if (!arguments.layout.empty()) {
+        auto layout = install::parse_layout(arguments.layout);
+        if (!layout) return fail(std::move(layout.error()));
+        options.layout = *layout;
+        if (*layout == install::Layout::profile && !options.profile)
+            return fail_input("--layout profile needs what --no-profile leaves out", {}, {},
+                              "Give one of the two.");
+    }
     options.profile_commands = arguments.profile_commands;
     options.jobs = configured.jobs(arguments.jobs);
     options.conda.use_config = configured.use_conda_config(arguments.no_config);
@@ -131,7 +136,7 @@ namespace {
 /// "~/x": a shell leaves it as it is in --prefix=~/x.
 fs::path with_home(const std::string& path, const Environment& environment) {
     const auto home = environment.find("HOME");
-    if (!path.starts_with("~/") || home == environment.end()) return path;
+    if (!path.starts_with("~/") || home == environment.end() || home->second.empty()) return path;
     return fs::path(home->second) / path.substr(2);
 }
 
@@ -199,7 +204,7 @@ void add_hook_options(CLI::App& command, BuildArguments& arguments) {
         ->type_name("FILE");
     command
         .add_option("-w,--wrapper-paths", arguments.wrapper_paths,
-                    "More directories with commands, or programs, below the prefix")
+                    "More directories with commands, or single programs, below the installation")
         ->delimiter(',')
         ->allow_extra_args(false)
         ->type_name("PATH,...");

@@ -8,6 +8,7 @@
 #include "util/interrupt.h"
 #include "util/progress.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -32,18 +33,23 @@ struct RollbackArguments : BuildArguments {
     std::optional<unsigned> state;
 };
 
-std::uint64_t bytes_of(const Manifest& state) {
+/// What the state added to the one that it was made from.
+std::uint64_t bytes_of(const Manifest& state, const std::vector<Manifest>& states) {
+    const auto parent = std::ranges::find(states, state.parent, &Manifest::state);
+    const bool added = parent == states.end() || parent->image.file != state.image.file ||
+                       parent->layers.size() < state.layers.size();
+    if (!added) return 0;
     return state.layers.empty() ? state.image.size : state.layers.back().size;
 }
 
-json describe(const Manifest& state, bool current) {
+json describe(const Manifest& state, const std::vector<Manifest>& states, bool current) {
     return {{"state", state.state},
             {"parent", state.parent},
             {"current", current},
             {"created", state.created},
             {"command", state.build.value("command", "")},
             {"layers", state.layers.size()},
-            {"bytes", bytes_of(state)}};
+            {"bytes", bytes_of(state, states)}};
 }
 
 Result<int> show_log(const LogArguments& arguments) {
@@ -56,7 +62,7 @@ Result<int> show_log(const LogArguments& arguments) {
     if (!states) return fail(std::move(states.error()));
     json list = json::array();
     for (const auto& state : *states)
-        list.push_back(describe(state, state.state == current->state));
+        list.push_back(describe(state, *states, state.state == current->state));
     if (arguments.as_json) {
         fmt::print("{}\n", list.dump(2, ' ', false, json::error_handler_t::replace));
         return 0;

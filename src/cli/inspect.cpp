@@ -102,10 +102,11 @@ void print(const json& about) {
     if (const auto& profile = about.at("profile"); profile.is_null())
         fmt::print("Profile       none: nothing is read ahead\n");
     else
-        fmt::print("Profile       {} are read ahead, in {} requests ({})\n",
+        fmt::print("Profile       {} recorded, in {} requests; read ahead: {}\n",
                    human_bytes(profile.at("bytes").get<std::uint64_t>()),
                    human_count(profile.at("requests").get<std::uint64_t>()),
-                   about.at("prefetch").get<std::string>());
+                   about.at("prefetch") == "auto" ? "where the images are on a network's filesystem (auto)"
+                                                  : about.at("prefetch").get<std::string>());
     if (const auto stage = about.at("stage").get<std::string>(); stage != "auto")
         fmt::print("Copies        {}\n", stage);
     const auto pid = about.at("session_pid").get<pid_t>();

@@ -5,6 +5,7 @@
 #include "runtime/manifest.h"
 #include "util/filesystem.h"
 #include "util/interrupt.h"
+#include "util/log.h"
 #include "util/progress.h"
 
 #include <memory>
@@ -44,6 +45,9 @@ Result<int> record(const ProfileArguments& arguments, const std::vector<std::str
     if (!program.empty()) request.commands.push_back(program);
     auto recording = install::record_profile(*prefix, request);
     if (!recording) return fail(std::move(recording.error()));
+    if (arguments.replace && recording->exit_code != 0)
+        log::warn(fmt::format("the command ended with exit code {}: what was recorded before is kept, too.",
+                              recording->exit_code));
     fmt::print(stderr, "Recorded: sessions of {} read {} ahead, in {} requests.\n", prefix->string(),
                human_bytes(recording->coverage.bytes), human_count(recording->coverage.requests));
     return recording->exit_code;

@@ -131,6 +131,7 @@ void fit_hint(std::string& hint, const CLI::App& app) {
     for (const auto add : {add_new, add_wrap_install, add_wrap_container})
         add(ours, unused, {});
     add_update(ours, unused, {}, {});
+    if (command.get_name() == "advanced") return; // which may do any of it
     if (!names_option_lacking(hint, command, *ours.get_subcommand(name))) return;
     hint += "\n`containerize " + name + "` has that option, and does the same as this command.";
 }

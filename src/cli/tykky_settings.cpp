@@ -30,8 +30,8 @@ Status TykkySettings::read(const std::string& path, BuildArguments& arguments) {
     if (!file) return fail(std::move(file.error()));
     if (!file->root().IsMap())
         return file->refuse(file->root(), "these are no settings", "Write `KEY: VALUE` lines.");
-    return file->each(file->root(), [&](const std::string& key, const YAML::Node& value) {
-        return read_key(*file, key, value, arguments);
+    return file->each(file->root(), [&](const YAML::Node& key, const YAML::Node& value) {
+        return read_key(*file, key.Scalar(), value, arguments);
     });
 }
 

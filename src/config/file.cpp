@@ -57,8 +57,8 @@ private:
     // All mistakes are wanted, so none ends the walk.
     void each(const YAML::Node& mapping,
               const std::function<void(const std::string&, const YAML::Node&)>& visit) {
-        auto done = yaml_.each(mapping, [&](const std::string& key, const YAML::Node& value) -> Status {
-            visit(key, value);
+        auto done = yaml_.each(mapping, [&](const YAML::Node& key, const YAML::Node& value) -> Status {
+            visit(key.Scalar(), value);
             return {};
         });
         if (!done) content_.mistakes.push_back(std::move(done.error()));

@@ -61,7 +61,8 @@ Result<HostProfile> read_host_profile(const std::string& name, const fs::path& d
     };
     if (!yaml->root().IsMap())
         return yaml->refuse(yaml->root(), "a host profile has `binds:` and `libraries:`");
-    auto read = yaml->each(yaml->root(), [&](const std::string& key, const YAML::Node& value) -> Status {
+    auto read = yaml->each(yaml->root(), [&](const YAML::Node& node, const YAML::Node& value) -> Status {
+        const auto& key = node.Scalar();
         if (key == "binds") return each_text(*yaml, key, value, bind);
         if (key == "libraries") return each_text(*yaml, key, value, library);
         return yaml->refuse(value, "there is no setting `" + key + ":`",

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <expected>
 #include <functional>
-#include <optional>
 #include <set>
 #include <string_view>
 #include <tuple>
@@ -43,8 +42,8 @@ std::set<std::string> names_in(const fs::path& directory, std::error_code& faile
     return names;
 }
 
-/// What fuse-overlayfs notes removals by, where it may make no devices. It shows no file of the layers below
-/// that is named so, and refuses to make one, but not a directory.
+/// What fuse-overlayfs notes removals by, where it may make no devices. It refuses to make a file that is
+/// named so, but not a directory.
 constexpr std::string_view note_prefix = ".wh.";
 
 /// Whether fuse-overlayfs put an entry there to note a removal.
@@ -66,14 +65,12 @@ void drop_notes_of_removals(std::vector<TreeEntry>& entries) {
 }
 
 /// Chooses, of the entries of a tree, those that differ from the images, and finds what the images have and
-/// `merged`, which shows tree and images, has not. What begins with `hidden` it never shows.
+/// `merged`, which shows tree and images, has not.
 class Comparison {
 public:
     using IsSame = std::function<bool(const TreeEntry&)>;
-    Comparison(TreeEntries& tree, fs::path merged, Layers& images, IsSame is_same,
-               std::optional<std::string_view> hidden = {})
-        : tree_(tree), merged_(std::move(merged)), images_(images), is_same_(std::move(is_same)),
-          hidden_(hidden) {}
+    Comparison(TreeEntries& tree, fs::path merged, Layers& images, IsSame is_same)
+        : tree_(tree), merged_(std::move(merged)), images_(images), is_same_(std::move(is_same)) {}
 
     Result<Changes> run() {
         if (auto found = find_removed(""); !found) return fail(std::move(found.error()));
@@ -112,8 +109,7 @@ private:
         for (const auto& entry : (*listing)->entries) {
             const std::string name((*listing)->name(entry));
             const auto path = directory.empty() ? name : directory + "/" + name;
-            const bool is_hidden = hidden_ && name.starts_with(*hidden_);
-            if (!is_hidden && !shown.contains(name)) removed_.insert(path);
+            if (!shown.contains(name)) removed_.insert(path);
         }
         return {};
     }
@@ -156,7 +152,6 @@ private:
     fs::path merged_;
     Layers& images_;
     IsSame is_same_;
-    std::optional<std::string_view> hidden_;
     std::set<std::string> files_, removed_, kept_;
 };
 
@@ -176,6 +171,30 @@ Result<Changes> changes_in_overlay(const fs::path& upper, std::span<const fs::pa
     return changes;
 }
 
+namespace {
+
+Result<bool> has_notes(Layers& images, Reference directory) {
+    const auto listing = images.directory(directory);
+    if (!listing) return fail_errno("cannot read the images", {}, listing.error());
+    for (const auto& entry : (*listing)->entries) {
+        if ((*listing)->name(entry).starts_with(note_prefix)) return true;
+        if (entry.type != DT_DIR) continue;
+        auto below = has_notes(images, entry.inode);
+        if (!below || *below) return below;
+    }
+    return false;
+}
+
+} // namespace
+
+Result<bool> suits_fuse_overlay(std::span<const fs::path> images) {
+    auto layers = open_layers(images);
+    if (!layers) return fail(std::move(layers.error()));
+    auto has = has_notes(**layers, (*layers)->root());
+    if (!has) return has;
+    return !*has;
+}
+
 Result<Changes> changes_in_fuse_overlay(const fs::path& upper, const fs::path& merged,
                                         std::span<const fs::path> images, mode_t umask_bits) {
     auto tree = list_tree(upper, umask_bits);
@@ -183,9 +202,7 @@ Result<Changes> changes_in_fuse_overlay(const fs::path& upper, const fs::path& m
     auto layers = open_layers(images);
     if (!layers) return fail(std::move(layers.error()));
     drop_notes_of_removals(tree->entries);
-    return Comparison(
-               *tree, merged, **layers, [](const auto&) { return false; }, note_prefix)
-        .run();
+    return Comparison(*tree, merged, **layers, [](const auto&) { return false; }).run();
 }
 
 Result<Changes> changes_since(const Snapshot& before, const fs::path& tree, std::span<const fs::path> images,

@@ -26,6 +26,9 @@ struct Changes {
 Result<Changes> changes_in_overlay(const std::filesystem::path& upper,
                                    std::span<const std::filesystem::path> images, mode_t umask_bits);
 
+/// Not if something in them has a name that fuse-overlayfs takes for a note that something was removed:
+/// ".wh.NAME".
+Result<bool> suits_fuse_overlay(std::span<const std::filesystem::path> images);
 /// Of an overlay by fuse-overlayfs over `images` (the lowest first), from its upper directory and from
 /// `merged`, what it shows. How that program notes what was removed depends on its version and its rights,
 /// and a name given to another directory can go unnoted: so removals are found by looking for what the images

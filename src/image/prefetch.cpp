@@ -18,8 +18,8 @@ constexpr std::size_t slack = 256;
 constexpr std::uint64_t reserve = 4;
 /// How often it is looked whether a core has nothing to do.
 constexpr auto pause = std::chrono::milliseconds(5);
-/// Where all was used, and then nothing for so long, the run has what it starts with.
-constexpr auto settled = std::chrono::seconds(2);
+/// So long after all was used, the run has what it starts with.
+constexpr auto settled = std::chrono::seconds(5);
 
 } // namespace
 
@@ -99,6 +99,7 @@ bool Prefetch::is_behind(std::size_t block) const {
 void Prefetch::read(Piece& piece, Lock& lock) {
     piece.state = State::reading;
     const auto size = piece.extent.end - piece.extent.begin;
+    make_room(size); // whoever needs it reads it all the same
     held_ += size;
     lock.unlock();
     auto data = std::make_shared_for_overwrite<std::byte[]>(size);
@@ -169,10 +170,11 @@ void Prefetch::wanted(std::size_t part, const ProfileBlock& block) {
     const Lock lock(mutex_);
     const auto number = find(part, block);
     if (!number) return;
-    last_use_ = std::chrono::steady_clock::now();
     furthest_ = std::max(furthest_, *number);
-    if (!std::exchange(blocks_[*number].used, true))
+    if (!std::exchange(blocks_[*number].used, true)) {
+        last_use_ = std::chrono::steady_clock::now();
         statistics_->prefetch_used.fetch_add(block.stored(), std::memory_order_relaxed);
+    }
     const auto before = ahead_.size();
     ahead_.erase(*number);
     while (!ahead_.empty() && is_behind(*ahead_.begin()))
@@ -197,7 +199,7 @@ void Prefetch::read_ahead() {
     while (!stopped_ && next_piece_ < pieces_.size()) {
         auto& piece = pieces_[next_piece_];
         const auto size = piece.extent.end - piece.extent.begin;
-        make_room(size);
+        if (piece.state == State::waiting) make_room(size);
         if (piece.state != State::waiting || (!has_room(size) && is_behind(piece.extent.first))) {
             ++next_piece_; // whoever still wants something of one that is behind reads it
         } else if (has_room(size)) {

@@ -62,7 +62,11 @@ Result<BuildSummary> build_by(const std::function<std::unique_ptr<Recipe>(Worksh
 Result<BuildSummary> finished(const BuildOptions& options, Result<BuildSummary> built) {
     if (!built) return built;
     record_after_build(options, false);
-    if (options.layout == Layout::path) return built;
+    if (options.layout.value_or(Layout::path) == Layout::path) return built;
+    if (const auto recorded = profile_coverage(built->prefix); !recorded || recorded->blocks == 0) {
+        log::warn("nothing was recorded, so the files are in the order of their paths.");
+        return built;
+    }
     auto placed = squash(options);
     if (!placed) return placed;
     record_after_build(options, true); // of files that shared blocks with recorded ones, not all are wanted

@@ -89,9 +89,9 @@ struct BuildOptions {
     mode_t umask_bits = 022;
     bool profile = true;                       ///< at the end it is recorded what programs read first
     std::vector<std::string> profile_commands; ///< for a shell; empty: the imports of all packages
-    Layout layout = Layout::path;
-    std::string stage = "auto";    ///< of new installations (runtime/staged_image.h)
-    std::string prefetch = "auto"; ///< of new installations (runtime/cold_start.h)
+    std::optional<Layout> layout;              ///< nothing: as the image was, or path
+    std::string stage = "auto";                ///< of new installations (runtime/staged_image.h)
+    std::string prefetch = "auto";             ///< of new installations (runtime/cold_start.h)
     SiteSettings site;
 };
 

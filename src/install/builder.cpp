@@ -152,37 +152,25 @@ private:
     /// Which directories have commands is known when all is installed, and whoever misspelt one should not
     /// wait for more.
     Status settle_wrapper_paths() {
-        const auto& optional = shop_.inputs.optional_wrapper_paths;
-        std::vector<std::string> directories;
-        for (const auto& path : manifest_.wrapper_paths) {
-            std::error_code failed;
-            const auto status = fs::status(shop_.root() / path, failed);
-            // Software of another layout may have no "bin".
-            if (fs::is_directory(status) || path == "bin")
-                directories.push_back(path);
-            else if (fs::is_regular_file(status)) {
-                if (auto linked = link_program(path); !linked) return linked;
-            } else if (std::ranges::find(optional, path) == optional.end())
-                // Not every environment has what a site would like to see wrapped.
-                return fail_input("the environment has no such directory or program for wrappers", {}, path,
-                                  "Give --wrapper-paths what the packages or your scripts make.");
-        }
-        manifest_.wrapper_paths = std::move(directories);
+        const auto surroundings = open_tree(shop_.inputs.base);
+        if (!surroundings) return fail(Error(surroundings.error()));
+        auto paths =
+            settled_wrapper_paths(wrapper_request(**surroundings, {}), shop_.inputs.optional_wrapper_paths);
+        if (!paths) return fail(std::move(paths.error()));
+        manifest_.wrapper_paths = std::move(*paths);
         return {};
     }
 
-    /// A single program gets its wrapper by a link in "bin", where the environment's own of that name comes
-    /// first.
-    [[nodiscard]] Status link_program(const fs::path& program) const {
-        std::error_code failed;
-        const auto target = fs::read_symlink(shop_.root() / "bin", failed);
-        const fs::path bin = failed ? "bin" : target.lexically_normal();
-        fs::create_directories(shop_.root() / bin, failed);
-        if (program.parent_path() == bin) return {};
-        fs::create_symlink(program.lexically_relative(bin), shop_.root() / bin / program.filename(), failed);
-        if (failed && failed != std::errc::file_exists)
-            return fail_errno("cannot make a link", program.string(), failed.value());
-        return {};
+    [[nodiscard]] WrapperRequest wrapper_request(const image::TreeView& surroundings, fs::path output) const {
+        return {.root = shop_.root(),
+                .surroundings = surroundings,
+                .prefix = claim_.prefix,
+                .mask = manifest_.mask,
+                .paths = manifest_.wrapper_paths,
+                .libexec = shop_.options.libexec,
+                .output = std::move(output),
+                .existing = previous_ == nullptr ? fs::path() : claim_.prefix,
+                .umask_bits = shop_.options.umask_bits};
     }
 
     Status list_packages() {
@@ -258,18 +246,9 @@ private:
         if (auto room = check_room(claim_, *below + summary_.image_bytes + allowance); !room) return room;
         auto assembly = make_assembly(claim_, janitor_);
         if (!assembly) return fail(std::move(assembly.error()));
-        const mode_t umask_bits = shop_.options.umask_bits;
         const auto surroundings = open_tree(shop_.inputs.base);
         if (!surroundings) return fail(Error(surroundings.error()));
-        const WrapperRequest wrappers{.root = shop_.root(),
-                                      .surroundings = **surroundings,
-                                      .prefix = claim_.prefix,
-                                      .mask = manifest_.mask,
-                                      .paths = manifest_.wrapper_paths,
-                                      .libexec = shop_.options.libexec,
-                                      .output = *assembly,
-                                      .existing = previous_ == nullptr ? fs::path() : claim_.prefix,
-                                      .umask_bits = umask_bits};
+        const auto wrappers = wrapper_request(**surroundings, *assembly);
         auto commands = make_wrappers(wrappers);
         if (!commands) return fail(std::move(commands.error()));
         summary_.commands = *commands;

@@ -8,6 +8,7 @@
 #include "util/digest.h"
 #include "util/file_lock.h"
 #include "util/filesystem.h"
+#include "util/interrupt.h"
 #include "util/log.h"
 #include "util/process.h"
 
@@ -105,6 +106,7 @@ Status mount_overlay(runtime::BuildNamespace& space, const Manifest& manifest, c
             fs::exists(overlay / "upper", failed) && !fs::is_empty(overlay / "upper", failed);
         auto mounted = space.mount_overlay(images, overlay, manifest.prefix);
         if (mounted) return {};
+        if (interrupted()) return mounted;
         why_not = std::move(mounted.error());
         why_not.hint = remedy;
         if (by_kernel) return fail(std::move(why_not)); // only it can go on

@@ -177,7 +177,10 @@ Result<BuildSummary> squash(const BuildOptions& options) {
             auto manifest = runtime::read_manifest(claim.prefix);
             if (!manifest) return fail(std::move(manifest.error()));
             BuildSummary summary{.prefix = claim.prefix};
-            if (manifest->layers.empty() && options.layout == Layout::path) {
+            // What is not asked for stays.
+            const auto was = parse_layout(manifest->build.value("layout", "path")).value_or(Layout::path);
+            const auto layout = options.layout.value_or(was);
+            if (manifest->layers.empty() && layout == was && !options.layout) {
                 summary.unchanged = true;
                 return summary;
             }
@@ -195,7 +198,7 @@ Result<BuildSummary> squash(const BuildOptions& options) {
             auto packed = image::write_merged(
                 **layers, shop.image(), shop.writer_options(),
                 [&](std::uint64_t done) { stage.advance(done, 0); },
-                options.layout == Layout::profile ? *recorded : std::vector<image::RecordedFile>());
+                layout == Layout::profile ? *recorded : std::vector<image::RecordedFile>());
             if (!packed) return fail(std::move(packed.error()));
             stage.finish(fmt::format("{} files, {} to {}", human_count(packed->files),
                                      human_bytes(packed->input_bytes), human_bytes(packed->image_bytes)));
@@ -211,6 +214,7 @@ Result<BuildSummary> squash(const BuildOptions& options) {
             manifest->image = {.file = free_image_name(claim.prefix), .size = 0, .sha256 = {}};
             manifest->build["files"] = packed->files;
             manifest->build["bytes"] = packed->input_bytes;
+            manifest->build["layout"] = layout == Layout::profile ? "profile" : "path";
             manifest->build["command"] = options.command_line;
             manifest->created = utc_now("%Y-%m-%dT%H:%M:%SZ");
             if (auto added =

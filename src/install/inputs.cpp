@@ -136,7 +136,7 @@ Status check_rest(const BuildOptions& options, Inputs& inputs) {
 }
 
 // pip's part, beside what the file itself lists.
-Status add_requirements(const BuildOptions& options, std::vector<spec::Located>& pip) {
+Status add_requirements(const BuildOptions& options, const Inputs& inputs, std::vector<spec::Located>& pip) {
     for (const auto& given : options.conda.requirements) {
         auto file = resolve(given);
         if (!file) return fail(std::move(file.error()));
@@ -146,7 +146,8 @@ Status add_requirements(const BuildOptions& options, std::vector<spec::Located>&
                               "Give -r a file that you may read.");
         pip.push_back({.text = "-r " + file->string(), .where = "-r"});
     }
-    return {};
+    // What a script makes of what they name is not there yet.
+    return options.pre_install ? Status() : spec::check_requirements(pip, inputs.spec.parent_path());
 }
 
 /// Those that the user asks for, then the site's.
@@ -207,14 +208,12 @@ Status read_spec(const BuildOptions& options, Inputs& inputs) {
         if (!environment) return fail(std::move(environment.error()));
         inputs.conda = std::move(*environment);
         if (inputs.conda->channels.empty()) add_channels(options.site, inputs.conda_config);
-        if (auto added = add_requirements(options, inputs.conda->pip); !added) return added;
-        return spec::check_requirements(inputs.conda->pip, inputs.spec.parent_path());
+        return add_requirements(options, inputs, inputs.conda->pip);
     }
     auto locked = spec::read_locked(inputs.spec, *kind, conda::this_subdir());
     if (!locked) return fail(std::move(locked.error()));
     inputs.locked = std::move(*locked);
-    if (auto added = add_requirements(options, inputs.locked->pip); !added) return added;
-    return spec::check_requirements(inputs.locked->pip, inputs.spec.parent_path());
+    return add_requirements(options, inputs, inputs.locked->pip);
 }
 
 Result<Inputs> check_inputs(const BuildOptions& options) {
@@ -241,8 +240,11 @@ Result<Inputs> check_wrap(const BuildOptions& options, const fs::path& source, b
     inputs.mode = "wrapdisk";
     std::error_code failed;
     if (!fs::is_directory(inputs.wrap_source, failed))
-        return fail_input("there is no such directory to wrap", failed.message(), source.string(),
-                          "Give the directory in which the software is installed.");
+        return fail_input("there is no such directory to wrap",
+                          failed                           ? failed.message()
+                          : fs::exists(inputs.wrap_source) ? "it is no directory"
+                                                           : "",
+                          source.string(), "Give the directory in which the software is installed.");
     if (is_below(inputs.prefix, inputs.wrap_source) || is_below(inputs.wrap_source, inputs.prefix))
         return fail_input("the prefix and the software must not lie in one another", {}, source.string(),
                           "Give another --prefix.");

@@ -1,15 +1,15 @@
 #include "install/janitor.h"
 
+#include "util/fd_message.h"
 #include "util/filesystem.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <climits>
 #include <csignal>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -17,6 +17,8 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,6 +30,7 @@ constexpr char remove_tree_verb = 'T';
 constexpr char remove_directory_verb = 'D';
 constexpr char keep_verb = 'K';
 constexpr char end_processes_verb = 'P';
+constexpr std::size_t longest_message = PATH_MAX + 1;
 
 // A new build may have claimed the directory meanwhile: builds lock their prefix (prefix.cpp).
 void remove_unclaimed(const char* directory) {
@@ -36,14 +39,14 @@ void remove_unclaimed(const char* directory) {
     rmdir(directory);
 }
 
-/// "mnt:[4026531841]": the kernel's name of the mount namespace that a process is in. Empty for processes of
-/// others and for those that are dead.
-std::string mount_namespace_of(const std::filesystem::path& process) {
-    std::error_code failed;
-    return std::filesystem::read_symlink(process / "ns/mnt", failed).string();
+/// Whether it is in that mount namespace. Not so for processes of others, and for those that are dead.
+bool is_in(const std::filesystem::path& process, const struct stat& mount_namespace) {
+    struct stat its {};
+    return stat((process / "ns/mnt").c_str(), &its) == 0 && its.st_ino == mount_namespace.st_ino &&
+           its.st_dev == mount_namespace.st_dev;
 }
 
-std::vector<pid_t> processes_in(std::string_view mount_namespace) {
+std::vector<pid_t> processes_in(const struct stat& mount_namespace) {
     std::vector<pid_t> found;
     std::error_code failed;
     for (std::filesystem::directory_iterator entry("/proc", failed), end; !failed && entry != end;
@@ -51,7 +54,7 @@ std::vector<pid_t> processes_in(std::string_view mount_namespace) {
         const std::string name = entry->path().filename();
         pid_t pid = 0;
         const auto [rest, problem] = std::from_chars(name.data(), name.data() + name.size(), pid);
-        if (problem == std::errc() && *rest == '\0' && mount_namespace_of(entry->path()) == mount_namespace)
+        if (problem == std::errc() && *rest == '\0' && is_in(entry->path(), mount_namespace))
             found.push_back(pid);
     }
     return found;
@@ -59,12 +62,15 @@ std::vector<pid_t> processes_in(std::string_view mount_namespace) {
 
 // A signal ends a process only when it is next given a CPU, and until then it may make a directory once more
 // that was removed already: so this waits until none is left, though not for ever for one that hangs in a
-// lost filesystem.
-void end_processes_in(std::string_view mount_namespace) {
+// lost filesystem. As long as `mount_namespace` is open no other can be taken for it: the kernel uses the
+// numbers of those that are gone again.
+void end_processes_in(const Fd& mount_namespace) {
     using namespace std::chrono_literals;
-    const auto deadline = std::chrono::steady_clock::now() + 60s;
+    struct stat info {};
+    if (!mount_namespace || fstat(mount_namespace.get(), &info) != 0) return;
+    const auto deadline = std::chrono::steady_clock::now() + 20s;
     for (auto pause = 1ms; std::chrono::steady_clock::now() < deadline; pause = std::min(pause * 2, 100ms)) {
-        const auto left = processes_in(mount_namespace);
+        const auto left = processes_in(info);
         if (left.empty()) return;
         for (const pid_t pid : left)
             kill(pid, SIGKILL);
@@ -72,8 +78,8 @@ void end_processes_in(std::string_view mount_namespace) {
     }
 }
 
-/// Messages are a verb, a path (or a namespace's name) and a NUL.
-[[noreturn]] void clean_up_after(Fd pipe) {
+/// Messages are a verb and a path, or for processes the namespace.
+[[noreturn]] void clean_up_after(Fd builder) {
     setsid();
     for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE})
         std::signal(number, SIG_IGN);
@@ -83,28 +89,23 @@ void end_processes_in(std::string_view mount_namespace) {
     for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
         dup2(null, stream);
 
-    std::string told;
-    std::array<char, 4096> buffer;
-    for (;;) {
-        const auto got = read(pipe.get(), buffer.data(), buffer.size());
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) break;
-        told.append(buffer.data(), static_cast<std::size_t>(got));
-    }
     std::vector<std::string> tasks;
-    for (std::size_t start = 0, end = 0; (end = told.find('\0', start)) != std::string::npos;
-         start = end + 1) {
-        std::string message = told.substr(start, end - start);
-        if (message.front() == end_processes_verb) {
-            end_processes_in(std::string_view(message).substr(1));
+    Fd mount_namespace;
+    for (;;) {
+        auto message = receive_message(builder.get(), longest_message);
+        if (message.text.empty()) break;
+        const char verb = message.text.front();
+        if (verb == end_processes_verb) {
+            mount_namespace = std::move(message.file);
             continue;
         }
-        if (message.front() == keep_verb) {
+        if (verb == keep_verb) {
             tasks.clear();
-            message.front() = remove_tree_verb;
+            message.text.front() = remove_tree_verb;
         }
-        tasks.push_back(std::move(message));
+        tasks.push_back(std::move(message.text));
     }
+    end_processes_in(mount_namespace);
     for (auto task = tasks.rbegin(); task != tasks.rend(); ++task) {
         if (task->front() == remove_directory_verb)
             remove_unclaimed(task->c_str() + 1);
@@ -118,47 +119,50 @@ void end_processes_in(std::string_view mount_namespace) {
 
 Result<Janitor> Janitor::start() {
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) return fail_errno("cannot make a pipe");
-    Fd reader(ends[0]);
-    Fd writer(ends[1]);
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+        return fail_errno("cannot make a socket");
+    Fd theirs(ends[0]);
+    Fd ours(ends[1]);
     const pid_t pid = fork();
     if (pid < 0) return fail_errno("cannot start the process that cleans up");
     if (pid == 0) {
-        writer.reset();
-        clean_up_after(std::move(reader));
+        ours.reset();
+        clean_up_after(std::move(theirs));
     }
-    return Janitor(std::move(writer), pid);
+    return Janitor(std::move(ours), pid);
 }
 
 Janitor::Janitor(Janitor&& other) noexcept
-    : pipe_(std::move(other.pipe_)), pid_(std::exchange(other.pid_, -1)) {}
+    : socket_(std::move(other.socket_)), pid_(std::exchange(other.pid_, -1)) {}
 
 Janitor::~Janitor() {
     if (pid_ < 0) return;
-    pipe_.reset();
+    socket_.reset();
     while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
     }
 }
 
-void Janitor::tell(char verb, const std::string& what) {
-    const std::string message = verb + what + '\0';
-    // It cannot be gone: it ends only after this end of the pipe closes.
-    [[maybe_unused]] const auto written = write(pipe_.get(), message.data(), message.size());
+void Janitor::tell(char verb, const std::string& what, int file) {
+    // It cannot be gone: it ends only after this end of the socket closes.
+    [[maybe_unused]] const bool told = send_message(socket_.get(), verb + what, file);
 }
 
 void Janitor::end_processes_first(pid_t in_namespace) {
-    const auto name = mount_namespace_of("/proc/" + std::to_string(in_namespace));
+    const auto process = std::filesystem::path("/proc") / std::to_string(in_namespace);
+    const Fd mount_namespace(open((process / "ns/mnt").c_str(), O_RDONLY | O_CLOEXEC));
+    struct stat info {};
     // Never the user's own processes, whatever was made.
-    if (!name.empty() && name != mount_namespace_of("/proc/self")) tell(end_processes_verb, name);
+    if (mount_namespace && fstat(mount_namespace.get(), &info) == 0 && !is_in("/proc/self", info))
+        tell(end_processes_verb, {}, mount_namespace.get());
 }
 void Janitor::remove_tree_later(const std::filesystem::path& path) {
-    tell(remove_tree_verb, path);
+    tell(remove_tree_verb, path.string());
 }
 void Janitor::remove_directory_later(const std::filesystem::path& path) {
-    tell(remove_directory_verb, path);
+    tell(remove_directory_verb, path.string());
 }
 void Janitor::keep_all_but(const std::filesystem::path& staging) {
-    tell(keep_verb, staging);
+    tell(keep_verb, staging.string());
 }
 
 } // namespace containerize::install

@@ -11,14 +11,14 @@
 
 namespace containerize::install {
 
-/// Waits on a pipe from the builder. When that closes, because the builder is done, failed, or was killed, it
+/// Waits on a socket to the builder. When that closes, because the builder is done, failed, or was killed, it
 /// removes what it was told to, last first. So there is one way of cleaning up, and kill -9 takes it too.
 class Janitor {
 public:
     static Result<Janitor> start();
     Janitor(Janitor&& other) noexcept;
     Janitor& operator=(Janitor&&) = delete;
-    ~Janitor(); ///< closes the pipe and waits until all is removed
+    ~Janitor(); ///< closes the socket and waits until all is removed
 
     /// All that are in the mount namespace of `in_namespace` when the time has come, before anything is
     /// removed; also where all is kept. Only for a namespace that was made for this build.
@@ -30,10 +30,10 @@ public:
     void keep_all_but(const std::filesystem::path& staging);
 
 private:
-    Janitor(Fd pipe, pid_t pid) : pipe_(std::move(pipe)), pid_(pid) {}
-    void tell(char verb, const std::string& what);
+    Janitor(Fd socket, pid_t pid) : socket_(std::move(socket)), pid_(pid) {}
+    void tell(char verb, const std::string& what, int file = -1);
 
-    Fd pipe_;
+    Fd socket_;
     pid_t pid_ = -1;
 };
 

@@ -139,7 +139,9 @@ Result<Recording> record_profile(const fs::path& prefix, const ProfileRequest& r
     }
     wait_for_end_of_session(record);
     if (interrupted()) return fail_interrupted();
-    if (auto written = write_profiles(prefix, record, request.replace); !written)
+    // One that failed may have read too little to forget the rest for.
+    const bool replace = request.replace && recording.exit_code == 0;
+    if (auto written = write_profiles(prefix, record, replace); !written)
         return fail(std::move(written.error()));
     auto coverage = profile_coverage(prefix);
     if (!coverage) return fail(std::move(coverage.error()));

@@ -24,9 +24,9 @@ Status check_request(const UpdateOptions& options) {
 } // namespace
 
 Result<BuildSummary> update(const UpdateOptions& options) {
-    if (auto good = check_request(options); !good) return fail(std::move(good.error()));
     auto previous = read_unmoved(options.build.prefix);
     if (!previous) return fail(std::move(previous.error()));
+    if (auto good = check_request(options); !good) return fail(std::move(good.error()));
     auto inputs = check_update(options.build, *previous);
     if (!inputs) return fail(std::move(inputs.error()));
     const UpdateRequest request{.command = options.command, .prune = options.prune};

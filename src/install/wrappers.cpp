@@ -2,6 +2,7 @@
 
 #include "install/states.h"
 #include "util/filesystem.h"
+#include "util/log.h"
 
 #include <algorithm>
 #include <array>
@@ -85,14 +86,55 @@ Result<std::vector<std::string>> check_wrapper_paths(const std::vector<std::stri
         }
         if (!relative.has_filename()) relative = relative.parent_path();
         if (relative.empty() || relative == "." || *relative.begin() == "..")
-            return fail_input("a wrapper path must lie below the prefix", {}, one,
-                              "Give it relative to the prefix, such as opt/tool/bin.");
+            return fail_input("a wrapper path must lie below the installation", {}, one,
+                              "Give it relative to that, such as opt/tool/bin.");
         if (*relative.begin() == states_name || *relative.begin() == layers_name)
             return fail_input("a wrapper path must not lie in the installation's own directories", {}, one,
                               "Name the directory of the commands otherwise.");
         if (std::ranges::find(paths, relative.string()) == paths.end()) paths.push_back(relative.string());
     }
     return paths;
+}
+
+namespace {
+
+Status link_program(const fs::path& program, const WrapperRequest& request) {
+    const auto bin = real_directory("bin", request);
+    if (!is_below(bin, request.root))
+        return fail_input("a single program can have no wrapper", "`bin` leads out of the installation",
+                          program.string(), "Give the directory that it is in.");
+    const auto target = (request.root / program).lexically_relative(bin);
+    const auto link = bin / program.filename();
+    std::error_code failed;
+    if (link == request.root / program || fs::read_symlink(link, failed) == target) return {};
+    fs::create_directories(bin, failed);
+    fs::create_symlink(target, link, failed);
+    if (failed == std::errc::file_exists) {
+        log::warn(program.string() + " has no wrapper: bin/" + program.filename().string() +
+                  " is there already.");
+        return {};
+    }
+    return failed ? fail_errno("cannot make a link", link.string(), failed.value()) : Status();
+}
+
+} // namespace
+
+Result<std::vector<std::string>> settled_wrapper_paths(const WrapperRequest& request,
+                                                       const std::vector<std::string>& optional) {
+    std::vector<std::string> directories;
+    for (const auto& path : request.paths) {
+        std::error_code failed;
+        // "bin" may be missing: software of another layout.
+        if (path == "bin" || fs::is_directory(real_directory(path, request), failed)) {
+            directories.push_back(path);
+        } else if (kind_of(request.root / path, request) == EntryKind::command) {
+            if (auto linked = link_program(path, request); !linked) return fail(std::move(linked.error()));
+        } else if (std::ranges::find(optional, path) == optional.end()) {
+            return fail_input("the environment has no such directory or program for wrappers", {}, path,
+                              "Give --wrapper-paths what the packages or your scripts make.");
+        }
+    }
+    return directories;
 }
 
 Result<std::size_t> make_wrappers(const WrapperRequest& request) {
@@ -117,8 +159,9 @@ Result<std::size_t> make_wrappers(const WrapperRequest& request) {
     std::error_code taken;
     for (const auto& path : request.paths) {
         // "bin" may be missing: software of another layout.
-        if (!fs::is_directory(request.root / path, failed)) continue;
+        if (!fs::is_directory(real_directory(path, request), failed)) continue;
         const fs::path directory = request.output / path;
+        const auto before = commands;
         fs::create_directories(directory, failed);
         for (const auto& entry : fs::directory_iterator(real_directory(path, request), failed)) {
             const auto wrapper = directory / entry.path().filename();
@@ -134,6 +177,7 @@ Result<std::size_t> make_wrappers(const WrapperRequest& request) {
                     return fail(std::move(copied.error()));
             }
         }
+        if (path != "bin" && commands == before) log::warn("there are no programs in " + path + ".");
         if (failed) return fail_errno("cannot list the environment's commands", path, failed.value());
     }
     return commands;

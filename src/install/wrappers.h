@@ -30,10 +30,15 @@ struct WrapperRequest {
     mode_t umask_bits = 022;
 };
 
+/// Of `paths` the directories. A single program among them gets its wrapper by a link in "bin", where the
+/// environment's own of that name comes first; what is neither is an input error, unless it is one of
+/// `optional`. Before anything is packed.
+Result<std::vector<std::string>> settled_wrapper_paths(const WrapperRequest& request,
+                                                       const std::vector<std::string>& optional);
+
 /// Makes them in `output`: one copy of the launcher and hard links to it (links where hard links are
 /// impossible). Files that are no programs (bin/activate) are copied. Commands of other directories can be
 /// called by way of "bin", too, so that it alone need be on PATH. Returns how many commands there are.
-/// A path that is no directory of the environment is an input error.
 Result<std::size_t> make_wrappers(const WrapperRequest& request);
 
 /// What an installation has beside its wrappers: the session program, which is bin/containerize-rank, too,

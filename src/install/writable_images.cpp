@@ -2,6 +2,7 @@
 
 #include "image/unpack.h"
 #include "util/filesystem.h"
+#include "util/interrupt.h"
 #include "util/log.h"
 #include "util/process.h"
 
@@ -30,15 +31,20 @@ Result<WritableImages> WritableImages::mount(Workshop& shop, std::vector<fs::pat
 
 // Old kernels, and filesystems without extended attributes.
 Status WritableImages::mount_without_overlay(Workshop& shop, const std::string& why) {
+    if (interrupted()) return fail_interrupted();
+    auto suits = image::suits_fuse_overlay(images_);
+    if (!suits) return fail(std::move(suits.error()));
     const auto path = shop.inputs.environment.find("PATH");
     if (const auto program =
-            find_program("fuse-overlayfs", path == shop.inputs.environment.end() ? "" : path->second)) {
+            find_program("fuse-overlayfs", path == shop.inputs.environment.end() ? "" : path->second);
+        program && *suits) {
         auto mounted = shop.space.mount_fuse_overlay(*program, images_, staging_, shop.prefix);
         if (mounted) {
             means_ = Means::fuse_overlay;
             log::info("Note: fuse-overlayfs is used, because the kernel's overlay cannot be: " + why);
             return {};
         }
+        if (interrupted()) return mounted;
         log::info("Note: fuse-overlayfs cannot be used: " + to_string(mounted.error()));
     }
     log::info("Note: the environment is copied to disk to be changed there, which takes longer: " + why);

@@ -10,13 +10,20 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
+#include <mutex>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -184,28 +191,32 @@ Result<pid_t> start_fuse_overlay(const std::string& program, Fd device, const fs
     become_fuse_overlay(program.c_str(), device.get(), staging);
 }
 
-constexpr unsigned seconds_to_answer = 30;
-pid_t unanswering = -1;
-void kill_unanswering(int) {
-    kill(unanswering, SIGKILL);
-}
+constexpr auto longest_start = std::chrono::seconds(15);
 
-// The kernel answers when the program has, or when nobody has the device any more: a program that is stuck is
-// killed, and then nobody has.
-Status wait_for_answer(pid_t server, const fs::path& mount_point) {
-    unanswering = server;
-    std::signal(SIGALRM, kill_unanswering);
-    alarm(seconds_to_answer);
+// The kernel answers when the program has, or when nobody has the device any more: so one that is stuck is
+// killed, by a thread, because a signal does not wake who waits for that answer. `said`: where the program's
+// messages are.
+Status wait_for_answer(pid_t server, const fs::path& mount_point, const fs::path& said) {
+    std::atomic<bool> is_late = false;
     struct stat info {};
-    const int answered = stat(mount_point.c_str(), &info);
-    const int error_number = errno;
-    const bool in_time = alarm(0) > 0;
+    int answered = -1, error_number = 0;
+    {
+        const std::jthread watch([&](const std::stop_token& stop) {
+            std::mutex mutex;
+            std::unique_lock lock(mutex);
+            std::condition_variable_any().wait_for(lock, stop, longest_start, [] { return false; });
+            if (stop.stop_requested()) return;
+            is_late = true;
+            kill(server, SIGKILL);
+        });
+        answered = stat(mount_point.c_str(), &info);
+        error_number = errno;
+    }
     if (answered == 0) return {};
-    return in_time ? fail_errno("fuse-overlayfs does not start", {}, error_number)
-                   : fail({.what = "fuse-overlayfs does not start",
-                           .why = "it did not answer for " + std::to_string(seconds_to_answer) + " seconds",
-                           .where = {},
-                           .hint = {}});
+    Error error{.what = "fuse-overlayfs does not start", .why = {}, .where = {}, .hint = {}};
+    error.why = is_late ? "it does not answer" : read_file(said).value_or("");
+    if (error.why.empty()) error.why = std::strerror(error_number);
+    return fail(std::move(error));
 }
 
 Status mount_fuse_overlay_here(std::span<const std::string> images, const fs::path& staging,
@@ -225,11 +236,10 @@ Status mount_fuse_overlay_here(std::span<const std::string> images, const fs::pa
               options.c_str()) != 0)
         return fail_errno("cannot mount an overlay", prefix.string());
     const auto server = start_fuse_overlay(program, std::move(device), staging);
-    auto ready = server ? wait_for_answer(*server, prefix) : Status(fail(server.error()));
+    auto ready =
+        server ? wait_for_answer(*server, prefix, staging / fuse_overlay_log) : Status(fail(server.error()));
     if (ready) return stand_in(prefix);
     ready.error().where = program;
-    if (const auto said = read_file(staging / fuse_overlay_log); said && !said->empty())
-        ready.error().why = *said;
     umount2(prefix.c_str(), MNT_DETACH);
     umount2((staging / "lower").c_str(), MNT_DETACH);
     return ready;
@@ -323,6 +333,7 @@ Result<BuildNamespace> BuildNamespace::create_with(const std::function<Status()>
 }
 
 Status BuildNamespace::ask(const std::string& request) {
+    if (interrupted()) return fail_interrupted();
     std::string answer;
     if (send_message(channel_.get(), request)) {
         // What is asked may take its time: mounts of programs that others wrote.

@@ -1,5 +1,6 @@
 #include "runtime/held_image.h"
 
+#include "util/fd_message.h"
 #include "util/interrupt.h"
 
 #include <algorithm>
@@ -50,46 +51,15 @@ bool is_our_own(const Fd& connection) {
     return getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
 }
 
-/// One byte, with room for one descriptor beside it.
-struct Message {
-    char byte = 0;
-    iovec data{.iov_base = &byte, .iov_len = 1};
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-    msghdr header{};
-
-    Message() {
-        header.msg_iov = &data;
-        header.msg_iovlen = 1;
-        header.msg_control = control.data();
-        header.msg_controllen = control.size();
-    }
-    Message(const Message&) = delete; // it points into itself
-    Message& operator=(const Message&) = delete;
-    ~Message() = default;
-};
-
 void send_file(const Fd& connection, const Fd& file) {
-    Message message;
-    auto* beside = CMSG_FIRSTHDR(&message.header);
-    beside->cmsg_level = SOL_SOCKET;
-    beside->cmsg_type = SCM_RIGHTS;
-    beside->cmsg_len = CMSG_LEN(sizeof(int));
-    const int number = file.get();
-    std::memcpy(CMSG_DATA(beside), &number, sizeof number);
-    sendmsg(connection.get(), &message.header, MSG_NOSIGNAL); // who does not take it copies the image itself
+    // Who does not take it copies the image itself.
+    [[maybe_unused]] const bool sent = send_message(connection.get(), "f", file.get());
 }
 
 Fd receive_file(const Fd& connection) {
     pollfd ready{.fd = connection.get(), .events = POLLIN, .revents = 0};
     if (poll(&ready, 1, patience_ms) != 1) return {};
-    Message message;
-    if (recvmsg(connection.get(), &message.header, MSG_CMSG_CLOEXEC) != 1) return {};
-    const auto* beside = CMSG_FIRSTHDR(&message.header);
-    if (beside == nullptr || beside->cmsg_type != SCM_RIGHTS || beside->cmsg_len != CMSG_LEN(sizeof(int)))
-        return {};
-    int number = -1;
-    std::memcpy(&number, CMSG_DATA(beside), sizeof number);
-    return Fd(number);
+    return receive_message(connection.get(), 1).file;
 }
 
 struct Held {

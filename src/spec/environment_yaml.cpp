@@ -59,7 +59,7 @@ public:
             return yaml_.refuse(root, "an environment file has keys, such as `dependencies:`",
                                 "List packages under `dependencies:`.");
         auto done = yaml_.each(
-            root, [this](const std::string& key, const YAML::Node& value) { return top(key, value); });
+            root, [this](const YAML::Node& key, const YAML::Node& value) { return top(key, value); });
         if (!done) return fail(std::move(done.error()));
         if (!has_dependencies_ && environment_.variables.empty())
             return fail_input("this environment file has no `dependencies:`", {}, file_.string(),
@@ -68,7 +68,8 @@ public:
     }
 
 private:
-    Status top(const std::string& key, const YAML::Node& value) {
+    Status top(const YAML::Node& name, const YAML::Node& value) {
+        const std::string key = name.Scalar();
         if (key == "name") return text(value, key, environment_.name);
         if (key == "channels") return channels(value);
         if (key == "dependencies") {
@@ -85,7 +86,7 @@ private:
         if (std::ranges::find(silent_keys, std::string_view(key)) != silent_keys.end()) return {};
         // A misspelt key would leave out what is below it, and nobody reads notes.
         if (const auto meant = conda::similar_names(keys, key); !meant.empty())
-            return yaml_.refuse(value, "`" + key + ":` is not a key of environment files",
+            return yaml_.refuse(name, "`" + key + ":` is not a key of environment files",
                                 "Did you mean `" + meant.front() + ":`?");
         environment_.notes.push_back("`" + key + ":` in " + yaml_.where(value) +
                                      " means nothing here, and is left out.");
@@ -131,8 +132,8 @@ private:
     Status dependencies(const YAML::Node& value) {
         return list(value, "dependencies", [this](const YAML::Node& one) -> Status {
             if (one.IsMap())
-                return yaml_.each(one, [this](const std::string& key, const YAML::Node& inner) {
-                    return section(key, inner);
+                return yaml_.each(one, [this](const YAML::Node& key, const YAML::Node& inner) {
+                    return section(key.Scalar(), inner);
                 });
             return dependency(one);
         });
@@ -184,7 +185,8 @@ private:
         if (value.IsNull()) return {};
         if (!value.IsMap())
             return yaml_.refuse(value, "`variables:` must have keys", "Write `NAME: value` below it.");
-        return yaml_.each(value, [this](const std::string& name, const YAML::Node& one) -> Status {
+        return yaml_.each(value, [this](const YAML::Node& key, const YAML::Node& one) -> Status {
+            const auto& name = key.Scalar();
             if (name.empty() || name.find('=') != std::string::npos)
                 return yaml_.refuse(one, "'" + name + "' is no name of a variable");
             if (!one.IsScalar() && !one.IsNull())

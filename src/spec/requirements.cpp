@@ -16,7 +16,7 @@ namespace containerize::spec {
 namespace {
 
 std::string where(const RequirementLine& line) {
-    return line.file.string() + ":" + std::to_string(line.number);
+    return line.foreign.empty() ? line.file.string() + ":" + std::to_string(line.number) : line.foreign;
 }
 
 bool is_blank(char c) {
@@ -59,7 +59,8 @@ std::vector<RequirementLine> logical_lines(std::string_view text, const fs::path
     std::size_t first = 0;
     const auto finish = [&] {
         const auto content = trimmed(without_comment(joined));
-        if (!content.empty()) result.push_back({file, first, expand_variables(content)});
+        if (!content.empty())
+            result.push_back({.file = file, .number = first, .text = expand_variables(content)});
         joined.clear();
         first = 0;
     };
@@ -176,13 +177,9 @@ public:
     }
 
     Status check_foreign(const Located& foreign) {
-        // Not a file's name: so that what is said of this line can be told from what is of files that it
-        // includes.
-        const fs::path here = directory_ / "";
-        for (const auto& line : logical_lines(foreign.text, here)) {
-            auto done = check(line);
-            if (!done && done.error().where == where(line)) done.error().where = foreign.where;
-            if (!done) return done;
+        for (auto& line : logical_lines(foreign.text, directory_ / "")) {
+            line.foreign = foreign.where;
+            if (auto done = check(line); !done) return done;
         }
         return {};
     }
@@ -254,9 +251,8 @@ private:
         // "dir[extra]" names extras of the project in dir, "dir#egg=name" its name.
         const auto path = value.substr(0, std::min(value.find('#'), value.rfind('[')));
         if (exists(value) || exists(path)) return {};
-        return fail_input(
-            "there is no file or directory '" + path + "'", {}, where(line),
-            "Local paths are taken from the working directory, as pip does: " + directory_.string() + ".");
+        return fail_input("there is no file or directory '" + path + "'", {}, where(line),
+                          "Local paths are relative to " + directory_.string() + ".");
     }
 
     fs::path directory_;          ///< where the installer runs: local paths are relative to it

@@ -16,6 +16,7 @@ struct RequirementLine {
     std::filesystem::path file;
     std::size_t number = 0; ///< of its first line, from 1
     std::string text;
+    std::string foreign = {}; ///< where it stands if `file` is no requirements file: "env.yml:7"
 };
 
 struct Requirements {

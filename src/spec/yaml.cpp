@@ -64,14 +64,14 @@ std::unexpected<Error> YamlFile::refuse(const YAML::Node& node, std::string what
 }
 
 Status YamlFile::each(const YAML::Node& mapping,
-                      const std::function<Status(const std::string&, const YAML::Node&)>& visit) const {
+                      const std::function<Status(const YAML::Node&, const YAML::Node&)>& visit) const {
     std::set<std::string> seen;
     for (const auto& entry : mapping) {
         if (!entry.first.IsScalar()) return refuse(entry.first, "a key must be a word");
         const auto& key = entry.first.Scalar();
         if (!seen.insert(key).second)
             return refuse(entry.first, "'" + key + "' stands here a second time", "Put both into one.");
-        if (auto done = visit(key, entry.second); !done) return done;
+        if (auto done = visit(entry.first, entry.second); !done) return done;
     }
     return {};
 }

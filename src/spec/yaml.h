@@ -26,7 +26,7 @@ public:
     /// Calls `visit` for each key of a mapping; a key twice is an error.
     [[nodiscard]] Status
     each(const YAML::Node& mapping,
-         const std::function<Status(const std::string&, const YAML::Node&)>& visit) const;
+         const std::function<Status(const YAML::Node& key, const YAML::Node& value)>& visit) const;
 
 private:
     [[nodiscard]] std::string excerpt(int line) const;

@@ -222,6 +222,25 @@ def trixie():
     return kept
 
 
+@pytest.fixture(scope="session")
+def base(trixie, place):
+    """The same as an image, compressed as most are."""
+    image = place / "trixie.sqfs"
+    subprocess.run(["mksquashfs", str(trixie), str(image), "-comp", "gzip", "-Xcompression-level", "1", "-all-root", "-quiet", "-no-progress"],
+                   check=True, stdout=subprocess.DEVNULL)
+    image.chmod(0o644)
+    return image
+
+
+@pytest.fixture(scope="session")
+def machine(user):
+    """Another machine, which has Apptainer."""
+    sys.path.insert(0, str(SOURCE / "tests/lib"))
+    import machine as machines
+
+    return machines.Machine(machines.make_root(CACHE), user, [Path("/tmp"), Path(user.entry.pw_dir)])
+
+
 @pytest.fixture()
 def without_fuse_overlayfs(work):
     """A PATH on which everything else is."""

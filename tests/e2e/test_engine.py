@@ -9,25 +9,16 @@ import shlex
 import shutil
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from conftest import CACHE, SOURCE, eventually
-
-sys.path.insert(0, str(SOURCE / "tests/lib"))
-import machine as machines  # noqa: E402
+from conftest import eventually
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root can enter another root directory")
 
 CONTAINER = {"CONTAINERIZE_ENGINE": "apptainer"}
 SHOW = "import sys, os, json; print(json.dumps([sys.argv[1:], sys.executable, sys.prefix, os.getcwd()]))"
-
-
-@pytest.fixture(scope="session")
-def machine(user):
-    return machines.Machine(machines.make_root(CACHE), user, [Path("/tmp"), Path(user.entry.pw_dir)])
 
 
 @pytest.fixture(scope="session")

@@ -12,16 +12,6 @@ from conftest import eventually
 
 
 @pytest.fixture(scope="session")
-def base(trixie, place):
-    """The same as an image, compressed as most are."""
-    image = place / "trixie.sqfs"
-    subprocess.run(["mksquashfs", str(trixie), str(image), "-comp", "gzip", "-Xcompression-level", "1", "-all-root", "-quiet", "-no-progress"],
-                   check=True, stdout=subprocess.DEVNULL)
-    image.chmod(0o644)
-    return image
-
-
-@pytest.fixture(scope="session")
 def based(make, place, base):
     """An installation on it. Tests only read it."""
     return make(place / "based", "six==1.16.0\nPygments\n", "--base", str(base))

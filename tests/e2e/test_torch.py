@@ -1,6 +1,7 @@
 """The main job: torchrun from an installation trains."""
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -74,6 +75,27 @@ def test_same_losses_as_without_a_container(user, torch_env, scripts, work):
         # The order of batches is drawn from torch's seed, which make_model() sets.
         runs.append(losses(done.stdout))
     assert runs[0] == runs[1]
+
+
+@pytest.fixture(scope="module")
+def on_trixie(user, tool, place, base, channels):
+    """The same packages on another distribution, with a Python of conda's: that of the base is another version."""
+    spec = user.write(place / "env.yml", f"channels: ['file://{channels}/main']\ndependencies:\n- python=3.11\n- pip\n- pip:\n  - torch==2.13.0\n  - numpy\n")
+    user.run(tool, "new", "--no-config", "--no-constraints", "--base", base, "--prefix", place / "on-trixie", spec, env={"CONTAINERIZE_CACHE": str(place / "cache")}, timeout=1200)
+    return place / "on-trixie"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can make the root of another distribution")
+@pytest.mark.parametrize("engine", ["native", "apptainer"])
+def test_torchrun_on_another_distribution(user, machine, torch_env, on_trixie, scripts, work, engine):
+    """Natively, and through Apptainer on a machine that has that: what is learnt is what is learnt on this machine's root."""
+    train = ["--standalone", "--nproc_per_node=2", f"{scripts}/multi_gpu.py", "3", "5"]
+    threads = {"OMP_NUM_THREADS": "1"}
+    here = user.run(f"{torch_env}/bin/torchrun", *train, cwd=user.directory(work), env=threads)
+    run, how = (user.run, threads) if engine == "native" else (machine.run, {**threads, "CONTAINERIZE_ENGINE": "apptainer"})
+    assert "trixie" in run(f"{on_trixie}/bin/python", "-c", "print(open('/etc/os-release').read())", env=how).stdout
+    there = run(f"{on_trixie}/bin/torchrun", *train, cwd=user.directory(work), env=how)
+    assert len(losses(here.stdout)) == 2 and losses(there.stdout) == losses(here.stdout)
 
 
 def test_two_agents_as_on_two_nodes(user, torch_env, scripts, work):

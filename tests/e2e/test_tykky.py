@@ -238,6 +238,7 @@ def test_wrap_install_refusals(call, user, work, software):
     for argv, message in [([software, "--prefix", work / "x"], "-w/--wrapper-paths is missing"),
                           ([work / "nowhere", "-w", "bin", "--prefix", work / "x"], "there is no such directory"),
                           ([software, "-w", "bin", "--prefix", software / "inside"], "must not lie in one another"),
+                          ([software / "lib/data.txt", "-w", "bin", "--prefix", work / "x"], "it is no directory"),
                           ([software, "-w", "nosuch", "--prefix", work / "x"], "the software has no such directory or program for wrappers")]:
         done = call("wrap-install", *argv, check=False)
         assert done.returncode == 1 and "[ ERROR ] " in done.stdout and message in done.stdout

@@ -61,13 +61,14 @@ TEST(Janitor, EndsWhatStillRunsInTheBuildsNamespaceBeforeItRemoves) {
     ASSERT_GE(worker, 0);
     if (worker == 0) {
         setsid();
-        closefrom(STDERR_FILENO + 1); // the janitor's pipe among them
+        closefrom(STDERR_FILENO + 1); // the janitor's socket among them
         if (runtime::join_namespaces(space->pid()) != 0) _exit(1);
         for (;;)
             mkdir(made.c_str(), 0755);
     }
-    while (!fs::exists(made))
+    for (int i = 0; i < 10'000 && !fs::exists(made); ++i)
         usleep(1000);
+    ASSERT_TRUE(fs::exists(made));
     janitor->end_processes_first(space->pid());
     janitor->remove_directory_later(made);
     // The worker is our child: until we have waited for it, it is there, but in no namespace.

@@ -144,7 +144,6 @@ TEST(Layers, ByFuseOverlayfsAChangedNamePartsFromTheOthersAndIsKept) {
     fs::create_directory(prefix);
     fs::create_directory(staging);
     const auto file = directory.write("tree/file", "x");
-    directory.write("tree/.wh.it is not seen by", "fuse-overlayfs");
     for (const char* name : {"again", "gone", "moved"})
         fs::create_hard_link(file, directory.path() / "tree" / name);
     std::vector<fs::path> images = {directory.path() / "0"};
@@ -184,8 +183,18 @@ TEST(Layers, ByFuseOverlayfsAChangedNamePartsFromTheOthersAndIsKept) {
     EXPECT_EQ(read_file(unpacked / "file").value_or(""), "x");
     EXPECT_EQ(read_file(unpacked / "again").value_or(""), "xmore!");
     EXPECT_EQ(read_file(unpacked / "new").value_or(""), "xer");
-    EXPECT_TRUE(fs::exists(unpacked / ".wh.it is not seen by"));
     EXPECT_TRUE(fs::exists(unpacked / ".wh.a directory"));
+}
+
+TEST(Layers, NamesThatFuseOverlayfsMisreadsAreFound) {
+    const TemporaryDirectory directory;
+    directory.write("tree/dir/file", "x");
+    const std::vector<fs::path> images = {directory.path() / "0", directory.path() / "1"};
+    ASSERT_TRUE(image::write_tree(directory.path() / "tree", images[0], {}, 022));
+    ASSERT_TRUE(image::suits_fuse_overlay(std::span(images).first(1)).value_or(false));
+    directory.write("upper/dir/.wh.file", "x");
+    ASSERT_TRUE(image::write_tree(directory.path() / "upper", images[1], {}, 022));
+    EXPECT_FALSE(image::suits_fuse_overlay(images).value_or(true));
 }
 
 TEST(BuildNamespace, AFuseOverlayThatDoesNotStartIsAnError) {
@@ -201,6 +210,11 @@ TEST(BuildNamespace, AFuseOverlayThatDoesNotStartIsAnError) {
     const auto done = space->mount_fuse_overlay("/usr/bin/false", images, staging, prefix);
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().what, "fuse-overlayfs does not start");
+    const auto sleeping = directory.write("sleeping", "#!/bin/sh\nexec sleep 1000\n");
+    fs::permissions(sleeping, fs::perms::owner_all);
+    const auto late = space->mount_fuse_overlay(sleeping, images, staging, prefix);
+    ASSERT_FALSE(late);
+    EXPECT_EQ(late.error().why, "it does not answer");
     const auto missing = space->mount_fuse_overlay(directory.path() / "none", images, staging, prefix);
     ASSERT_FALSE(missing);
     EXPECT_EQ(missing.error().why, "No such file or directory");

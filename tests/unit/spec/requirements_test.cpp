@@ -170,8 +170,7 @@ TEST(Requirements, LocalPathsThatAreMissing) {
         const auto text = message(directory);
         EXPECT_TRUE(text.starts_with("r.txt:2: there is no file or directory '")) << line << "\n" << text;
         EXPECT_EQ(text.find('['), std::string::npos) << text;
-        EXPECT_TRUE(text.ends_with("\nLocal paths are taken from the working directory, as pip does: " +
-                                   directory.path().string() + "."))
+        EXPECT_TRUE(text.ends_with("\nLocal paths are relative to " + directory.path().string() + "."))
             << text;
     }
 }
