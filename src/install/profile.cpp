@@ -75,6 +75,8 @@ Result<int> run_imports(const fs::path& prefix, const ProfileRequest& request, E
     fs::create_directories(home, failed);
     if (failed) return fail_errno("cannot make a directory", home.string(), failed.value());
     environment["HOME"] = environment["XDG_CACHE_HOME"] = environment["XDG_CONFIG_HOME"] = home.string();
+    // Of an installation that is removed meanwhile, Python would make directories anew to write into.
+    environment["PYTHONDONTWRITEBYTECODE"] = "1";
     environment.erase("DISPLAY");
     environment.erase("WAYLAND_DISPLAY");
     auto script = read_file(request.share / "profile/imports.py");

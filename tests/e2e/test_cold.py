@@ -207,10 +207,12 @@ def test_a_job_is_recorded(user, tool, env, copy, sessions, inspect):
     assert first.splitlines()[:2] == profile.read_text().splitlines()[:2]
 
 
-def test_a_job_that_fails_is_recorded_and_says_so(user, tool, copy):
+def test_a_job_that_fails_is_recorded_and_says_so(user, tool, copy, inspect):
+    before = inspect(copy)["profile"]["blocks"]
     done = user.run(str(tool), "profile", str(copy), "--replace", "--", "python", "-c", "raise SystemExit(7)", check=False)
     assert done.returncode == 7
     assert "Recorded" in done.stderr
+    assert "what was recorded before is kept, too" in done.stderr and inspect(copy)["profile"]["blocks"] >= before
     done = user.run(str(tool), "profile", str(copy), "--", "no-such-program", check=False)
     assert done.returncode != 0
 
@@ -224,7 +226,7 @@ def test_stats_for_people_and_where_there_is_no_session(user, tool, env, work):
     text = user.run(str(tool), "stats", str(env)).stdout
     assert [line.split()[0] for line in text.splitlines()] == ["Requests", "Image", "Cache", "Read"]
     assert "lookup" in text
-    assert "read ahead, in" in user.run(str(tool), "inspect", str(env)).stdout
+    assert "recorded, in" in user.run(str(tool), "inspect", str(env)).stdout
 
 
 def test_what_a_build_records(user, make, tool, work, inspect):
@@ -238,6 +240,7 @@ def test_what_a_build_records(user, make, tool, work, inspect):
     assert done.returncode == 0, "what was built is there"
     assert "warning" in done.stderr
     assert user.run(str(tool), "new", "--prefix", str(work / "x"), "--profile", "true", "--no-profile", str(spec), check=False).returncode == 2
+    assert user.run(str(tool), "new", "--prefix", str(work / "x"), "--layout", "profile", "--no-profile", str(spec), check=False).returncode == 2
     assert user.run(str(tool), "new", "--prefix", str(work / "x"), "--layout", "best", str(spec), check=False).returncode == 2
 
 
@@ -263,6 +266,10 @@ def test_profiles_through_updates_and_squashing(user, tool, make, work, stats, s
     placed = inspect(prefix)["profile"]
     assert placed["requests"] < squashed["requests"]
     assert placed["requests"] <= 4
+    assert "one image already" in user.run(str(tool), "squash", str(prefix)).stdout, "what is not asked for stays"
+    user.run(str(tool), "squash", "--layout", "path", str(prefix))
+    assert inspect(prefix)["profile"]["requests"] > placed["requests"]
+    user.run(str(tool), "squash", "--layout", "profile", str(prefix))
     tree = user.run(f"{prefix}/bin/python", "-c", HASH_TREE, f"{prefix}/lib").stdout
     subprocess.run(["unsquashfs", "-q", "-n", "-d", str(work / "tree"), str(prefix / inspect(prefix)["image"]["file"])], check=True)
     assert user.run("/usr/bin/python3", "-c", HASH_TREE, str(work / "tree/lib")).stdout == tree
