@@ -95,7 +95,7 @@ def test_torchrun_on_another_distribution(user, machine, torch_env, on_trixie, s
     run, how = (user.run, threads) if engine == "native" else (machine.run, {**threads, "CONTAINERIZE_ENGINE": "apptainer"})
     assert "trixie" in run(f"{on_trixie}/bin/python", "-c", "print(open('/etc/os-release').read())", env=how).stdout
     there = run(f"{on_trixie}/bin/torchrun", *train, cwd=user.directory(work), env=how)
-    assert len(losses(here.stdout)) == 2 and losses(there.stdout) == losses(here.stdout)
+    assert len(losses(here.stdout)) == 2 and sorted(losses(there.stdout)) == sorted(losses(here.stdout))
 
 
 def test_two_agents_as_on_two_nodes(user, torch_env, scripts, work):

@@ -4,6 +4,7 @@ has not. It is made once and kept; programs run in it by pivot_root, as Apptaine
 import fcntl
 import hashlib
 import shutil
+import socket
 import subprocess
 from pathlib import Path
 
@@ -65,6 +66,8 @@ class Machine:
         self.seen = [str(path) for path in seen]
         # Each command has a mount namespace of its own, and so a session.
         self.environment = {**user.environment, "CONTAINERIZE_SESSION_IDLE": "1"}
+        # A new root knows no names of hosts, not even its own.
+        (root / "etc/hosts").write_text(f"127.0.0.1 localhost\n127.0.1.1 {socket.gethostname()}\n")
         entry = user.entry
         passwd = root / "etc/passwd"
         line = f"{entry.pw_name}:x:{entry.pw_uid}:{entry.pw_gid}::{entry.pw_dir}:/bin/bash\n"
