@@ -376,7 +376,7 @@ BAD = [
     (["--tmpdir", "/nonexistent"], "six\n", "the staging directory does not exist"),
     (["--environ", "/nonexistent"], "six\n", "/nonexistent: cannot read the script for --environ"),
     (["--post-install", "/nonexistent"], "six\n", "/nonexistent: cannot read the script for --post-install"),
-    (["--wrapper-paths", "../../etc"], "six\n", "a wrapper path must lie below the prefix"),
+    (["--wrapper-paths", "../../etc"], "six\n", "a wrapper path must lie below the installation"),
     (["--wrapper-paths", "no/such"], "six\n", "the environment has no such directory or program for wrappers"),
     (["--frobnicate"], "six\n", "--frobnicate"),
     (["-v", "-q"], "six\n", "excludes"),
