@@ -55,9 +55,10 @@ Status check_owner(const fs::path& overlay, const Manifest& manifest) {
     if (!text->starts_with(manifest.prefix.string() + "\n"))
         return fail_input("this overlay is of another installation", text->substr(0, text->find('\n')),
                           overlay.string(), "Give --overlay another directory.");
+    const auto second = text->find('\n') + 1;
     log::warn(
-        "the overlay was made over " + text->substr(text->find('\n') + 1, text->size()) +
-        "of this installation, and it has been updated since: files of both may not fit. To begin anew, "
+        "the overlay was made over " + text->substr(second, text->find('\n', second) - second) +
+        " of this installation, and it has been updated since: files of both may not fit. To begin anew, "
         "remove " +
         overlay.string());
     return {};

@@ -180,7 +180,9 @@ Result<BuildSummary> squash(const BuildOptions& options) {
             // What is not asked for stays.
             const auto was = parse_layout(manifest->build.value("layout", "path")).value_or(Layout::path);
             const auto layout = options.layout.value_or(was);
-            if (manifest->layers.empty() && layout == was && !options.layout) {
+            const bool is_placed_anew =
+                options.layout == Layout::profile; // something else may be recorded by now
+            if (manifest->layers.empty() && layout == was && !is_placed_anew) {
                 summary.unchanged = true;
                 return summary;
             }

@@ -41,13 +41,12 @@ Result<Outcome> Workshop::run_hook(const std::filesystem::path& script, Stage& s
 Result<Outcome> Workshop::run_successfully(Command command, Stage& stage, const std::string& what) const {
     command.on_line = [&stage](std::string_view line) { stage.detail(line); };
     auto outcome = run(command);
-    if (outcome && !outcome->ok())
-        return fail(
-            {.what = what,
-             .why = "exit code " + std::to_string(outcome->exit_code) + "\n" + tail(outcome->output, 12),
-             .where = {},
-             .hint = {}});
-    return outcome;
+    if (!outcome || outcome->ok()) return outcome;
+    const auto said = tail(outcome->output, 12);
+    return fail({.what = what,
+                 .why = "exit code " + std::to_string(outcome->exit_code) + (said.empty() ? "" : "\n" + said),
+                 .where = {},
+                 .hint = {}});
 }
 
 image::WriterOptions Workshop::writer_options() const {

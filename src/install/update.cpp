@@ -29,6 +29,9 @@ Result<BuildSummary> update(const UpdateOptions& options) {
     if (auto good = check_request(options); !good) return fail(std::move(good.error()));
     auto inputs = check_update(options.build, *previous);
     if (!inputs) return fail(std::move(inputs.error()));
+    if (options.prune && !inputs->conda && !inputs->locked)
+        return fail_input("--prune needs an environment file of conda", "pip removes nothing", {},
+                          "Leave it out, or give one.");
     const UpdateRequest request{.command = options.command, .prune = options.prune};
     auto updated =
         in_workplace(options.build, *inputs,
