@@ -69,7 +69,7 @@ public:
 
 private:
     Status top(const YAML::Node& name, const YAML::Node& value) {
-        const std::string key = name.Scalar();
+        const auto& key = name.Scalar();
         if (key == "name") return text(value, key, environment_.name);
         if (key == "channels") return channels(value);
         if (key == "dependencies") {
