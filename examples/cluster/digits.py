@@ -1,7 +1,7 @@
 """Digits as in MNIST, drawn here because compute nodes have no internet, and a small convolutional network that learns
 them on all ranks. By any launcher, such as
 
-    containerize launch -- digits.py 3
+    containerize launch -- digits.py 5
 
 Rank 0 prints the accuracy on digits that were not learnt from, and writes the model to digits.pt.
 """
