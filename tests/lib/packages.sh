@@ -9,8 +9,8 @@ build_packages=(
 run_packages=(python3 python3-venv)
 test_packages=(
     apache2-utils attr bubblewrap busybox-static ccache clang-format clang-tidy-19 dash docker-registry fuse-overlayfs fuse3 gcc
-    iproute2 ksh libarchive-tools libfuse3-dev libgtest-dev lmod mksh mmdebstrap mpich munge openmpi-bin python3-pip python3-pytest
-    python3-zstandard skopeo slurm-client slurm-wlm-basic-plugins slurmctld slurmd squashfs-tools squashfuse strace
+    iproute2 ksh libarchive-tools libfuse3-dev libgtest-dev libpmix-dev lmod mksh mmdebstrap mpich munge openmpi-bin python3-pip
+    python3-pytest python3-zstandard skopeo slurm-client slurm-wlm-basic-plugins slurmctld slurmd squashfs-tools squashfuse strace
     umoci util-linux zsh
 )
 
