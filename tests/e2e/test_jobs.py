@@ -38,7 +38,7 @@ def examples(user, place) -> Path:
 
 def losses(output: str) -> dict[int, float]:
     """By rank."""
-    return {int(rank): float(loss) for rank, loss in re.findall(r"\[(?:GPU|rank )(\d+).*\] Final loss ([0-9.]+)", output)}
+    return {int(rank): float(loss) for rank, loss in re.findall(r"\[(?:GPU|rank )(\d+)[^\]]*\] Final loss ([0-9.]+)", output)}
 
 
 @pytest.fixture(scope="module")
