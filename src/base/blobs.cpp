@@ -221,10 +221,6 @@ private:
     std::string tag_;
 };
 
-} // namespace
-
-namespace {
-
 /// `after`: what is done with the file and the end of what was read.
 Result<ReadMore> read_pieces(const fs::path& file, int flags, const std::function<void(int, off_t)>& after) {
     auto opened = std::make_shared<Fd>(::open(file.c_str(), flags | O_CLOEXEC));

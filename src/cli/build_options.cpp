@@ -129,10 +129,6 @@ Status choose_directories(const BuildArguments& arguments, const Configured& con
     return {};
 }
 
-} // namespace
-
-namespace {
-
 /// "~/x": a shell leaves it as it is in --prefix=~/x.
 fs::path with_home(const std::string& path, const Environment& environment) {
     const auto home = environment.find("HOME");

@@ -123,6 +123,7 @@ void fit_hint(std::string& hint, const CLI::App& app) {
     const CLI::App& command = chosen.empty() ? app : *chosen.front();
     replace_all(hint, "--tmpdir", "CW_BUILD_TMPDIR");
     if (command.get_option_no_throw("--pyver") != nullptr) replace_all(hint, "--python", "--pyver");
+    if (command.get_name() == "advanced") return; // which may do any of what ours do
     const std::string name = chosen.empty()                   ? app.get_name()
                              : command.get_name() == "update" ? "update"
                                                               : "new";
@@ -131,7 +132,6 @@ void fit_hint(std::string& hint, const CLI::App& app) {
     for (const auto add : {add_new, add_wrap_install, add_wrap_container})
         add(ours, unused, {});
     add_update(ours, unused, {}, {});
-    if (command.get_name() == "advanced") return; // which may do any of it
     if (!names_option_lacking(hint, command, *ours.get_subcommand(name))) return;
     hint += "\n`containerize " + name + "` has that option, and does the same as this command.";
 }

@@ -52,6 +52,18 @@ bool is_note_of_removal(const TreeEntry& entry) {
            (entry.type == S_IFREG && fs::path(entry.path).filename().string().starts_with(note_prefix));
 }
 
+Result<bool> has_notes(Layers& images, Reference directory) {
+    const auto listing = images.directory(directory);
+    if (!listing) return fail_errno("cannot read the images", {}, listing.error());
+    for (const auto& entry : (*listing)->entries) {
+        if ((*listing)->name(entry).starts_with(note_prefix)) return true;
+        if (entry.type != DT_DIR) continue;
+        auto below = has_notes(images, entry.inode);
+        if (!below || *below) return below;
+    }
+    return false;
+}
+
 void drop_notes_of_removals(std::vector<TreeEntry>& entries) {
     std::vector<std::size_t> places(entries.size(), TreeEntry::npos);
     std::vector<TreeEntry> kept;
@@ -170,22 +182,6 @@ Result<Changes> changes_in_overlay(const fs::path& upper, std::span<const fs::pa
     changes.tree = std::move(*tree);
     return changes;
 }
-
-namespace {
-
-Result<bool> has_notes(Layers& images, Reference directory) {
-    const auto listing = images.directory(directory);
-    if (!listing) return fail_errno("cannot read the images", {}, listing.error());
-    for (const auto& entry : (*listing)->entries) {
-        if ((*listing)->name(entry).starts_with(note_prefix)) return true;
-        if (entry.type != DT_DIR) continue;
-        auto below = has_notes(images, entry.inode);
-        if (!below || *below) return below;
-    }
-    return false;
-}
-
-} // namespace
 
 Result<bool> suits_fuse_overlay(std::span<const fs::path> images) {
     auto layers = open_layers(images);

@@ -11,8 +11,6 @@
 #include <array>
 #include <utility>
 
-#include <sys/stat.h>
-
 namespace containerize::install {
 
 namespace {

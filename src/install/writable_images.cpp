@@ -32,12 +32,12 @@ Result<WritableImages> WritableImages::mount(Workshop& shop, std::vector<fs::pat
 // Old kernels, and filesystems without extended attributes.
 Status WritableImages::mount_without_overlay(Workshop& shop, const std::string& why) {
     if (interrupted()) return fail_interrupted();
-    auto suits = image::suits_fuse_overlay(images_);
-    if (!suits) return fail(std::move(suits.error()));
     const auto path = shop.inputs.environment.find("PATH");
-    if (const auto program =
-            find_program("fuse-overlayfs", path == shop.inputs.environment.end() ? "" : path->second);
-        program && *suits) {
+    const auto program =
+        find_program("fuse-overlayfs", path == shop.inputs.environment.end() ? "" : path->second);
+    const auto suits = program ? image::suits_fuse_overlay(images_) : Result<bool>(false);
+    if (!suits) return fail(Error(suits.error()));
+    if (*suits) {
         auto mounted = shop.space.mount_fuse_overlay(*program, images_, staging_, shop.prefix);
         if (mounted) {
             means_ = Means::fuse_overlay;

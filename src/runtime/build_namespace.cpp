@@ -5,6 +5,7 @@
 #include "runtime/fuse_server.h"
 #include "runtime/mount_point.h"
 #include "runtime/namespace.h"
+#include "util/fd_message.h"
 #include "util/filesystem.h"
 #include "util/interrupt.h"
 
@@ -80,10 +81,9 @@ Status from_message(std::string_view message) {
                  .fault = static_cast<Fault>(std::atoi(fields[0].c_str()))});
 }
 
-bool send_message(int channel, std::string_view message) {
+bool send_text(int channel, std::string_view text) {
     // An empty message cannot be told from the other side's end.
-    const std::string framed = "=" + std::string(message);
-    return send(channel, framed.data(), framed.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(framed.size());
+    return send_message(channel, "=" + std::string(text), -1);
 }
 
 /// Waits for a message or an interrupt; false for the latter.
@@ -95,15 +95,9 @@ bool wait_for_message(int channel) {
     return false;
 }
 
-/// Nothing at the other side's end.
-std::string receive_message(int channel) {
-    std::string buffer(longest_message + 1, '\0');
-    ssize_t got = -1;
-    do
-        got = recv(channel, buffer.data(), buffer.size(), 0);
-    while (got < 0 && errno == EINTR);
-    buffer.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
-    return buffer;
+/// With the "="; nothing at the other side's end.
+std::string receive_text(int channel) {
+    return receive_message(channel, longest_message + 1).text;
 }
 
 Status serve_images(std::span<const std::string> paths, const fs::path& mount_point, HardLinks hard_links) {
@@ -278,11 +272,11 @@ void close_all_but(int kept) {
 
 [[noreturn]] void live_in_namespace(int channel, const std::function<Status()>& set_up) {
     Status done = set_up();
-    send_message(channel, to_message(done));
+    send_text(channel, to_message(done));
     while (done) {
-        const auto request = receive_message(channel);
+        const auto request = receive_text(channel);
         if (request.empty()) break;
-        send_message(channel, to_message(carry_out(split(std::string_view(request).substr(1)))));
+        send_text(channel, to_message(carry_out(split(std::string_view(request).substr(1)))));
     }
     _exit(0);
 }
@@ -321,7 +315,7 @@ Result<BuildNamespace> BuildNamespace::create_with(const std::function<Status()>
     }
     theirs.reset();
     BuildNamespace made(pid, std::move(ours));
-    const auto answer = receive_message(made.channel_.get());
+    const auto answer = receive_text(made.channel_.get());
     if (answer.empty())
         return fail({.what = "the build's namespace could not be made",
                      .why = "its process died",
@@ -335,10 +329,10 @@ Result<BuildNamespace> BuildNamespace::create_with(const std::function<Status()>
 Status BuildNamespace::ask(const std::string& request) {
     if (interrupted()) return fail_interrupted();
     std::string answer;
-    if (send_message(channel_.get(), request)) {
+    if (send_text(channel_.get(), request)) {
         // What is asked may take its time: mounts of programs that others wrote.
         if (!wait_for_message(channel_.get())) return fail_interrupted();
-        answer = receive_message(channel_.get());
+        answer = receive_text(channel_.get());
     }
     if (answer.empty())
         return fail(

@@ -130,8 +130,11 @@ private:
         }
     }
 
+    [[nodiscard]] bool is_separate(std::uint64_t node) const {
+        return names_ != nullptr && SeparateNames::is_node(node);
+    }
     [[nodiscard]] Reference reference(std::uint64_t node) const {
-        if (names_ != nullptr && SeparateNames::is_node(node)) return names_->file(node);
+        if (is_separate(node)) return names_->file(node);
         return node == FUSE_ROOT_ID ? layers_.root() : node - node_offset;
     }
     [[nodiscard]] std::uint64_t node(Reference reference) const {
@@ -167,7 +170,7 @@ private:
     }
 
     [[nodiscard]] fuse_attr attributes(std::uint64_t node, const Inode& inode) const {
-        const bool separate = names_ != nullptr && SeparateNames::is_node(node);
+        const bool separate = is_separate(node);
         fuse_attr attr{};
         attr.ino = separate ? node : inode.number;
         attr.size = inode.size;

@@ -4,7 +4,6 @@
 #include "util/interrupt.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <span>
