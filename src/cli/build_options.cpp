@@ -97,6 +97,7 @@ Status choose_values(const BuildArguments& arguments, const Configured& configur
     options.prefetch = configured.text(Key::prefetch, {}, {});
     options.stage = configured.text(Key::stage, "--stage", arguments.stage);
     if (auto place = runtime::parse_stage_place(options.stage); !place) return fail(std::move(place.error()));
+    options.kernel_mount = configured.kernel_mount();
     options.profile = !arguments.no_profile;
     if (!arguments.layout.empty()) {
         auto layout = install::parse_layout(arguments.layout);

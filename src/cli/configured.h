@@ -32,6 +32,7 @@ public:
     /// 0: by what the machine has.
     [[nodiscard]] unsigned jobs(unsigned typed) const;
     [[nodiscard]] bool use_conda_config(bool typed_no_config) const;
+    [[nodiscard]] bool kernel_mount() const { return config_.flag(config::Key::kernel_mount); }
     /// None where the configuration forces others.
     [[nodiscard]] std::vector<std::string> typed_wrapper_paths(const std::vector<std::string>& typed) const;
     /// Each item of a list as it is written, and where.

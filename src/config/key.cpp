@@ -158,6 +158,7 @@ const std::array<KeyInfo, number_of_keys>& all_keys() {
         {Key::engine, "engine", Kind::text, "auto", check_engine},
         {Key::prefetch, "prefetch", Kind::text, "auto", check_prefetch},
         {Key::stage, "stage", Kind::text, "auto", check_stage},
+        {Key::kernel_mount, "kernel_mount", Kind::flag, "false", check_flag},
         {Key::environment, "environment", Kind::map, "", check_variable},
         {Key::umask, "umask", Kind::text, "", check_umask},
     }};

@@ -33,10 +33,11 @@ enum class Key {
     engine,
     prefetch,
     stage,
+    kernel_mount,
     environment,
     umask
 };
-inline constexpr std::size_t number_of_keys = 24;
+inline constexpr std::size_t number_of_keys = 25;
 
 enum class Kind {
     text,

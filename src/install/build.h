@@ -92,6 +92,7 @@ struct BuildOptions {
     std::optional<Layout> layout;              ///< nothing: as the image was, or path
     std::string stage = "auto";                ///< of new installations (runtime/staged_image.h)
     std::string prefetch = "auto";             ///< of new installations (runtime/cold_start.h)
+    bool kernel_mount = false;                 ///< of new installations (runtime/kernel_mount.h)
     SiteSettings site;
 };
 

@@ -47,6 +47,7 @@ public:
         if (previous == nullptr) manifest_.host_libraries = shop.options.host_libraries;
         if (previous == nullptr) manifest_.prefetch = shop.options.prefetch;
         if (previous == nullptr) manifest_.stage = shop.options.stage;
+        if (previous == nullptr) manifest_.kernel_mount = shop.options.kernel_mount;
         if (!shop.inputs.mask.empty()) manifest_.mask = shop.inputs.mask;
         if (previous == nullptr || shop.options.engine)
             manifest_.engine = to_text(shop.options.engine.value_or(shop.options.site.engine));

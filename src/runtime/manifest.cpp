@@ -122,6 +122,7 @@ Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::pa
         manifest.prefetch = root.value("prefetch", "auto");
         if (!parse_prefetch(manifest.prefetch))
             return bad_manifest(file, "it reads ahead in a way that is unknown");
+        manifest.kernel_mount = root.value("kernel_mount", false);
         manifest.image = image_from(root.at("image"));
         for (const auto& layer : root.at("layers"))
             manifest.layers.push_back(image_from(layer));
@@ -174,6 +175,7 @@ std::string to_text(const Manifest& manifest) {
         {"engine", manifest.engine},
         {"prefetch", manifest.prefetch},
         {"stage", manifest.stage},
+        {"kernel_mount", manifest.kernel_mount},
         {"image", to_json(manifest.image)},
         {"layers", layers},
         {"state", manifest.state},

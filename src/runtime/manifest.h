@@ -50,6 +50,7 @@ struct Manifest {
     std::string engine = "auto";   ///< what runs it: auto, native, apptainer, singularity
     std::string stage = "auto";    ///< whether sessions copy its images first (staged_image.h)
     std::string prefetch = "auto"; ///< how its images are read ahead (cold_start.h)
+    bool kernel_mount = false; ///< whether root's sessions let the kernel mount its image (kernel_mount.h)
     ImageFile image;
     std::vector<ImageFile> layers; ///< of updates, over the image; the newest last
     unsigned state = 1;            ///< number of this state of the installation: updates count on

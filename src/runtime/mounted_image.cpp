@@ -3,6 +3,7 @@
 #include "runtime/cold_start.h"
 #include "runtime/engine.h"
 #include "runtime/held_image.h"
+#include "runtime/kernel_mount.h"
 #include "runtime/manifest.h"
 #include "runtime/mount_point.h"
 #include "runtime/root.h"
@@ -87,18 +88,34 @@ Result<MountedImage> MountedImage::mount(const std::string& prefix, std::span<co
     if (!further) return fail(std::move(further.error()));
     auto staged = mounted.stage(*manifest, *images);
     if (!staged) return fail(std::move(staged.error()));
-    // From a copy on the node, every read is fast.
-    auto cold_start = *staged ? ColdStart() : cold_start_of(*manifest, prefix, *images);
-    auto served =
-        ServedMount::mount(std::move(*images), prefix, ServedMount::Use::tree, std::move(cold_start));
-    if (!served) return fail(std::move(served.error()));
-    mounted.served_.emplace(std::move(*served));
+    if (auto shown = mounted.show(*manifest, std::move(*images), *staged); !shown)
+        return fail(std::move(shown.error()));
     for (const auto& other : *further)
         if (auto shown = mounted.served_->show_at(other); !shown) {
             mounted.served_->unmount();
             return fail(std::move(shown.error()));
         }
     return mounted;
+}
+
+Status MountedImage::show(const Manifest& manifest, std::vector<image::Layers::ImageFile> images,
+                          bool staged) {
+    const auto& prefix = plan_.prefix;
+    if (is_for_kernel_mount(manifest, prefix)) {
+        if (auto mounted = ServedMount::mount_without_server(images.front(), prefix)) {
+            served_.emplace(std::move(*mounted));
+            notes_.emplace_back("the kernel mounts the image");
+            return {};
+        } else
+            notes_.push_back("the kernel does not mount the image: " + to_string(mounted.error()));
+    }
+    // From a copy on the node, every read is fast.
+    auto cold_start = staged ? ColdStart() : cold_start_of(manifest, prefix, images);
+    auto served =
+        ServedMount::mount(std::move(images), prefix, ServedMount::Use::tree, std::move(cold_start));
+    if (!served) return fail(std::move(served.error()));
+    served_.emplace(std::move(*served));
+    return {};
 }
 
 Result<bool> MountedImage::stage(const Manifest& manifest, std::vector<image::Layers::ImageFile>& images) {

@@ -34,7 +34,7 @@ public:
 
     [[nodiscard]] const std::vector<std::string>& mount_points() const { return served_->mount_points(); }
     [[nodiscard]] ServedMount& served() { return *served_; }
-    [[nodiscard]] const ServerStatistics& statistics() const { return served_->statistics(); }
+    [[nodiscard]] const ServerStatistics* statistics() const { return served_->statistics(); }
     /// What could not be done as it was asked for.
     [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
 
@@ -45,6 +45,8 @@ private:
     [[nodiscard]] Result<std::vector<std::string>>
     other_mount_points(const Manifest& manifest, std::span<const MountedImage> others) const;
 
+    /// By the kernel where that is wanted and can be done, else by FUSE.
+    Status show(const Manifest& manifest, std::vector<image::Layers::ImageFile> images, bool staged);
     /// Puts copies on this node in place of images, if the environment asks for it; whether all are copies
     /// then.
     Result<bool> stage(const Manifest& manifest, std::vector<image::Layers::ImageFile>& images);

@@ -67,6 +67,11 @@ Status make_mounts_slaves() {
 
 } // namespace
 
+Status enter_mount_namespace() {
+    if (unshare(CLONE_NEWNS) != 0) return no_namespace(fail_errno("cannot make a mount namespace"));
+    return make_mounts_slaves();
+}
+
 Status enter_new_namespaces() {
     // Asked before unshare: afterwards, until the maps are written, they read as the overflow ids.
     const uid_t uid = geteuid();
@@ -74,7 +79,7 @@ Status enter_new_namespaces() {
     if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) {
         const int error_number = errno;
         // Root, as a rule: then the user namespace that we are in does as well.
-        if (unshare(CLONE_NEWNS) == 0) return make_mounts_slaves();
+        if (enter_mount_namespace()) return {};
         return fail(
             {.what = "cannot make a user namespace",
              .why = std::strerror(error_number),

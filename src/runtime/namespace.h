@@ -13,6 +13,9 @@ namespace containerize::runtime {
 /// permission that is missing, by name.
 Status enter_new_namespaces();
 
+/// A mount namespace alone, for who has the right to mount where they are: root.
+Status enter_mount_namespace();
+
 /// Moves the calling process into the namespaces of `pid`. errno on failure. Async-signal-safe: usable after
 /// fork.
 int join_namespaces(pid_t pid);

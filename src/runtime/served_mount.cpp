@@ -1,6 +1,7 @@
 #include "runtime/served_mount.h"
 
 #include "runtime/fuse_server.h"
+#include "runtime/kernel_mount.h"
 
 #include <algorithm>
 #include <array>
@@ -71,6 +72,15 @@ Result<ServedMount> ServedMount::mount(std::vector<image::Layers::ImageFile> ima
         mounted.unmount();
         return fail(std::move(started.error()));
     }
+    return mounted;
+}
+
+Result<ServedMount> ServedMount::mount_without_server(const image::Layers::ImageFile& image,
+                                                      const std::filesystem::path& mount_point) {
+    if (auto done = mount_by_kernel(image, mount_point); !done) return fail(std::move(done.error()));
+    ServedMount mounted;
+    mounted.mount_points_.push_back(mount_point.string());
+    mounted.device_ = device_at(mount_point);
     return mounted;
 }
 

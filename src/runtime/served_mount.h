@@ -1,4 +1,5 @@
-// Images mounted by FUSE, with the server process that answers for them.
+// Images mounted by FUSE, with the server process that answers for them; or one by the kernel, which needs
+// none.
 #pragma once
 
 #include "image/layers.h"
@@ -30,6 +31,9 @@ public:
     static Result<ServedMount> mount(std::vector<image::Layers::ImageFile> images,
                                      const std::filesystem::path& mount_point, Use use = Use::tree,
                                      ColdStart cold_start = {});
+    /// One image, by mount_by_kernel(): server() is 0, and nothing is counted.
+    static Result<ServedMount> mount_without_server(const image::Layers::ImageFile& image,
+                                                    const std::filesystem::path& mount_point);
     ServedMount(ServedMount&&) = default;
     ServedMount& operator=(ServedMount&&) = default;
 
@@ -41,8 +45,8 @@ public:
     [[nodiscard]] bool in_place() const;
 
     [[nodiscard]] pid_t server() const { return server_; }
-    /// Of all servers that it had.
-    [[nodiscard]] const ServerStatistics& statistics() const { return *statistics_; }
+    /// Of all servers that it had; null if it needs none.
+    [[nodiscard]] const ServerStatistics* statistics() const { return statistics_.get(); }
     /// After the server died: starts a successor on the same descriptors and has the kernel hand out again
     /// what the dead one had not answered. Fails where the kernel cannot (before Linux 6.9), or where servers
     /// keep dying: the mount is then given up, and its processes see an error instead of waiting for ever.

@@ -1,5 +1,6 @@
 #include "runtime/session.h"
 
+#include "runtime/kernel_mount.h"
 #include "runtime/manifest.h"
 #include "runtime/mounted_image.h"
 #include "runtime/namespace.h"
@@ -120,7 +121,7 @@ private:
     }
 
     Status set_up() {
-        if (auto done = enter_new_namespaces(); !done) return done;
+        if (auto done = enter_namespaces(); !done) return done;
         mounts_ = mount_namespace();
         inside_link_ = inside_link_name();
 
@@ -144,6 +145,14 @@ private:
         if (!lock_ || !lock_byte(lock_.get(), supervisor_byte, F_WRLCK))
             return fail_errno("cannot lock the session", state_.path + "/" + name_ + "/" + lock_name);
         return {};
+    }
+
+    /// In a user namespace of its own, the kernel mounts nothing for root either.
+    [[nodiscard]] Status enter_namespaces() const {
+        const auto manifest = read_manifest(arguments_.prefix);
+        if (manifest && is_for_kernel_mount(*manifest, arguments_.prefix) && enter_mount_namespace())
+            return {};
+        return enter_new_namespaces();
     }
 
     /// The root that the first installation asks for; all others in this session ask for the same.
@@ -276,7 +285,9 @@ private:
     std::string answer_statistics(const std::string& prefix) const {
         const auto known = std::ranges::find_if(
             images_, [&](const MountedImage& image) { return image.plan().prefix == prefix; });
-        return known == images_.end() ? "no installation of this session" : to_json(known->statistics());
+        if (known == images_.end()) return "no installation of this session";
+        const auto* statistics = known->statistics();
+        return statistics == nullptr ? "the kernel mounts its image" : to_json(*statistics);
     }
 
     // The session's processes go on with the images that they have; whoever comes next gets a new session.
@@ -365,6 +376,8 @@ private:
     void end_mounts() {
         for (auto& image : images_)
             image.served().unmount();
+        // What the kernel mounts has no server to wait for.
+        std::erase_if(images_, [](MountedImage& image) { return image.served().server() == 0; });
         if (base_) base_->unmount();
     }
 

@@ -208,10 +208,11 @@ Result<std::string> request_statistics(const SessionHandle& session, const std::
     auto answer = ask(session, statistics_request, prefix);
     if (!answer) return answer;
     if (answer->starts_with('{')) return answer;
-    return fail({.what = "the session tells no statistics",
-                 .why = std::move(*answer),
-                 .where = prefix,
-                 .hint = "Sessions of older versions have none: they are in the next session."});
+    return fail(
+        {.what = "the session tells no statistics",
+         .why = std::move(*answer),
+         .where = prefix,
+         .hint = "Sessions of older versions have none, and what the kernel mounts has none at all."});
 }
 
 std::string answer_for(const Error& error) {

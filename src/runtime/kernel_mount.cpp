@@ -1,0 +1,94 @@
+#include "runtime/kernel_mount.h"
+
+#include "runtime/manifest_name.h"
+#include "util/fd.h"
+
+#include <cerrno>
+#include <string>
+
+#include <fcntl.h>
+#include <linux/loop.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace containerize::runtime {
+
+namespace {
+
+/// Others may take the device that the kernel just named.
+constexpr int tries = 64;
+
+bool is_roots_alone(const std::filesystem::path& path) {
+    struct stat info {};
+    return lstat(path.c_str(), &info) == 0 && info.st_uid == 0 && !S_ISLNK(info.st_mode) &&
+           (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+/// From the path up to the root: who may write to a directory decides what is in it.
+bool is_roots_alone_up_to_root(std::filesystem::path path) {
+    for (; path != path.root_path(); path = path.parent_path())
+        if (!is_roots_alone(path)) return false;
+    return true;
+}
+
+std::string name_of_loop(int number) {
+    return "/dev/loop" + std::to_string(number);
+}
+
+/// LOOP_SET_FD and LOOP_SET_STATUS64, which every kernel has; LOOP_CONFIGURE is both, from Linux 5.8 on.
+Status bind_loop(const Fd& device, const std::string& name, const image::Layers::ImageFile& image) {
+    loop_info64 settings{};
+    settings.lo_offset = image.offset;
+    settings.lo_flags = LO_FLAGS_READ_ONLY | LO_FLAGS_AUTOCLEAR;
+    image.path.string().copy(reinterpret_cast<char*>(settings.lo_file_name), LO_NAME_SIZE - 1);
+    if (ioctl(device.get(), LOOP_SET_STATUS64, &settings) == 0) return {};
+    auto failed = fail_errno("cannot set up a loop device", name);
+    ioctl(device.get(), LOOP_CLR_FD, 0);
+    return failed;
+}
+
+struct Loop {
+    Fd device; ///< keeps it until it is mounted
+    std::string name;
+};
+
+Result<Loop> make_loop(const image::Layers::ImageFile& image) {
+    const Fd control(open("/dev/loop-control", O_RDWR | O_CLOEXEC));
+    if (!control) return fail_errno("cannot ask for a loop device", "/dev/loop-control");
+    for (int tried = 0; tried < tries; ++tried) {
+        const int number = ioctl(control.get(), LOOP_CTL_GET_FREE);
+        if (number < 0) return fail_errno("there is no free loop device", "/dev/loop-control");
+        Loop loop{.device = {}, .name = name_of_loop(number)};
+        loop.device.reset(open(loop.name.c_str(), O_RDONLY | O_CLOEXEC));
+        if (!loop.device) return fail_errno("cannot open a loop device", loop.name);
+        if (ioctl(loop.device.get(), LOOP_SET_FD, image.file.get()) != 0) {
+            if (errno == EBUSY) continue;
+            return fail_errno("cannot give the image to a loop device", loop.name);
+        }
+        if (auto bound = bind_loop(loop.device, loop.name, image); !bound)
+            return fail(std::move(bound.error()));
+        return loop;
+    }
+    return fail_errno("all loop devices are taken at once by others", "/dev/loop-control", EBUSY);
+}
+
+} // namespace
+
+bool is_for_kernel_mount(const Manifest& manifest, const std::filesystem::path& prefix) {
+    return geteuid() == 0 && manifest.kernel_mount && manifest.layers.empty() &&
+           is_roots_alone_up_to_root(prefix / manifest_name) &&
+           is_roots_alone_up_to_root(prefix / manifest.image.file);
+}
+
+Status mount_by_kernel(const image::Layers::ImageFile& image, const std::filesystem::path& mount_point) {
+    auto loop = make_loop(image);
+    if (!loop) return fail(std::move(loop.error()));
+    if (mount(loop->name.c_str(), mount_point.c_str(), "squashfs", MS_RDONLY | MS_NODEV | MS_NOSUID,
+              nullptr) != 0)
+        return fail_errno("the kernel cannot mount the image", image.path.string());
+    return {};
+}
+
+} // namespace containerize::runtime

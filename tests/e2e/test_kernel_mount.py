@@ -1,0 +1,109 @@
+"""Root's own installations, where the configuration lets the kernel mount their images: by a loop device that goes with
+the session, and by our server wherever one of the conditions does not hold."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+from conftest import BUILD, eventually
+
+pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root may have the kernel mount images")
+
+MOUNTED = "print([line.split(' - ')[1].split()[0] for line in open('/proc/self/mountinfo') if line.split()[4] == {!r}])"
+
+
+def run(*argv, check=True, **environment):
+    clean = {"PATH": "/usr/bin:/bin", "HOME": "/root", "CONTAINERIZE_SESSION_IDLE": "1"}
+    clean.update({name: value for name, value in os.environ.items() if name.startswith("PIP_")})
+    done = subprocess.run([str(word) for word in argv], env={**clean, **environment}, cwd="/", capture_output=True, text=True, timeout=300)
+    assert not check or done.returncode == 0, done.stderr
+    return done
+
+
+def kinds(env: Path) -> str:
+    """Of the filesystems that a program of the installation sees at its prefix."""
+    return run(env / "bin/python", "-c", MOUNTED.format(str(env))).stdout.strip()
+
+
+def loops(env: Path) -> list[str]:
+    return [line for line in subprocess.run(["losetup", "--list", "--noheadings", "--output", "BACK-FILE"], capture_output=True, text=True,
+                                            check=True).stdout.splitlines() if str(env) in line]
+
+
+@pytest.fixture
+def place():
+    """Nobody but root can write to any directory on the way."""
+    directory = Path(tempfile.mkdtemp(prefix="containerize-e2e-", dir="/opt"))
+    yield directory
+    subprocess.run(["pkill", "-f", f"^{directory}"], check=False)
+    eventually(lambda: not loops(directory))
+    shutil.rmtree(directory)
+
+
+@pytest.fixture
+def env(place):
+    config = place / "config.yaml"
+    config.write_text("defaults:\n  kernel_mount: yes\n")
+    (place / "requirements.txt").write_text("six\n")
+    run(BUILD / "bin/containerize", "new", "--prefix", place / "env", place / "requirements.txt", CONTAINERIZE_CONFIG=str(config))
+    return place / "env"
+
+
+def test_the_kernel_mounts_what_is_roots(env):
+    assert kinds(env) == "['squashfs']"
+    assert run(env / "bin/python", "-c", "import six; print(six.__file__)").stdout.startswith(f"{env}/lib/")
+    said = run(BUILD / "bin/containerize", "stats", env, check=False)
+    assert said.returncode == 1 and "the kernel mounts its image" in said.stderr
+    # The loop device goes with the session, which goes by itself.
+    eventually(lambda: not loops(env))
+    assert kinds(env) == "['squashfs']"
+
+
+def test_the_mount_goes_with_a_killed_session(env):
+    held = subprocess.Popen([env / "bin/python", "-c", "import six, sys; print('up', flush=True); sys.stdin.read(); import json, this"],
+                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert held.stdout.readline() == "up\n"
+    assert loops(env)
+    subprocess.run(["pkill", "-KILL", "-f", f"^{env}/libexec/containerize-session"], check=True)
+    # Nothing answers for the mount but the kernel: who runs goes on.
+    out, _ = held.communicate("")
+    assert held.returncode == 0 and "Zen of Python" in out
+    eventually(lambda: not loops(env))
+
+
+def test_an_image_that_another_could_have_written_is_served(env):
+    for change in (lambda: os.chown(env / "env.sqfs", 1, 0), lambda: (env / "env.sqfs").chmod(0o664), lambda: env.parent.chmod(0o777)):
+        before = {path: path.stat() for path in (env / "env.sqfs", env.parent)}
+        change()
+        assert kinds(env) == "['fuse.containerize']"
+        for path, info in before.items():
+            os.chown(path, info.st_uid, info.st_gid)
+            path.chmod(info.st_mode & 0o7777)
+        subprocess.run(["pkill", "-f", f"^{env}/libexec/containerize-session"], check=True)
+        eventually(lambda: subprocess.run(["pgrep", "-f", f"^{env}/libexec/containerize-session"], check=False).returncode == 1)
+    assert kinds(env) == "['squashfs']"
+
+
+def test_layers_are_served_until_they_are_one(env):
+    run(BUILD / "bin/containerize", "update", env, "--", "pip", "install", "sniffio")
+    assert kinds(env) == "['fuse.containerize']"
+    run(BUILD / "bin/containerize", "squash", env)
+    assert kinds(env) == "['squashfs']"
+    assert run(env / "bin/python", "-c", "import sniffio, six").returncode == 0
+
+
+def test_without_a_free_loop_device_it_is_served(env):
+    """As in a container whose /dev has none."""
+    lines = f"mount --bind /dev/null /dev/loop-control; {env}/bin/python -c \"$1\""
+    done = run("unshare", "--mount", "sh", "-ec", lines, "sh", MOUNTED.format(str(env)))
+    assert done.stdout.strip() == "['fuse.containerize']"
+
+
+def test_beside_others_in_one_session(env, place):
+    """A session that is in no user namespace of its own takes what is to be served, too."""
+    run(BUILD / "bin/containerize", "new", "--prefix", place / "other", place / "requirements.txt")
+    inner = f"import subprocess; subprocess.run([{str(place / 'other/bin/python')!r}, '-c', {MOUNTED.format(str(place / 'other'))!r}], check=True)"
+    assert run(env / "bin/python", "-c", inner).stdout.strip() == "['fuse.containerize']"
