@@ -24,11 +24,10 @@ std::unique_ptr<image::Layers> open_environment(const runtime::Manifest& manifes
 
 runtime::Injection find_drivers(const image::TreeView& root, const runtime::Manifest& manifest,
                                 const std::string& prefix) {
-    const char* asked = std::getenv("CONTAINERIZE_GPU");
-    const auto policy = gpu::parse_policy(asked != nullptr && *asked != '\0' ? asked : manifest.gpu);
+    const auto policy = gpu::parse_policy(manifest.gpu);
     runtime::Injection result;
     if (!policy) {
-        result.notes.push_back(to_string(policy.error()));
+        result.warnings.push_back(to_string(policy.error()));
         return result;
     }
     std::map<std::string, std::string> variables;

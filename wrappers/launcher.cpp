@@ -236,6 +236,11 @@ Status start_session(const StateDirectory& state, const Call& call) {
     while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
     }
     if (answer == "ok") return {};
+    if (answer.starts_with("ok\n")) {
+        const std::string lines = "containerize: " + answer.substr(3) + "\n";
+        [[maybe_unused]] const auto written = write(STDERR_FILENO, lines.data(), lines.size());
+        return {};
+    }
     return fail(error_of_answer(answer.empty() ? "the session's process died before it was ready" : answer));
 }
 

@@ -6,6 +6,7 @@
 #include "rank.h"
 #include "runtime/container.h"
 #include "runtime/job_step.h"
+#include "runtime/session_state.h"
 
 #include <cstdio>
 #include <string>
@@ -34,7 +35,11 @@ int start_session(char** arguments) {
     Fd step = step_process();
     // The launcher becomes the user's program: that must not find itself with a child that it never started.
     const pid_t pid = fork();
-    if (pid != 0) return pid > 0 ? 0 : exit_failure;
+    if (pid < 0) {
+        std::fputs(answer_for(fail_errno("cannot start the session").error()).c_str(), stdout);
+        return exit_failure;
+    }
+    if (pid > 0) return 0;
     // Standard output is the launcher's pipe.
     Fd report(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
     dup2(STDERR_FILENO, STDOUT_FILENO);
@@ -50,7 +55,8 @@ int start_container(char** arguments) {
                        .target = arguments[2],
                        .through_prefix = std::string_view(arguments[3]) == "1",
                        .native_failure = arguments[4],
-                       .arguments = {}};
+                       .arguments = {},
+                       .inject = find_drivers};
     for (char** argument = arguments + 5; *argument != nullptr; ++argument)
         call.arguments.emplace_back(*argument);
     return report(run_in_container(call));

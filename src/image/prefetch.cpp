@@ -1,5 +1,7 @@
 #include "image/prefetch.h"
 
+#include "util/thread.h"
+
 #include <algorithm>
 #include <cstring>
 #include <span>
@@ -31,11 +33,16 @@ Prefetch::Prefetch(std::vector<Part> parts, PrefetchOptions options, std::shared
 }
 
 void Prefetch::start() {
-    for (unsigned i = 0; i < options_.depth; ++i)
-        threads_.emplace_back([this] { read_ahead(); });
-    for (unsigned i = 0; i < options_.decompressors; ++i)
-        threads_.emplace_back([this] { decompress_ahead(); });
-    threads_.emplace_back([this](const std::stop_token& stop) { watch(stop); });
+    const bool all = if_threads_are_left([this] {
+        threads_.emplace_back([this](const std::stop_token& stop) { watch(stop); });
+        for (unsigned i = 0; i < options_.depth; ++i)
+            threads_.emplace_back([this] { read_ahead(); });
+        for (unsigned i = 0; i < options_.decompressors; ++i)
+            threads_.emplace_back([this] { decompress_ahead(); });
+    });
+    if (all || threads_.size() > 1) return;
+    const Lock lock(mutex_);
+    finish(); // nobody reads ahead
 }
 
 Prefetch::~Prefetch() {

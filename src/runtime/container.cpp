@@ -1,6 +1,8 @@
 #include "runtime/container.h"
 
 #include "image/layers.h"
+#include "image/layers_view.h"
+#include "image/tree_view.h"
 #include "runtime/carried_call.h"
 #include "runtime/fuse_server.h"
 #include "runtime/host_root.h"
@@ -14,6 +16,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdio>
 #include <cstdlib>
 #include <initializer_list>
 #include <memory>
@@ -158,6 +161,7 @@ private:
         root_ = manifest_.base.file.string();
         if (!exists(root_)) return fail_errno("cannot open the base", root_, ENOENT);
         add_gpu_options();
+        if (auto added = inject(); !added) return added;
         if (manifest_.base.isolate) return {};
         for (const auto& name : host->names)
             if (!is_of_base(std::string_view(name).substr(1))) add_mount(name, name);
@@ -168,11 +172,44 @@ private:
 
     // The host's own root has its drivers.
     void add_gpu_options() {
-        const auto wanted = [this](const char* vendor, const char* device) {
-            return manifest_.gpu == vendor || (manifest_.gpu == "auto" && exists(device));
+        const auto wanted = wanted_gpu(manifest_);
+        const auto add = [&](const char* vendor, const char* device, const char* option) {
+            if (wanted != vendor && (wanted != "auto" || !exists(device))) return;
+            arguments_.emplace_back(option);
+            manifest_.gpu = "none"; // nothing is left for us to bring
         };
-        if (wanted("nvidia", "/dev/nvidiactl")) arguments_.emplace_back("--nv");
-        if (wanted("amd", "/dev/kfd")) arguments_.emplace_back("--rocm");
+        manifest_.gpu = wanted;
+        add("nvidia", "/dev/nvidiactl", "--nv");
+        add("amd", "/dev/kfd", "--rocm");
+    }
+
+    /// Libraries of the host, and drivers for which runtimes have no option.
+    Status inject() {
+        if (manifest_.gpu == "none" && manifest_.host_libraries.empty()) return {};
+        auto view = tree_of_base();
+        if (!view) return fail(std::move(view.error()));
+        const auto injection = call_.inject(**view, manifest_, call_.prefix);
+        for (const auto& bind : injection.binds)
+            if (exists(bind.source)) add_mount(bind.source, bind.target, bind.read_only ? ",ro" : "");
+        // No link can be made there: the file is shown by its other names, too.
+        for (const auto& [path, target] : injection.links) {
+            const auto file = (fs::path(path).parent_path() / target).string();
+            const auto bind = std::ranges::find(injection.binds, file, &Bind::target);
+            if (bind != injection.binds.end()) add_mount(bind->source, path, ",ro");
+        }
+        for (const auto& warning : injection.warnings)
+            std::fprintf(stderr, "containerize: warning: %s\n", warning.c_str());
+        injected_environment_ = injection.environment;
+        return {};
+    }
+
+    [[nodiscard]] Result<std::unique_ptr<image::TreeView>> tree_of_base() const {
+        if (fs::is_directory(root_)) return std::make_unique<image::DirectoryView>(root_);
+        auto files = open_base(manifest_.base);
+        if (!files) return fail(std::move(files.error()));
+        auto layers = image::Layers::open(std::move(*files));
+        if (!layers) return fail(std::move(layers.error()));
+        return std::make_unique<image::LayersView>(std::move(*layers));
     }
 
     Status add_binds() {
@@ -248,6 +285,8 @@ private:
         carried.arguments = call_.arguments;
         carried.plan = plan_of(manifest_, call_.prefix, {});
         carried.plan.root = environment_of(manifest_.base);
+        carried.plan.root.insert(carried.plan.root.end(), injected_environment_.begin(),
+                                 injected_environment_.end());
         // Where the runtime puts drivers (--nv, --rocm).
         if (!manifest_.base.is_host())
             carried.plan.root.push_back(
@@ -278,6 +317,7 @@ private:
     std::string path_;    ///< for the runtime
     std::string runtime_; ///< its program
     std::string root_;
+    std::vector<EnvironmentChange> injected_environment_;
     std::vector<fs::path> shown_; ///< where the images are
     std::vector<std::string> arguments_, environment_;
 };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/engine.h"
+#include "runtime/root.h"
 #include "util/error.h"
 
 #include <string>
@@ -17,6 +18,7 @@ struct ContainerCall {
     bool through_prefix = true;
     std::string native_failure; ///< why the native engine is not used; empty where it was not to be tried
     std::vector<std::string> arguments;
+    FindInjection inject; ///< what a base gets, beside the drivers that the runtime brings itself
 };
 
 /// Becomes the container runtime, which becomes the program. Returns only what was in the way.

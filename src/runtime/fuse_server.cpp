@@ -2,6 +2,7 @@
 
 #include "runtime/separate_names.h"
 #include "util/resources.h"
+#include "util/thread.h"
 
 #include <algorithm>
 #include <array>
@@ -388,11 +389,14 @@ int serve_fuse(image::Layers& layers, const FuseConnection& connection, FuseOwne
         if (const int error_number = worker.run()) result = error_number;
     };
     {
-        const std::jthread shedding(shed_under_pressure, std::ref(layers), std::cref(statistics.image));
         std::vector<std::jthread> threads;
-        for (std::size_t i = 1; i < connection.devices.size(); ++i)
-            threads.emplace_back(work, std::cref(connection.devices[i]));
+        if_threads_are_left([&] {
+            threads.emplace_back(shed_under_pressure, std::ref(layers), std::cref(statistics.image));
+            for (std::size_t i = 1; i < connection.devices.size(); ++i)
+                threads.emplace_back(work, std::cref(connection.devices[i]));
+        });
         work(connection.devices.front());
+        if (!threads.empty()) threads.front().request_stop();
     }
     return result;
 }

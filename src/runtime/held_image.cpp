@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <span>
+#include <thread>
 #include <utility>
 
 #include <fcntl.h>
@@ -210,6 +212,9 @@ void ImageHolder::serve() {
 
 void ImageHolder::answer(const Image& image) {
     Fd client(accept4(image.listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    // The call waits on: without a pause, that would be for all of a processor.
+    if (!client && (errno == EMFILE || errno == ENFILE))
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
     if (!client || !is_our_own(client)) return;
     send_file(client, image.copy);
     clients_.push_back(std::move(client));

@@ -35,6 +35,13 @@ Status check_native(const Manifest& manifest, const std::string& prefix) {
                  .fault = Fault::engine});
 }
 
+// A mistake in the environment must not keep programs from starting.
+StagePlace stage_place_for(const Manifest& manifest) {
+    if (const char* asked = std::getenv(stage_variable))
+        if (const auto place = parse_stage_place(asked)) return *place;
+    return parse_stage_place(manifest.stage).value_or(StagePlace::held);
+}
+
 } // namespace
 
 Result<std::vector<std::string>>
@@ -119,10 +126,8 @@ Status MountedImage::show(const Manifest& manifest, std::vector<image::Layers::I
 }
 
 Result<bool> MountedImage::stage(const Manifest& manifest, std::vector<image::Layers::ImageFile>& images) {
-    const char* wanted = std::getenv(stage_variable);
-    auto place = parse_stage_place(wanted == nullptr ? manifest.stage : wanted);
-    if (!place) return fail(std::move(place.error()));
-    if (*place == StagePlace::off) return false;
+    const auto place = stage_place_for(manifest);
+    if (place == StagePlace::off) return false;
     const auto files = manifest.images();
     bool all = true, holder_answers = true;
     for (std::size_t i = 0; i < images.size(); ++i) {
@@ -135,11 +140,11 @@ Result<bool> MountedImage::stage(const Manifest& manifest, std::vector<image::La
             notes_.push_back("the copy of " + files[i].file + " that this node holds is used");
             continue;
         }
-        if (*place == StagePlace::held) {
+        if (place == StagePlace::held) {
             all = false;
             continue;
         }
-        auto copy = stage_image(images[i].file, images[i].path, files[i].size, files[i].sha256, *place);
+        auto copy = stage_image(images[i].file, images[i].path, files[i].size, files[i].sha256, place);
         // What was wanted is speed: without it, all works as well.
         if (!copy) {
             notes_.push_back("no copy on this node: " + to_string(copy.error()));

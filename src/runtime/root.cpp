@@ -347,6 +347,7 @@ private:
         }
         made_.environment = std::move(injection.environment);
         made_.notes = std::move(injection.notes);
+        made_.warnings = std::move(injection.warnings);
         return {};
     }
 
@@ -508,6 +509,11 @@ std::string root_name(const Manifest& manifest) {
                       : manifest.base.isolate ? isolated_root
                                               : image_root;
     return std::string(kind) + short_hash(text);
+}
+
+std::string wanted_gpu(const Manifest& manifest) {
+    const char* asked = std::getenv("CONTAINERIZE_GPU");
+    return asked != nullptr && *asked != '\0' ? asked : manifest.gpu;
 }
 
 Result<std::vector<Bind>> binds_of_environment() {

@@ -28,8 +28,13 @@ struct Injection {
     /// Links to make, path and target; paths are below `own_directory`.
     std::vector<std::pair<std::string, std::string>> links;
     std::vector<EnvironmentChange> environment;
-    std::vector<std::string> notes; ///< what was left out, and why
+    std::vector<std::string> notes;    ///< what was left out, and why
+    std::vector<std::string> warnings; ///< mistakes of the caller's, which must hear of them
 };
+
+/// That of an installation's base, whose tree is `root`.
+using FindInjection =
+    std::function<Injection(const image::TreeView& root, const Manifest&, const std::string& prefix)>;
 
 struct RootRequest {
     Base base; ///< its file absolute
@@ -44,7 +49,7 @@ struct RootRequest {
 struct Root {
     std::optional<ServedMount> base; ///< the server of a base that is an image
     std::vector<EnvironmentChange> environment;
-    std::vector<std::string> notes;
+    std::vector<std::string> notes, warnings;
 };
 
 /// Makes such a root the root of this mount namespace, which is ours. `work` is an empty directory of ours
@@ -61,6 +66,9 @@ std::vector<EnvironmentChange> environment_of(const Base& base);
 /// Names the root that a manifest asks for: two installations of one name share a session. Empty for the
 /// host's own root without binds. Kept in the installation, for launchers (root_key.h).
 std::string root_name(const Manifest& manifest);
+
+/// Whose GPUs programs can use: what the caller says (CONTAINERIZE_GPU), else what is recorded.
+std::string wanted_gpu(const Manifest& manifest);
 
 /// What callers say about binds.
 Result<std::vector<Bind>> binds_of_environment();

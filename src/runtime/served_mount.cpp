@@ -2,6 +2,7 @@
 
 #include "runtime/fuse_server.h"
 #include "runtime/kernel_mount.h"
+#include "util/thread.h"
 
 #include <algorithm>
 #include <array>
@@ -137,18 +138,22 @@ void ServedMount::serve(Fd leaving) {
     if (leaves && (unshare(CLONE_NEWNS) != 0 || umount2(mount_points_.front().c_str(), MNT_DETACH) != 0))
         _exit(1);
     leaving.reset();
-    std::thread([this, mounts] {
-        sigset_t death;
-        sigemptyset(&death);
-        sigaddset(&death, SIGUSR1);
-        int signal = 0;
-        sigwait(&death, &signal);
-        outlive_supervisor(mounts);
-    }).detach();
+    sigset_t death;
+    sigemptyset(&death);
+    sigaddset(&death, SIGUSR1);
+    const bool outlives = if_threads_are_left([&] {
+        std::thread([this, mounts, death] {
+            int signal = 0;
+            sigwait(&death, &signal);
+            outlive_supervisor(mounts);
+        }).detach();
+    });
+    if (!outlives) sigprocmask(SIG_UNBLOCK, &death, nullptr);
     // In the background: requests are answered meanwhile. A successor does not: its predecessor may have died
     // of it, where memory is short.
     if (!revived_ && !cold_start_.profiles.empty())
-        std::thread([this, &layers] { prefetch(**layers, cold_start_); }).detach();
+        if_threads_are_left(
+            [&] { std::thread([this, &layers] { prefetch(**layers, cold_start_); }).detach(); });
     _exit(serve_fuse(**layers, connection, {.uid = geteuid(), .gid = getegid()}, *statistics_) == 0 ? 0 : 1);
 }
 

@@ -1,11 +1,13 @@
 #include "runtime/session.h"
 
+#include "runtime/cold_start.h"
 #include "runtime/kernel_mount.h"
 #include "runtime/manifest.h"
 #include "runtime/mounted_image.h"
 #include "runtime/namespace.h"
 #include "runtime/root.h"
 #include "runtime/session_state.h"
+#include "runtime/staged_image.h"
 
 #include <algorithm>
 #include <array>
@@ -83,8 +85,13 @@ public:
             return done;
         }
         note("started with " + arguments_.prefix);
+        warn_of_mistakes_in(prefetch_variable, parse_prefetch);
+        warn_of_mistakes_in(stage_variable, parse_stage_place);
         return {};
     }
+
+    /// What the caller got wrong, for the launcher to print.
+    [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
 
     int run() {
         auto last_look = Clock::now();
@@ -169,6 +176,8 @@ private:
         root_environment_ = std::move(root->environment);
         for (const auto& line : root->notes)
             note(line);
+        for (const auto& line : root->warnings)
+            warn(line);
         return {};
     }
 
@@ -191,6 +200,7 @@ private:
         if (!asked) return fail(std::move(asked.error()));
         request.binds.insert(request.binds.end(), asked->begin(), asked->end());
         if (!request.base.is_host()) request.offered = binds_of_other_tools();
+        manifest->gpu = wanted_gpu(*manifest);
         if (arguments_.inject && !request.base.is_host())
             request.inject = [this, manifest = *manifest](const image::TreeView& view) {
                 return arguments_.inject(view, manifest, arguments_.prefix);
@@ -458,6 +468,22 @@ private:
         if (base_) base_->close_devices();
     }
 
+    /// Of variables that must not keep programs from starting.
+    template<class Parse>
+    void warn_of_mistakes_in(const char* variable, Parse parse) {
+        const char* value = std::getenv(variable);
+        if (value == nullptr || *value == '\0') return;
+        auto parsed = parse(value);
+        if (parsed) return;
+        parsed.error().where = variable;
+        warn(to_string(parsed.error()));
+    }
+
+    void warn(std::string text) {
+        note(text);
+        warnings_.push_back(std::move(text));
+    }
+
     void note(const std::string& text) const {
         const std::time_t now = std::time(nullptr);
         std::tm parts{};
@@ -477,6 +503,7 @@ private:
     std::string mounts_; ///< the session's namespace
     std::optional<ServedMount> base_;
     std::vector<EnvironmentChange> root_environment_;
+    std::vector<std::string> warnings_;
     std::vector<MountedImage> images_;
     std::chrono::seconds idle_ = idle_time();
     Clock::time_point last_use_ = Clock::now();
@@ -514,7 +541,10 @@ int run_session(const SessionArguments& arguments, Fd step, Fd report) {
     // Our standard input is the lock that the launcher took for us. Servers that were forked have it, too.
     flock(STDIN_FILENO, LOCK_UN);
     dup2(STDERR_FILENO, STDIN_FILENO);
-    const std::string text = started ? "ok" : answer_for(started.error());
+    std::string text = started ? "ok" : answer_for(started.error());
+    if (started)
+        for (const auto& warning : session.warnings())
+            text += "\nwarning: " + warning;
     [[maybe_unused]] const auto written = write(report.get(), text.c_str(), text.size() + 1);
     report.reset();
     return started ? session.run() : 1;

@@ -114,7 +114,7 @@ class Contained(Direct):
         user = SimpleNamespace(entry=pwd.getpwnam(USER), environment={**options["env"], "HOME": "/tmp"})
         root = machine.make_root(Path("/var/cache/containerize-tests"))
         self.machine = machine.Machine(root, user, [Path("/tmp"), env, base.parent])
-        self.words = ["apptainer", "exec", "-B", f"{env}/env.sqfs:{env}:image-src=/", str(base), str(self.python)]
+        self.words = ["apptainer", "--silent", "exec", "-B", f"{env}/env.sqfs:{env}:image-src=/", str(base), str(self.python)]
 
     def start(self, *arguments, **more):
         return subprocess.Popen(self.machine.command([*self.words, *arguments]), **more)

@@ -42,6 +42,33 @@ def python(user, prefix, code, environment=AHEAD, **more):
     return user.run(f"{prefix}/bin/python", "-c", code, env=environment, **more)
 
 
+def test_a_mistake_in_the_variable_is_told_once(user, env, sessions):
+    first, second = (python(user, env, "print('up')", {"CONTAINERIZE_PREFETCH": "onn"}) for _ in range(2))
+    assert first.stdout == second.stdout == "up\n"
+    assert "warning: CONTAINERIZE_PREFETCH: not how images are read ahead: 'onn'" in first.stderr and not second.stderr
+    sessions.kill_all()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can make a process namespace for another user")
+def test_few_threads_are_enough(user, env):
+    """A user's limit counts the program, the session, its server and whatever else the user runs."""
+    # With it goes all that a run has started.
+    alone = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "setpriv", f"--reuid={user.uid}", f"--regid={user.entry.pw_gid}",
+             "--clear-groups"]
+
+    def run(limit):
+        return subprocess.run([*alone, "prlimit", f"--nproc={limit}", f"{env}/bin/python", "-c", "import pygments; print('up')"], capture_output=True,
+                              text=True, timeout=60, env={**user.environment, **AHEAD}, stdin=subprocess.DEVNULL)
+
+    limit = 1
+    while (done := run(limit)).returncode != 0:
+        assert "Resource temporarily unavailable" in done.stderr, (limit, done.stderr)
+        limit += 1
+        assert limit < 200
+    for more in range(1, 8):
+        assert run(limit + more).stdout == "up\n", more
+
+
 def test_what_is_imported_is_read_ahead_in_few_requests(user, env, sessions, stats, inspect):
     profile = inspect(env)["profile"]
     assert profile["blocks"] > 50

@@ -5,6 +5,7 @@ Apptainer is not in Debian 12, so programs are started in a root of Debian's uns
 import json
 import os
 import pty
+import re
 import shlex
 import shutil
 import signal
@@ -421,6 +422,21 @@ def test_a_sif_made_by_apptainer(machine, user, tool, system, work):
     told = [machine.run(f"{work}/env/bin/sh", "-c", f"cat /usr/share/of-base; ls /usr; ls -d {work}; exit 3", env=env, check=False) for env in ({}, CONTAINER)]
     assert [done.returncode for done in told] == [3, 3], told
     assert told[0].stdout == told[1].stdout == f"here\nshare\n{work}\n"
+
+
+def test_libraries_of_the_host(machine, user, tool, base, work):
+    """A host profile gives a base what the machine has, whatever runs it. The machine has a library that its cache names."""
+    (work / "lib").mkdir()
+    source = user.write(work / "site.c", "int site(void) { return 7; }\n")
+    subprocess.run(["gcc", "-shared", "-nostdlib", "-Wl,-soname,libsite.so.1", "-o", str(work / "lib/libsite.so.1.2"), str(source)], check=True)
+    (work / "lib/libsite.so.1").symlink_to("libsite.so.1.2")
+    user.write(work / "ld.so.conf", f"{work}/lib\n")
+    subprocess.run(["ldconfig", "-X", "-f", str(work / "ld.so.conf"), "-C", str(work / "cache")], check=True)
+    profile = user.write(work / "site.yaml", "libraries: [libsite.so.1, libnothing.so.1]\n")
+    user.run(str(tool), "wrap-container", "--prefix", str(work / "env"), "-w", "/bin/sh", "--host-profile", str(profile), str(base))
+    for env in ({}, CONTAINER):
+        done = machine.run(f"{work}/env/bin/sh", "-c", "LD_PRELOAD=libsite.so.1 cat /proc/self/maps", env=env, prepare=f"mount --bind {work}/cache /etc/ld.so.cache")
+        assert re.search(r"/libsite\.so\.1(\.2)?$", done.stdout, re.MULTILINE) and not done.stderr, (env, done.stdout, done.stderr)
 
 
 def test_base(machine, user, scripts, system, work):
