@@ -74,7 +74,7 @@ runtime::RootRequest build_root(const runtime::Base& base, const Inputs& inputs,
                                 const fs::path& staging) {
     runtime::RootRequest request{.base = base,
                                  .needed = {prefix.string(), staging.string()},
-                                 .binds = {},
+                                 .binds = inputs.binds,
                                  .offered = {},
                                  .user = {},
                                  .home = {},
@@ -82,6 +82,9 @@ runtime::RootRequest build_root(const runtime::Base& base, const Inputs& inputs,
                                  .inject = {}};
     // What is to be built comes from the host, whatever the finished programs may see of it.
     request.base.isolate = false;
+    // This node need not have what others must.
+    for (auto& bind : request.binds)
+        bind.required = false;
     for (const auto& [name, field] : {std::pair{"USER", &request.user}, std::pair{"HOME", &request.home},
                                       std::pair{"SHELL", &request.shell}})
         if (const auto found = inputs.environment.find(name); found != inputs.environment.end())
@@ -130,7 +133,7 @@ Result<std::unique_ptr<image::TreeView>> open_tree(const runtime::Base& base) {
 
 Result<runtime::BuildNamespace> make_namespace(const Inputs& inputs, const fs::path& prefix,
                                                const fs::path& staging) {
-    if (inputs.base.is_host()) return runtime::BuildNamespace::create();
+    if (inputs.base.is_host() && inputs.binds.empty()) return runtime::BuildNamespace::create();
     std::error_code failed;
     const auto work = staging / "base";
     fs::create_directory(work, failed);

@@ -22,12 +22,14 @@ Status add_base(const BuildOptions& options, Inputs& inputs) {
     auto base = find_base(options, options.base);
     if (!base) return fail(std::move(base.error()));
     inputs.base = std::move(*base);
+    inputs.binds = options.binds;
     return {};
 }
 
 /// An import runs on the host's root where it can, and else in tykky's container, where that lies.
 Status add_container(const BuildOptions& options, Inputs& inputs) {
     const auto& tykky = *inputs.tykky;
+    inputs.binds = options.binds;
     const auto needed = needs_container(tykky);
     if (!needed) return fail(Error(needed.error()));
     if (!*needed) return {};

@@ -128,6 +128,7 @@ Result<runtime::BuildNamespace> make_space(const Manifest& manifest, const fs::p
     Inputs inputs;
     inputs.environment = environment;
     inputs.base = manifest.base;
+    inputs.binds = manifest.binds;
     std::error_code failed;
     inputs.working_directory = fs::current_path(failed);
     return make_namespace(inputs, manifest.prefix, overlay);

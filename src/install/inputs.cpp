@@ -318,6 +318,7 @@ Result<Inputs> check_update(const BuildOptions& options, const runtime::Manifest
     Inputs inputs;
     inputs.prefix = previous.prefix;
     inputs.base = previous.base;
+    inputs.binds = previous.binds;
     inputs.mode = previous.build.contains("conda_packages") ? "conda"
                   : previous.build.contains("source")       ? "wrapdisk"
                                                             : "venv";

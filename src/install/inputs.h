@@ -42,6 +42,7 @@ struct Inputs {
     std::optional<std::uint32_t> source_date_epoch;
     std::filesystem::path wrap_source; ///< of wrap-install: the software on disk; absolute, without links
     runtime::Base base;                ///< that the programs have
+    std::vector<runtime::Bind> binds;  ///< likewise
     std::filesystem::path mask;        ///< a directory that the image is to cover; empty for none
     std::optional<TykkyInstallation> tykky; ///< that is to be imported
     std::vector<std::string> programs;      ///< of wrap-container: absolute paths in the base

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -118,12 +119,13 @@ public:
     [[nodiscard]] const std::vector<std::pair<std::string, std::string>>& links() const { return links_; }
     [[nodiscard]] std::vector<std::string>& notes() { return notes_; }
 
-    /// Whether `path` lies in a directory that is mounted from elsewhere, by what was added so far.
+    /// Whether `path` is what the host has there, for writing, too, by what was added so far.
     [[nodiscard]] bool is_seen(std::string_view path) const {
-        if (request_.base.is_host()) return true;
-        return std::ranges::any_of(mounts_, [&](const Mount& mount) {
-            return !mount.in_memory() && mount.source == mount.target && is_below(path, mount.target);
-        });
+        // Later ones cover earlier ones.
+        for (auto mount = mounts_.rbegin(); mount != mounts_.rend(); ++mount)
+            if (is_below(path, mount->target))
+                return !mount->in_memory() && mount->source == mount->target && !mount->read_only;
+        return request_.base.is_host();
     }
 
 private:
@@ -190,7 +192,11 @@ Fd open_itself_in_root(const std::string& root, const std::string& target) {
     return Fd(open((root + *place).c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
 }
 
-Status make_read_only(const std::string& path) {
+std::string path_of(const Fd& fd) {
+    return "/proc/self/fd/" + std::to_string(fd.get());
+}
+
+Status remount_read_only(const std::string& path) {
     struct statvfs info {};
     unsigned long flags = MS_REMOUNT | MS_BIND | MS_RDONLY;
     // What a mount of the host forbids stays forbidden: leaving it out would be refused.
@@ -199,6 +205,16 @@ Status make_read_only(const std::string& path) {
     return mount(nullptr, path.c_str(), nullptr, flags, nullptr) == 0
                ? Status()
                : fail_errno("cannot make a bind read-only", path);
+}
+
+/// With all that is mounted in it, each by its name. (What mount_setattr() does from Linux 5.12 on.)
+Status make_read_only(const Fd& mounted) {
+    std::array<char, PATH_MAX> name;
+    const auto size = readlink(path_of(mounted).c_str(), name.data(), name.size());
+    if (size <= 0) return fail_errno("cannot make a bind read-only", path_of(mounted));
+    for (const auto& path : mount_points_below(std::string(name.data(), static_cast<std::size_t>(size))))
+        if (auto done = remount_read_only(path); !done) return done;
+    return {};
 }
 
 std::unexpected<Error> no_base(const Base& base, int error_number) {
@@ -309,7 +325,7 @@ private:
         if (auto injected = inject(view); !injected) return injected;
         if (mount(request_.base.file.c_str(), root_.c_str(), nullptr, MS_BIND | MS_REC, nullptr) != 0)
             return fail_errno("cannot bind the base's directory", request_.base.file.string());
-        if (auto done = make_read_only(root_); !done) return done;
+        if (auto done = make_read_only(Fd(open(root_.c_str(), O_PATH | O_CLOEXEC))); !done) return done;
         if (!plan_.links().empty())
             plan_.notes().emplace_back("the host's top-level links are not shown over a directory");
         return cover_missing(root_, missing_in(view));
@@ -421,7 +437,7 @@ private:
         if (!target && (wanted.in_memory() || is_in_memory(wanted.target)))
             return carry_out_in_memory(wanted);
         if (!target) return no_target(wanted.target);
-        return mount_on(wanted, "/proc/self/fd/" + std::to_string(target.get()));
+        return mount_on(wanted, path_of(target));
     }
 
     // As every /dev has them.
@@ -458,8 +474,7 @@ private:
         if (mount(wanted.source.c_str(), path.c_str(), nullptr, MS_BIND | MS_REC, nullptr) != 0)
             return fail_errno("cannot bind " + wanted.source, wanted.target);
         if (!wanted.read_only) return {};
-        const Fd mounted = open_in_root(root_, wanted.target);
-        return make_read_only("/proc/self/fd/" + std::to_string(mounted.get()));
+        return make_read_only(open_in_root(root_, wanted.target));
     }
 
     const RootRequest& request_;

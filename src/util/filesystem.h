@@ -53,6 +53,8 @@ Status remove_tree(const fs::path& path);
 /// "lustre", "nfs", "gpfs", "beegfs", "ext4", "tmpfs", ...; of the nearest existing ancestor of `path`.
 std::string filesystem_type(const fs::path& path);
 bool is_network_filesystem(std::string_view type);
+/// What is mounted at `path` and below it, for this process; a path as often as something is mounted on it.
+std::vector<std::string> mount_points_below(const fs::path& path);
 
 /// Absolute, with `.` and `..` and links resolved as far as the path exists.
 Result<fs::path> resolve(const fs::path& path);

@@ -48,27 +48,38 @@ bool is_within(const std::string& path, const std::string& directory) {
     return path.starts_with(directory) && (path.size() == directory.size() || path[directory.size()] == '/');
 }
 
-/// The type that the innermost mount over `path` has in /proc/self/mountinfo: all FUSE file systems share one
-/// magic number, and only there they have names.
-std::string mounted_type(const fs::path& path) {
-    std::ifstream mounts("/proc/self/mountinfo");
-    std::string best_type;
-    std::size_t best_length = 0;
-    for (std::string line; std::getline(mounts, line);) {
+struct Mounted {
+    std::string point, type;
+};
+
+/// What this process sees mounted, in /proc/self/mountinfo.
+std::vector<Mounted> mounts() {
+    std::ifstream file("/proc/self/mountinfo");
+    std::vector<Mounted> found;
+    for (std::string line; std::getline(file, line);) {
         std::istringstream fields(line);
-        std::string skipped, mount_point, field, type;
-        fields >> skipped >> skipped >> skipped >> skipped >> mount_point;
+        std::string skipped, point, field, type;
+        fields >> skipped >> skipped >> skipped >> skipped >> point;
         while (fields >> field && field != "-") {
         }
         fields >> type;
-        mount_point = unescape(mount_point);
+        found.push_back({.point = unescape(point), .type = type});
+    }
+    return found;
+}
+
+/// The type that the innermost mount over `path` has there: all FUSE file systems share one magic number, and
+/// only there they have names.
+std::string mounted_type(const fs::path& path) {
+    std::string best_type = "unknown";
+    std::size_t best_length = 0;
+    for (const auto& [point, type] : mounts())
         // Of two mounts on one point the later hides the earlier.
-        if (mount_point.size() >= best_length && is_within(path.string(), mount_point)) {
-            best_length = mount_point.size();
+        if (point.size() >= best_length && is_within(path.string(), point)) {
+            best_length = point.size();
             best_type = type;
         }
-    }
-    return best_type.empty() ? "unknown" : best_type;
+    return best_type;
 }
 
 } // namespace
@@ -84,6 +95,13 @@ std::string filesystem_type(const fs::path& path) {
     const auto number = static_cast<std::uint32_t>(info.f_type);
     const auto known = std::ranges::find(magics, number, &Magic::number);
     return known != magics.end() ? std::string(known->type) : mounted_type(existing);
+}
+
+std::vector<std::string> mount_points_below(const fs::path& path) {
+    std::vector<std::string> points;
+    for (auto& mounted : mounts())
+        if (is_within(mounted.point, path.string())) points.push_back(std::move(mounted.point));
+    return points;
 }
 
 bool is_network_filesystem(std::string_view type) {

@@ -172,6 +172,46 @@ def test_binds_without_a_base(user, small, work):
     assert refused.returncode == 1 and f"{work}/missing: there is no such path to bind to" in refused.stderr
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can mount what lies in a bind")
+def test_read_only_binds_are_so_all_the_way_down(user, based, small, work):
+    source = user.directory(work)
+    (source / "in it").mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=1777", "tmpfs", str(source / "in it")], check=True)
+    try:
+        for env in (based, small):
+            told = sh(user, env, "touch /mnt2/x; touch '/mnt2/in it/x'; echo x > '/mnt3/in it/x'; cat '/mnt2/in it/x'",
+                      env={"CONTAINERIZE_BIND": f"{source}:/mnt2:ro,{source}:/mnt3"}, check=False)
+            assert told.stdout == "x\n" and told.stderr.count("Read-only file system") == 2, told
+            (source / "in it/x").unlink()
+    finally:
+        subprocess.run(["umount", "--lazy", str(source / "in it")], check=True)
+
+
+def test_binds_that_meet(user, based, work):
+    """The later one counts."""
+    for name in ("two", "two/sub"):
+        (work / name).mkdir()
+        os.chown(work / name, user.uid, -1)
+    told = sh(user, based, f"touch {work}/two/new; touch {work}/two/sub/new && echo written",
+              env={"CONTAINERIZE_BIND": f"{work}/two:{work}/two:ro,{work}/two/sub"}, check=False)
+    assert told.stdout == "written\n" and "Read-only" in told.stderr, told
+
+
+def test_builds_have_the_binds(user, tool, make, work, base):
+    source = user.directory(work)
+    user.write(source / "file", "there")
+    script = user.write(work / "script.sh", "cat /mnt2/file > $CONTAINERIZE_PREFIX/bin/seen\n")
+    for number, more in enumerate(([], ["--base", str(base)])):
+        env = make(work / f"env{number}", "six==1.16.0\n", *more, "--bind", f"{source}:/mnt2", "--bind", f"{work}/none:/mnt3:required", "--post-install", str(script))
+        assert (source / "file").unlink() is None
+        user.write(source / "file", "changed")
+        user.run(str(tool), "update", "--post-install", str(script), str(env))
+        user.write(source / "file", "there")
+        (work / "none").mkdir()
+        assert sh(user, env, f"cat {env}/bin/seen").stdout == "changed"
+        (work / "none").rmdir()
+
+
 @pytest.mark.parametrize("bind, why", [("/a:/b:/c:/d", "more than three parts"), ("/a:b", "its target is not an absolute path"), ("/a:/", "cover the whole root"),
                                        ("/a:/b:frob", "unknown option 'frob'")])
 def test_bad_binds(user, tool, work, bind, why):

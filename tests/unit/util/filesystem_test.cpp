@@ -2,6 +2,7 @@
 #include "util/digest.h"
 #include "util/filesystem.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -191,6 +192,15 @@ TEST(FilesystemType, OfKnownPlaces) {
     EXPECT_EQ(filesystem_type("/proc/self"), "proc");
     EXPECT_EQ(filesystem_type("/proc/no/such/thing"), "proc");
     EXPECT_EQ(filesystem_type("/tmp/no/such"), filesystem_type("/tmp"));
+}
+
+TEST(MountPoints, BelowADirectory) {
+    const auto all = mount_points_below("/");
+    EXPECT_NE(std::ranges::find(all, "/proc"), all.end());
+    const auto some = mount_points_below("/proc");
+    EXPECT_EQ(some.front(), "/proc");
+    EXPECT_LT(some.size(), all.size());
+    EXPECT_TRUE(mount_points_below("/pro").empty());
 }
 
 TEST(FilesystemType, WhichAreOnANetwork) {
