@@ -3,14 +3,13 @@
 
 Usage (as root, who can drop the page cache):
     tests/bench/ranks.py ENV VENV [--counts 1,8,32,64] [--runs N] [--cold] [--apptainer BASE]
-    tests/bench/ranks.py ENV VENV --requests
 
 ENV is an installation and VENV a venv with the same packages. A rank imports torch and waits until all are done; what is
 measured then is the time until the last was, the CPU time of all with the servers', and the memory (each shared page counted
 once). Ways take turns, as the user containerize-test. --apptainer adds one: each rank by an `apptainer exec` of its own, in a
 container of the image BASE (`containerize base bootstrap`) with ENV's image mounted in it, as tykky does it. ENV must have a
 Python of its own then (--bundle-python); Apptainer is that of Debian's unstable (tests/lib/machine.py).
-With --requests it is counted instead what one rank asks of the filesystem.
+What one rank asks of the filesystem is counted by scaling.py.
 """
 
 import argparse
@@ -21,7 +20,6 @@ import signal
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -31,10 +29,6 @@ import machine  # noqa: E402
 
 USER = "containerize-test"
 RANK = "import sys, torch; print('ready', flush=True); sys.stdin.read()"
-# Calls that ask a filesystem's metadata server, and calls that move data.
-METADATA = ("openat", "open", "stat", "lstat", "newfstatat", "statx", "access", "faccessat", "faccessat2", "readlink",
-            "readlinkat", "getdents64", "execve")
-DATA = ("read", "pread64", "preadv")
 
 
 def as_user(**more):
@@ -122,13 +116,14 @@ class Contained(Direct):
 
 def measure(way: Direct, env: Path, count: int) -> tuple[float, float, float]:
     """Seconds, CPU seconds, bytes."""
+    before = sum(map(cpu_seconds, sessions(env)))
     begin = time.perf_counter()
     ranks = [way.start("-c", RANK, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(count)]
     for rank in ranks:
         assert rank.stdout.readline() == b"ready\n"
     seconds = time.perf_counter() - begin
     everything = with_descendants([rank.pid for rank in ranks]) + sessions(env)
-    cpu, size = sum(map(cpu_seconds, everything)), sum(map(memory, everything))
+    cpu, size = sum(map(cpu_seconds, everything)) - before, sum(map(memory, everything))
     for rank in ranks:
         rank.stdin.close()
         rank.wait()
@@ -156,49 +151,6 @@ def compare(env: Path, venv: Path, base: Path | None, counts: list[int], runs: i
     end_sessions(env)
 
 
-def count_calls(trace: str, below: str) -> tuple[int, int, int]:
-    """(metadata calls on paths below `below`, data calls on files there, their bytes), of `strace -f -y`."""
-    metadata = data = size = 0
-    for line in trace.splitlines():
-        if not (call := re.match(r"(\w+)\((.*)", line)) or below not in call[2]:
-            continue
-        if call[1] in METADATA:
-            metadata += 1
-        elif call[1] in DATA and (read := re.search(r"= (\d+)$", line)):
-            data += 1
-            size += int(read[1])
-    return metadata, data, size
-
-
-def of_launch(trace: str) -> str:
-    """Without what the program itself does: it asks the mount. It begins with the second execve of a trace, if there is one."""
-    calls = trace.split("execve(")
-    return "execve(".join(calls[:2])
-
-
-def requests(env: Path, venv: Path):
-    """What one node's first rank asks of the filesystem on which the packages are, as if nothing of it were cached."""
-    with tempfile.TemporaryDirectory() as directory:
-        os.chmod(directory, 0o777)
-        calls = ",".join((*METADATA, *DATA))
-        print("| way | metadata requests | reads | MB |\n|---|---|---|---|")
-        for way, prefix, stage in (("plain files", venv, "off"), ("wrapped", env, "off"), ("wrapped, staged", env, "ram")):
-            end_sessions(env)
-            trace = Path(directory) / way / "trace"
-            trace.parent.mkdir(mode=0o777)
-            trace.parent.chmod(0o777)
-            # Of ours, what counts is what the session and its server ask: the mount is not on that filesystem. strace waits
-            # for the session, too. A file for each thread, because in a common one calls are cut in two.
-            options = as_user()
-            options["env"] |= {"CONTAINERIZE_SESSION_IDLE": "0", "CONTAINERIZE_STAGE": stage}
-            subprocess.run(["strace", "-ff", "--seccomp-bpf", "-qq", "-y", "-e", f"trace={calls}", "-o", trace, prefix / "bin/python", "-c", "import torch"],
-                           check=True, **options)
-            texts = [file.read_text(errors="replace") for file in trace.parent.iterdir()]
-            text = "".join(texts if prefix == venv else map(of_launch, texts))
-            metadata, data, size = count_calls(text, str(prefix))
-            print(f"| {way} | {metadata:,} | {data:,} | {size / 1e6:,.1f} |", flush=True)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("env", type=Path)
@@ -207,14 +159,10 @@ def main():
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--cold", action="store_true")
     parser.add_argument("--apptainer", type=Path, metavar="BASE")
-    parser.add_argument("--requests", action="store_true")
     options = parser.parse_args()
     if os.getuid() != 0:
         sys.exit("ranks.py: only root can drop the page cache")
-    if options.requests:
-        requests(options.env, options.venv)
-    else:
-        compare(options.env, options.venv, options.apptainer, [int(count) for count in options.counts.split(",")], options.runs, options.cold)
+    compare(options.env, options.venv, options.apptainer, [int(count) for count in options.counts.split(",")], options.runs, options.cold)
 
 
 if __name__ == "__main__":
