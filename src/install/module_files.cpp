@@ -1,5 +1,6 @@
 #include "install/module_files.h"
 
+#include "runtime/manifest_name.h"
 #include "util/filesystem.h"
 
 #include <fmt/format.h>
@@ -39,34 +40,39 @@ std::string help(const ModuleRequest& request) {
         description(request), request.prefix.string());
 }
 
-// The family: Lmod and Tcl modules keep two environments from being loaded at once, whatever their names.
+// The family: Lmod and Tcl modules keep two environments from being loaded at once, whatever their names. The prefix is
+// where the file lies, after a move too; a file that was copied to a site's modules says where it was made for.
 std::string lua(const ModuleRequest& request) {
-    const auto prefix = request.prefix.string();
     return fmt::format("help({})\n"
                        "whatis({})\n"
                        "family(\"containerize_environment\")\n"
-                       "prepend_path(\"PATH\", {})\n"
-                       "setenv(\"CONTAINERIZE_PREFIX\", {})\n"
-                       "setenv(\"CONTAINERIZE_IMAGE\", {})\n"
-                       "setenv(\"CONTAINERIZE_RUNSCRIPTS\", {})\n",
+                       "local prefix = {}\n"
+                       "local above = myFileName():match(\"^(.*)/share/modulefiles/[^/]*$\")\n"
+                       "if above and isFile(pathJoin(above, \"{}\")) then prefix = above end\n"
+                       "prepend_path(\"PATH\", prefix .. \"/bin\")\n"
+                       "setenv(\"CONTAINERIZE_PREFIX\", prefix)\n"
+                       "setenv(\"CONTAINERIZE_IMAGE\", prefix .. {})\n"
+                       "setenv(\"CONTAINERIZE_RUNSCRIPTS\", prefix .. \"/bin\")\n",
                        lua_quoted(help(request)), lua_quoted(description(request)),
-                       lua_quoted(prefix + "/bin"), lua_quoted(prefix),
-                       lua_quoted(prefix + "/" + request.image), lua_quoted(prefix + "/bin"));
+                       lua_quoted(request.prefix.string()), runtime::manifest_name,
+                       lua_quoted("/" + request.image));
 }
 
 std::string tcl(const ModuleRequest& request) {
-    const auto prefix = request.prefix.string();
     return fmt::format("#%Module1.0\n"
                        "proc ModulesHelp {{}} {{ puts stderr {} }}\n"
                        "module-whatis {}\n"
                        "family containerize_environment\n"
-                       "prepend-path PATH {}\n"
-                       "setenv CONTAINERIZE_PREFIX {}\n"
-                       "setenv CONTAINERIZE_IMAGE {}\n"
-                       "setenv CONTAINERIZE_RUNSCRIPTS {}\n",
+                       "set prefix {}\n"
+                       "set above [file dirname [file dirname [file dirname $ModulesCurrentModulefile]]]\n"
+                       "if {{[file exists $above/{}]}} {{ set prefix $above }}\n"
+                       "prepend-path PATH $prefix/bin\n"
+                       "setenv CONTAINERIZE_PREFIX $prefix\n"
+                       "setenv CONTAINERIZE_IMAGE \"$prefix{}\n"
+                       "setenv CONTAINERIZE_RUNSCRIPTS $prefix/bin\n",
                        tcl_quoted(help(request)), tcl_quoted(description(request)),
-                       tcl_quoted(prefix + "/bin"), tcl_quoted(prefix),
-                       tcl_quoted(prefix + "/" + request.image), tcl_quoted(prefix + "/bin"));
+                       tcl_quoted(request.prefix.string()), runtime::manifest_name,
+                       tcl_quoted("/" + request.image).substr(1));
 }
 
 } // namespace

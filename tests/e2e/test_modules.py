@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -64,6 +65,17 @@ def test_loading_and_unloading(modules, small):
     assert version == "1.16.0"
     assert unloaded.startswith("|||") and str(small) not in unloaded
     assert done.stderr == ""
+
+
+def test_of_a_moved_installation_and_of_a_copied_file(modules, user, small, work):
+    """The first names where it is now, the second where the installation was when the file was written."""
+    moved = user.copy(small, work / "moved", small)
+    done = modules.run(moved, script=f"module load small; {SHOW}")
+    assert done.stdout.splitlines()[0] == f"{moved}|{moved}/env.sqfs|{moved}/bin|{moved}/bin", done.stderr
+    site = work / "site/share/modulefiles"
+    shutil.copytree(small / "share/modulefiles", site)
+    done = modules.run(site.parents[1], script=f"module load small; {SHOW}")
+    assert done.stdout.splitlines()[0] == f"{small}|{small}/env.sqfs|{small}/bin|{small}/bin", done.stderr
 
 
 def test_help(modules, small):
