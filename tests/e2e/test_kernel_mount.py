@@ -103,7 +103,13 @@ def test_without_a_free_loop_device_it_is_served(env):
 
 
 def test_beside_others_in_one_session(env, place):
-    """A session that is in no user namespace of its own takes what is to be served, too."""
-    run(BUILD / "bin/containerize", "new", "--prefix", place / "other", place / "requirements.txt")
-    inner = f"import subprocess; subprocess.run([{str(place / 'other/bin/python')!r}, '-c', {MOUNTED.format(str(place / 'other'))!r}], check=True)"
-    assert run(env / "bin/python", "-c", inner).stdout.strip() == "['fuse.containerize']"
+    """Whichever comes first: a session that is in no user namespace of its own serves others, too, and in one with its own
+    the kernel mounts nothing."""
+    other = place / "other"
+    run(BUILD / "bin/containerize", "new", "--prefix", other, place / "requirements.txt")
+    for first, second in ((env, other), (other, env)):
+        inner = f"import subprocess; subprocess.run([{str(second / 'bin/python')!r}, '-c', {MOUNTED.format(str(second))!r}], check=True)"
+        assert run(first / "bin/python", "-c", inner).stdout.strip() == "['fuse.containerize']"
+        subprocess.run(["pkill", "-f", f"^{first}/libexec/containerize-session"], check=True)
+        eventually(lambda: subprocess.run(["pgrep", "-f", f"^{first}/libexec/containerize-session"], check=False).returncode == 1)
+    assert not loops(env)
