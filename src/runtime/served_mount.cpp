@@ -16,11 +16,14 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace containerize::runtime {
@@ -39,6 +42,46 @@ dev_t device_at(const std::string& path) {
     struct statx info {};
     if (statx(AT_FDCWD, path.c_str(), AT_STATX_DONT_SYNC, STATX_TYPE, &info) != 0) return 0;
     return makedev(info.stx_dev_major, info.stx_dev_minor);
+}
+
+/// An empty directory at `mount_point`, in memory.
+Fd mount_empty(const std::filesystem::path& mount_point) {
+    if (mount("containerize", mount_point.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "size=4k,mode=755") != 0)
+        return {};
+    return Fd(open(mount_point.c_str(), O_PATH | O_CLOEXEC));
+}
+
+/// Mounts an overlay of what is at `mount_point`, and of nothing, over it. It answers itself what only the
+/// server can answer for FUSE: Python asks of each file that it opens whether it is a terminal. False where
+/// users may not have one (before Linux 5.11), which is as good but slower. The overlay asks the server,
+/// which may die meanwhile: then it is not waited for, since the caller is who replaces it.
+bool cover(const std::string& mount_point, const Fd& empty, pid_t server) {
+    const Fd images(open(mount_point.c_str(), O_PATH | O_CLOEXEC));
+    const Fd end_of_server(static_cast<int>(syscall(SYS_pidfd_open, server, 0)));
+    if (!images || !end_of_server) return false;
+    const auto place = [](const Fd& fd) { return "/proc/self/fd/" + std::to_string(fd.get()); };
+    const std::string options = "userxattr,xino=on,lowerdir=" + place(empty) + ":" + place(images);
+    const pid_t pid = fork();
+    if (pid == 0)
+        _exit(mount("containerize", mount_point.c_str(), "overlay", MS_RDONLY | MS_NOSUID | MS_NODEV,
+                    options.c_str()) == 0
+                  ? 0
+                  : 1);
+    if (pid < 0) return false;
+    const Fd end_of_mount(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+    std::array<pollfd, 2> ends{pollfd{.fd = end_of_mount.get(), .events = POLLIN, .revents = 0},
+                               pollfd{.fd = end_of_server.get(), .events = POLLIN, .revents = 0}};
+    while (poll(ends.data(), ends.size(), -1) < 0 && errno == EINTR) {
+    }
+    if (ends[0].revents == 0) {
+        // It waits for the server's successor. What it mounts then must be taken away as well.
+        kill(pid, SIGKILL);
+        return true;
+    }
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 std::string link(const std::string& path) {
@@ -64,15 +107,22 @@ Result<ServedMount> ServedMount::mount(std::vector<image::Layers::ImageFile> ima
     auto statistics = make_shared_statistics();
     if (!statistics) return fail(std::move(statistics.error()));
     mounted.statistics_ = std::move(*statistics);
+    // A root is no place to stack mounts at.
+    const Fd empty = use == Use::tree ? mount_empty(mount_point) : Fd();
     auto connection = mount_fuse(mount_point, geteuid(), getegid(), server_threads());
-    if (!connection) return fail(std::move(connection.error()));
+    if (!connection) {
+        if (empty) umount2(mount_point.c_str(), MNT_DETACH);
+        return fail(std::move(connection.error()));
+    }
     mounted.connection_ = std::move(*connection);
     mounted.mount_points_.push_back(mount_point.string());
-    mounted.device_ = device_at(mount_point);
+    if (empty) mounted.stacked_ = 2;
     if (auto started = mounted.start_server(); !started) {
         mounted.unmount();
         return fail(std::move(started.error()));
     }
+    if (empty && cover(mount_point.string(), empty, mounted.server_)) mounted.stacked_ = 3;
+    mounted.device_ = device_at(mount_point);
     return mounted;
 }
 
@@ -201,6 +251,8 @@ void ServedMount::unmount() {
     }
     for (const auto& mount_point : mount_points_)
         umount2(mount_point.c_str(), MNT_DETACH);
+    for (; !mount_points_.empty() && stacked_ > 1; --stacked_)
+        umount2(mount_points_.front().c_str(), MNT_DETACH);
     mount_points_.clear();
 }
 

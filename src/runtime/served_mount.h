@@ -69,6 +69,7 @@ private:
     bool revived_ = false;
     dev_t device_ = 0; ///< of the mount
     std::vector<std::string> mount_points_;
+    unsigned stacked_ = 1;                         ///< mounts at the first of them
     std::vector<image::Layers::ImageFile> images_; ///< the lowest first
     ColdStart cold_start_;
     std::shared_ptr<ServerStatistics> statistics_;
