@@ -26,11 +26,11 @@ PROGRAM = ("-c", "import torch")
 NODES = (1, 10, 100, 1000, 10000)
 
 
-def count_calls(trace: str, places: list[Path]) -> tuple[int, int, int]:
-    """(metadata calls on paths at or below `places`, data calls on files there, their bytes), of `strace -f -y`."""
+def count_calls(trace: str, places: list[str]) -> tuple[int, int, int]:
+    """(metadata calls on paths that contain one of `places`, data calls on such files, their bytes), of `strace -f -y`."""
     metadata = data = size = 0
     for line in trace.splitlines():
-        if not (call := re.match(r"(\w+)\((.*)", line)) or not any(str(place) in call[2] for place in places):
+        if not (call := re.match(r"(\w+)\((.*)", line)) or not any(place in call[2] for place in places):
             continue
         if call[1] in METADATA:
             metadata += 1
@@ -63,17 +63,18 @@ def count(env: Path, venv: Path, base: Path) -> dict[str, tuple[int, int, int]]:
             (Path(place) / way).chmod(0o777)
             return Path(place) / way / "trace"
 
-        found["plain files"] = count_calls("".join(traced([venv / "bin/python", *PROGRAM], trace("plain"), **as_user())), [venv])
-        # In a container the same paths lead to its mounts: only the images are on the filesystem.
+        found["plain files"] = count_calls("".join(traced([venv / "bin/python", *PROGRAM], trace("plain"), **as_user())), [str(venv)])
+        # In a container the same paths lead to its mounts: only the images are on the filesystem. Those of a runtime's own
+        # mounts are named from where these begin.
         contained = Contained(env, base)
         texts = traced(contained.machine.command([*contained.words, *PROGRAM]), trace("contained"))
-        found["a container for each program"] = count_calls("".join(texts), [env / "env.sqfs", base])
+        found["a container for each program"] = count_calls("".join(texts), [f"/{env.name}/env.sqfs", f"/{base.name}"])
         # What counts is what launcher, session and server ask. strace waits for the session, too.
         for way, stage in (("an installation", "off"), ("an installation, staged", "ram")):
             end_sessions(env)
             options = as_user()
             options["env"] |= {"CONTAINERIZE_SESSION_IDLE": "0", "CONTAINERIZE_STAGE": stage}
-            found[way] = count_calls("".join(map(of_launch, traced([env / "bin/python", *PROGRAM], trace(stage), **options))), [env])
+            found[way] = count_calls("".join(map(of_launch, traced([env / "bin/python", *PROGRAM], trace(stage), **options))), [str(env)])
     return found
 
 
