@@ -26,17 +26,14 @@ runtime::Injection find_drivers(const image::TreeView& root, const runtime::Mani
                                 const std::string& prefix) {
     const auto policy = gpu::parse_policy(manifest.gpu);
     runtime::Injection result;
-    if (!policy) {
-        result.warnings.push_back(to_string(policy.error()));
-        return result;
-    }
+    if (!policy) result.warnings.push_back(to_string(policy.error()));
     std::map<std::string, std::string> variables;
     for (const auto& variable : runtime::root_variables)
         if (const char* value = std::getenv(variable.name)) variables[variable.name] = value;
     const auto layers = open_environment(manifest, prefix);
     std::optional<image::LayersView> environment;
     if (layers) environment.emplace(*layers);
-    auto found = gpu::find({.policy = *policy,
+    auto found = gpu::find({.policy = policy.value_or(gpu::Policy::automatic),
                             .libraries = manifest.host_libraries,
                             .graphics = false,
                             .has_devices = !manifest.base.isolate,

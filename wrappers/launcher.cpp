@@ -237,7 +237,7 @@ Status start_session(const StateDirectory& state, const Call& call) {
     }
     if (answer == "ok") return {};
     if (answer.starts_with("ok\n")) {
-        const std::string lines = "containerize: " + answer.substr(3) + "\n";
+        const std::string lines = answer.substr(3) + "\n";
         [[maybe_unused]] const auto written = write(STDERR_FILENO, lines.data(), lines.size());
         return {};
     }

@@ -82,9 +82,9 @@ runtime::RootRequest build_root(const runtime::Base& base, const Inputs& inputs,
                                  .inject = {}};
     // What is to be built comes from the host, whatever the finished programs may see of it.
     request.base.isolate = false;
-    // This node need not have what others must.
+    // This node need not have what others must, and what is built may lie in a bind.
     for (auto& bind : request.binds)
-        bind.required = false;
+        bind.required = bind.read_only = false;
     for (const auto& [name, field] : {std::pair{"USER", &request.user}, std::pair{"HOME", &request.home},
                                       std::pair{"SHELL", &request.shell}})
         if (const auto found = inputs.environment.find(name); found != inputs.environment.end())

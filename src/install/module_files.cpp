@@ -21,7 +21,7 @@ std::string lua_quoted(const std::string& text) {
 std::string tcl_quoted(const std::string& text) {
     std::string quoted = "\"";
     for (const char c : text) {
-        if (c == '"' || c == '\\' || c == '$' || c == '[' || c == ']') quoted += '\\';
+        if (c == '"' || c == '\\' || c == '$' || c == '[' || c == ']' || c == '{' || c == '}') quoted += '\\';
         quoted += c == '\n' ? ' ' : c;
     }
     return quoted + "\"";

@@ -117,8 +117,8 @@ Status serve_images(std::span<const std::string> paths, const fs::path& mount_po
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent) _exit(1);
         ServerStatistics statistics; // that nobody asks for
-        const int ended =
-            serve_fuse(**layers, *connection, {.uid = geteuid(), .gid = getegid()}, statistics, hard_links);
+        const int ended = serve_fuse(**layers, *connection, {.uid = geteuid(), .gid = getegid()}, statistics,
+                                     MountRoot::tree, hard_links);
         _exit(ended == 0 ? 0 : 1);
     }
     return {};

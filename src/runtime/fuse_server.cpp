@@ -47,15 +47,17 @@ constexpr std::uint32_t largest_directory_reply = 128U << 10U;
 
 // 0 would be "no such file" and 1 is the root, while 0 is a legal inode reference: hence plus 2.
 constexpr std::uint64_t node_offset = 2;
+// No image has so high a number (Layers::most_images). Inode numbers of these two are seen by nobody.
+constexpr std::uint64_t nothing_node = UINT64_MAX - 1;
 
 /// Answers the requests of one descriptor. One object a thread.
 class Worker {
 public:
     /// `names`: null where files that have several are shown as what they are.
     Worker(image::Layers& layers, int device, bool no_opendir, FuseOwner owner, ServerStatistics& statistics,
-           SeparateNames* names)
+           MountRoot root, SeparateNames* names)
         : layers_(layers), device_(device), no_opendir_(no_opendir), owner_(owner), statistics_(statistics),
-          names_(names) {}
+          root_(root), names_(names) {}
 
     int run() {
         alignas(fuse_in_header) std::array<std::byte, request_buffer> buffer;
@@ -79,6 +81,7 @@ private:
         unique_ = header.unique;
         if (header.opcode < statistics_.requests.size())
             statistics_.requests[header.opcode].fetch_add(1, std::memory_order_relaxed);
+        if (is_made_up(header.nodeid) && answer_made_up(header, body)) return;
         switch (header.opcode) {
         case FUSE_LOOKUP:
             return lookup(reference(header.nodeid), text(body));
@@ -139,7 +142,64 @@ private:
         return node == FUSE_ROOT_ID ? layers_.root() : node - node_offset;
     }
     [[nodiscard]] std::uint64_t node(Reference reference) const {
-        return reference == layers_.root() ? std::uint64_t{FUSE_ROOT_ID} : reference + node_offset;
+        const bool is_root = root_ == MountRoot::tree && reference == layers_.root();
+        return is_root ? std::uint64_t{FUSE_ROOT_ID} : reference + node_offset;
+    }
+
+    /// The two directories that are in no image.
+    [[nodiscard]] bool is_made_up(std::uint64_t node) const {
+        return root_ == MountRoot::tree_and_nothing && (node == FUSE_ROOT_ID || node == nothing_node);
+    }
+    [[nodiscard]] fuse_attr attributes_of_made_up(std::uint64_t node) const {
+        fuse_attr attr{};
+        attr.ino = node;
+        attr.mode = S_IFDIR | 0555;
+        attr.nlink = 2;
+        attr.uid = owner_.uid;
+        attr.gid = owner_.gid;
+        return attr;
+    }
+    /// False where the answer is the same as for others.
+    bool answer_made_up(const fuse_in_header& header, std::span<const std::byte> body) {
+        switch (header.opcode) {
+        case FUSE_LOOKUP:
+            look_up_made_up(header.nodeid, text(body));
+            return true;
+        case FUSE_GETATTR: {
+            fuse_attr_out out{};
+            out.attr_valid = forever;
+            out.attr = attributes_of_made_up(header.nodeid);
+            reply(&out, sizeof out);
+            return true;
+        }
+        case FUSE_READDIR:
+        case FUSE_READDIRPLUS:
+            reply(nullptr, 0);
+            return true;
+        case FUSE_GETXATTR:
+            if (layers_.has_xattrs()) fail(ENODATA);
+            return layers_.has_xattrs();
+        case FUSE_LISTXATTR:
+            if (layers_.has_xattrs()) reply_sized({}, take<fuse_getxattr_in>(body).size);
+            return layers_.has_xattrs();
+        default:
+            return false;
+        }
+    }
+    void look_up_made_up(std::uint64_t parent, std::string_view name) {
+        fuse_entry_out out{};
+        out.entry_valid = out.attr_valid = forever;
+        if (parent == FUSE_ROOT_ID && name == nothing_name) {
+            out.nodeid = nothing_node;
+            out.attr = attributes_of_made_up(nothing_node);
+        }
+        if (parent == FUSE_ROOT_ID && name == tree_name) {
+            const auto inode = layers_.inode(layers_.root());
+            if (!inode) return fail(inode.error());
+            out.nodeid = node(layers_.root());
+            out.attr = attributes(out.nodeid, *inode);
+        }
+        reply(&out, sizeof out);
     }
 
     static std::string_view text(std::span<const std::byte> body) {
@@ -333,6 +393,7 @@ private:
     bool no_opendir_;
     FuseOwner owner_;
     ServerStatistics& statistics_;
+    MountRoot root_;
     SeparateNames* names_;
     std::uint64_t unique_ = 0;
     std::vector<image::Slice> slices_; ///< these three keep their memory between requests
@@ -374,7 +435,7 @@ void shed_under_pressure(const std::stop_token& stop, image::Layers& layers,
 } // namespace
 
 int serve_fuse(image::Layers& layers, const FuseConnection& connection, FuseOwner owner,
-               ServerStatistics& statistics, HardLinks hard_links) {
+               ServerStatistics& statistics, MountRoot root, HardLinks hard_links) {
     prctl(PR_SET_NAME, "containerize-fs");
     // Blocks are allocated and freed all the time: without this each would be an mmap and its page faults.
     mallopt(M_MMAP_THRESHOLD, 8 << 20);
@@ -384,7 +445,7 @@ int serve_fuse(image::Layers& layers, const FuseConnection& connection, FuseOwne
     if (hard_links == HardLinks::separate_files) names.emplace();
     std::atomic<int> result{0};
     const auto work = [&](const Fd& device) {
-        Worker worker(layers, device.get(), connection.features.no_opendir, owner, statistics,
+        Worker worker(layers, device.get(), connection.features.no_opendir, owner, statistics, root,
                       names ? &*names : nullptr);
         if (const int error_number = worker.run()) result = error_number;
     };

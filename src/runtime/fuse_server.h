@@ -22,12 +22,20 @@ struct FuseOwner {
 /// Nodes of the second mean nothing to another server.
 enum class HardLinks { one_file, separate_files };
 
+/// What the mount's root is: the tree of the images; or a directory with that and an empty one, from which an
+/// overlay can be made: its layers must be beside each other, and of one filesystem, for files to keep their
+/// inode numbers.
+enum class MountRoot { tree, tree_and_nothing };
+inline constexpr const char* tree_name = "tree";
+inline constexpr const char* nothing_name = "nothing";
+
 /// How many threads a server has on this machine, for this process's share of it.
 unsigned server_threads();
 
 /// Serves with one thread a descriptor until the filesystem is unmounted everywhere and no file of it is
 /// open. Returns 0 then, else the errno that ended it. For a process that does nothing else.
 int serve_fuse(image::Layers& layers, const FuseConnection& connection, FuseOwner owner,
-               ServerStatistics& statistics, HardLinks hard_links = HardLinks::one_file);
+               ServerStatistics& statistics, MountRoot root = MountRoot::tree,
+               HardLinks hard_links = HardLinks::one_file);
 
 } // namespace containerize::runtime

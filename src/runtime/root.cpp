@@ -14,12 +14,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <sstream>
+#include <tuple>
 #include <utility>
 
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace containerize::runtime {
@@ -207,13 +209,21 @@ Status remount_read_only(const std::string& path) {
                : fail_errno("cannot make a bind read-only", path);
 }
 
-/// With all that is mounted in it, each by its name. (What mount_setattr() does from Linux 5.12 on.)
+/// With all that is mounted in it.
 Status make_read_only(const Fd& mounted) {
+    mount_attr attributes{};
+    attributes.attr_set = MOUNT_ATTR_RDONLY;
+    if (syscall(SYS_mount_setattr, mounted.get(), "", AT_EMPTY_PATH | AT_RECURSIVE, &attributes,
+                sizeof attributes) == 0)
+        return {};
+    if (auto done = remount_read_only(path_of(mounted)); !done) return done;
+    // Before Linux 5.12: each by its name. What cannot be reached by that cannot be written by it either.
     std::array<char, PATH_MAX> name;
     const auto size = readlink(path_of(mounted).c_str(), name.data(), name.size());
     if (size <= 0) return fail_errno("cannot make a bind read-only", path_of(mounted));
-    for (const auto& path : mount_points_below(std::string(name.data(), static_cast<std::size_t>(size))))
-        if (auto done = remount_read_only(path); !done) return done;
+    const std::string place(name.data(), static_cast<std::size_t>(size));
+    for (const auto& path : mount_points_below(place))
+        if (path != place) std::ignore = remount_read_only(path);
     return {};
 }
 

@@ -16,12 +16,10 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -33,6 +31,8 @@ namespace {
 /// Servers that die more often than this are broken, not unlucky.
 constexpr std::size_t deaths_allowed = 100;
 constexpr auto deaths_window = std::chrono::seconds(10);
+/// Between two looks at a process that ends within a millisecond, as a rule.
+constexpr auto longest_pause = std::chrono::microseconds(5000);
 
 void (*server_cleanup)(void*) = nullptr;
 void* server_cleanup_argument = nullptr;
@@ -44,44 +44,18 @@ dev_t device_at(const std::string& path) {
     return makedev(info.stx_dev_major, info.stx_dev_minor);
 }
 
-/// An empty directory at `mount_point`, in memory.
-Fd mount_empty(const std::filesystem::path& mount_point) {
-    if (mount("containerize", mount_point.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "size=4k,mode=755") != 0)
-        return {};
-    return Fd(open(mount_point.c_str(), O_PATH | O_CLOEXEC));
-}
-
-/// Mounts an overlay of what is at `mount_point`, and of nothing, over it. It answers itself what only the
-/// server can answer for FUSE: Python asks of each file that it opens whether it is a terminal. False where
-/// users may not have one (before Linux 5.11), which is as good but slower. The overlay asks the server,
-/// which may die meanwhile: then it is not waited for, since the caller is who replaces it.
-bool cover(const std::string& mount_point, const Fd& empty, pid_t server) {
-    const Fd images(open(mount_point.c_str(), O_PATH | O_CLOEXEC));
-    const Fd end_of_server(static_cast<int>(syscall(SYS_pidfd_open, server, 0)));
-    if (!images || !end_of_server) return false;
+/// Shows at `mount_point`, where the FUSE mount is, the tree in it: by an overlay of that and of nothing,
+/// which answers itself what only the server could answer for FUSE (Python asks of each file that it opens
+/// whether it is a terminal); where users may not have one (before Linux 5.11), by a bind.
+bool show_tree(const std::string& mount_point) {
+    const Fd tree(open((mount_point + "/" + tree_name).c_str(), O_PATH | O_CLOEXEC));
+    const Fd nothing(open((mount_point + "/" + nothing_name).c_str(), O_PATH | O_CLOEXEC));
+    if (!tree || !nothing) return false;
     const auto place = [](const Fd& fd) { return "/proc/self/fd/" + std::to_string(fd.get()); };
-    const std::string options = "userxattr,xino=on,lowerdir=" + place(empty) + ":" + place(images);
-    const pid_t pid = fork();
-    if (pid == 0)
-        _exit(mount("containerize", mount_point.c_str(), "overlay", MS_RDONLY | MS_NOSUID | MS_NODEV,
-                    options.c_str()) == 0
-                  ? 0
-                  : 1);
-    if (pid < 0) return false;
-    const Fd end_of_mount(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-    std::array<pollfd, 2> ends{pollfd{.fd = end_of_mount.get(), .events = POLLIN, .revents = 0},
-                               pollfd{.fd = end_of_server.get(), .events = POLLIN, .revents = 0}};
-    while (poll(ends.data(), ends.size(), -1) < 0 && errno == EINTR) {
-    }
-    if (ends[0].revents == 0) {
-        // It waits for the server's successor. What it mounts then must be taken away as well.
-        kill(pid, SIGKILL);
-        return true;
-    }
-    int status = 0;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-    }
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    const std::string options = "userxattr,lowerdir=" + place(tree) + ":" + place(nothing);
+    return ::mount("containerize", mount_point.c_str(), "overlay", MS_RDONLY | MS_NOSUID | MS_NODEV,
+                   options.c_str()) == 0 ||
+           ::mount(place(tree).c_str(), mount_point.c_str(), nullptr, MS_BIND, nullptr) == 0;
 }
 
 std::string link(const std::string& path) {
@@ -107,21 +81,16 @@ Result<ServedMount> ServedMount::mount(std::vector<image::Layers::ImageFile> ima
     auto statistics = make_shared_statistics();
     if (!statistics) return fail(std::move(statistics.error()));
     mounted.statistics_ = std::move(*statistics);
-    // A root is no place to stack mounts at.
-    const Fd empty = use == Use::tree ? mount_empty(mount_point) : Fd();
     auto connection = mount_fuse(mount_point, geteuid(), getegid(), server_threads());
-    if (!connection) {
-        if (empty) umount2(mount_point.c_str(), MNT_DETACH);
-        return fail(std::move(connection.error()));
-    }
+    if (!connection) return fail(std::move(connection.error()));
     mounted.connection_ = std::move(*connection);
     mounted.mount_points_.push_back(mount_point.string());
-    if (empty) mounted.stacked_ = 2;
-    if (auto started = mounted.start_server(); !started) {
+    auto shown = mounted.start_server();
+    if (shown && use == Use::tree) shown = mounted.show_tree();
+    if (!shown) {
         mounted.unmount();
-        return fail(std::move(started.error()));
+        return fail(std::move(shown.error()));
     }
-    if (empty && cover(mount_point.string(), empty, mounted.server_)) mounted.stacked_ = 3;
     mounted.device_ = device_at(mount_point);
     return mounted;
 }
@@ -133,6 +102,31 @@ Result<ServedMount> ServedMount::mount_without_server(const image::Layers::Image
     mounted.mount_points_.push_back(mount_point.string());
     mounted.device_ = device_at(mount_point);
     return mounted;
+}
+
+// It asks the server, which may die meanwhile, and the caller is who replaces it: so another process does it.
+Status ServedMount::show_tree() {
+    const pid_t pid = fork();
+    if (pid < 0) return fail_errno("cannot start a process");
+    if (pid == 0) {
+        // Whoever holds these keeps the kernel from failing what nobody will answer.
+        close_devices();
+        _exit(containerize::runtime::show_tree(mount_points_.front()) ? 0 : 1);
+    }
+    int status = 0;
+    for (auto pause = std::chrono::microseconds(50); waitpid(pid, &status, WNOHANG) != pid;
+         pause = std::min(2 * pause, longest_pause)) {
+        if (waitpid(server_, nullptr, WNOHANG) == server_)
+            if (auto revived = revive(); !revived) {
+                waitpid(pid, nullptr, 0); // without a connection it ends at once
+                return revived;
+            }
+        std::this_thread::sleep_for(pause);
+    }
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        return fail({.what = "cannot show the image", .why = {}, .where = mount_points_.front(), .hint = {}});
+    stacked_ = 2;
+    return {};
 }
 
 Status ServedMount::show_at(const std::string& path) {
@@ -174,6 +168,7 @@ Status ServedMount::start_server() {
 
 void ServedMount::serve(Fd leaving) {
     const FuseConnection connection = std::move(connection_); // the cleanup closes those of all images
+    if (use_ == Use::tree) stacked_ = 2;                      // by the time that it takes them away
     if (server_cleanup != nullptr) server_cleanup(server_cleanup_argument);
 
     auto instruments = instruments_of_environment();
@@ -204,7 +199,10 @@ void ServedMount::serve(Fd leaving) {
     if (!revived_ && !cold_start_.profiles.empty())
         if_threads_are_left(
             [&] { std::thread([this, &layers] { prefetch(**layers, cold_start_); }).detach(); });
-    _exit(serve_fuse(**layers, connection, {.uid = geteuid(), .gid = getegid()}, *statistics_) == 0 ? 0 : 1);
+    const auto root = use_ == Use::tree ? MountRoot::tree_and_nothing : MountRoot::tree;
+    _exit(serve_fuse(**layers, connection, {.uid = geteuid(), .gid = getegid()}, *statistics_, root) == 0
+              ? 0
+              : 1);
 }
 
 // When the supervisor is killed, servers stay as long as processes use their mount, and end with them.

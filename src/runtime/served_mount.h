@@ -62,6 +62,8 @@ public:
 private:
     ServedMount() = default;
     Status start_server();
+    /// At the mount point, in place of the FUSE mount that has it (MountRoot::tree_and_nothing).
+    Status show_tree();
     [[noreturn]] void serve(Fd leaving);
     [[noreturn]] void outlive_supervisor(const std::string& mounts);
 

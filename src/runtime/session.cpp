@@ -544,7 +544,7 @@ int run_session(const SessionArguments& arguments, Fd step, Fd report) {
     std::string text = started ? "ok" : answer_for(started.error());
     if (started)
         for (const auto& warning : session.warnings())
-            text += "\nwarning: " + warning;
+            text += "\ncontainerize: warning: " + warning;
     [[maybe_unused]] const auto written = write(report.get(), text.c_str(), text.size() + 1);
     report.reset();
     return started ? session.run() : 1;

@@ -183,8 +183,15 @@ def test_read_only_binds_are_so_all_the_way_down(user, based, small, work):
                       env={"CONTAINERIZE_BIND": f"{source}:/mnt2:ro,{source}:/mnt3"}, check=False)
             assert told.stdout == "x\n" and told.stderr.count("Read-only file system") == 2, told
             (source / "in it/x").unlink()
+        # What the user cannot reach by name does not keep programs from starting.
+        (source / "closed/deep").mkdir(parents=True)
+        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(source / "closed/deep")], check=True)
+        (source / "closed").chmod(0o700)
+        told = sh(user, small, "touch /mnt2/x; echo on", env={"CONTAINERIZE_BIND": f"{source}:/mnt2:ro"})
+        assert told.stdout == "on\n" and "Read-only" in told.stderr
     finally:
-        subprocess.run(["umount", "--lazy", str(source / "in it")], check=True)
+        for name in ("in it", "closed/deep"):
+            subprocess.run(["umount", "--lazy", str(source / name)], check=False)
 
 
 def test_binds_that_meet(user, based, work):
@@ -210,6 +217,8 @@ def test_builds_have_the_binds(user, tool, make, work, base):
         (work / "none").mkdir()
         assert sh(user, env, f"cat {env}/bin/seen").stdout == "changed"
         (work / "none").rmdir()
+    # A build writes where it must, whatever its programs may.
+    make(work / "env2", "six==1.16.0\n", "--bind", f"{work}:{work}:ro")
 
 
 @pytest.mark.parametrize("bind, why", [("/a:/b:/c:/d", "more than three parts"), ("/a:b", "its target is not an absolute path"), ("/a:/", "cover the whole root"),

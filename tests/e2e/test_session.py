@@ -320,6 +320,35 @@ def test_corrupt_image_is_refused(user, make, place, sessions):
     assert "Build the installation again with `containerize new --force`." in done.stderr
 
 
+def test_a_removed_installation_leaves_no_process(user, env, sessions, work):
+    """The kernel takes its mounts away, and that is the end of the server."""
+    gone = user.copy(env, work / "gone", work / "gone")
+    idle = {"CONTAINERIZE_SESSION_IDLE": "1"}
+    user.run(f"{gone}/bin/python", "-c", "pass", env=idle)
+    assert sessions.processes()
+    user.run("rm", "-rf", str(gone))
+    eventually(lambda: not sessions.processes())
+
+
+def test_files_are_what_the_image_has(user, env):
+    """One device, and the inode numbers that listings have; the size of the image, all of it used."""
+    code = f"""
+import os
+top = {str(env)!r}
+seen = {{}}
+for directory, _, files in os.walk(top):
+    for entry in os.scandir(directory):
+        info = entry.stat(follow_symlinks=False)
+        assert info.st_dev == os.stat(top).st_dev and info.st_ino == entry.inode() < 2 ** 32, entry.path
+        assert info.st_nlink > 1 or seen.setdefault(info.st_ino, entry.path) == entry.path
+assert os.stat(top).st_ino not in seen
+filesystem = os.statvfs(top)
+print(filesystem.f_blocks * filesystem.f_frsize, filesystem.f_bfree)
+"""
+    size, free = map(int, user.run(f"{env}/bin/python", "-c", code).stdout.split())
+    assert 0 < size - (env / "env.sqfs").stat().st_size < 2 << 20 and free == 0
+
+
 def overlays_are_possible():
     """For users: from Linux 5.11 on."""
     return tuple(map(int, os.uname().release.split("-")[0].split(".")[:2])) >= (5, 11)
