@@ -270,6 +270,8 @@ Status add_python(Collection& collection, const Environment& environment) {
             collection.add_tree(path.get<std::string>(),
                                 {"__pycache__", "test", "tests", "idlelib", "tkinter", "site-packages",
                                  "dist-packages", "turtledemo"});
+    // Without them, Debian's Python makes no venv.
+    collection.add_tree("/usr/share/python-wheels", {});
     return {};
 }
 
@@ -304,6 +306,9 @@ Status write_image(const Collection& collection, const fs::path& file, const Opt
 } // namespace
 
 Result<BaseImage> bootstrap(const BootstrapOptions& how, const Options& options) {
+    if (!how.output.empty() && how.output.extension() != ".sqfs")
+        return fail_input("not a name for an image", "--base knows images by it", how.output.string(),
+                          "Let it end in .sqfs.");
     Stage stage("Making a base image of this host");
     auto collection = collect(how, options.environment);
     if (!collection) return fail(std::move(collection.error()));

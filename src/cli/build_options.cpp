@@ -2,6 +2,7 @@
 
 #include "cli/configured.h"
 #include "config/host_profile.h"
+#include "install/base.h"
 #include "runtime/bind.h"
 #include "runtime/staged_image.h"
 #include "util/filesystem.h"
@@ -81,6 +82,7 @@ Status choose_values(const BuildArguments& arguments, const Configured& configur
     if (!block_size) return fail(std::move(block_size.error()));
     options.block_size = *block_size;
     options.base = configured.text(Key::base, "--base", arguments.base);
+    if (options.base == "auto" && install::host_serves()) options.base = "host";
     options.auto_base = configured.text(Key::auto_base, {}, {});
     auto bases = configured.bases();
     if (!bases) return fail(std::move(bases.error()));

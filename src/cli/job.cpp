@@ -59,6 +59,13 @@ std::string job_name(const std::string& script) {
     return name.empty() ? "job" : name;
 }
 
+/// As the job will find it: a file by its whole path.
+std::string wanted_site(const std::string& typed, const Environment& variables) {
+    const auto set = variables.find("CONTAINERIZE_SITE");
+    const auto wanted = !typed.empty() || set == variables.end() ? typed : set->second;
+    return wanted.find('/') == std::string::npos ? wanted : fs::absolute(wanted).lexically_normal().string();
+}
+
 Result<int> run_job(const JobArguments& arguments, const std::vector<std::string>& program) {
     if (program.empty())
         return fail_input("no program is given", {}, {},
@@ -66,17 +73,24 @@ Result<int> run_job(const JobArguments& arguments, const std::vector<std::string
     if (arguments.nodes == 0) return fail_input("a job has at least one node", {}, "--nodes");
     auto prefix = find_installation(arguments.environment);
     if (!prefix) return fail(std::move(prefix.error()));
-    auto site = cluster::find_site(arguments.site, current_environment());
+    const auto variables = current_environment();
+    const auto wanted = wanted_site(arguments.site, variables);
+    auto site = cluster::find_site(wanted, variables);
     if (!site) return fail(std::move(site.error()));
+    // What nobody named, and what was not recognised here, may still be recognised on a node.
+    const auto named = wanted.empty() && site->name == "generic" ? "" : wanted.empty() ? site->name : wanted;
     const cluster::JobRequest request{.name = job_name(program.front()),
                                       .prefix = shell_quoted(prefix->string()),
                                       .program = quoted(program),
+                                      .site = named.empty() ? "" : shell_quoted(named),
                                       .nodes = arguments.nodes,
                                       .gpus = arguments.gpus};
-    auto text = read_template(arguments.kind.empty() ? cluster::default_kind(request) : arguments.kind);
+    const auto kind = arguments.kind.empty() ? cluster::default_kind(request) : arguments.kind;
+    if (request.nodes > 1 && (kind == "single" || kind == "standalone"))
+        return fail_input("a job of this kind has one node", {}, "--kind " + kind,
+                          "Leave --nodes out, or take --kind torchrun.");
+    auto text = read_template(kind);
     if (!text) return fail(std::move(text.error()));
-    // The script has to find the profile, too.
-    site->name = arguments.site.empty() ? site->name : arguments.site;
     auto script = cluster::fill_job_script(*text, request, *site);
     if (!script) return fail(std::move(script.error()));
     fmt::print("{}", *script);

@@ -19,7 +19,7 @@ std::map<std::string, std::string, std::less<>> values_of(const JobRequest& requ
     return {{"NAME", request.name},
             {"PREFIX", request.prefix},
             {"PROGRAM", request.program},
-            {"SITE", site.name},
+            {"SITE_EXPORT", "export CONTAINERIZE_SITE=" + request.site},
             {"SITE_LINES", lines},
             {"NODES", std::to_string(request.nodes)},
             {"GPUS", std::to_string(request.gpus)},
@@ -76,6 +76,7 @@ Result<std::string> fill_job_script(std::string_view text, const JobRequest& req
         const bool of_gpus = line.starts_with("#SBATCH") && line.find("@GPUS@") != line.npos;
         if (of_gpus && request.gpus == 0) continue;
         if (line == "@SITE_LINES@" && site.job.empty()) continue;
+        if (line == "@SITE_EXPORT@" && request.site.empty()) continue;
         auto filled = fill_line(line, values);
         if (!filled) return filled;
         script += *filled + "\n";

@@ -14,6 +14,7 @@ struct JobRequest {
     std::string name;    ///< of the job
     std::string prefix;  ///< of the installation
     std::string program; ///< script and arguments, as a shell reads them
+    std::string site;    ///< what the script sets CONTAINERIZE_SITE to, as a shell reads it; empty: nothing
     unsigned nodes = 1;
     unsigned gpus = 0; ///< on each node, as Slurm counts them; without any, one process for each node
 };

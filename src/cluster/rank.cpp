@@ -88,13 +88,16 @@ Settings site_settings(const Variables& variables, const Site& site) {
 
 Result<Settings> make_caches(const Variables& variables, const Site& site, const std::string& parent,
                              unsigned user) {
-    auto settings = where_not_set(variables, site.caches);
-    if (settings.empty()) return settings;
     const auto own = parent + "/containerize-cache-" + std::to_string(user);
-    if (auto made = make_own_directory(own); !made) return fail(std::move(made.error()));
-    for (auto& [name, directory] : settings) {
-        directory = own + "/" + directory;
-        if (auto made = make_own_directory(directory); !made) return fail(std::move(made.error()));
+    Settings settings;
+    for (const auto& [name, subdirectory] : site.caches) {
+        const auto directory = own + "/" + subdirectory;
+        const auto given = value_of(variables, name);
+        // One that a job script has from --print is made on each of the other nodes.
+        if (!given.empty() && given != directory) continue;
+        for (const auto& path : {own, directory})
+            if (auto made = make_own_directory(path); !made) return fail(std::move(made.error()));
+        if (given.empty()) settings.emplace_back(name, directory);
     }
     return settings;
 }

@@ -76,6 +76,8 @@ std::string Injector::incompatibility(const Elf& elf) {
     for (const auto& [library, version] : elf.needed_versions) {
         if (!is_system_library(library)) continue;
         const auto& has = image_versions(library);
+        // Programs name it by its path: it need not be where libraries are looked for.
+        if (!has && library.starts_with("ld-linux")) continue;
         if (!has) return "it needs " + library + ", which the image lacks";
         if (has->contains(version)) continue;
         const auto best = newest(*has, family(version));

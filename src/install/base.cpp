@@ -46,12 +46,6 @@ bool is_users_own(const fs::path& directory) {
 /// What manylinux_2_28 means: newer wheels and packages of conda-forge run from there on.
 constexpr int oldest_glibc_minor = 28;
 
-std::string base_for_this_host(const BuildOptions& options) {
-    int major = 0, minor = 0;
-    std::sscanf(gnu_get_libc_version(), "%d.%d", &major, &minor);
-    return major > 2 || minor >= oldest_glibc_minor ? "host" : options.auto_base;
-}
-
 /// Of the variables that an image sets, those that are not the caller's own.
 std::vector<runtime::EnvironmentChange> changes_by(const std::vector<std::string>& variables) {
     using runtime::EnvironmentChange;
@@ -102,8 +96,14 @@ runtime::RootRequest build_root(const runtime::Base& base, const Inputs& inputs,
 
 } // namespace
 
+bool host_serves() {
+    int major = 0, minor = 0;
+    std::sscanf(gnu_get_libc_version(), "%d.%d", &major, &minor);
+    return major > 2 || minor >= oldest_glibc_minor;
+}
+
 Result<runtime::Base> find_base(const BuildOptions& options, const std::string& asked) {
-    const std::string reference = asked == "auto" ? base_for_this_host(options) : asked;
+    const std::string reference = asked != "auto" ? asked : host_serves() ? "host" : options.auto_base;
     if (reference.empty())
         return fail_input(
             "this host's C library is too old for current packages, and no image is configured instead",

@@ -14,6 +14,10 @@
 
 namespace containerize::install {
 
+/// Whether current wheels and packages of conda-forge run with this host's C library: what `--base auto`
+/// looks at.
+bool host_serves();
+
 /// What `reference` (--base) names; an image that is not here yet is fetched. `copy_to` is empty, or where
 /// the image is to be kept.
 Result<runtime::Base> find_base(const BuildOptions& options, const std::string& reference);

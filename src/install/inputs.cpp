@@ -86,7 +86,14 @@ Status choose_uv(const BuildOptions& options, Inputs& inputs) {
     return {};
 }
 
+Status check_isolation(const BuildOptions& options) {
+    if (!options.isolate || options.base != "host") return {};
+    return fail_input("--isolate needs a base image", "the host's root is all that there would be", {},
+                      "Give one by --base, such as docker://debian:13.");
+}
+
 Status choose_programs(const BuildOptions& options, Inputs& inputs) {
+    if (auto good = check_isolation(options); !good) return good;
     if (options.bundle_python && options.base != "host")
         return fail_input("--bundle-python is for interpreters of the host", "a base brings its own",
                           options.base, "Leave it out.");

@@ -63,7 +63,7 @@ std::string tcl(const ModuleRequest& request) {
     return fmt::format("#%Module1.0\n"
                        "proc ModulesHelp {{}} {{ puts stderr {} }}\n"
                        "module-whatis {}\n"
-                       "family containerize_environment\n"
+                       "if {{[llength [info commands family]]}} {{ family containerize_environment }}\n"
                        "set prefix {}\n"
                        "set above [file dirname [file dirname [file dirname $ModulesCurrentModulefile]]]\n"
                        "if {{[file exists $above/{}]}} {{ set prefix $above }}\n"

@@ -116,6 +116,10 @@ Status MountedImage::show(const Manifest& manifest, std::vector<image::Layers::I
         } else
             notes_.push_back("the kernel does not mount the image: " + to_string(mounted.error()));
     }
+    if (manifest.kernel_mount && geteuid() == 0 && notes_.empty())
+        notes_.emplace_back(
+            "the kernel does not mount the image: there are updates over it, or others than root could "
+            "have written it");
     // From a copy on the node, every read is fast.
     auto cold_start = staged ? ColdStart() : cold_start_of(manifest, prefix, images);
     auto served =

@@ -229,8 +229,18 @@ Status make_read_only(const Fd& mounted) {
 
 std::unexpected<Error> no_base(const Base& base, int error_number) {
     auto error = fail_errno("cannot open the base", base.file.string(), error_number);
-    error.error().hint =
-        "Was it removed? `containerize base pull " + base.reference + "` brings it back where it was.";
+    auto& hint = error.error().hint;
+    if (base.digest.empty()) {
+        hint = "Was it moved? Put it back, or build the installation again with another --base.";
+    } else if (base.reference.starts_with("docker://")) {
+        // A tag may have another image by now.
+        const auto named = base.reference.find('@') != std::string::npos;
+        hint = "Was it removed? `containerize base pull " + base.reference +
+               (named ? "" : "@" + base.digest) + "` brings it back where it was.";
+    } else {
+        hint = "Was it removed? `containerize base pull " + base.reference +
+               "` brings it back where it was, if that is still the image " + base.digest + ".";
+    }
     return error;
 }
 

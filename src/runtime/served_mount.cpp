@@ -2,6 +2,7 @@
 
 #include "runtime/fuse_server.h"
 #include "runtime/kernel_mount.h"
+#include "util/filesystem.h"
 #include "util/thread.h"
 
 #include <algorithm>
@@ -85,6 +86,7 @@ Result<ServedMount> ServedMount::mount(std::vector<image::Layers::ImageFile> ima
     if (!connection) return fail(std::move(connection.error()));
     mounted.connection_ = std::move(*connection);
     mounted.mount_points_.push_back(mount_point.string());
+    mounted.below_ = device_at(mount_point);
     auto shown = mounted.start_server();
     if (shown && use == Use::tree) shown = mounted.show_tree();
     if (!shown) {
@@ -100,7 +102,7 @@ Result<ServedMount> ServedMount::mount_without_server(const image::Layers::Image
     if (auto done = mount_by_kernel(image, mount_point); !done) return fail(std::move(done.error()));
     ServedMount mounted;
     mounted.mount_points_.push_back(mount_point.string());
-    mounted.device_ = device_at(mount_point);
+    mounted.device_ = mounted.below_ = device_at(mount_point);
     return mounted;
 }
 
@@ -125,7 +127,6 @@ Status ServedMount::show_tree() {
     }
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
         return fail({.what = "cannot show the image", .why = {}, .where = mount_points_.front(), .hint = {}});
-    stacked_ = 2;
     return {};
 }
 
@@ -168,7 +169,6 @@ Status ServedMount::start_server() {
 
 void ServedMount::serve(Fd leaving) {
     const FuseConnection connection = std::move(connection_); // the cleanup closes those of all images
-    if (use_ == Use::tree) stacked_ = 2;                      // by the time that it takes them away
     if (server_cleanup != nullptr) server_cleanup(server_cleanup_argument);
 
     auto instruments = instruments_of_environment();
@@ -247,10 +247,15 @@ void ServedMount::unmount() {
         if (revived_ && server_ > 0) kill(server_, SIGKILL);
         return;
     }
-    for (const auto& mount_point : mount_points_)
-        umount2(mount_point.c_str(), MNT_DETACH);
-    for (; !mount_points_.empty() && stacked_ > 1; --stacked_)
-        umount2(mount_points_.front().c_str(), MNT_DETACH);
+    // Wherever they are by now: with a directory that was moved they move, with one that was removed they are
+    // gone. What shows the tree lies over it.
+    const auto take_away = [](dev_t device) {
+        for (const auto& point : mount_points_of(device))
+            umount2(point.c_str(), MNT_DETACH);
+    };
+    for (const auto& point : mount_points_of(below_))
+        if (const auto shown = device_at(point); shown != below_) take_away(shown);
+    take_away(below_);
     mount_points_.clear();
 }
 

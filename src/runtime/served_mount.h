@@ -69,7 +69,8 @@ private:
 
     Use use_ = Use::tree;
     bool revived_ = false;
-    dev_t device_ = 0; ///< of the mount
+    dev_t device_ = 0; ///< of what is shown
+    dev_t below_ = 0;  ///< of the FUSE mount under it, or of the kernel's
     std::vector<std::string> mount_points_;
     unsigned stacked_ = 1;                         ///< mounts at the first of them
     std::vector<image::Layers::ImageFile> images_; ///< the lowest first

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 
 namespace containerize {
@@ -50,6 +51,7 @@ bool is_within(const std::string& path, const std::string& directory) {
 
 struct Mounted {
     std::string point, type;
+    dev_t device;
 };
 
 /// What this process sees mounted, in /proc/self/mountinfo.
@@ -59,11 +61,15 @@ std::vector<Mounted> mounts() {
     for (std::string line; std::getline(file, line);) {
         std::istringstream fields(line);
         std::string skipped, point, field, type;
-        fields >> skipped >> skipped >> skipped >> skipped >> point;
+        unsigned major_number = 0, minor_number = 0;
+        fields >> skipped >> skipped >> major_number;
+        fields.ignore(1); // ':'
+        fields >> minor_number >> skipped >> point;
         while (fields >> field && field != "-") {
         }
         fields >> type;
-        found.push_back({.point = unescape(point), .type = type});
+        found.push_back(
+            {.point = unescape(point), .type = type, .device = makedev(major_number, minor_number)});
     }
     return found;
 }
@@ -73,7 +79,7 @@ std::vector<Mounted> mounts() {
 std::string mounted_type(const fs::path& path) {
     std::string best_type = "unknown";
     std::size_t best_length = 0;
-    for (const auto& [point, type] : mounts())
+    for (const auto& [point, type, device] : mounts())
         // Of two mounts on one point the later hides the earlier.
         if (point.size() >= best_length && is_within(path.string(), point)) {
             best_length = point.size();
@@ -95,6 +101,13 @@ std::string filesystem_type(const fs::path& path) {
     const auto number = static_cast<std::uint32_t>(info.f_type);
     const auto known = std::ranges::find(magics, number, &Magic::number);
     return known != magics.end() ? std::string(known->type) : mounted_type(existing);
+}
+
+std::vector<std::string> mount_points_of(dev_t device) {
+    std::vector<std::string> points;
+    for (auto& mounted : mounts())
+        if (mounted.device == device) points.insert(points.begin(), std::move(mounted.point));
+    return points;
 }
 
 std::vector<std::string> mount_points_below(const fs::path& path) {

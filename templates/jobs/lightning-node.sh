@@ -9,7 +9,7 @@
 @SITE_LINES@
 set -e
 export PATH=@PREFIX@/bin:$PATH
-export CONTAINERIZE_SITE=@SITE@
+@SITE_EXPORT@
 
 # containerize-rank sets NODE_RANK, MASTER_ADDR and MASTER_PORT. Where there is a LOCAL_RANK, Lightning starts no other.
 srun --cpu-bind=none --kill-on-bad-exit=1 containerize-rank env -u LOCAL_RANK python @PROGRAM@

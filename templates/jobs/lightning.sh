@@ -10,6 +10,6 @@
 #SBATCH --signal=SIGUSR1@90
 set -e
 export PATH=@PREFIX@/bin:$PATH
-export CONTAINERIZE_SITE=@SITE@
+@SITE_EXPORT@
 
 srun --cpu-bind=none --kill-on-bad-exit=1 containerize-rank python @PROGRAM@

@@ -8,7 +8,7 @@
 @SITE_LINES@
 set -e
 export PATH=@PREFIX@/bin:$PATH
-export CONTAINERIZE_SITE=@SITE@
+@SITE_EXPORT@
 
 eval "$(containerize-rank --print)"
 

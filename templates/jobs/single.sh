@@ -8,6 +8,6 @@
 @SITE_LINES@
 set -e
 export PATH=@PREFIX@/bin:$PATH
-export CONTAINERIZE_SITE=@SITE@
+@SITE_EXPORT@
 
 srun containerize-rank python @PROGRAM@

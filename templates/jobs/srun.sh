@@ -8,7 +8,7 @@
 @SITE_LINES@
 set -e
 export PATH=@PREFIX@/bin:$PATH
-export CONTAINERIZE_SITE=@SITE@
+@SITE_EXPORT@
 
 # containerize-rank sets RANK, LOCAL_RANK, WORLD_SIZE and where the ranks meet, and binds to the CPUs of the GPU.
 srun --cpu-bind=none --kill-on-bad-exit=1 containerize-rank python @PROGRAM@

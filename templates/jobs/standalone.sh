@@ -8,7 +8,7 @@
 @SITE_LINES@
 set -e
 export PATH=@PREFIX@/bin:$PATH
-export CONTAINERIZE_SITE=@SITE@
+@SITE_EXPORT@
 
 # The one task has all CPUs of the job on the node.
-srun --ntasks=1 --cpu-bind=none torchrun --standalone --nproc-per-node=@TASKS@ @PROGRAM@
+srun --ntasks=1 --cpu-bind=none containerize-rank torchrun --standalone --nproc-per-node=@TASKS@ @PROGRAM@

@@ -8,7 +8,7 @@
 @SITE_LINES@
 set -e
 export PATH=@PREFIX@/bin:$PATH
-export CONTAINERIZE_SITE=@SITE@
+@SITE_EXPORT@
 
 # MASTER_ADDR, the first node of the job, and a MASTER_PORT that no other job has.
 eval "$(containerize-rank --print)"

@@ -8,7 +8,7 @@
 @SITE_LINES@
 set -e
 export PATH=@PREFIX@/bin:$PATH
-export CONTAINERIZE_SITE=@SITE@
+@SITE_EXPORT@
 
 # FLAT: each stack of a card is a device. COMPOSITE: a card is; then start half as many tasks.
 export ZE_FLAT_DEVICE_HIERARCHY=${ZE_FLAT_DEVICE_HIERARCHY:-FLAT}

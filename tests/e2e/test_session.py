@@ -320,13 +320,13 @@ def test_corrupt_image_is_refused(user, make, place, sessions):
     assert "Build the installation again with `containerize new --force`." in done.stderr
 
 
-def test_a_removed_installation_leaves_no_process(user, env, sessions, work):
-    """The kernel takes its mounts away, and that is the end of the server."""
+@pytest.mark.parametrize("end", ["rm -rf {0}", "mv {0} {0}-elsewhere", "mv {0} {0}-elsewhere; rm -rf {0}-elsewhere"])
+def test_an_installation_that_goes_leaves_no_process(user, env, sessions, work, end):
+    """Mounts move with their directories, and go with them."""
     gone = user.copy(env, work / "gone", work / "gone")
-    idle = {"CONTAINERIZE_SESSION_IDLE": "1"}
-    user.run(f"{gone}/bin/python", "-c", "pass", env=idle)
+    user.run(f"{gone}/bin/python", "-c", "pass", env={"CONTAINERIZE_SESSION_IDLE": "2"})
     assert sessions.processes()
-    user.run("rm", "-rf", str(gone))
+    user.run("sh", "-c", end.format(gone))
     eventually(lambda: not sessions.processes())
 
 

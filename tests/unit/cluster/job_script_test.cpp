@@ -6,7 +6,8 @@ namespace containerize::cluster {
 namespace {
 
 JobRequest request(unsigned nodes, unsigned gpus) {
-    return {.name = "train", .prefix = "/env", .program = "train.py", .nodes = nodes, .gpus = gpus};
+    return {
+        .name = "train", .prefix = "/env", .program = "train.py", .site = {}, .nodes = nodes, .gpus = gpus};
 }
 
 TEST(JobScript, HasWhatWasAskedFor) {
@@ -23,6 +24,11 @@ TEST(JobScript, LeavesOutWhatThereIsNone) {
     EXPECT_EQ(
         fill_job_script("#SBATCH --gpus=@GPUS@\n@SITE_LINES@\n@TASKS@\n", request(1, 0), generic).value(),
         "1\n");
+    EXPECT_EQ(fill_job_script("@SITE_EXPORT@\n@TASKS@\n", request(1, 0), generic).value(), "1\n");
+    auto named = request(1, 0);
+    named.site = "/appl/here.yaml";
+    EXPECT_EQ(fill_job_script("@SITE_EXPORT@\n", named, generic).value(),
+              "export CONTAINERIZE_SITE=/appl/here.yaml\n");
     EXPECT_FALSE(fill_job_script("@MOON@", request(1, 0), generic));
 }
 
