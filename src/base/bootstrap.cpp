@@ -263,7 +263,10 @@ Status add_python(Collection& collection, const Environment& environment) {
     const auto paths = nlohmann::json::parse(told->output, nullptr, false);
     if (!told->ok() || !paths.is_array())
         return cannot(python->string() + " does not say where its library is");
+    // Environments name it with its version.
+    std::error_code failed;
     collection.add_file(*python);
+    collection.add_file(fs::canonical(*python, failed));
     for (const auto& path : paths)
         if (path.is_string())
             // Byte-code has times in it, and sites' own packages are not Python's.

@@ -47,8 +47,10 @@ constexpr std::uint32_t largest_directory_reply = 128U << 10U;
 
 // 0 would be "no such file" and 1 is the root, while 0 is a legal inode reference: hence plus 2.
 constexpr std::uint64_t node_offset = 2;
-// No image has so high a number (Layers::most_images). Inode numbers of these two are seen by nobody.
-constexpr std::uint64_t nothing_node = UINT64_MAX - 1;
+// No image has so high a number (Layers::most_images). What is found below the layer has nodes of its own, so
+// that the kernel does not take it for what was moved there.
+constexpr std::uint64_t layer_bit = std::uint64_t{1} << 62U;
+constexpr std::uint64_t empty_layer_node = UINT64_MAX - 1;
 
 /// Answers the requests of one descriptor. One object a thread.
 class Worker {
@@ -81,10 +83,11 @@ private:
         unique_ = header.unique;
         if (header.opcode < statistics_.requests.size())
             statistics_.requests[header.opcode].fetch_add(1, std::memory_order_relaxed);
-        if (is_made_up(header.nodeid) && answer_made_up(header, body)) return;
+        if (header.nodeid == empty_layer_node && answer_of_empty_layer(header, body)) return;
+        in_layer_ = root_ == MountRoot::tree_and_layers ? header.nodeid & layer_bit : 0;
         switch (header.opcode) {
         case FUSE_LOOKUP:
-            return lookup(reference(header.nodeid), text(body));
+            return lookup(header.nodeid, text(body));
         case FUSE_GETATTR:
             return get_attributes(header.nodeid);
         case FUSE_READLINK:
@@ -139,20 +142,17 @@ private:
     }
     [[nodiscard]] Reference reference(std::uint64_t node) const {
         if (is_separate(node)) return names_->file(node);
-        return node == FUSE_ROOT_ID ? layers_.root() : node - node_offset;
+        return node == FUSE_ROOT_ID ? layers_.root() : (node & ~in_layer_) - node_offset;
     }
+    /// Seen from where the request comes from.
     [[nodiscard]] std::uint64_t node(Reference reference) const {
-        const bool is_root = root_ == MountRoot::tree && reference == layers_.root();
-        return is_root ? std::uint64_t{FUSE_ROOT_ID} : reference + node_offset;
+        const bool is_root = reference == layers_.root() && in_layer_ == 0;
+        return is_root ? std::uint64_t{FUSE_ROOT_ID} : (reference + node_offset) | in_layer_;
     }
 
-    /// The two directories that are in no image.
-    [[nodiscard]] bool is_made_up(std::uint64_t node) const {
-        return root_ == MountRoot::tree_and_nothing && (node == FUSE_ROOT_ID || node == nothing_node);
-    }
-    [[nodiscard]] fuse_attr attributes_of_made_up(std::uint64_t node) const {
+    [[nodiscard]] fuse_attr attributes_of_empty_layer() const {
         fuse_attr attr{};
-        attr.ino = node;
+        attr.ino = empty_layer_node; // seen by nobody
         attr.mode = S_IFDIR | 0555;
         attr.nlink = 2;
         attr.uid = owner_.uid;
@@ -160,15 +160,15 @@ private:
         return attr;
     }
     /// False where the answer is the same as for others.
-    bool answer_made_up(const fuse_in_header& header, std::span<const std::byte> body) {
+    bool answer_of_empty_layer(const fuse_in_header& header, std::span<const std::byte> body) {
         switch (header.opcode) {
         case FUSE_LOOKUP:
-            look_up_made_up(header.nodeid, text(body));
+            reply_missing();
             return true;
         case FUSE_GETATTR: {
             fuse_attr_out out{};
             out.attr_valid = forever;
-            out.attr = attributes_of_made_up(header.nodeid);
+            out.attr = attributes_of_empty_layer();
             reply(&out, sizeof out);
             return true;
         }
@@ -186,20 +186,26 @@ private:
             return false;
         }
     }
-    void look_up_made_up(std::uint64_t parent, std::string_view name) {
+    /// One of the two that are not listed; false for other names.
+    bool look_up_layer(std::string_view name) {
         fuse_entry_out out{};
         out.entry_valid = out.attr_valid = forever;
-        if (parent == FUSE_ROOT_ID && name == nothing_name) {
-            out.nodeid = nothing_node;
-            out.attr = attributes_of_made_up(nothing_node);
-        }
-        if (parent == FUSE_ROOT_ID && name == tree_name) {
+        if (name == empty_layer_name) {
+            out.nodeid = empty_layer_node;
+            out.attr = attributes_of_empty_layer();
+        } else if (name == layer_name) {
             const auto inode = layers_.inode(layers_.root());
-            if (!inode) return fail(inode.error());
-            out.nodeid = node(layers_.root());
+            if (!inode) {
+                fail(inode.error());
+                return true;
+            }
+            out.nodeid = (layers_.root() + node_offset) | layer_bit;
             out.attr = attributes(out.nodeid, *inode);
+        } else {
+            return false;
         }
         reply(&out, sizeof out);
+        return true;
     }
 
     static std::string_view text(std::span<const std::byte> body) {
@@ -255,13 +261,17 @@ private:
         return out;
     }
 
-    void lookup(Reference parent, std::string_view name) {
+    void reply_missing() {
+        fuse_entry_out missing{}; // node 0 with a lifetime: the kernel remembers that there is none
+        missing.entry_valid = forever;
+        reply(&missing, sizeof missing);
+    }
+
+    void lookup(std::uint64_t node, std::string_view name) {
+        if (root_ == MountRoot::tree_and_layers && node == FUSE_ROOT_ID && look_up_layer(name)) return;
+        const auto parent = reference(node);
         const auto found = layers_.lookup(parent, name);
-        if (!found && found.error() == ENOENT) {
-            fuse_entry_out missing{}; // node 0 with a lifetime: the kernel remembers that there is none
-            missing.entry_valid = forever;
-            return reply(&missing, sizeof missing);
-        }
+        if (!found && found.error() == ENOENT) return reply_missing();
         if (!found) return fail(found.error());
         const auto inode = layers_.inode(*found);
         if (!inode) return fail(inode.error());
@@ -396,6 +406,7 @@ private:
     MountRoot root_;
     SeparateNames* names_;
     std::uint64_t unique_ = 0;
+    std::uint64_t in_layer_ = 0;       ///< layer_bit while a request about something in it is answered
     std::vector<image::Slice> slices_; ///< these three keep their memory between requests
     std::vector<iovec> parts_;
     std::vector<std::byte> listing_;

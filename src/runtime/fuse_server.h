@@ -22,12 +22,12 @@ struct FuseOwner {
 /// Nodes of the second mean nothing to another server.
 enum class HardLinks { one_file, separate_files };
 
-/// What the mount's root is: the tree of the images; or a directory with that and an empty one, from which an
-/// overlay can be made: its layers must be beside each other, and of one filesystem, for files to keep their
+/// Whether the mount's root has, unlisted, what an overlay can be made from: the tree once more, and an empty
+/// directory. An overlay's layers must be beside each other, and of one filesystem, for files to keep their
 /// inode numbers.
-enum class MountRoot { tree, tree_and_nothing };
-inline constexpr const char* tree_name = "tree";
-inline constexpr const char* nothing_name = "nothing";
+enum class MountRoot { tree, tree_and_layers };
+inline constexpr const char* layer_name = ".containerize-layer";
+inline constexpr const char* empty_layer_name = ".containerize-empty-layer";
 
 /// How many threads a server has on this machine, for this process's share of it.
 unsigned server_threads();

@@ -45,18 +45,17 @@ dev_t device_at(const std::string& path) {
     return makedev(info.stx_dev_major, info.stx_dev_minor);
 }
 
-/// Shows at `mount_point`, where the FUSE mount is, the tree in it: by an overlay of that and of nothing,
-/// which answers itself what only the server could answer for FUSE (Python asks of each file that it opens
-/// whether it is a terminal); where users may not have one (before Linux 5.11), by a bind.
-bool show_tree(const std::string& mount_point) {
-    const Fd tree(open((mount_point + "/" + tree_name).c_str(), O_PATH | O_CLOEXEC));
-    const Fd nothing(open((mount_point + "/" + nothing_name).c_str(), O_PATH | O_CLOEXEC));
-    if (!tree || !nothing) return false;
+/// Covers the FUSE mount at `mount_point` by an overlay of what is in it: that answers itself what only the
+/// server could answer for FUSE (Python asks of each file that it opens whether it is a terminal). Users may
+/// have one from Linux 5.11 on; without it all is the same, and slower.
+bool cover(const std::string& mount_point) {
+    const Fd tree(open((mount_point + "/" + layer_name).c_str(), O_PATH | O_CLOEXEC));
+    const Fd empty(open((mount_point + "/" + empty_layer_name).c_str(), O_PATH | O_CLOEXEC));
+    if (!tree || !empty) return false;
     const auto place = [](const Fd& fd) { return "/proc/self/fd/" + std::to_string(fd.get()); };
-    const std::string options = "userxattr,lowerdir=" + place(tree) + ":" + place(nothing);
-    return ::mount("containerize", mount_point.c_str(), "overlay", MS_RDONLY | MS_NOSUID | MS_NODEV,
-                   options.c_str()) == 0 ||
-           ::mount(place(tree).c_str(), mount_point.c_str(), nullptr, MS_BIND, nullptr) == 0;
+    const std::string options = "userxattr,lowerdir=" + place(tree) + ":" + place(empty);
+    return mount("containerize", mount_point.c_str(), "overlay", MS_RDONLY | MS_NOSUID | MS_NODEV,
+                 options.c_str()) == 0;
 }
 
 std::string link(const std::string& path) {
@@ -88,7 +87,7 @@ Result<ServedMount> ServedMount::mount(std::vector<image::Layers::ImageFile> ima
     mounted.mount_points_.push_back(mount_point.string());
     mounted.below_ = device_at(mount_point);
     auto shown = mounted.start_server();
-    if (shown && use == Use::tree) shown = mounted.show_tree();
+    if (shown && use == Use::tree) shown = mounted.cover_by_overlay();
     if (!shown) {
         mounted.unmount();
         return fail(std::move(shown.error()));
@@ -107,16 +106,15 @@ Result<ServedMount> ServedMount::mount_without_server(const image::Layers::Image
 }
 
 // It asks the server, which may die meanwhile, and the caller is who replaces it: so another process does it.
-Status ServedMount::show_tree() {
+Status ServedMount::cover_by_overlay() {
     const pid_t pid = fork();
-    if (pid < 0) return fail_errno("cannot start a process");
+    if (pid < 0) return {};
     if (pid == 0) {
         // Whoever holds these keeps the kernel from failing what nobody will answer.
         close_devices();
-        _exit(containerize::runtime::show_tree(mount_points_.front()) ? 0 : 1);
+        _exit(cover(mount_points_.front()) ? 0 : 1);
     }
-    int status = 0;
-    for (auto pause = std::chrono::microseconds(50); waitpid(pid, &status, WNOHANG) != pid;
+    for (auto pause = std::chrono::microseconds(50); waitpid(pid, nullptr, WNOHANG) != pid;
          pause = std::min(2 * pause, longest_pause)) {
         if (waitpid(server_, nullptr, WNOHANG) == server_)
             if (auto revived = revive(); !revived) {
@@ -125,8 +123,6 @@ Status ServedMount::show_tree() {
             }
         std::this_thread::sleep_for(pause);
     }
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        return fail({.what = "cannot show the image", .why = {}, .where = mount_points_.front(), .hint = {}});
     return {};
 }
 
@@ -199,7 +195,7 @@ void ServedMount::serve(Fd leaving) {
     if (!revived_ && !cold_start_.profiles.empty())
         if_threads_are_left(
             [&] { std::thread([this, &layers] { prefetch(**layers, cold_start_); }).detach(); });
-    const auto root = use_ == Use::tree ? MountRoot::tree_and_nothing : MountRoot::tree;
+    const auto root = use_ == Use::tree ? MountRoot::tree_and_layers : MountRoot::tree;
     _exit(serve_fuse(**layers, connection, {.uid = geteuid(), .gid = getegid()}, *statistics_, root) == 0
               ? 0
               : 1);

@@ -62,8 +62,8 @@ public:
 private:
     ServedMount() = default;
     Status start_server();
-    /// At the mount point, in place of the FUSE mount that has it (MountRoot::tree_and_nothing).
-    Status show_tree();
+    /// Where that can be had; fails if the server is dead for good.
+    Status cover_by_overlay();
     [[noreturn]] void serve(Fd leaving);
     [[noreturn]] void outlive_supervisor(const std::string& mounts);
 
