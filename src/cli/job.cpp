@@ -60,10 +60,8 @@ std::string job_name(const std::string& script) {
 }
 
 /// As the job will find it: a file by its whole path.
-std::string wanted_site(const std::string& typed, const Environment& variables) {
-    const auto set = variables.find("CONTAINERIZE_SITE");
-    const auto wanted = !typed.empty() || set == variables.end() ? typed : set->second;
-    return wanted.find('/') == std::string::npos ? wanted : fs::absolute(wanted).lexically_normal().string();
+std::string named_for_job(const std::string& site) {
+    return site.find('/') == std::string::npos ? site : fs::absolute(site).lexically_normal().string();
 }
 
 Result<int> run_job(const JobArguments& arguments, const std::vector<std::string>& program) {
@@ -73,12 +71,11 @@ Result<int> run_job(const JobArguments& arguments, const std::vector<std::string
     if (arguments.nodes == 0) return fail_input("a job has at least one node", {}, "--nodes");
     auto prefix = find_installation(arguments.environment);
     if (!prefix) return fail(std::move(prefix.error()));
-    const auto variables = current_environment();
-    const auto wanted = wanted_site(arguments.site, variables);
-    auto site = cluster::find_site(wanted, variables);
-    if (!site) return fail(std::move(site.error()));
+    const auto site = cluster::find_site(arguments.site, current_environment());
+    if (!site) return fail(Error(site.error()));
+    auto named = named_for_job(arguments.site);
     // What nobody named, and what was not recognised here, may still be recognised on a node.
-    const auto named = wanted.empty() && site->name == "generic" ? "" : wanted.empty() ? site->name : wanted;
+    if (named.empty() && site->name != "generic") named = site->name;
     const cluster::JobRequest request{.name = job_name(program.front()),
                                       .prefix = shell_quoted(prefix->string()),
                                       .program = quoted(program),
@@ -102,8 +99,10 @@ Result<int> run_job(const JobArguments& arguments, const std::vector<std::string
 void add_job(CLI::App& app, Action& chosen, std::vector<std::string> program) {
     auto* command = app.add_subcommand("job", "Print a job script for Slurm that runs a Python script");
     const auto arguments = std::make_shared<JobArguments>();
-    command->add_option("--site", arguments->site,
-                        "Profile of the site, by name or file (default: the one that is recognised)");
+    command
+        ->add_option("--site", arguments->site,
+                     "Profile of the site, by name or file (default: the one that is recognised)")
+        ->envname("CONTAINERIZE_SITE");
     command->add_option("--nodes", arguments->nodes, "How many nodes (default: 1)");
     command->add_option("--gpus", arguments->gpus, "GPUs on each node, as Slurm counts them (default: none)");
     command->add_option(

@@ -140,15 +140,14 @@ void add_launch(CLI::App& app, Action& chosen, std::vector<std::string> program)
                         "The installation (default: the one that is active, or first on PATH)");
     command->add_option("--nproc-per-node", arguments->processes,
                         "Processes on each node (default: one for each GPU of the job, else one)");
-    command->add_option(
-        "--site", arguments->site,
-        "Profile of the site, by name or file (default: $CONTAINERIZE_SITE, else recognised)");
+    command
+        ->add_option("--site", arguments->site,
+                     "Profile of the site, by name or file (default: the one that is recognised)")
+        ->envname("CONTAINERIZE_SITE");
     command->add_flag("--dry-run", arguments->dry_run, "Print the commands, run nothing");
     command->footer(
         "Example, in a job of any number of nodes:\n  containerize launch -- train.py --epochs 5");
     command->callback([&chosen, arguments, program = std::move(program)] {
-        if (const char* site = std::getenv("CONTAINERIZE_SITE"); site != nullptr && arguments->site.empty())
-            arguments->site = site;
         chosen = [arguments, program] { return run_launch(*arguments, program); };
     });
 }

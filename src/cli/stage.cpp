@@ -182,7 +182,7 @@ Result<int> stage_on_nodes(const fs::path& prefix, const runtime::Manifest& mani
     auto step = start_in_background(holder_command(prefix, arguments, hosts->size(), brought));
     if (!step) return fail(std::move(step.error()));
     const auto count = wait_for_nodes(step->output, hosts->size());
-    fmt::print(stderr, "{}", read_file("/proc/self/fd/" + std::to_string(step->errors.get())).value_or(""));
+    fmt::print(stderr, "{}", read_file(path_of(step->errors)).value_or(""));
     if (count == 0)
         return fail({.what = "no node of the job has a copy",
                      .why = {},

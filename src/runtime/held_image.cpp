@@ -96,7 +96,7 @@ void begin_to_listen(const Fd& listener) {
 
 /// So that no session can change what others read.
 Result<Fd> for_reading(const Fd& file, const fs::path& path) {
-    Fd reading(open(("/proc/self/fd/" + std::to_string(file.get())).c_str(), O_RDONLY | O_CLOEXEC));
+    Fd reading(open(path_of(file).c_str(), O_RDONLY | O_CLOEXEC));
     if (!reading) return fail_errno("cannot open the copy of the image", path.string());
     return reading;
 }

@@ -41,7 +41,7 @@ std::vector<MissingPath> missing_below(const fs::path& existing, const MissingPa
 }
 
 std::string through(const Fd& directory, const std::string& name = {}) {
-    return "/proc/self/fd/" + std::to_string(directory.get()) + (name.empty() ? "" : "/" + name);
+    return path_of(directory) + (name.empty() ? "" : "/" + name);
 }
 
 Status bind(const std::string& from, const std::string& to, bool directory) {

@@ -109,17 +109,18 @@ Status MountedImage::show(const Manifest& manifest, std::vector<image::Layers::I
                           bool staged) {
     const auto& prefix = plan_.prefix;
     if (is_for_kernel_mount(manifest, prefix)) {
-        if (auto mounted = ServedMount::mount_without_server(images.front(), prefix)) {
+        auto mounted = ServedMount::mount_without_server(images.front(), prefix);
+        if (mounted) {
             served_.emplace(std::move(*mounted));
             notes_.emplace_back("the kernel mounts the image");
             return {};
-        } else
-            notes_.push_back("the kernel does not mount the image: " + to_string(mounted.error()));
-    }
-    if (manifest.kernel_mount && geteuid() == 0 && notes_.empty())
+        }
+        notes_.push_back("the kernel does not mount the image: " + to_string(mounted.error()));
+    } else if (manifest.kernel_mount && geteuid() == 0) {
         notes_.emplace_back(
             "the kernel does not mount the image: there are updates over it, or others than root could "
             "have written it");
+    }
     // From a copy on the node, every read is fast.
     auto cold_start = staged ? ColdStart() : cold_start_of(manifest, prefix, images);
     auto served =

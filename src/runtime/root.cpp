@@ -194,10 +194,6 @@ Fd open_itself_in_root(const std::string& root, const std::string& target) {
     return Fd(open((root + *place).c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
 }
 
-std::string path_of(const Fd& fd) {
-    return "/proc/self/fd/" + std::to_string(fd.get());
-}
-
 Status remount_read_only(const std::string& path) {
     struct statvfs info {};
     unsigned long flags = MS_REMOUNT | MS_BIND | MS_RDONLY;

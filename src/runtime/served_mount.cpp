@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <memory>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -35,6 +36,9 @@ constexpr auto deaths_window = std::chrono::seconds(10);
 /// Between two looks at a process that ends within a millisecond, as a rule.
 constexpr auto longest_pause = std::chrono::microseconds(5000);
 
+/// By which our overlays are known in the list of mounts.
+constexpr const char* overlay_source = "containerize";
+
 void (*server_cleanup)(void*) = nullptr;
 void* server_cleanup_argument = nullptr;
 
@@ -52,9 +56,8 @@ bool cover(const std::string& mount_point) {
     const Fd tree(open((mount_point + "/" + layer_name).c_str(), O_PATH | O_CLOEXEC));
     const Fd empty(open((mount_point + "/" + empty_layer_name).c_str(), O_PATH | O_CLOEXEC));
     if (!tree || !empty) return false;
-    const auto place = [](const Fd& fd) { return "/proc/self/fd/" + std::to_string(fd.get()); };
-    const std::string options = "userxattr,lowerdir=" + place(tree) + ":" + place(empty);
-    return mount("containerize", mount_point.c_str(), "overlay", MS_RDONLY | MS_NOSUID | MS_NODEV,
+    const std::string options = "userxattr,lowerdir=" + path_of(tree) + ":" + path_of(empty);
+    return mount(overlay_source, mount_point.c_str(), "overlay", MS_RDONLY | MS_NOSUID | MS_NODEV,
                  options.c_str()) == 0;
 }
 
@@ -244,14 +247,16 @@ void ServedMount::unmount() {
         return;
     }
     // Wherever they are by now: with a directory that was moved they move, with one that was removed they are
-    // gone. What shows the tree lies over it.
-    const auto take_away = [](dev_t device) {
-        for (const auto& point : mount_points_of(device))
-            umount2(point.c_str(), MNT_DETACH);
-    };
-    for (const auto& point : mount_points_of(below_))
-        if (const auto shown = device_at(point); shown != below_) take_away(shown);
-    take_away(below_);
+    // gone. What else lies over them may be the host's, and stays.
+    const auto table = mounts();
+    std::set<dev_t> ours = {below_};
+    for (const auto& served : table)
+        for (const auto& over : table)
+            if (served.device == below_ && over.point == served.point && over.type == "overlay" &&
+                over.source == overlay_source)
+                ours.insert(over.device);
+    for (auto mounted = table.rbegin(); mounted != table.rend(); ++mounted)
+        if (ours.contains(mounted->device)) umount2(mounted->point.c_str(), MNT_DETACH);
     mount_points_.clear();
 }
 

@@ -156,9 +156,11 @@ private:
 
     /// In a user namespace of its own, the kernel mounts nothing for root either.
     [[nodiscard]] Status enter_namespaces() const {
-        const auto manifest = read_manifest(arguments_.prefix);
-        if (manifest && is_for_kernel_mount(*manifest, arguments_.prefix) && enter_mount_namespace())
-            return {};
+        if (geteuid() == 0) {
+            const auto manifest = read_manifest(arguments_.prefix);
+            if (manifest && is_for_kernel_mount(*manifest, arguments_.prefix) && enter_mount_namespace())
+                return {};
+        }
         return enter_new_namespaces();
     }
 

@@ -158,7 +158,7 @@ std::optional<LaunchPlan> read_plan(const SessionHandle& session, const std::str
 }
 
 std::string control_address(const Fd& directory) {
-    return "/proc/self/fd/" + std::to_string(directory.get()) + "/" + control_name;
+    return path_of(directory) + "/" + control_name;
 }
 
 namespace {

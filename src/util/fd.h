@@ -1,6 +1,7 @@
 // A file descriptor that closes itself.
 #pragma once
 
+#include <string>
 #include <utility>
 
 #include <unistd.h>
@@ -31,5 +32,10 @@ public:
 private:
     int fd_ = -1;
 };
+
+/// What is open there, for calls that take a path.
+inline std::string path_of(const Fd& fd) {
+    return "/proc/self/fd/" + std::to_string(fd.get());
+}
 
 } // namespace containerize

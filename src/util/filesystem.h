@@ -53,9 +53,12 @@ Status remove_tree(const fs::path& path);
 /// "lustre", "nfs", "gpfs", "beegfs", "ext4", "tmpfs", ...; of the nearest existing ancestor of `path`.
 std::string filesystem_type(const fs::path& path);
 bool is_network_filesystem(std::string_view type);
-/// Where the filesystem of this device (st_dev) is mounted, for this process, wherever the directories were
-/// moved; the latest mount first.
-std::vector<std::string> mount_points_of(dev_t device);
+struct Mounted {
+    std::string point, type, source;
+    dev_t device; ///< st_dev of what is in it
+};
+/// What this process sees mounted, as a rule the earliest first.
+std::vector<Mounted> mounts();
 /// What is mounted at `path` and below it, for this process; a path as often as something is mounted on it.
 std::vector<std::string> mount_points_below(const fs::path& path);
 

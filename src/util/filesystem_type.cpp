@@ -49,37 +49,12 @@ bool is_within(const std::string& path, const std::string& directory) {
     return path.starts_with(directory) && (path.size() == directory.size() || path[directory.size()] == '/');
 }
 
-struct Mounted {
-    std::string point, type;
-    dev_t device;
-};
-
-/// What this process sees mounted, in /proc/self/mountinfo.
-std::vector<Mounted> mounts() {
-    std::ifstream file("/proc/self/mountinfo");
-    std::vector<Mounted> found;
-    for (std::string line; std::getline(file, line);) {
-        std::istringstream fields(line);
-        std::string skipped, point, field, type;
-        unsigned major_number = 0, minor_number = 0;
-        fields >> skipped >> skipped >> major_number;
-        fields.ignore(1); // ':'
-        fields >> minor_number >> skipped >> point;
-        while (fields >> field && field != "-") {
-        }
-        fields >> type;
-        found.push_back(
-            {.point = unescape(point), .type = type, .device = makedev(major_number, minor_number)});
-    }
-    return found;
-}
-
 /// The type that the innermost mount over `path` has there: all FUSE file systems share one magic number, and
 /// only there they have names.
 std::string mounted_type(const fs::path& path) {
     std::string best_type = "unknown";
     std::size_t best_length = 0;
-    for (const auto& [point, type, device] : mounts())
+    for (const auto& [point, type, source, device] : mounts())
         // Of two mounts on one point the later hides the earlier.
         if (point.size() >= best_length && is_within(path.string(), point)) {
             best_length = point.size();
@@ -89,6 +64,27 @@ std::string mounted_type(const fs::path& path) {
 }
 
 } // namespace
+
+std::vector<Mounted> mounts() {
+    std::ifstream file("/proc/self/mountinfo");
+    std::vector<Mounted> found;
+    for (std::string line; std::getline(file, line);) {
+        std::istringstream fields(line);
+        std::string skipped, point, field, type, source;
+        unsigned major_number = 0, minor_number = 0;
+        fields >> skipped >> skipped >> major_number;
+        fields.ignore(1); // ':'
+        fields >> minor_number >> skipped >> point;
+        while (fields >> field && field != "-") {
+        }
+        fields >> type >> source;
+        found.push_back({.point = unescape(point),
+                         .type = type,
+                         .source = unescape(source),
+                         .device = makedev(major_number, minor_number)});
+    }
+    return found;
+}
 
 std::string filesystem_type(const fs::path& path) {
     auto resolved = resolve(path);
@@ -101,13 +97,6 @@ std::string filesystem_type(const fs::path& path) {
     const auto number = static_cast<std::uint32_t>(info.f_type);
     const auto known = std::ranges::find(magics, number, &Magic::number);
     return known != magics.end() ? std::string(known->type) : mounted_type(existing);
-}
-
-std::vector<std::string> mount_points_of(dev_t device) {
-    std::vector<std::string> points;
-    for (auto& mounted : mounts())
-        if (mounted.device == device) points.insert(points.begin(), std::move(mounted.point));
-    return points;
 }
 
 std::vector<std::string> mount_points_below(const fs::path& path) {
