@@ -32,9 +32,11 @@ step "clang-tidy"
 tests/lib/tidy.py build/release "$cache/tidy"
 build asan
 
-# End-to-end tests run as a user without any rights, since that is who uses the program.
+# End-to-end tests run as a user without any rights, since that is who uses the program; and another one is in its way.
 if [ "$(id -u)" = 0 ]; then
-    id containerize-test >/dev/null 2>&1 || useradd --create-home --shell /bin/bash containerize-test
+    for user in containerize-test containerize-other; do
+        id "$user" >/dev/null 2>&1 || useradd --create-home --shell /bin/bash "$user"
+    done
     [ -e /dev/fuse ] && chmod 666 /dev/fuse
     chown containerize-test: "$cache"
 fi

@@ -6,10 +6,12 @@
 #include "runtime/engine.h"
 #include "runtime/environment.h"
 #include "runtime/launch_plan.h"
+#include "runtime/manifest_name.h"
 #include "runtime/namespace.h"
 #include "runtime/read_variables.h"
 #include "runtime/root_key.h"
 #include "runtime/session_state.h"
+#include "util/ownership.h"
 
 #include <array>
 #include <cerrno>
@@ -97,15 +99,44 @@ void give_way_to_program(const std::string& program, char** argv) {
     execve(is_ours ? executed : program.c_str(), argv, environ);
 }
 
-std::string find_prefix(const std::string& program, char** argv) {
+/// Dies unless `directory`/`name` comes from whoever made this program.
+void check_made_with_us(const std::string& directory, const std::string& name, const struct stat& file,
+                        const struct stat& self) {
+    struct stat info {};
+    if (stat(directory.c_str(), &info) != 0) die("cannot examine " + directory + ": " + std::strerror(errno));
+    if (const char* why = why_foreign(info, file, self.st_uid))
+        die(directory + "/" + name + ": this is not used by " + own_path() + ": " + why +
+            "\nAll of an installation must have one owner, or be kept by the group of its directory, and "
+            "nobody else may write to it.");
+}
+
+// A manifest in a directory like /tmp may be anyone's: the first that is found is the one, or nothing is.
+std::string find_prefix(const std::string& program, const struct stat& self, char** argv) {
+    struct stat manifest {};
     for (std::string directory = directory_of(directory_of(program));; directory = directory_of(directory)) {
-        if (!manifest_identity(directory).empty()) return directory;
+        if (stat((directory + "/" + manifest_name).c_str(), &manifest) == 0) {
+            check_made_with_us(directory, manifest_name, manifest, self);
+            return directory;
+        }
         if (directory == "/") break;
     }
     give_way_to_program(program, argv);
     die(program +
         ": this is a wrapper of an installation, but no directory above it is one (containerize.json is "
         "missing)");
+}
+
+/// The program in an installation's libexec that does what takes longer.
+std::string session_program(const Call& call) {
+    const std::string directory = call.prefix + "/libexec";
+    static constexpr const char* name = "containerize-session";
+    std::string program = directory + "/" + name;
+    struct stat self {};
+    struct stat info {};
+    if (stat("/proc/self/exe", &self) != 0 || stat(program.c_str(), &info) != 0)
+        die("cannot start " + program + ": " + std::strerror(errno));
+    check_made_with_us(directory, name, info, self);
+    return program;
 }
 
 bool same_file(const char* path, const struct stat& self) {
@@ -117,11 +148,11 @@ bool same_file(const char* path, const struct stat& self) {
 Call understand_call(int argc, char** argv) {
     Call call;
     call.program = own_path();
-    call.prefix = find_prefix(call.program, argv);
-    call.root = root_key(call.prefix);
     struct stat self {};
     if (stat("/proc/self/exe", &self) != 0)
         die("cannot examine " + call.program + ": " + std::strerror(errno));
+    call.prefix = find_prefix(call.program, self, argv);
+    call.root = root_key(call.prefix);
     // The path given to execve(); for a script whose interpreter we are it is the script, and argv[0] names
     // us.
     const auto* executed = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
@@ -160,7 +191,7 @@ std::vector<std::string> variables_of_session() {
 // Has a container runtime run the program: PREFIX/libexec/containerize-session knows how. It comes back here,
 // inside (resume_call).
 [[noreturn]] void use_container_runtime(const Call& call, char** argv, std::string native_failure = {}) {
-    std::vector<std::string> words = {call.prefix + "/libexec/containerize-session",
+    std::vector<std::string> words = {session_program(call),
                                       "--container",
                                       call.prefix,
                                       call.program,
@@ -193,7 +224,7 @@ Status start_session(const StateDirectory& state, const Call& call) {
     // While we waited for the lock, another rank may have started it.
     if (find_session(state, call.root)) return {};
 
-    const std::string program = call.prefix + "/libexec/containerize-session";
+    const std::string program = session_program(call);
     const std::string key = session_key(call.root);
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) die("cannot make a pipe: " + std::string(std::strerror(errno)));

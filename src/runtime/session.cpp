@@ -8,6 +8,7 @@
 #include "runtime/root.h"
 #include "runtime/session_state.h"
 #include "runtime/staged_image.h"
+#include "util/ownership.h"
 
 #include <algorithm>
 #include <array>
@@ -72,6 +73,12 @@ public:
         state_.path = arguments_.state_path;
         state_.fd.reset(open(state_.path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
         if (!state_.fd) return fail_errno("cannot open the directory for session state", state_.path);
+        struct stat info {};
+        if (fstat(state_.fd.get(), &info) != 0 || !is_private_directory(info))
+            return fail({.what = "the directory for session state is not used",
+                         .why = "it is not what the launcher has opened",
+                         .where = state_.path,
+                         .hint = {}});
         remove_remains();
         if (mkdirat(state_.fd.get(), name_.c_str(), 0700) != 0)
             return fail_errno("cannot make the session's directory", state_.path + "/" + name_);

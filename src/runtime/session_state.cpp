@@ -2,6 +2,7 @@
 
 #include "runtime/engine.h"
 #include "runtime/job_step.h"
+#include "util/ownership.h"
 
 #include <array>
 #include <cerrno>
@@ -23,10 +24,6 @@ namespace {
 
 /// How many names for the state directory are tried.
 constexpr int names_tried = 8;
-
-bool ours_alone(const struct stat& info) {
-    return S_ISDIR(info.st_mode) && info.st_uid == geteuid() && (info.st_mode & 0077U) == 0;
-}
 
 unsigned long long inode_of(const char* path) {
     struct stat info {};
@@ -59,7 +56,8 @@ Result<StateDirectory> open_state_directory() {
     // A job may inherit the login node's variable, without the directory: then /tmp serves.
     if (const char* runtime = std::getenv("XDG_RUNTIME_DIR"); runtime != nullptr && runtime[0] == '/') {
         struct stat info {};
-        if (lstat(runtime, &info) == 0 && ours_alone(info)) path = std::string(runtime) + "/containerize";
+        if (lstat(runtime, &info) == 0 && is_private_directory(info))
+            path = std::string(runtime) + "/containerize";
     }
     // Somebody else may have taken the name: another user, or the real root where a namespace calls us root.
     for (int i = 0; i < names_tried; ++i) {
@@ -74,7 +72,7 @@ Result<StateDirectory> open_state_directory() {
             fd.reset(open_it());
         }
         struct stat info {};
-        if (fd && fstat(fd.get(), &info) == 0 && ours_alone(info))
+        if (fd && fstat(fd.get(), &info) == 0 && is_private_directory(info))
             return StateDirectory{.fd = std::move(fd), .path = candidate};
     }
     return fail({.what = "cannot use the directory for session state",

@@ -1,5 +1,7 @@
 #include "util/filesystem.h"
 
+#include "util/ownership.h"
+
 #include <algorithm>
 #include <atomic>
 
@@ -11,8 +13,7 @@
 namespace containerize {
 
 bool is_ours_alone(const struct stat& info) {
-    const bool ours = info.st_uid == geteuid() || info.st_uid == 0;
-    return ours && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+    return is_of(info) && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
 Result<std::string> read_file(const fs::path& path, std::uint64_t limit) {

@@ -16,6 +16,7 @@ SOURCE = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("CONTAINERIZE_BUILD", SOURCE / "build/release"))
 CACHE = Path("/var/cache/containerize-tests")
 TEST_USER = "containerize-test"
+OTHER_USER = "containerize-other"
 # Settings of the machine that pip needs to reach its index; everything else is kept from the tests.
 PASSED_ON = ("PIP_", "SSL_", "REQUESTS_", "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY")
 
@@ -23,9 +24,9 @@ PASSED_ON = ("PIP_", "SSL_", "REQUESTS_", "http_proxy", "https_proxy", "no_proxy
 class User:
     """Runs commands as somebody without rights: the test user if we are root, else ourselves."""
 
-    def __init__(self):
+    def __init__(self, name=TEST_USER):
         if os.getuid() == 0:
-            self.entry = pwd.getpwnam(TEST_USER)
+            self.entry = pwd.getpwnam(name)
             self.switch = {"user": self.entry.pw_uid, "group": self.entry.pw_gid, "extra_groups": []}
         else:
             self.entry = pwd.getpwuid(os.getuid())
