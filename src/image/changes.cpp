@@ -1,6 +1,7 @@
 #include "image/changes.h"
 
 #include "image/layers.h"
+#include "image/walk.h"
 #include "util/fd.h"
 
 #include <algorithm>
@@ -52,13 +53,14 @@ bool is_note_of_removal(const TreeEntry& entry) {
            (entry.type == S_IFREG && fs::path(entry.path).filename().string().starts_with(note_prefix));
 }
 
-Result<bool> has_notes(Layers& images, Reference directory) {
-    const auto listing = images.directory(directory);
-    if (!listing) return fail_errno("cannot read the images", {}, listing.error());
-    for (const auto& entry : (*listing)->entries) {
-        if ((*listing)->name(entry).starts_with(note_prefix)) return true;
+Result<bool> has_notes(Walk& walk, Reference directory) {
+    const auto level = walk.enter(directory);
+    if (!level) return fail_errno("cannot read the images", {}, level.error());
+    const Directory& listing = level->listing();
+    for (const auto& entry : listing.entries) {
+        if (listing.name(entry).starts_with(note_prefix)) return true;
         if (entry.type != DT_DIR) continue;
-        auto below = has_notes(images, entry.inode);
+        auto below = has_notes(walk, entry.inode);
         if (!below || *below) return below;
     }
     return false;
@@ -186,7 +188,8 @@ Result<Changes> changes_in_overlay(const fs::path& upper, std::span<const fs::pa
 Result<bool> suits_fuse_overlay(std::span<const fs::path> images) {
     auto layers = open_layers(images);
     if (!layers) return fail(std::move(layers.error()));
-    auto has = has_notes(**layers, (*layers)->root());
+    Walk walk(**layers);
+    auto has = has_notes(walk, (*layers)->root());
     if (!has) return has;
     return !*has;
 }

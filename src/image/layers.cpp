@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -13,8 +12,6 @@ namespace containerize::image {
 namespace {
 
 constexpr std::size_t listing_cache_bytes = 8U << 20U;
-/// No path has more directories.
-constexpr unsigned deepest = PATH_MAX / 2;
 
 const Directory::Entry* find_entry(const Directory& directory, std::string_view name) {
     const auto found = std::ranges::lower_bound(
@@ -57,9 +54,11 @@ Result<std::unique_ptr<Layers>> Layers::open(std::vector<ImageFile> images, cons
         layers->readers_.push_back(std::move(*reader));
     }
     layers->root_ = roots.front();
-    auto done = layers->merge(roots, 0);
-    if (done) done = layers->note_xattrs();
-    if (!done) return fail_errno("cannot read the image", uppermost.string(), done.error());
+    // An attribute that nobody put there need never be asked for: overlayfs's own do not count.
+    layers->has_xattrs_ = std::ranges::any_of(
+        layers->readers_, [](const auto& reader) { return reader->has_xattrs_other_than(overlay_xattrs); });
+    if (auto done = layers->merge(roots, 0); !done)
+        return fail_errno("cannot read the image", uppermost.string(), done.error());
     return layers;
 }
 
@@ -86,36 +85,28 @@ std::uint64_t Layers::bytes() const {
     return sum;
 }
 
-// An attribute that nobody put there need never be asked for: overlayfs's own do not count.
-std::expected<void, int> Layers::note_xattrs() {
-    for (const auto& reader : readers_)
-        for (std::uint32_t index = 0; index < reader->xattr_sets() && !has_xattrs_; ++index) {
-            const auto set = reader->xattrs(index);
-            if (!set) return std::unexpected(set.error());
-            has_xattrs_ = std::ranges::any_of(
-                *set, [](const Xattr& one) { return !one.name.starts_with(overlay_xattrs); });
-        }
-    return {};
-}
-
 bool Layers::is_whiteout(Reference reference, std::uint8_t type) const {
     if (type != DT_CHR) return false;
     const auto inode = reader(reference).inode(within(reference));
     return inode && inode->rdev == 0;
 }
 
-std::expected<void, int> Layers::merge(const Directories& directories, unsigned depth) {
+std::expected<void, int> Layers::merge(const Directories& directories, std::size_t depth) {
     // What only the lowest image has, and what nothing is below, is as that image has it.
     if (directories.size() < 2) return {};
-    if (depth > deepest) return std::unexpected(EIO);
+    if (depth > deepest_directory) return std::unexpected(EIO);
     merged_.emplace(directories.front(), directories);
+    // Held, so that none is read again for each of its names.
+    std::vector<LoadingCache<Directory>::Pointer> listings;
     for (const Reference directory : directories) {
-        if (layer_of(directory) == 0) continue;
-        const auto listing = reader(directory).directory(within(directory));
+        auto listing = reader(directory).directory(within(directory));
         if (!listing) return std::unexpected(listing.error());
-        for (const auto& entry : (*listing)->entries) {
+        listings.push_back(std::move(*listing));
+    }
+    for (std::size_t i = 0; i < directories.size() && layer_of(directories[i]) != 0; ++i) {
+        for (const auto& entry : listings[i]->entries) {
             if (entry.type != DT_DIR) continue;
-            const auto below = subdirectories(directories, (*listing)->name(entry));
+            const auto below = subdirectories(directories, listings, listings[i]->name(entry));
             if (!below) return std::unexpected(below.error());
             if (below->empty() || merged_.contains(below->front())) continue;
             if (auto done = merge(*below, depth + 1); !done) return done;
@@ -124,17 +115,16 @@ std::expected<void, int> Layers::merge(const Directories& directories, unsigned 
     return {};
 }
 
-std::expected<Layers::Directories, int> Layers::subdirectories(const Directories& directories,
-                                                               std::string_view name) {
+std::expected<Layers::Directories, int>
+Layers::subdirectories(const Directories& directories,
+                       const std::vector<LoadingCache<Directory>::Pointer>& listings, std::string_view name) {
     Directories found;
-    for (const Reference directory : directories) {
-        Reader& image = reader(directory);
-        const auto listing = image.directory(within(directory));
-        if (!listing) return std::unexpected(listing.error());
-        const auto* entry = find_entry(**listing, name);
+    for (std::size_t i = 0; i < directories.size(); ++i) {
+        const auto* entry = find_entry(*listings[i], name);
         if (entry == nullptr) continue;
         if (entry->type != DT_DIR) break;
-        found.push_back(in_layer(layer_of(directory), entry->inode));
+        Reader& image = reader(directories[i]);
+        found.push_back(in_layer(layer_of(directories[i]), entry->inode));
         const auto inode = image.inode(entry->inode);
         if (!inode) return std::unexpected(inode.error());
         const auto attributes = image.xattrs(inode->xattrs);

@@ -5,6 +5,7 @@
 #include "util/error.h"
 #include "util/fd.h"
 
+#include <climits>
 #include <cstdint>
 #include <expected>
 #include <filesystem>
@@ -22,6 +23,8 @@ namespace containerize::image {
 inline constexpr std::string_view overlay_xattrs = "user.overlay.";
 /// And what fuse-overlayfs does.
 inline constexpr std::string_view fuse_overlay_xattrs = "user.fuseoverlayfs.";
+/// No path has more directories.
+inline constexpr std::size_t deepest_directory = PATH_MAX / 2;
 /// On a directory whose value is "y": what the layers below have at its path is covered.
 inline constexpr std::string_view opaque_xattr = "user.overlay.opaque";
 
@@ -80,10 +83,11 @@ private:
     using Directories = std::vector<Reference>; ///< of one path, the uppermost first
 
     explicit Layers(const Instruments& instruments);
-    std::expected<void, int> merge(const Directories& directories, unsigned depth);
-    std::expected<void, int> note_xattrs();
+    std::expected<void, int> merge(const Directories& directories, std::size_t depth);
     /// Of the same path in each of `directories`, as far down as nothing covers what is below.
-    std::expected<Directories, int> subdirectories(const Directories& directories, std::string_view name);
+    std::expected<Directories, int>
+    subdirectories(const Directories& directories,
+                   const std::vector<LoadingCache<Directory>::Pointer>& listings, std::string_view name);
     std::expected<Directory, int> merged_listing(Reference reference);
     [[nodiscard]] bool is_whiteout(Reference reference, std::uint8_t type) const;
 

@@ -1,5 +1,6 @@
 #include "image/merge.h"
 
+#include "image/walk.h"
 #include "util/interrupt.h"
 
 #include <algorithm>
@@ -17,7 +18,7 @@ namespace {
 class Merger {
 public:
     Merger(Layers& layers, Writer& writer, const PackProgress& progress)
-        : layers_(layers), writer_(writer), progress_(progress) {}
+        : layers_(layers), walk_(layers), writer_(writer), progress_(progress) {}
 
     Status add_directory(Reference reference, const std::string& path) {
         const auto inode = layers_.inode(reference);
@@ -25,11 +26,12 @@ public:
         auto attributes = attributes_of(reference, *inode);
         if (!attributes) return damaged(path, attributes.error());
         if (auto added = writer_.add_directory(path, *attributes); !added) return added;
-        const auto listing = layers_.directory(reference);
-        if (!listing) return damaged(path, listing.error());
+        const auto level = walk_.enter(reference);
+        if (!level) return damaged(path, level.error());
+        const Directory& listing = level->listing();
         std::vector<std::pair<std::string, Reference>> entries;
-        for (const auto& entry : (*listing)->entries)
-            entries.emplace_back((*listing)->name(entry), entry.inode);
+        for (const auto& entry : listing.entries)
+            entries.emplace_back(listing.name(entry), entry.inode);
         std::ranges::sort(entries);
         for (const auto& [name, child] : entries) {
             if (interrupted()) return fail_interrupted();
@@ -101,6 +103,7 @@ private:
     }
 
     Layers& layers_;
+    Walk walk_;
     Writer& writer_;
     const PackProgress& progress_;
     std::map<std::uint64_t, std::string> names_; ///< of files with several: the first, by inode number

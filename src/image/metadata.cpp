@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <utility>
 
 namespace containerize::image {
@@ -9,10 +10,22 @@ namespace containerize::image {
 namespace {
 
 constexpr std::uint16_t stored_uncompressed = 0x8000;
+constexpr std::size_t header_size = 2;
 
-std::uint16_t header_at(std::span<const std::byte> raw, std::size_t position) {
-    return static_cast<std::uint16_t>(std::to_integer<unsigned>(raw[position]) |
-                                      std::to_integer<unsigned>(raw[position + 1]) << 8U);
+struct Header {
+    std::size_t size; ///< of what is stored after it
+    bool compressed;
+};
+
+/// Nothing where a table that is as long as `raw` has no block.
+std::optional<Header> header_at(std::span<const std::byte> raw, std::uint64_t position) {
+    if (raw.size() < header_size || position > raw.size() - header_size) return std::nullopt;
+    const auto field = static_cast<std::uint16_t>(std::to_integer<unsigned>(raw[position]) |
+                                                  std::to_integer<unsigned>(raw[position + 1]) << 8U);
+    const std::size_t size = field & ~stored_uncompressed;
+    if (size == 0 || size > metadata_block_size || size > raw.size() - position - header_size)
+        return std::nullopt;
+    return Header{.size = size, .compressed = (field & stored_uncompressed) == 0};
 }
 
 } // namespace
@@ -28,14 +41,11 @@ MetadataTable::~MetadataTable() {
 std::expected<std::unique_ptr<MetadataTable>, int> MetadataTable::create(std::vector<std::byte> raw,
                                                                          Decompressor& decompressor) {
     auto table = std::unique_ptr<MetadataTable>(new MetadataTable(std::move(raw), decompressor));
-    for (std::size_t position = 0; position < table->raw_.size();) {
-        if (table->raw_.size() - position < 2) return std::unexpected(EIO);
-        const std::size_t size = header_at(table->raw_, position) & ~stored_uncompressed;
-        if (size == 0 || size > metadata_block_size || size > table->raw_.size() - position - 2)
-            return std::unexpected(EIO);
-        table->index_of_.emplace(static_cast<std::uint32_t>(position), table->starts_.size());
-        table->starts_.push_back(static_cast<std::uint32_t>(position));
-        position += 2 + size;
+    for (std::uint64_t position = 0; position < table->raw_.size();) {
+        const auto header = header_at(table->raw_, position);
+        if (!header || table->starts_.size() == most_metadata_blocks) return std::unexpected(EIO);
+        table->starts_.push_back(position);
+        position += header_size + header->size;
     }
     table->blocks_ = std::vector<std::atomic<const Block*>>(table->starts_.size());
     return table;
@@ -45,11 +55,11 @@ std::expected<const MetadataTable::Block*, int> MetadataTable::block(std::size_t
     if (index >= blocks_.size()) return std::unexpected(EIO);
     if (const Block* known = blocks_[index].load(std::memory_order_acquire)) return known;
 
-    const std::size_t position = starts_[index];
-    const std::uint16_t header = header_at(raw_, position);
-    const auto stored = std::span(raw_).subspan(position + 2, header & ~stored_uncompressed);
+    const auto header = header_at(raw_, starts_[index]);
+    if (!header) return std::unexpected(EIO);
+    const auto stored = std::span(raw_).subspan(starts_[index] + header_size, header->size);
     auto made = std::make_unique<Block>();
-    if ((header & stored_uncompressed) != 0) {
+    if (!header->compressed) {
         std::ranges::copy(stored, made->data.begin());
         made->size = stored.size();
     } else {
@@ -65,25 +75,44 @@ std::expected<const MetadataTable::Block*, int> MetadataTable::block(std::size_t
 }
 
 std::expected<MetadataTable::Cursor, int> MetadataTable::at(std::uint64_t start, std::size_t offset) const {
-    if (start > raw_.size()) return std::unexpected(EIO);
-    const auto found = index_of_.find(static_cast<std::uint32_t>(start));
-    if (found == index_of_.end()) return std::unexpected(EIO);
-    return Cursor(*this, found->second, offset);
+    const auto found = std::ranges::lower_bound(starts_, start);
+    if (found == starts_.end() || *found != start) return std::unexpected(EIO);
+    return Cursor(*this, static_cast<std::size_t>(found - starts_.begin()), offset);
+}
+
+std::expected<std::span<const std::byte>, int> MetadataTable::Cursor::take(std::size_t size) {
+    auto block = table_->block(block_);
+    // What is said to be at the end of a block is at the beginning of the next.
+    if (block && offset_ == (*block)->size) {
+        offset_ = 0;
+        block = table_->block(++block_);
+    }
+    if (!block) return std::unexpected(block.error());
+    if (offset_ > (*block)->size) return std::unexpected(EIO);
+    const auto bytes = std::span((*block)->data).subspan(offset_, std::min((*block)->size - offset_, size));
+    offset_ += bytes.size();
+    if (offset_ == (*block)->size) {
+        ++block_;
+        offset_ = 0;
+    }
+    return bytes;
 }
 
 std::expected<void, int> MetadataTable::Cursor::read(std::span<std::byte> out) {
     while (!out.empty()) {
-        auto block = table_->block(block_);
-        if (!block) return std::unexpected(block.error());
-        if (offset_ > (*block)->size) return std::unexpected(EIO);
-        const std::size_t count = std::min((*block)->size - offset_, out.size());
-        std::memcpy(out.data(), (*block)->data.data() + offset_, count);
-        out = out.subspan(count);
-        offset_ += count;
-        if (offset_ == (*block)->size) {
-            ++block_;
-            offset_ = 0;
-        }
+        const auto bytes = take(out.size());
+        if (!bytes) return std::unexpected(bytes.error());
+        std::ranges::copy(*bytes, out.begin());
+        out = out.subspan(bytes->size());
+    }
+    return {};
+}
+
+std::expected<void, int> MetadataTable::Cursor::skip(std::size_t size) {
+    while (size > 0) {
+        const auto bytes = take(size);
+        if (!bytes) return std::unexpected(bytes.error());
+        size -= bytes->size();
     }
     return {};
 }

@@ -11,19 +11,22 @@
 #include <expected>
 #include <memory>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 namespace containerize::image {
 
 inline constexpr std::size_t metadata_block_size = 8192;
+/// Of one table: 2 GiB once they are decompressed, as twenty million files need.
+inline constexpr std::size_t most_metadata_blocks = std::size_t{1} << 18U;
+/// Of the tables of an image together, as they lie in its file.
+inline constexpr std::uint64_t largest_tables = std::uint64_t{1} << 30U;
 
 /// One table, kept compressed in memory as it was read; blocks are decompressed when first wanted and then
 /// stay (about 100 bytes for each file of the image). Thread-safe without locks.
 class MetadataTable {
 public:
     /// `raw` starts with the table's first block and ends where the next table starts.
-    /// EIO if its block headers do not add up.
+    /// EIO if its block headers do not add up, or are more than can be.
     static std::expected<std::unique_ptr<MetadataTable>, int> create(std::vector<std::byte> raw,
                                                                      Decompressor& decompressor);
     ~MetadataTable();
@@ -37,6 +40,8 @@ public:
             : table_(&table), block_(block), offset_(offset) {}
         /// EIO past the end of the table.
         std::expected<void, int> read(std::span<std::byte> out);
+        std::expected<void, int> skip(std::size_t size);
+        [[nodiscard]] bool at_end() const { return block_ == table_->starts_.size(); }
         template<class T>
         std::expected<T, int> read() {
             static_assert(std::is_trivially_copyable_v<T>);
@@ -47,6 +52,9 @@ public:
         }
 
     private:
+        /// The next bytes, at least one and at most `size`, which are passed.
+        std::expected<std::span<const std::byte>, int> take(std::size_t size);
+
         const MetadataTable* table_;
         std::size_t block_;
         std::size_t offset_;
@@ -67,9 +75,8 @@ private:
 
     std::vector<std::byte> raw_;
     Decompressor& decompressor_;
-    std::vector<std::uint32_t> starts_;                       ///< position of each block's header in raw_
-    std::unordered_map<std::uint32_t, std::size_t> index_of_; ///< the reverse
-    mutable std::vector<std::atomic<const Block*>> blocks_;   ///< null until wanted
+    std::vector<std::uint64_t> starts_;                     ///< position of each block's header in raw_
+    mutable std::vector<std::atomic<const Block*>> blocks_; ///< null until wanted
 };
 
 } // namespace containerize::image

@@ -153,7 +153,7 @@ bool Prefetch::has_room(std::size_t size) const {
 }
 
 std::optional<Source::Range> Prefetch::range(std::size_t part, std::uint64_t offset, std::size_t size) {
-    if (stopped_) return std::nullopt;
+    if (stopped_ || size == 0) return std::nullopt;
     Lock lock(mutex_);
     std::shared_ptr<std::vector<std::byte>> joined; // of a block that two requests share
     const auto end = offset + size;

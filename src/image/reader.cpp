@@ -25,7 +25,14 @@ constexpr std::size_t file_map_cache_bytes = 4U << 20U;
 constexpr std::uint64_t no_table = ~std::uint64_t{0};
 constexpr std::uint32_t stored_uncompressed = 1U << 24U;
 constexpr std::uint32_t stored_size_mask = stored_uncompressed - 1;
+// As Linux has them: of a value, of all names of a file; and more values than any filesystem that is packed
+// has for one.
 constexpr std::size_t longest_xattr = 64U << 10U;
+constexpr std::size_t most_xattr_names = 64U << 10U;
+constexpr std::size_t most_xattr_values = 1U << 20U;
+/// Fragments, or sets of extended attributes: each of an image of half a terabyte, at least, or of as many
+/// files.
+constexpr std::size_t most_entries = std::size_t{1} << 22U;
 /// The value is elsewhere; what is here is where.
 constexpr std::uint16_t xattr_value_elsewhere = 0x100;
 constexpr std::string_view xattr_namespaces[] = {"user.", "trusted.", "security."};
@@ -58,6 +65,8 @@ std::expected<sqfs_super_t, std::string> read_super(int file, std::uint64_t offs
     if (super.inode_table_start < sizeof super || super.inode_table_start >= super.directory_table_start ||
         super.directory_table_start >= super.bytes_used || super.id_table_start >= super.bytes_used)
         return std::unexpected("its tables are not where they can be");
+    if (super.bytes_used - super.inode_table_start > largest_tables)
+        return std::unexpected("its tables are larger than 1 GiB");
     return super;
 }
 
@@ -105,6 +114,28 @@ Result<Header> read_header(int file, const std::filesystem::path& path, std::uin
 bool good_name(std::string_view name) {
     return !name.empty() && name.size() <= longest_name && name != "." && name != ".." &&
            name.find('/') == std::string_view::npos && name.find('\0') == std::string_view::npos;
+}
+
+std::expected<std::string, int> read_text(MetadataTable::Cursor& at, std::size_t size) {
+    std::string text(size, '\0');
+    if (auto done = at.read(std::as_writable_bytes(std::span(text))); !done)
+        return std::unexpected(done.error());
+    return text;
+}
+
+struct XattrName {
+    std::string text; ///< with its namespace
+    bool value_elsewhere;
+};
+
+std::expected<XattrName, int> read_xattr_name(MetadataTable::Cursor& at) {
+    const auto type = at.read<std::uint16_t>();
+    const auto size = at.read<std::uint16_t>();
+    if (!type || !size || (*type & 0xFFU) >= std::size(xattr_namespaces)) return std::unexpected(EIO);
+    const auto name = read_text(at, *size);
+    if (!name) return std::unexpected(name.error());
+    return XattrName{.text = std::string(xattr_namespaces[*type & 0xFFU]) + *name,
+                     .value_elsewhere = (*type & xattr_value_elsewhere) != 0};
 }
 
 /// squashfs packs device numbers as the kernel's new_encode_dev does, which is what FUSE wants too.
@@ -198,21 +229,24 @@ std::expected<std::vector<Entry>, int> Reader::indexed_table(const Tables& table
     const std::span<const std::byte> bytes = tables.bytes;
     const std::size_t index_start = index - tables.start;
     const std::size_t blocks = (count + entries_per_block - 1) / entries_per_block;
-    if (blocks > (bytes.size() - index_start) / sizeof(std::uint64_t)) return std::unexpected(EIO);
+    if (count > most_entries || blocks > (bytes.size() - index_start) / sizeof(std::uint64_t))
+        return std::unexpected(EIO);
 
     std::vector<Entry> table;
-    table.reserve(count);
+    // Its blocks follow each other: one that the index names a thousand times would be a thousand times as
+    // large in memory.
+    std::uint64_t least = tables.start;
     for (std::size_t i = 0; i < blocks; ++i) {
         std::uint64_t position = 0;
         std::memcpy(&position, bytes.data() + index_start + i * sizeof position, sizeof position);
-        if (position < tables.start || position - tables.start + 2 > bytes.size())
-            return std::unexpected(EIO);
+        if (position < least || position - tables.start + 2 > bytes.size()) return std::unexpected(EIO);
         std::uint16_t header = 0;
         std::memcpy(&header, bytes.data() + (position - tables.start), sizeof header);
         const std::size_t stored = header & 0x7FFFU;
         if (stored > metadata_block_size || stored > bytes.size() - (position - tables.start) - 2)
             return std::unexpected(EIO);
         const auto raw = bytes.subspan(position - tables.start + 2, stored);
+        least = position + 2 + stored;
 
         std::array<std::byte, metadata_block_size> block;
         std::size_t size = stored;
@@ -253,44 +287,53 @@ std::expected<void, int> Reader::load_xattr_sets(const Tables& tables, std::size
     return {};
 }
 
+std::expected<std::string, int> Reader::xattr_value(MetadataTable::Cursor& at, bool elsewhere) const {
+    auto size = at.read<std::uint32_t>();
+    if (size && elsewhere) {
+        const auto place = at.read<std::uint64_t>();
+        if (!place) return std::unexpected(place.error());
+        auto there = xattrs_->at(*place >> 16U, *place & 0xFFFFU);
+        if (!there) return std::unexpected(there.error());
+        return xattr_value(*there, false);
+    }
+    if (!size) return std::unexpected(size.error());
+    if (*size > longest_xattr) return std::unexpected(EIO);
+    return read_text(at, *size);
+}
+
 std::expected<std::vector<Xattr>, int> Reader::xattrs(std::uint32_t set) const {
     std::vector<Xattr> found;
     if (set == Inode::no_xattrs) return found;
     if (set >= xattr_sets_.size()) return std::unexpected(EIO);
-    auto at = xattrs_->at(xattr_sets_[set].start >> 16U, xattr_sets_[set].start & 0xFFFFU);
-    const auto read_text = [](MetadataTable::Cursor& cursor,
-                              std::size_t size) -> std::expected<std::string, int> {
-        if (size > longest_xattr) return std::unexpected(EIO);
-        std::string text(size, '\0');
-        if (auto done = cursor.read(std::as_writable_bytes(std::span(text))); !done)
-            return std::unexpected(done.error());
-        return text;
-    };
-    for (std::uint32_t i = 0; at && i < xattr_sets_[set].count; ++i) {
-        const auto type = at->read<std::uint16_t>();
-        const auto name_size = at->read<std::uint16_t>();
-        if (!type || !name_size || (*type & 0xFFU) >= std::size(xattr_namespaces))
-            return std::unexpected(EIO);
-        auto name = read_text(*at, *name_size);
-        auto value_size = at->read<std::uint32_t>();
-        if (!name || !value_size) return std::unexpected(EIO);
-        std::expected<std::string, int> value;
-        if ((*type & xattr_value_elsewhere) != 0) {
-            const auto place = at->read<std::uint64_t>();
-            if (!place) return std::unexpected(EIO);
-            auto there = xattrs_->at(*place >> 16U, *place & 0xFFFFU);
-            if (!there) return std::unexpected(there.error());
-            value_size = there->read<std::uint32_t>();
-            if (!value_size) return std::unexpected(EIO);
-            value = read_text(*there, *value_size);
-        } else {
-            value = read_text(*at, *value_size);
-        }
-        if (!value) return std::unexpected(value.error());
-        found.push_back({std::string(xattr_namespaces[*type & 0xFFU]) + *name, std::move(*value)});
-    }
+    const XattrSet& place = xattr_sets_[set];
+    if (place.count == 0) return found;
+    auto at = xattrs_->at(place.start >> 16U, place.start & 0xFFFFU);
     if (!at) return std::unexpected(at.error());
+    std::size_t names = 0, values = 0;
+    for (std::uint32_t i = 0; i < place.count; ++i) {
+        auto name = read_xattr_name(*at);
+        if (!name) return std::unexpected(name.error());
+        auto value = xattr_value(*at, name->value_elsewhere);
+        if (!value) return std::unexpected(value.error());
+        names += name->text.size() + 1; // and a NUL, as listxattr() has them
+        values += value->size();
+        if (names > most_xattr_names || values > most_xattr_values) return std::unexpected(EIO);
+        found.push_back({.name = std::move(name->text), .value = std::move(*value)});
+    }
     return found;
+}
+
+// From the table's beginning to its end, so that each is looked at once, however many sets name it.
+bool Reader::has_xattrs_other_than(std::string_view beginning) const {
+    if (xattr_sets_.empty()) return false;
+    auto at = xattrs_->at(0, 0);
+    while (at && !at->at_end()) {
+        const auto name = read_xattr_name(*at);
+        if (!name || !name->text.starts_with(beginning)) return true;
+        const auto size = at->read<std::uint32_t>();
+        if (!size || !at->skip(*size)) return true;
+    }
+    return false;
 }
 
 // Reads the fixed part of an inode; the cursor returned stands at what follows: block sizes or a link's
@@ -411,6 +454,9 @@ std::expected<Directory, int> Reader::parse_directory(const Inode& inode) const 
     const auto by_name = [&](const Directory::Entry& entry) { return directory.name(entry); };
     if (!std::ranges::is_sorted(directory.entries, {}, by_name))
         std::ranges::sort(directory.entries, {}, by_name);
+    // Which of two would be found is chance, and who unpacks them would write through the one into the other.
+    if (std::ranges::adjacent_find(directory.entries, {}, by_name) != directory.entries.end())
+        return std::unexpected(EIO);
     return directory;
 }
 
@@ -476,7 +522,8 @@ LoadingCache<Reader::FileMap>::Loaded Reader::file_map(Reference reference) {
 }
 
 LoadingCache<Reader::Block>::Loaded Reader::decompressed(const ProfileBlock& place) {
-    if (place.stored() > super_.block_size) return std::unexpected(EIO);
+    // Files' blocks of size 0 are holes, but a fragment cannot be one.
+    if (place.stored() == 0 || place.stored() > super_.block_size) return std::unexpected(EIO);
     auto* prefetch = prefetch_.load(std::memory_order_acquire);
     auto ahead = prefetch == nullptr ? std::nullopt : prefetch->range(part_, place.start, place.stored());
     auto range = ahead ? std::move(*ahead) : source_.range(place.start, place.stored());

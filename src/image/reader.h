@@ -17,6 +17,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <sys/types.h>
@@ -117,9 +118,9 @@ public:
     /// The blocks that hold a file, its fragment last.
     std::expected<std::vector<ProfileBlock>, int> blocks_of(Reference reference);
 
-    /// How many different sets of extended attributes the image has.
-    [[nodiscard]] std::uint32_t xattr_sets() const { return static_cast<std::uint32_t>(xattr_sets_.size()); }
-    /// One of them; nothing for no_xattrs.
+    /// Whether any extended attribute has a name that begins otherwise. True, too, where that cannot be told.
+    [[nodiscard]] bool has_xattrs_other_than(std::string_view beginning) const;
+    /// A set of extended attributes; nothing for no_xattrs.
     std::expected<std::vector<Xattr>, int> xattrs(std::uint32_t set) const;
 
 private:
@@ -157,6 +158,8 @@ private:
     std::expected<void, int> load_tables();
     std::expected<void, int> load_fragments(const Tables& tables);
     std::expected<void, int> load_xattr_sets(const Tables& tables, std::size_t count);
+    /// The value at `at`, which is passed.
+    std::expected<std::string, int> xattr_value(MetadataTable::Cursor& at, bool elsewhere) const;
     /// The entries of a table whose blocks an index names, which lies at `index` of the file.
     template<class Entry>
     std::expected<std::vector<Entry>, int> indexed_table(const Tables& tables, std::uint64_t index,

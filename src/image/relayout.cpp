@@ -1,5 +1,7 @@
 #include "image/relayout.h"
 
+#include "image/walk.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <limits>
@@ -14,7 +16,8 @@ namespace {
 
 class Search {
 public:
-    Search(Layers& layers, const std::vector<Profile>& profiles) : layers_(layers), places_(profiles.size()) {
+    Search(Layers& layers, const std::vector<Profile>& profiles)
+        : layers_(layers), walk_(layers), places_(profiles.size()) {
         std::size_t place = 0;
         for (std::size_t image = 0; image < profiles.size(); ++image)
             for (const auto& block : profiles[image].blocks)
@@ -22,10 +25,11 @@ public:
     }
 
     std::expected<void, int> directory(Reference reference, const std::string& path) {
-        const auto listing = layers_.directory(reference);
-        if (!listing) return std::unexpected(listing.error());
-        for (const auto& entry : (*listing)->entries) {
-            const auto below = (path.empty() ? "" : path + "/") + std::string((*listing)->name(entry));
+        const auto level = walk_.enter(reference);
+        if (!level) return std::unexpected(level.error());
+        const Directory& listing = level->listing();
+        for (const auto& entry : listing.entries) {
+            const auto below = (path.empty() ? "" : path + "/") + std::string(listing.name(entry));
             std::expected<void, int> done;
             if (entry.type == DT_DIR) done = directory(entry.inode, below);
             if (entry.type == DT_REG) done = file(entry.inode, below);
@@ -51,6 +55,7 @@ private:
     }
 
     Layers& layers_;
+    Walk walk_;
     std::vector<std::unordered_map<std::uint64_t, std::size_t>> places_; ///< of blocks, by image and start
 };
 

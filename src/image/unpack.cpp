@@ -1,6 +1,7 @@
 #include "image/unpack.h"
 
 #include "image/layers.h"
+#include "image/walk.h"
 #include "util/fd.h"
 #include "util/interrupt.h"
 
@@ -23,15 +24,16 @@ namespace fs = std::filesystem;
 
 class Unpacker {
 public:
-    Unpacker(Layers& layers, const fs::path& image) : layers_(layers), image_(image) {}
+    Unpacker(Layers& layers, const fs::path& image) : layers_(layers), walk_(layers), image_(image) {}
 
     /// What is in a directory, into one that exists.
     Status content_of(Reference reference, const fs::path& target) {
-        auto listing = layers_.directory(reference);
-        if (!listing) return damaged(listing.error());
-        for (const auto& entry : (*listing)->entries) {
+        const auto level = walk_.enter(reference);
+        if (!level) return damaged(level.error());
+        const Directory& listing = level->listing();
+        for (const auto& entry : listing.entries) {
             if (interrupted()) return fail_interrupted();
-            if (auto done = this->entry(entry.inode, target / (*listing)->name(entry)); !done) return done;
+            if (auto done = this->entry(entry.inode, target / listing.name(entry)); !done) return done;
         }
         return {};
     }
@@ -129,6 +131,7 @@ private:
     }
 
     Layers& layers_;
+    Walk walk_;
     const fs::path& image_;
     std::map<std::uint64_t, fs::path> names_; ///< of files with several: the first, by inode number
 };
