@@ -33,7 +33,7 @@ def test_programs_are_those_of_the_base(user, based):
 
 def test_the_hosts_data_is_there_and_its_system_is_not(user, based, work):
     user.write(work / "data", "mine")
-    seen = sh(user, based, f"cat {work}/data; pwd; ls -d /proc/self /sys/class /dev/null /tmp /run /var/tmp; id -un; test -e /usr/bin/clang-tidy-19 || echo bare; "
+    seen = sh(user, based, f"cat {work}/data; pwd; ls -d /proc/self /sys/class /dev/null /tmp /run /var/tmp; id -un; test -e /usr/bin/strace || echo bare; "
                            "cat /etc/resolv.conf > /dev/null && echo resolves", cwd=work)
     lines = seen.stdout.splitlines()
     assert lines[0] == f"mine{work}"
