@@ -63,7 +63,11 @@ private:
     /// Its directory does not say all: a sticky one keeps links of anybody. And everybody may write to a
     /// link.
     [[nodiscard]] const char* why_foreign_link(const struct stat& info) const {
-        return is_of(info, rules_.owner) ? nullptr : of_another;
+        return is_own(info) ? nullptr : of_another;
+    }
+
+    [[nodiscard]] bool is_own(const struct stat& info) const {
+        return info.st_uid == root_ || is_of(info, rules_.owner);
     }
 
     const char* why_foreign_here(const struct stat& info) {
@@ -75,7 +79,7 @@ private:
             // Whoever may write here decides both, unless each entry is its owner's.
             const bool apart = sticky && open != nullptr && !is_above(next, rules_.beside);
             if (!apart) return nullptr;
-        } else if (!is_of(info, rules_.owner)) {
+        } else if (!is_own(info)) {
             return of_another;
         }
         if (open == nullptr || (!rules_.must_stay && is_given_to_group(info, open))) return nullptr;
@@ -87,9 +91,9 @@ private:
     /// A directory that root has given to a group, for a project, say; and files in one that is root's.
     [[nodiscard]] bool is_given_to_group(const struct stat& info, const char* open) const {
         if (open != open_to_group) return false;
-        if (S_ISDIR(info.st_mode)) return info.st_uid == 0;
+        if (S_ISDIR(info.st_mode)) return info.st_uid == root_;
         struct stat directory {};
-        return rules_.look(parent_of(here_).c_str(), &directory) == 0 && directory.st_uid == 0;
+        return rules_.look(parent_of(here_).c_str(), &directory) == 0 && directory.st_uid == root_;
     }
 
     /// Empty at the end.
@@ -122,6 +126,7 @@ private:
 
     std::string here_ = "/", rest_;
     const OwnershipRules& rules_;
+    std::optional<uid_t> root_;    ///< who owns `/`: in some namespaces of users, root has another number
     const char* sticky_ = nullptr; ///< who may write to `here_`, where the sticky bit keeps entries safe
     int links_ = 0;
 };

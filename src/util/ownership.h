@@ -28,6 +28,9 @@ struct Foreign {
     std::string why;  ///< "it belongs to another user", ...
 };
 
+/// As lstat().
+using Look = std::function<int(const char*, struct stat*)>;
+
 struct OwnershipRules {
     uid_t owner = geteuid(); ///< whose work is as good as the user's own
     /// What is there must not be exchanged as long as something uses it. Then a sticky bit does not help,
@@ -36,8 +39,8 @@ struct OwnershipRules {
     bool must_stay = false;
     /// Absolute, without links: who decides this path may as well decide the other one.
     std::string beside = {};
-    /// lstat(), for a process that is told only by another one who other users are.
-    std::function<int(const char*, struct stat*)> look = lstat;
+    /// Another one for a process that cannot see who other users are.
+    Look look = lstat;
 };
 
 /// The first directory or file, from the root down to `path`, by which another user could decide what is

@@ -4,6 +4,7 @@ import os
 import pwd
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,22 @@ def home(user):
     shutil.rmtree(path)
 
 
+@pytest.fixture
+def grounds():
+    """A directory of root's, in which others have theirs."""
+    path = Path(tempfile.mkdtemp(prefix="containerize-e2e-", dir="/opt"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path)
+
+
+def owned(path: Path, uid: int, gid: int | None = None, mode: int = 0o755) -> Path:
+    path.mkdir(exist_ok=True)
+    os.chown(path, uid, uid if gid is None else gid)
+    path.chmod(mode)
+    return path
+
+
 def python(user, installation, code="print('fine')", check=True, **more):
     return user.run(f"{installation}/bin/python", "-c", code, check=check, **more)
 
@@ -112,3 +129,77 @@ def test_a_colleagues_installation_is_used(user, other, small, home, trap):
         os.chown(path, user.uid, 100)
         path.chmod(0o2775)
     assert python(user, env).stdout == "fine\n"
+
+
+@pytest.fixture(scope="module")
+def built_in_tmp(make, tmp_path_factory):
+    """An installation that was built below /tmp, whose scripts name that place."""
+    kept = tmp_path_factory.mktemp("kept") / "env"
+    built = make(TMP / "firstplace", "six==1.16.0\n")
+    subprocess.run(["cp", "-a", str(built), str(kept)], check=True)
+    shutil.rmtree(built)
+    (TMP / "firstplace-requirements.txt").unlink()
+    return kept
+
+
+@pytest.mark.parametrize("maker", ["nobody", "other", "user"])
+def test_a_first_path_that_anybody_may_make(user, other, built_in_tmp, home, trap, maker):
+    """Under a session, its mount point is removed - by its owner, or by who cleans up /tmp - and taken by another user."""
+    moved = home / "moved"
+    subprocess.run(["cp", "-a", str(built_in_tmp), str(moved)], check=True)
+    first = TMP / "firstplace"
+    if maker != "nobody":
+        owned(first, {"other": other, "user": user}[maker].uid)
+    running = user.start(f"{moved}/bin/python", "-c", "print('up', flush=True); input()", stdin=subprocess.PIPE)
+    running.stdout.readline()
+    if first.exists():
+        first.rmdir()
+    trap.plant(first / "bin/python")
+    done = user.run(f"{moved}/bin/pip", "--version", check=False)
+    said = running.communicate("\n")[1]
+    trap.assert_nobody_was_caught()
+    assert running.returncode == done.returncode == 1
+    assert "/tmp: everybody may write to it" in said and "Build it again where it is now" in said
+
+
+def test_a_first_path_in_a_directory_of_another_user(user, other, small, home, grounds, trap):
+    """It is made in memory, with all that is there, so that nobody can take it away."""
+    theirs = owned(grounds / "theirs", other.uid)
+    below = owned(theirs / "below", other.uid)
+    other.write(below / "data", "seen")
+    first = below / "env"
+    moved = user.copy(small, home / "moved", first)
+    code = f"import os; print(open({str(below / 'data')!r}).read(), flush=True); os.execv({str(first / 'bin/python')!r}, ['python', '-c', 'print(2)'])"
+    running = user.start(f"{moved}/bin/python", "-c", "print('up', flush=True); input()", stdin=subprocess.PIPE)
+    assert running.stdout.readline() == "up\n", running.stderr.read()
+    assert python(user, moved, code).stdout == "seen\n2\n"
+    trap.shell('mv "$1" "$1.away"; mkdir "$1"', below)
+    trap.plant(first / "bin/python")
+    assert python(user, moved, code).stdout == "seen\n2\n"
+    running.communicate("\n")
+    trap.assert_nobody_was_caught()
+
+
+def test_a_moved_installation_of_a_colleague(user, other, small, grounds, trap):
+    theirs = owned(grounds / "theirs", other.uid)
+    moved = other.copy(small, theirs / "moved", theirs / "env")
+    assert python(user, moved, f"import os; print(os.listdir({str(theirs / 'env')!r}) == os.listdir({str(moved)!r}))").stdout == "True\n"
+    trap.shell('mkdir "$1"', theirs / "env")
+    assert python(user, moved).stdout == "fine\n"
+
+
+def test_a_moved_installation_in_a_projects_directory(user, other, small, home, grounds, trap):
+    """Its members decide both paths; but not what is in the user's home."""
+    project = owned(grounds / "project", 0, user.entry.pw_gid, 0o2775)
+    moved = user.copy(small, project / "moved", project / "env")
+    assert python(user, moved, f"open({str(project / 'written')!r}, 'w').write('x'); print('fine')").stdout == "fine\n"
+    assert (project / "env").stat().st_uid == user.uid
+    sent_home = user.copy(small, home / "moved", project / "env")
+    done = python(user, sent_home, check=False)
+    assert done.returncode == 1 and f"{project}: its group may write to it" in done.stderr
+
+
+def test_a_first_path_where_the_user_alone_decides(user, small, home, trap):
+    moved = user.copy(small, home / "moved", home / "below/env")
+    assert python(user, moved).stdout == "fine\n"
+    assert (home / "below/env").stat().st_uid == user.uid
