@@ -149,6 +149,17 @@ const char* why_foreign(const struct stat& directory, const struct stat& file, u
     return is_of(file, owner) ? nullptr : of_another;
 }
 
+bool is_planted(const std::string& path) {
+    struct stat own {};
+    struct stat directory {};
+    for (std::string entry = path, parent; entry != "/" && !entry.empty(); entry = parent) {
+        parent = parent_of(entry);
+        if (lstat(entry.c_str(), &own) != 0 || lstat(parent.c_str(), &directory) != 0) continue;
+        if ((directory.st_mode & S_IWOTH) != 0 && !is_of(own)) return true;
+    }
+    return false;
+}
+
 std::optional<Foreign> find_foreign(const std::string& path, const OwnershipRules& rules) {
     return Walk(path, rules).run();
 }

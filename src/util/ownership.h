@@ -47,4 +47,8 @@ struct OwnershipRules {
 /// there, or make it where it is missing. The path is absolute; links on the way are followed.
 std::optional<Foreign> find_foreign(const std::string& path, const OwnershipRules& rules = {});
 
+/// Whether somebody else has made a directory on the way to `path` in a place where everybody may make one:
+/// it only has the name that is looked for.
+bool is_planted(const std::string& path);
+
 } // namespace containerize

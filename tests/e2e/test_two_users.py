@@ -1,5 +1,6 @@
 """Two users on one node: what one of them puts in the other's way is never run by the other."""
 
+import json
 import os
 import pwd
 import shutil
@@ -203,3 +204,33 @@ def test_a_first_path_where_the_user_alone_decides(user, small, home, trap):
     moved = user.copy(small, home / "moved", home / "below/env")
     assert python(user, moved).stdout == "fine\n"
     assert (home / "below/env").stat().st_uid == user.uid
+
+
+def test_what_a_foreign_manifest_says_is_only_shown(user, other, tool, small, home, trap):
+    env = other.copy(small, home / "env", home / "env")
+    manifest = json.loads((env / "containerize.json").read_text())
+
+    def told(*command, **changes):
+        (env / "containerize.json").write_text(json.dumps({**manifest, **changes}))
+        done = user.run(str(tool), *command, str(env), check=False)
+        assert not any(c in done.stdout + done.stderr for c in "\x1b\x07\x9b"), done.stdout
+        return done
+
+    shown = told("inspect", created="now\x1b[2J\x9b31m\nSession       all is well", build={**manifest["build"], "python": {"version": "3\x07"}})
+    assert shown.returncode == 0 and shown.stdout.count("\nSession  ") == 1
+    assert told("log", created="\x1b]0;title\x07").returncode == 0
+    for build in ([], "text", {"files": "many"}, {"python": "3\x1b"}, {"command": []}):
+        for command in (["inspect"], ["inspect", "--json"], ["log"]):
+            done = told(*command, build=build)
+            assert done.returncode == 2 and "not a manifest that this version can read" in done.stderr, done.stderr
+    deep = json.dumps({**manifest, "build": {"x": "DEEP"}}).replace('"DEEP"', "[" * 3_000_000 + "]" * 3_000_000)
+    (env / "containerize.json").write_text(deep)
+    for command in (["inspect"], ["inspect", "--json"], ["log"]):
+        done = user.run(str(tool), *command, str(env), check=False)
+        assert done.returncode == 2 and "nested too deeply" in done.stderr, done.stderr[:2000]
+    done = python(user, env, check=False)
+    assert done.returncode == 1 and "nested too deeply" in done.stderr
+    (env / "containerize.json").write_text(json.dumps(manifest))
+    (env / "share/packages.txt").unlink()
+    other.write(env / "share/packages.txt", "six 1.0\x1b[31m\n")
+    assert user.run(str(tool), "inspect", "--packages", str(env)).stdout == "six 1.0?[31m\n"
