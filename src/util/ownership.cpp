@@ -49,6 +49,7 @@ public:
 
     std::optional<Foreign> run() {
         for (struct stat info{}; rules_.look(here_.c_str(), &info) == 0;) {
+            if (!root_) root_ = info.st_uid;
             const bool is_link = S_ISLNK(info.st_mode);
             const char* why = is_link ? why_foreign_link(info) : why_foreign_here(info);
             if (why != nullptr) return Foreign{.path = here_, .why = why};
@@ -134,7 +135,7 @@ private:
 } // namespace
 
 bool is_of(const struct stat& info, uid_t owner) {
-    return info.st_uid == 0 || info.st_uid == geteuid() || info.st_uid == owner;
+    return info.st_uid == owner || info.st_uid == 0 || info.st_uid == geteuid();
 }
 
 bool is_private_directory(const struct stat& info) {

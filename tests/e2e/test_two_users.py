@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from conftest import OTHER_USER, User
+from conftest import OTHER_USER, Sessions, User
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root can be two users")
 
@@ -204,6 +204,106 @@ def test_a_first_path_where_the_user_alone_decides(user, small, home, trap):
     moved = user.copy(small, home / "moved", home / "below/env")
     assert python(user, moved).stdout == "fine\n"
     assert (home / "below/env").stat().st_uid == user.uid
+
+
+@pytest.fixture
+def key(user, small, sessions, trap):
+    """The name of the session that a launch looks for; none is left of it."""
+    python(user, small)
+    (session,) = sessions.state.glob("v*-*")
+    sessions.kill_all()
+    shutil.rmtree(sessions.state)
+    return session.name
+
+
+PLANTED_STATE = {
+    "a directory for all": 'mkdir -m 777 "$1"; cp -r "$2" "$1/$3"',
+    "a directory": 'mkdir -m 755 "$1"; cp -r "$2" "$1/$3"',
+    "a link to a directory": 'mkdir -m 777 "$1.there"; cp -r "$2" "$1.there/$3"; ln -s "$1.there" "$1"',
+    "a link to one of the user's": 'ln -s "$4" "$1"',
+    "a link to nowhere": 'ln -s "$1.nowhere" "$1"',
+    "a file": ': > "$1"',
+    "a pipe": 'mkfifo "$1"',
+}
+
+
+@pytest.mark.parametrize("kind", PLANTED_STATE)
+def test_a_planted_state_directory(user, small, home, trap, sessions, key, kind):
+    """With a session of the right name in it: its lock, its plan, its socket."""
+    session = Path(tempfile.mkdtemp(dir="/opt"))
+    try:
+        session.chmod(0o755)
+        (session / "lock").touch()
+        (session / "control").touch()
+        (session / "plan").write_bytes(b"containerize launch plan 3\0")
+        owned(home / "mine", user.uid)
+        trap.shell(PLANTED_STATE[kind], sessions.state, session, key, home / "mine")
+        before = sorted(map(str, sessions.state.rglob("*"))) if sessions.state.is_dir() else []
+        assert python(user, small, timeout=60).stdout == "fine\n"
+        assert python(user, small, timeout=60).stdout == "fine\n"
+        assert (sorted(map(str, sessions.state.rglob("*"))) if sessions.state.is_dir() else []) == before
+        assert list((home / "mine").iterdir()) == []
+        (substitute,) = TMP.glob(f"containerize-{user.uid}-*")
+        assert substitute.stat().st_uid == user.uid and substitute.stat().st_mode & 0o777 == 0o700
+    finally:
+        shutil.rmtree(session)
+
+
+def test_the_state_directory_under_a_session(user, small, trap, sessions):
+    """Nothing in it, nor itself, can be exchanged, looked at or asked."""
+    running = user.start(f"{small}/bin/python", "-c", "print('up', flush=True); input()", stdin=subprocess.PIPE)
+    assert running.stdout.readline() == "up\n"
+    (session,) = sessions.state.glob("v*-*")
+    for script in ('ls "$1"', 'mv "$1" "$1.away"', 'rm -rf "$1"', 'echo x > "$2/lock"', 'cat "$2"/plan-*', ': > "$1/start.lock"',
+                   'python3 -c "import socket, sys; socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET).connect(sys.argv[1])" "$2/control"'):
+        assert trap.shell(script, sessions.state, session, check=False).returncode != 0, script
+    for pid in sessions.processes():
+        assert trap.shell('ls "/proc/$1/root/" || kill "$1"', pid, check=False).returncode != 0
+    assert python(user, small).stdout == "fine\n"
+    running.communicate("\n")
+    assert running.returncode == 0
+
+
+def test_a_session_of_another_user_is_none(user, other, small, trap, sessions):
+    """Each has one of his own, of the same installation."""
+    theirs = other.start(f"{small}/bin/python", "-c", "print('up', flush=True); input()", stdin=subprocess.PIPE)
+    assert theirs.stdout.readline() == "up\n"
+    assert python(user, small, "import os; print(os.getuid())").stdout == f"{user.uid}\n"
+    assert len(sessions.supervisors()) == 1
+    theirs.communicate("\n")
+    Sessions(other).kill_all()
+
+
+def test_planted_stores_and_build_directories(user, tool, home, trap):
+    """Directories that only have the names which the user's configuration gives."""
+    store = TMP / f"bases-{user.uid}"
+    mine = {"CONTAINERIZE_BASES": str(home / "bases")}
+    config = user.write(home / "config.yaml", f"defaults:\n  bases: {store}\n  staging: {TMP}/build-{user.uid}\n")
+    configured = {"CONTAINERIZE_CONFIG": str(config)}
+    trap.shell('mkdir -m 777 "$1" "$2"', store, TMP / f"build-{user.uid}")
+    done = user.run(str(tool), "base", "list", env=configured, check=False)
+    assert done.returncode == 2 and f"{store} belongs to another user" in done.stderr
+    spec = user.write(home / "requirements.txt", "six\n")
+    done = user.run(str(tool), "new", "--prefix", str(home / "new"), str(spec), env={**configured, **mine}, check=False)
+    assert done.returncode == 2 and "belongs to another user" in done.stderr and not (home / "new").exists()
+    config.write_text("")
+    config.chmod(0o666)
+    done = user.run(str(tool), "base", "list", env={**configured, **mine}, check=False)
+    assert done.returncode == 2 and f"{config}: everybody may write to it" in done.stderr
+
+
+def test_what_others_put_into_a_store(user, other, tool, home, trap):
+    store = owned(home / "bases", user.uid)
+    digest = "sha256:" + "ab" * 32
+    image = store / digest.replace(":", "-")
+    config = {"os": "linux", "architecture": "amd64", "environment": [], "working_directory": "", "entrypoint": [], "command": []}
+    description = {"format": 1, "references": ["docker://debian:13"], "digest": digest, "index_digest": digest, "config": config}
+    for writer in (user, other):
+        writer.write(image.with_name(image.name + ".json"), json.dumps(description))
+        writer.write(image.with_name(image.name + ".sqfs"), "image")
+        shown = user.run(str(tool), "base", "list", env={"CONTAINERIZE_BASES": str(store)})
+        assert ("docker://debian:13" in shown.stdout) == (writer is user)
+        assert ("is not used: it belongs to another user" in shown.stderr) == (writer is other)
 
 
 def test_what_a_foreign_manifest_says_is_only_shown(user, other, tool, small, home, trap):
