@@ -12,6 +12,7 @@
 #include "runtime/root_key.h"
 #include "runtime/session_state.h"
 #include "util/ownership.h"
+#include "util/printable.h"
 
 #include <array>
 #include <cerrno>
@@ -268,7 +269,7 @@ Status start_session(const StateDirectory& state, const Call& call) {
     }
     if (answer == "ok") return {};
     if (answer.starts_with("ok\n")) {
-        const std::string lines = answer.substr(3) + "\n";
+        const std::string lines = printable(answer.substr(3)) + "\n";
         [[maybe_unused]] const auto written = write(STDERR_FILENO, lines.data(), lines.size());
         return {};
     }

@@ -3,6 +3,7 @@
 #include "util/digest.h"
 #include "util/fd.h"
 #include "util/filesystem.h"
+#include "util/json.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -164,7 +165,7 @@ public:
     Result<ImageInfo> info() override {
         auto text = files_->read("manifest.json", largest_manifest);
         if (!text) return fail(std::move(text.error()));
-        const auto manifest = json::parse(*text, nullptr, false);
+        const auto manifest = parse_json_quietly(*text);
         auto chosen = choose_image(manifest);
         if (!chosen) return fail(std::move(chosen.error()));
         const auto name = chosen->value("Config", "");

@@ -5,6 +5,7 @@
 #include "util/digest.h"
 #include "util/filesystem.h"
 #include "util/interrupt.h"
+#include "util/json.h"
 #include "util/log.h"
 #include "util/progress.h"
 
@@ -260,7 +261,7 @@ Status add_python(Collection& collection, const Environment& environment) {
          .in_child = {},
          .on_line = {}});
     if (!told) return fail(std::move(told.error()));
-    const auto paths = nlohmann::json::parse(told->output, nullptr, false);
+    const auto paths = parse_json_quietly(told->output);
     if (!told->ok() || !paths.is_array())
         return cannot(python->string() + " does not say where its library is");
     // Environments name it with its version.

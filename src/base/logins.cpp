@@ -2,6 +2,7 @@
 
 #include "util/fd.h"
 #include "util/filesystem.h"
+#include "util/json.h"
 #include "util/log.h"
 
 #include <algorithm>
@@ -123,7 +124,7 @@ Found ask_helper(const std::string& name, const std::string& registry, const Env
     }
     // It knows nothing of this registry.
     if (!done->ok()) return std::nullopt;
-    const auto answer = json::parse(done->output, nullptr, false);
+    const auto answer = parse_json_quietly(done->output);
     auto user = text(answer, "Username");
     auto secret = text(answer, "Secret");
     if (user == "<token>")
@@ -139,7 +140,7 @@ Found find_in(const fs::path& file, const std::string& registry, const std::stri
               const Environment& environment) {
     auto content = read_file(file, 1U << 20U);
     if (!content) return fail(std::move(content.error()));
-    const auto root = json::parse(*content, nullptr, false);
+    const auto root = parse_json_quietly(*content);
     // What the parser says of the place would quote the secrets.
     if (!root.is_object()) return bad_file(file, "it is not valid JSON");
     const auto keys = keys_for(registry, repository);

@@ -1,6 +1,7 @@
 #include "base/oci.h"
 
 #include "base/reference.h"
+#include "util/json.h"
 
 #include <algorithm>
 #include <set>
@@ -104,7 +105,7 @@ std::string described(const IndexEntry& entry) {
 
 Result<Document> parse_document(std::string_view text, const std::string& where) {
     try {
-        const auto root = json::parse(text);
+        const auto root = parse_json(text);
         Document document;
         if (root.contains("manifests")) {
             auto index = index_of(root.at("manifests"), where);
@@ -126,7 +127,7 @@ Result<Document> parse_document(std::string_view text, const std::string& where)
 
 Result<ImageConfig> parse_config(std::string_view text, const std::string& where) {
     try {
-        const auto root = json::parse(text);
+        const auto root = parse_json(text);
         if (!root.is_object()) return bad(where, "its configuration is not an object");
         ImageConfig config;
         config.platform = platform_of(root);

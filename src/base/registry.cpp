@@ -3,6 +3,7 @@
 #include "base/challenge.h"
 #include "base/logins.h"
 #include "util/filesystem.h"
+#include "util/json.h"
 #include "util/log.h"
 #include "util/url.h"
 
@@ -145,7 +146,7 @@ Result<std::string> Registry::State::token(const std::string& address, const Cha
     auto answer = http::fetch(request, how);
     if (!answer) return fail(std::move(answer.error()));
     if (answer->status != 200) return fail(refused(*answer));
-    const auto object = json::parse(answer->body, nullptr, false);
+    const auto object = parse_json_quietly(answer->body);
     for (const char* name : {"token", "access_token"})
         if (const auto found = object.is_object() ? object.find(name) : object.end();
             found != object.end() && found->is_string())

@@ -2,7 +2,9 @@
 
 #include "base/reference.h"
 #include "util/filesystem.h"
+#include "util/json.h"
 #include "util/log.h"
+#include "util/ownership.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -45,7 +47,7 @@ std::optional<StoredImage> read_description(const fs::path& file) {
     auto text = read_file(file, largest_config);
     if (!text) return std::nullopt;
     try {
-        const auto root = json::parse(*text);
+        const auto root = parse_json(*text);
         if (root.at("format") != format) return std::nullopt;
         StoredImage image;
         image.file = fs::path(file).replace_extension(".sqfs");
@@ -100,6 +102,17 @@ void sweep_workshops(const fs::path& directory, const std::string& except) {
     }
 }
 
+/// Images are found by name and digest, and not read again: what counts is whose they are. Null if all is
+/// well.
+const char* why_not_of_store(const struct stat& store, const fs::path& description, const fs::path& image) {
+    for (const auto* path : {&description, &image}) {
+        struct stat info {};
+        if (stat(path->c_str(), &info) != 0) return "it is gone";
+        if (const char* why = why_foreign(store, info, store.st_uid)) return why;
+    }
+    return nullptr;
+}
+
 } // namespace
 
 Result<fs::path> store_directory(const Environment& environment, const fs::path& configured) {
@@ -122,12 +135,17 @@ Result<fs::path> store_directory(const Environment& environment, const fs::path&
 std::vector<StoredImage> list_images(const fs::path& store) {
     std::vector<StoredImage> images;
     std::error_code missing;
+    struct stat directory {};
+    if (stat(store.c_str(), &directory) != 0) return images;
     for (const auto& entry : fs::directory_iterator(store, missing)) {
         if (entry.path().extension() != ".json") continue;
-        if (auto image = read_description(entry.path()))
-            images.push_back(std::move(*image));
-        else
+        auto image = read_description(entry.path());
+        if (!image)
             log::detail(entry.path().string() + " describes no image that is there");
+        else if (const char* why = why_not_of_store(directory, entry.path(), image->file))
+            log::warn(image->file.string() + " is not used: " + why);
+        else
+            images.push_back(std::move(*image));
     }
     std::ranges::sort(images, {}, [](const auto& image) { return std::tie(image.references, image.digest); });
     return images;

@@ -2,6 +2,7 @@
 #include "cli/command.h"
 #include "cli/configured.h"
 #include "util/filesystem.h"
+#include "util/printable.h"
 #include "util/progress.h"
 
 #include <memory>
@@ -61,8 +62,9 @@ Result<int> run_list(const BaseArguments& arguments) {
             if (arguments.as_json) continue;
             fmt::print("{}  {:>9}  {}\n", image.digest.substr(0, image.digest.find(':') + 13),
                        human_bytes(image.size),
-                       image.references.empty() ? "(no name)"
-                                                : fmt::format("{}", fmt::join(image.references, ", ")));
+                       image.references.empty()
+                           ? "(no name)"
+                           : printable_line(fmt::format("{}", fmt::join(image.references, ", "))));
         }
     if (arguments.as_json) fmt::print("{}\n", all.dump(2, ' ', false, json::error_handler_t::replace));
     return 0;

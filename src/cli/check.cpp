@@ -3,6 +3,7 @@
 #include "gpu/tree.h"
 #include "runtime/manifest.h"
 #include "util/filesystem.h"
+#include "util/printable.h"
 
 #include <algorithm>
 #include <memory>
@@ -58,7 +59,7 @@ void print(const std::vector<Checked>& checked, const gpu::Host& host) {
     bool any = false;
     for (const auto vendor : gpu::all_vendors)
         if (const auto devices = host.describe(vendor); !devices.empty()) {
-            fmt::print("This node has {}.\n", devices);
+            fmt::print("This node has {}.\n", printable_line(devices));
             any = true;
         }
     if (!any) fmt::print("This node has no GPU.\n");
@@ -66,8 +67,9 @@ void print(const std::vector<Checked>& checked, const gpu::Host& host) {
         fmt::print(
             "The installation has none of the packages that are looked at: torch, jax, tensorflow, cupy.\n");
     for (const auto& [package, fit] : checked) {
-        fmt::print("{:8} {:28} {}\n", fit.fits ? "fits" : "does not", package.title(), fit.reason);
-        if (!package.lacks.empty()) fmt::print("{:37} It lacks {}.\n", "", package.lacks);
+        fmt::print("{:8} {:28} {}\n", fit.fits ? "fits" : "does not", printable_line(package.title()),
+                   printable_line(fit.reason));
+        if (!package.lacks.empty()) fmt::print("{:37} It lacks {}.\n", "", printable_line(package.lacks));
     }
 }
 

@@ -2,6 +2,7 @@
 
 #include "util/filesystem.h"
 #include "util/log.h"
+#include "util/ownership.h"
 #include "util/resources.h"
 
 #include <algorithm>
@@ -9,7 +10,6 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 namespace containerize::cli {
 
@@ -25,13 +25,12 @@ std::vector<conda::Located> located(const std::vector<config::Setting>& settings
     return list;
 }
 
-/// Below /tmp anybody could have made the directory that is named after this user, and exchange what is in
-/// it.
-bool is_planted(const fs::path& directory) {
-    struct stat own {};
-    struct stat parent {};
-    return stat(directory.c_str(), &own) == 0 && stat(directory.parent_path().c_str(), &parent) == 0 &&
-           (parent.st_mode & S_IWOTH) != 0 && own.st_uid != 0 && own.st_uid != geteuid();
+/// A directory that is named after this user, say, and that another user made.
+Status check_not_planted(const fs::path& directory, const std::string& what, const std::string& where,
+                         const std::string& hint) {
+    if (!is_planted(directory.string())) return {};
+    return fail_input("the " + what + " " + directory.string() + " belongs to another user",
+                      "he made it where everybody may", where, hint);
 }
 
 } // namespace
@@ -138,9 +137,10 @@ Result<fs::path> Configured::staging(const std::string& typed) const {
     if (failed)
         return fail_input("cannot make the staging directory " + directory->string(), failed.message(),
                           where);
-    if (is_planted(*directory))
-        return fail_input("the staging directory " + directory->string() + " belongs to another user", {},
-                          where, "Give another one with --tmpdir.");
+    if (auto checked =
+            check_not_planted(*directory, "staging directory", where, "Give another one with --tmpdir.");
+        !checked)
+        return fail(std::move(checked.error()));
     return directory;
 }
 
@@ -163,6 +163,10 @@ Result<base::Options> Configured::bases() const {
     auto store = base::store_directory(environment_, *configured);
     if (!store) return fail(std::move(store.error()));
     options.store = std::move(*store);
+    if (auto checked = check_not_planted(options.store, "store of base images", {},
+                                         "Set CONTAINERIZE_BASES to a directory of your own.");
+        !checked)
+        return fail(std::move(checked.error()));
     auto site_stores = config_.directories(Key::base_stores, environment_);
     if (!site_stores) return fail(std::move(site_stores.error()));
     options.site_stores = std::move(*site_stores);

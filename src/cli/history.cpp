@@ -6,6 +6,7 @@
 #include "install/states.h"
 #include "util/filesystem.h"
 #include "util/interrupt.h"
+#include "util/printable.h"
 #include "util/progress.h"
 
 #include <algorithm>
@@ -69,8 +70,9 @@ Result<int> show_log(const LogArguments& arguments) {
     }
     for (const auto& state : list)
         fmt::print("{} {:>3}  {}  {:>10}  {}\n", state["current"].get<bool>() ? "*" : " ",
-                   state["state"].get<unsigned>(), state["created"].get<std::string>(),
-                   human_bytes(state["bytes"].get<std::uint64_t>()), state["command"].get<std::string>());
+                   state["state"].get<unsigned>(), printable_line(state["created"].get<std::string>()),
+                   human_bytes(state["bytes"].get<std::uint64_t>()),
+                   printable_line(state["command"].get<std::string>()));
     return 0;
 }
 

@@ -3,6 +3,7 @@
 #include "install/profile.h"
 #include "runtime/manifest.h"
 #include "util/filesystem.h"
+#include "util/printable.h"
 #include "util/progress.h"
 
 #include <memory>
@@ -78,25 +79,25 @@ Result<json> describe(const fs::path& prefix) {
 void print(const json& about) {
     const auto& image = about.at("image");
     const auto& build = about.at("build");
-    fmt::print("Installation  {}\n", about.at("path").get<std::string>());
+    const auto text = [](const json& object, const char* name) {
+        return printable_line(object.value(name, ""));
+    };
+    fmt::print("Installation  {}\n", text(about, "path"));
     if (about.at("moved").get<bool>())
-        fmt::print("Moved         built for {}, which is made to exist inside\n",
-                   about.at("built_for").get<std::string>());
-    fmt::print("Created       {} by containerize {}\n", about.at("created").get<std::string>(),
-               about.at("tool_version").get<std::string>());
-    fmt::print("Base          {}\n", about.at("base").get<std::string>());
-    fmt::print("Engine        {}\n", about.at("engine").get<std::string>());
+        fmt::print("Moved         built for {}, which is made to exist inside\n", text(about, "built_for"));
+    fmt::print("Created       {} by containerize {}\n", text(about, "created"), text(about, "tool_version"));
+    fmt::print("Base          {}\n", text(about, "base"));
+    fmt::print("Engine        {}\n", text(about, "engine"));
     if (build.contains("python"))
-        fmt::print("Python        {} from {}{}\n", build["python"].value("version", ""),
-                   build["python"].value("executable", ""),
+        fmt::print("Python        {} from {}{}\n", text(build["python"], "version"),
+                   text(build["python"], "executable"),
                    build["python"].value("bundled", false) ? ", bundled" : "");
-    fmt::print("Image         {}, {}, {} files, sha256 {}\n", image.at("file").get<std::string>(),
+    fmt::print("Image         {}, {}, {} files, sha256 {}\n", text(image, "file"),
                human_bytes(image.at("bytes").get<std::uint64_t>()), human_count(build.value("files", 0ULL)),
-               image.at("sha256").get<std::string>());
+               text(image, "sha256"));
     for (const auto& layer : about.at("layers"))
-        fmt::print("Layer         {}, {}, sha256 {}\n", layer.at("file").get<std::string>(),
-                   human_bytes(layer.at("bytes").get<std::uint64_t>()),
-                   layer.at("sha256").get<std::string>());
+        fmt::print("Layer         {}, {}, sha256 {}\n", text(layer, "file"),
+                   human_bytes(layer.at("bytes").get<std::uint64_t>()), text(layer, "sha256"));
     fmt::print("State         {}\n", about.at("state").get<unsigned>());
     fmt::print("Commands      {}\n", about.at("commands").get<std::size_t>());
     if (const auto& profile = about.at("profile"); profile.is_null())
@@ -106,9 +107,8 @@ void print(const json& about) {
                    human_bytes(profile.at("bytes").get<std::uint64_t>()),
                    human_count(profile.at("requests").get<std::uint64_t>()),
                    about.at("prefetch") == "auto" ? "where the images are on a network's filesystem (auto)"
-                                                  : about.at("prefetch").get<std::string>());
-    if (const auto stage = about.at("stage").get<std::string>(); stage != "auto")
-        fmt::print("Copies        {}\n", stage);
+                                                  : text(about, "prefetch"));
+    if (const auto stage = text(about, "stage"); stage != "auto") fmt::print("Copies        {}\n", stage);
     const auto pid = about.at("session_pid").get<pid_t>();
     fmt::print("Session       {}\n", pid == 0 ? "none on this node" : "process " + std::to_string(pid));
 }
@@ -119,7 +119,7 @@ Result<int> list_packages(const fs::path& prefix, bool as_json) {
     auto text = read_file(prefix / "share/packages.txt");
     if (!text) return fail(std::move(text.error()));
     if (!as_json) {
-        fmt::print("{}", *text);
+        fmt::print("{}", printable(*text));
         return 0;
     }
     json packages = json::array();

@@ -5,6 +5,7 @@
 #include "util/filesystem.h"
 #include "util/interrupt.h"
 #include "util/log.h"
+#include "util/printable.h"
 #include "util/progress.h"
 
 #include <cstdio>
@@ -47,7 +48,8 @@ Result<int> show_plan(const install::BuildOptions& options, bool as_json) {
     }
     std::uint64_t bytes = 0;
     for (const auto& record : *plan) {
-        fmt::print("{:<30} {:<15} {:<25} {}\n", record.name, record.version, record.build, record.channel);
+        fmt::print("{:<30} {:<15} {:<25} {}\n", printable_line(record.name), printable_line(record.version),
+                   printable_line(record.build), printable_line(record.channel));
         bytes += record.size;
     }
     fmt::print("{} packages, {}\n", plan->size(), human_bytes(bytes));

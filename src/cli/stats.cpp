@@ -3,6 +3,7 @@
 #include "cli/live_session.h"
 #include "runtime/manifest.h"
 #include "util/filesystem.h"
+#include "util/json.h"
 #include "util/progress.h"
 
 #include <algorithm>
@@ -58,7 +59,7 @@ Result<int> run_stats(const StatsArguments& arguments) {
                      .hint = "Start one; its session stays for some minutes after it."});
     auto answer = runtime::request_statistics(*session, prefix->string());
     if (!answer) return fail(std::move(answer.error()));
-    const auto statistics = json::parse(*answer, nullptr, false);
+    const auto statistics = parse_json_quietly(*answer);
     if (statistics.is_discarded())
         return fail({.what = "the session's answer cannot be read",
                      .why = {},

@@ -1,6 +1,7 @@
 #include "conda/installed.h"
 
 #include "util/filesystem.h"
+#include "util/json.h"
 
 #include <algorithm>
 #include <utility>
@@ -39,7 +40,7 @@ Result<InstalledPackage> read_record(const fs::path& file) {
     auto text = read_file(file, std::uint64_t{1} << 30U);
     if (!text) return fail(std::move(text.error()));
     try {
-        const auto entry = json::parse(*text);
+        const auto entry = parse_json(*text);
         auto record = parse_record(entry);
         if (!record) return damaged(file, record.error().what);
         InstalledPackage installed{

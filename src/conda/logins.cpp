@@ -1,6 +1,7 @@
 #include "conda/logins.h"
 
 #include "util/filesystem.h"
+#include "util/json.h"
 #include "util/log.h"
 #include "util/url.h"
 
@@ -23,7 +24,7 @@ Result<std::optional<json>> read_object(const fs::path& file) {
         text.error().fault = Fault::input;
         return fail(std::move(text.error()));
     }
-    auto object = json::parse(*text, nullptr, false);
+    auto object = parse_json_quietly(*text);
     // What the parser says of the place would quote the secrets.
     if (!object.is_object())
         return fail_input("the file of logins is not valid JSON", {}, file.string(),

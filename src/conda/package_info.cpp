@@ -1,5 +1,7 @@
 #include "conda/package_info.h"
 
+#include "util/json.h"
+
 #include <algorithm>
 #include <sstream>
 #include <unordered_map>
@@ -172,17 +174,17 @@ Result<PackageInfo> parse_package_info(const std::map<std::string, std::string>&
     PackageInfo info;
     // The json library reports wrong types by exceptions: they become errors here.
     try {
-        auto record = parse_record(json::parse(index->second));
+        auto record = parse_record(parse_json(index->second));
         if (!record) return broken(package, record.error().what + ": " + record.error().why);
         info.record = std::move(*record);
         const auto paths = files.find("paths.json");
         if (paths == files.end() && !files.contains("files"))
             return broken(package, "it has no list of its files");
         auto read = paths == files.end() ? read_old_lists(files, info, package)
-                                         : read_paths(json::parse(paths->second), info, package);
+                                         : read_paths(parse_json(paths->second), info, package);
         if (!read) return fail(std::move(read.error()));
         if (const auto link = files.find("link.json"); link != files.end())
-            if (read = read_link(json::parse(link->second), info, package); !read)
+            if (read = read_link(parse_json(link->second), info, package); !read)
                 return fail(std::move(read.error()));
     } catch (const json::exception& problem) {
         return broken(package, problem.what());

@@ -2,6 +2,7 @@
 
 #include "conda/libsolv.h"
 #include "conda/repodata_index.h"
+#include "util/json.h"
 #include "util/log.h"
 #include "util/mapped_file.h"
 #include "util/text.h"
@@ -333,7 +334,7 @@ void PackagePool::State::note_channels_of_installed() {
     Id id = 0;
     const Solvable* solvable = nullptr;
     FOR_REPO_SOLVABLES(pool->installed, id, solvable) {
-        const auto entry = nlohmann::json::parse(records.at(id), nullptr, false);
+        const auto entry = parse_json_quietly(records.at(id));
         channels_of_installed[id] = entry.is_object() ? entry.value("channel", "") : "";
     }
 }
@@ -394,7 +395,7 @@ s_Repo* PackagePool::machine() const {
 }
 
 Result<PackageRecord> PackagePool::record(Id solvable) const {
-    const auto entry = nlohmann::json::parse(state_->records.at(solvable), nullptr, false);
+    const auto entry = parse_json_quietly(state_->records.at(solvable));
     auto record = parse_record(entry);
     if (!record) {
         record.error().where = channel(solvable);

@@ -3,6 +3,7 @@
 #include "util/digest.h"
 #include "util/fd.h"
 #include "util/filesystem.h"
+#include "util/json.h"
 #include "util/text.h"
 
 #include <algorithm>
@@ -78,7 +79,7 @@ std::optional<RepodataState> RepodataSlot::read() const {
     const auto text = read_file(file, 1U << 20U);
     if (!text) return std::nullopt;
     try {
-        auto state = from_json(json::parse(*text));
+        auto state = from_json(parse_json(*text));
         const bool fits = state.url == url_ && (state.identity.empty() || is_digest(state.identity));
         // Headers are sent back as they are: no line end may hide in them.
         const bool plain = (state.etag + state.last_modified).find_first_of("\r\n") == std::string::npos;

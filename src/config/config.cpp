@@ -78,7 +78,7 @@ Result<Configuration> Configuration::read(const Environment& environment, const 
         if (!file) return fail(std::move(file.error()));
         if (std::ranges::find(configuration.files_, *file) != configuration.files_.end()) continue;
         if (source.must_be_ours)
-            if (auto trusted = check_trusted(*file); !trusted) return fail(std::move(trusted.error()));
+            if (auto trusted = check_trusted(source.file); !trusted) return fail(std::move(trusted.error()));
         auto content = source.of_tykky ? read_tykky_file(*file) : read_file_content(*file);
         if (!content.mistakes.empty()) return fail(std::move(content.mistakes.front()));
         configuration.files_.push_back(std::move(*file));

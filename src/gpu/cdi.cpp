@@ -1,6 +1,7 @@
 #include "gpu/cdi.h"
 
 #include "gpu/elf.h"
+#include "util/json.h"
 
 #include <algorithm>
 #include <array>
@@ -70,7 +71,7 @@ Result<json> parse_document(std::string_view text, const std::string& file) {
         if (!file.ends_with(".json") && text.find('*') != std::string_view::npos &&
             text.find('&') != std::string_view::npos)
             return bad("it uses aliases");
-        return file.ends_with(".json") ? json::parse(text) : as_json(YAML::Load(std::string(text)));
+        return file.ends_with(".json") ? parse_json(text) : as_json(YAML::Load(std::string(text)));
     } catch (const std::exception& problem) {
         return bad(problem.what());
     }

@@ -2,6 +2,7 @@
 
 #include "install/environ_script.h"
 #include "util/filesystem.h"
+#include "util/json.h"
 #include "util/log.h"
 
 #include <algorithm>
@@ -188,7 +189,7 @@ std::vector<std::pair<std::string, std::string>> package_variables(const fs::pat
     const auto read = [&](const fs::path& file, const char* key) {
         const auto text = read_file(file);
         if (!text) return;
-        const auto parsed = nlohmann::json::parse(*text, nullptr, false);
+        const auto parsed = parse_json_quietly(*text);
         const auto& values =
             key != nullptr && parsed.is_object() && parsed.contains(key) ? parsed.at(key) : parsed;
         if (!values.is_object()) {

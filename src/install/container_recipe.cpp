@@ -22,7 +22,7 @@ public:
         std::error_code failed;
         fs::create_directories(tree_ / "bin", failed);
         if (failed) return fail_errno("cannot make a staging directory", tree_.string(), failed.value());
-        return shop_.space.bind(tree_, shop_.prefix);
+        return shop_.space.bind(tree_, shop_.prefix, shop_.prefix);
     }
 
     Status install() override {

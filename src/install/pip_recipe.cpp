@@ -31,7 +31,7 @@ public:
         std::error_code failed;
         fs::create_directories(tree_, failed);
         if (failed) return fail_errno("cannot make a staging directory", tree_.string(), failed.value());
-        if (auto bound = shop_.space.bind(tree_, shop_.prefix); !bound) return bound;
+        if (auto bound = shop_.space.bind(tree_, shop_.prefix, shop_.prefix); !bound) return bound;
         auto chosen = choose_interpreter();
         if (!chosen) return fail(std::move(chosen.error()));
         pip::Interpreter interpreter = std::move(*chosen);

@@ -3,6 +3,7 @@
 #include "pip/distributions.h"
 #include "spec/requirement_options.h"
 #include "spec/text.h"
+#include "util/json.h"
 
 #include <algorithm>
 #include <cctype>
@@ -103,7 +104,7 @@ std::string quoted(const std::string& word) {
 } // namespace
 
 std::optional<PipReport> parse_pip_report(std::string_view content) {
-    const auto root = json::parse(content, nullptr, false);
+    const auto root = parse_json_quietly(content);
     if (!root.is_object() || !root.contains("install") || !root.at("install").is_array()) return std::nullopt;
     PipReport report;
     std::vector<Requirement> requirements;

@@ -9,6 +9,7 @@
 #include "install/states.h"
 #include "install/writable_images.h"
 #include "util/filesystem.h"
+#include "util/json.h"
 #include "util/log.h"
 
 #include <algorithm>
@@ -166,7 +167,7 @@ private:
             shop_.inputs.conda ? shop_.inputs.conda->variables : shop_.inputs.locked->variables;
         if (variables.empty()) return {};
         const auto file = shop_.root() / "conda-meta/state";
-        auto state = nlohmann::json::parse(read_file(file).value_or("{}"), nullptr, false);
+        auto state = parse_json_quietly(read_file(file).value_or("{}"));
         if (!state.is_object()) state = nlohmann::json::object();
         const auto before = state;
         for (const auto& [name, value] : variables)

@@ -25,7 +25,8 @@ Result<WritableImages> WritableImages::mount(Workshop& shop, std::vector<fs::pat
             return fail(std::move(done.error()));
     mounted.merged_ = shop.space.tree();
     if (!mask.empty())
-        if (auto bound = shop.space.bind(shop.prefix, mask); !bound) return fail(std::move(bound.error()));
+        if (auto bound = shop.space.bind(shop.prefix, mask, shop.prefix); !bound)
+            return fail(std::move(bound.error()));
     return mounted;
 }
 
@@ -60,7 +61,7 @@ Status WritableImages::make_copy(Workshop& shop) {
     auto snapshot = image::take_snapshot(copy());
     if (!snapshot) return fail(std::move(snapshot.error()));
     as_copied_ = std::move(*snapshot);
-    return shop.space.bind(copy(), shop.prefix);
+    return shop.space.bind(copy(), shop.prefix, shop.prefix);
 }
 
 Result<image::Changes> WritableImages::changes(mode_t umask_bits) const {

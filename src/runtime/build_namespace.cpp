@@ -5,6 +5,7 @@
 #include "runtime/fuse_server.h"
 #include "runtime/mount_point.h"
 #include "runtime/namespace.h"
+#include "runtime/outside_view.h"
 #include "util/fd_message.h"
 #include "util/filesystem.h"
 #include "util/interrupt.h"
@@ -239,13 +240,15 @@ Status mount_fuse_overlay_here(std::span<const std::string> images, const fs::pa
     return ready;
 }
 
-Status carry_out(const std::vector<std::string>& request) {
+Status carry_out(const std::vector<std::string>& request, const OutsideView& outside) {
     if (request.at(0) == "overlay")
         return mount_overlay_here(std::span(request).subspan(3), request.at(1), request.at(2));
     if (request.at(0) == "fuse-overlay")
         return mount_fuse_overlay_here(std::span(request).subspan(4), request.at(1), request.at(2),
                                        request.at(3));
-    if (auto made = make_mount_point(request.at(2)); !made) return made;
+    if (auto made = make_mount_point(request.at(2), rules_of_other_place(request.at(3), outside.look()));
+        !made)
+        return made;
     if (mount(request.at(1).c_str(), request.at(2).c_str(), nullptr, MS_BIND, nullptr) == 0)
         return stand_in(request.at(2));
     return fail_errno("cannot bind the staging directory over the prefix", request.at(2));
@@ -271,12 +274,13 @@ void close_all_but(int kept) {
 }
 
 [[noreturn]] void live_in_namespace(int channel, const std::function<Status()>& set_up) {
-    Status done = set_up();
+    auto outside = OutsideView::keep();
+    Status done = outside ? set_up() : Status(fail(outside.error()));
     send_text(channel, to_message(done));
     while (done) {
         const auto request = receive_text(channel);
         if (request.empty()) break;
-        send_text(channel, to_message(carry_out(split(std::string_view(request).substr(1)))));
+        send_text(channel, to_message(carry_out(split(std::string_view(request).substr(1)), *outside)));
     }
     _exit(0);
 }
@@ -340,8 +344,9 @@ Status BuildNamespace::ask(const std::string& request) {
     return from_message(std::string_view(answer).substr(1));
 }
 
-Status BuildNamespace::bind(const fs::path& directory, const fs::path& prefix) {
-    return ask(std::string("bind") + '\0' + directory.string() + '\0' + prefix.string());
+Status BuildNamespace::bind(const fs::path& directory, const fs::path& place, const fs::path& prefix) {
+    const std::array paths = {directory, place, prefix};
+    return ask(with_paths("bind", paths));
 }
 
 Status BuildNamespace::mount_overlay(std::span<const fs::path> images, const fs::path& staging,

@@ -26,8 +26,10 @@ public:
     BuildNamespace& operator=(BuildNamespace&& other) noexcept;
     ~BuildNamespace();
 
-    /// Binds `directory` over `prefix`, which is made to exist in there if it does not.
-    Status bind(const std::filesystem::path& directory, const std::filesystem::path& prefix);
+    /// Binds `directory` over `place`, which is made to exist in there if it does not: the installation's
+    /// prefix, or another path that it is shown at.
+    Status bind(const std::filesystem::path& directory, const std::filesystem::path& place,
+                const std::filesystem::path& prefix);
     /// Mounts `images` (the lowest first) and over them a writable layer, together at `prefix`. What is
     /// changed there lands in "upper" in `staging`, or was left there by an earlier such mount; "lower" and
     /// "work" are made there, too. Fails where this

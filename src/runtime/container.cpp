@@ -266,6 +266,8 @@ private:
         if (place == call_.prefix) return {};
         if (place == manifest_.prefix)
             if (auto free = check_first_path(manifest_, call_.prefix); !free) return free;
+        if (const auto foreign = find_foreign(place.string(), rules_of_other_place(call_.prefix, lstat)))
+            return no_safe_place(place, *foreign);
         std::error_code failed;
         // In the root of the container, the runtime makes it.
         if (fs::is_directory(place, failed) || nearest_directory(place) == place.root_path()) return {};

@@ -2,8 +2,10 @@
 
 #include "runtime/manifest_name.h"
 #include "util/fd.h"
+#include "util/ownership.h"
 
 #include <cerrno>
+#include <csignal>
 #include <string>
 
 #include <fcntl.h>
@@ -20,18 +22,31 @@ namespace {
 /// Others may take the device that the kernel just named.
 constexpr int tries = 64;
 
+/// Now, and as long as the kernel reads it.
 bool is_roots_alone(const std::filesystem::path& path) {
-    struct stat info {};
-    return lstat(path.c_str(), &info) == 0 && info.st_uid == 0 && !S_ISLNK(info.st_mode) &&
-           (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+    return !find_foreign(path.string(), {.must_stay = true});
 }
 
-/// From the path up to the root: who may write to a directory decides what is in it.
-bool is_roots_alone_up_to_root(std::filesystem::path path) {
-    for (; path != path.root_path(); path = path.parent_path())
-        if (!is_roots_alone(path)) return false;
-    return true;
-}
+/// As long as it is held, nobody has the file open for writing. Whoever opened it before it was root's could
+/// still change it, and the kernel believes what it mounts.
+class ReadLease {
+public:
+    explicit ReadLease(const Fd& file)
+        : file_(file.get()), before_(std::signal(SIGIO, SIG_IGN)), // which tells that somebody waits for us
+          held_(fcntl(file_, F_SETLEASE, F_RDLCK) == 0) {}
+    ReadLease(const ReadLease&) = delete;
+    ReadLease& operator=(const ReadLease&) = delete;
+    ~ReadLease() {
+        if (held_) fcntl(file_, F_SETLEASE, F_UNLCK);
+        std::signal(SIGIO, before_);
+    }
+    [[nodiscard]] bool is_held() const { return held_; }
+
+private:
+    int file_;
+    void (*before_)(int);
+    bool held_;
+};
 
 std::string name_of_loop(int number) {
     return "/dev/loop" + std::to_string(number);
@@ -78,11 +93,15 @@ Result<Loop> make_loop(const image::Layers::ImageFile& image) {
 
 bool is_for_kernel_mount(const Manifest& manifest, const std::filesystem::path& prefix) {
     return geteuid() == 0 && manifest.kernel_mount && manifest.layers.empty() &&
-           is_roots_alone_up_to_root(prefix / manifest_name) &&
-           is_roots_alone_up_to_root(prefix / manifest.image.file);
+           is_roots_alone(prefix / manifest_name) && is_roots_alone(prefix / manifest.image.file);
 }
 
 Status mount_by_kernel(const image::Layers::ImageFile& image, const std::filesystem::path& mount_point) {
+    const ReadLease lease(image.file);
+    if (!lease.is_held())
+        return fail_errno(errno == EAGAIN ? "the image is open for writing somewhere"
+                                          : "cannot make sure that nobody has the image open for writing",
+                          image.path.string());
     auto loop = make_loop(image);
     if (!loop) return fail(std::move(loop.error()));
     if (mount(loop->name.c_str(), mount_point.c_str(), "squashfs", MS_RDONLY | MS_NODEV | MS_NOSUID,

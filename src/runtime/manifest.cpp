@@ -4,10 +4,13 @@
 #include "runtime/engine.h"
 #include "runtime/staged_image.h"
 #include "util/filesystem.h"
+#include "util/json.h"
+#include "util/ownership.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
+#include <tuple>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -87,18 +90,32 @@ Bind bind_from(const json& entry) {
     return std::move(*bind);
 }
 
+/// What is not as its readers expect it is found out here; the rest is for people.
+json build_from(const json& entry) {
+    if (entry.is_null()) return json::object();
+    std::ignore = entry.value("files", std::uint64_t{0});
+    for (const char* name : {"command", "layout"})
+        std::ignore = entry.value(name, std::string());
+    const auto python = entry.value("python", json::object());
+    for (const char* name : {"version", "executable"})
+        std::ignore = python.value(name, std::string());
+    std::ignore = python.value("bundled", false);
+    return entry;
+}
+
 std::unexpected<Error> bad_manifest(const std::filesystem::path& file, std::string why) {
     return fail({.what = "not a manifest that this version can read",
                  .why = std::move(why),
                  .where = file.string(),
-                 .hint = "Build the installation again with `containerize new --force`."});
+                 .hint = "Build the installation again with `containerize new --force`.",
+                 .fault = Fault::input});
 }
 
 } // namespace
 
 Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::path& file) {
     try {
-        const json root = json::parse(text);
+        const json root = parse_json(text);
         const int format = root.at("format").get<int>();
         if (format != manifest_format)
             return bad_manifest(file, "its format is " + std::to_string(format) + ", this version knows " +
@@ -133,7 +150,7 @@ Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::pa
         manifest.activation = changes_from(root.at("activation"));
         manifest.activation_scripts = root.at("activation_scripts").get<std::vector<std::string>>();
         manifest.environment = changes_from(root.at("environment"));
-        manifest.build = root.at("build");
+        manifest.build = build_from(root.at("build"));
         for (const auto& script : manifest.activation_scripts)
             if (!stays_below(script)) return bad_manifest(file, "a script of it is not below the prefix");
         if (!manifest.prefix.is_absolute()) return bad_manifest(file, "its prefix is not an absolute path");
@@ -253,13 +270,28 @@ bool is_installation(const std::filesystem::path& directory) {
     return stat((directory / manifest_name).c_str(), &info) == 0 && S_ISREG(info.st_mode);
 }
 
+namespace {
+
+/// As the program itself finds out when it is started: anybody could have put a manifest into /tmp.
+bool made_together(const std::filesystem::path& program, const std::filesystem::path& directory) {
+    struct stat own {};
+    struct stat place {};
+    struct stat manifest {};
+    return stat(program.c_str(), &own) == 0 && stat(directory.c_str(), &place) == 0 &&
+           stat((directory / manifest_name).c_str(), &manifest) == 0 &&
+           why_foreign(place, manifest, own.st_uid) == nullptr;
+}
+
+} // namespace
+
 std::filesystem::path installation_of_program(const std::filesystem::path& program) {
     std::error_code ignored;
     const auto real = std::filesystem::canonical(program, ignored);
     if (real.empty()) return {};
     for (auto directory = real.parent_path(); directory != directory.root_path();
          directory = directory.parent_path())
-        if (is_installation(directory)) return directory;
+        if (is_installation(directory))
+            return made_together(real, directory) ? directory : std::filesystem::path();
     return {};
 }
 

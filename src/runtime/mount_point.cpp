@@ -1,6 +1,8 @@
 #include "runtime/mount_point.h"
 
+#include "runtime/manifest_name.h"
 #include "util/fd.h"
+#include "util/filesystem.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -44,18 +46,33 @@ std::string through(const Fd& directory, const std::string& name = {}) {
     return path_of(directory) + (name.empty() ? "" : "/" + name);
 }
 
-Status bind(const std::string& from, const std::string& to, bool directory) {
+Status bind_to(const std::string& from, const std::string& to, bool directory) {
     const int made = directory ? mkdir(to.c_str(), 0755) : mknod(to.c_str(), S_IFREG | 0644, 0);
     if (made != 0 || mount(from.c_str(), to.c_str(), nullptr, MS_BIND | MS_REC, nullptr) != 0)
         return cannot(to);
     return {};
 }
 
+/// None of what is no directory, and none of what may not even be passed through, such as another user's
+/// home: that holds nothing for us.
+Result<std::vector<std::string>> names_in(const std::string& directory) {
+    std::vector<std::string> names;
+    const int opened = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    const bool closed = errno == EACCES && access(directory.c_str(), X_OK) != 0;
+    if (opened < 0 && (closed || errno == ENOENT || errno == ENOTDIR)) return names;
+    if (opened < 0) return cannot(directory);
+    const std::unique_ptr<DIR, int (*)(DIR*)> listing(fdopendir(opened), closedir);
+    while (const dirent* entry = readdir(listing.get()))
+        if (const std::string name = static_cast<const char*>(entry->d_name); name != "." && name != "..")
+            names.push_back(name);
+    return names;
+}
+
 // Makes `to` what `from` is: a link is copied, anything else is bound with all that is mounted in it.
 Status reproduce(const std::string& from, const std::string& to) {
     struct stat info {};
     if (lstat(from.c_str(), &info) != 0) return {}; // vanished, or not to be seen: no loss
-    if (!S_ISLNK(info.st_mode)) return bind(from, to, S_ISDIR(info.st_mode));
+    if (!S_ISLNK(info.st_mode)) return bind_to(from, to, S_ISDIR(info.st_mode));
     std::error_code failed;
     fs::copy_symlink(from, to, failed);
     if (failed) return cannot(to, failed.value());
@@ -83,27 +100,23 @@ Status cover(const fs::path& covered, const std::vector<MissingPath>& missing) {
     const std::string place = whole_root ? "/tmp" : covered.string();
     const Fd original(open(covered.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     const Fd place_before(open(place.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    std::vector<std::string> names;
-    {
-        const std::unique_ptr<DIR, int (*)(DIR*)> listing(opendir(covered.c_str()), closedir);
-        // What may not even be passed through, such as another user's home, holds nothing for us.
-        const bool closed = !listing && errno == EACCES && access(covered.c_str(), X_OK) != 0;
-        if (!original || !place_before || (!listing && !closed)) return cannot(covered);
-        while (const dirent* entry = closed ? nullptr : readdir(listing.get()))
-            if (const std::string name = static_cast<const char*>(entry->d_name); name != "." && name != "..")
-                names.push_back(name);
-    }
+    if (!original || !place_before) return cannot(covered);
+    const auto names = names_in(through(original, "."));
+    if (!names) return fail(Error(names.error()));
     if (mount("containerize", place.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=4m") != 0)
         return cannot(place);
-    for (const auto& name : names) {
+    const auto is_missing = [&missing](const std::string& path) {
+        return std::ranges::find(missing, path, &MissingPath::path) != missing.end();
+    };
+    for (const auto& name : *names) {
         const std::string to = place + "/" + name;
-        // A link that is in the way of what is to be there.
-        if (std::ranges::find(missing, to, &MissingPath::path) != missing.end()) continue;
+        // A link that is in the way of what is to be there; or what is made anew.
+        if (is_missing((covered / name).string())) continue;
         // Through its descriptor, the place shows what it held before the mount that now lies on it.
         // A recursive bind takes along even that mount, so it is taken off again.
         const bool is_place = whole_root && "/" + name == place;
         if (auto done =
-                is_place ? bind(through(place_before), to, true) : reproduce(through(original, name), to);
+                is_place ? bind_to(through(place_before), to, true) : reproduce(through(original, name), to);
             !done)
             return done;
         if (is_place && umount2(to.c_str(), MNT_DETACH) != 0) return cannot(covered);
@@ -112,6 +125,13 @@ Status cover(const fs::path& covered, const std::vector<MissingPath>& missing) {
         const auto inside = whole_root ? place + path : path;
         const int made = directory ? mkdir(inside.c_str(), 0755) : mknod(inside.c_str(), S_IFREG | 0644, 0);
         if (made != 0) return cannot(path);
+        // What is there already is made anew where others could exchange it.
+        const auto before = through(original, fs::path(path).lexically_relative(covered).string());
+        const auto held = names_in(before);
+        if (!held) return fail(Error(held.error()));
+        for (const auto& name : *held)
+            if (const std::string below = "/" + name; !is_missing(path + below))
+                if (auto done = reproduce(before + below, inside + below); !done) return done;
     }
     if (auto done = allow_writes(place, false); !done) return done;
     if (whole_root)
@@ -129,7 +149,33 @@ Status extend_cover(const fs::path& covered, const std::vector<MissingPath>& mis
     return done;
 }
 
+// Others could exchange what is in `foreign`: so all from there on is made in memory. What the user may write
+// to cannot be covered, since programs write there.
+Status cover_foreign(const fs::path& path, const Foreign& foreign) {
+    const fs::path start = foreign.path;
+    bool can_cover = directory_exists(start) && is_below(path, start) && path != start;
+    for (fs::path one = path.parent_path(); can_cover && is_below(one, start); one = one.parent_path())
+        can_cover = !directory_exists(one) || access(one.c_str(), W_OK) != 0;
+    if (can_cover) return cover(start, missing_below(start, {.path = path.string(), .directory = true}));
+    return no_safe_place(path, foreign);
+}
+
 } // namespace
+
+OwnershipRules rules_of_other_place(const std::string& prefix, Look look) {
+    OwnershipRules rules{.must_stay = true, .beside = prefix, .look = std::move(look)};
+    if (struct stat own{}; rules.look((prefix + "/" + manifest_name).c_str(), &own) == 0)
+        rules.owner = own.st_uid;
+    return rules;
+}
+
+std::unexpected<Error> no_safe_place(const fs::path& path, const Foreign& foreign) {
+    return fail(
+        {.what = "the installation has to be shown where another user could exchange it",
+         .why = foreign.path + ": " + foreign.why,
+         .where = path.string(),
+         .hint = "It was built for that path, which its programs name. Build it again where it is now."});
+}
 
 fs::path nearest_directory(const fs::path& path) {
     fs::path existing = path.parent_path();
@@ -143,7 +189,8 @@ bool needs_new_root(const fs::path& path) {
            !covers().contains("/");
 }
 
-Status make_mount_point(const fs::path& path) {
+Status make_mount_point(const fs::path& path, const OwnershipRules& rules) {
+    if (const auto foreign = find_foreign(path.string(), rules)) return cover_foreign(path, *foreign);
     if (directory_exists(path)) return {};
     const auto existing = nearest_directory(path);
     const auto missing = missing_below(existing, {.path = path.string(), .directory = true});

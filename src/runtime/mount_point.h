@@ -2,6 +2,7 @@
 #pragma once
 
 #include "util/error.h"
+#include "util/ownership.h"
 
 #include <filesystem>
 #include <span>
@@ -17,7 +18,16 @@ namespace containerize::runtime {
 /// mount away. (Covering such a directory instead would swallow what programs write into it.) Elsewhere that
 /// directory is covered by a read-only one in memory, with everything that it holds bound into it, and the
 /// missing ones.
-Status make_mount_point(const std::filesystem::path& path);
+///
+/// Whoever can remove a mount point decides what programs find at its path. Where `rules` say that this is
+/// somebody else, all from there on is made in memory; that fails where the user may write, as in /tmp.
+Status make_mount_point(const std::filesystem::path& path, const OwnershipRules& rules);
+
+/// The rules for whatever path an installation at `prefix` is shown at beside its own: there may decide who
+/// decides the installation.
+OwnershipRules rules_of_other_place(const std::string& prefix, Look look);
+/// The failure where such a path could be decided by others.
+std::unexpected<Error> no_safe_place(const std::filesystem::path& path, const Foreign& foreign);
 
 /// The directory that exists nearest above `path`.
 std::filesystem::path nearest_directory(const std::filesystem::path& path);

@@ -6,6 +6,7 @@
 #include "runtime/kernel_mount.h"
 #include "runtime/manifest.h"
 #include "runtime/mount_point.h"
+#include "runtime/outside_view.h"
 #include "runtime/root.h"
 #include "runtime/staged_image.h"
 
@@ -44,8 +45,10 @@ StagePlace stage_place_for(const Manifest& manifest) {
 
 } // namespace
 
-Result<std::vector<std::string>>
-MountedImage::other_mount_points(const Manifest& manifest, std::span<const MountedImage> others) const {
+Result<std::vector<std::string>> MountedImage::other_mount_points(const Manifest& manifest,
+                                                                  std::span<const MountedImage> others,
+                                                                  const OutsideView& outside) const {
+    const auto rules = rules_of_other_place(plan_.prefix, outside.look());
     std::vector<std::string> paths;
     for (const auto& path : {manifest.prefix, manifest.mask}) {
         if (path.empty() || path == plan_.prefix) continue;
@@ -53,7 +56,10 @@ MountedImage::other_mount_points(const Manifest& manifest, std::span<const Mount
             return std::ranges::find(other.mount_points(), path.string()) != other.mount_points().end();
         });
         if (owner != others.end()) {
-            if (owner->digests_ == digests_) continue; // a copy of the same: what is there fits
+            // A copy of the same: what is there fits, if it stays.
+            const auto foreign = find_foreign(path.string(), rules);
+            if (foreign) return no_safe_place(path, *foreign);
+            if (owner->digests_ == digests_) continue;
             return fail({.what = "this installation must be shown where another one is in use",
                          .why = path.string() + " shows " + owner->plan_.prefix,
                          .where = plan_.prefix,
@@ -63,14 +69,15 @@ MountedImage::other_mount_points(const Manifest& manifest, std::span<const Mount
         if (path == manifest.prefix)
             if (auto free = check_first_path(manifest, plan_.prefix); !free)
                 return fail(std::move(free.error()));
-        if (auto made = make_mount_point(path); !made) return fail(std::move(made.error()));
+        if (auto made = make_mount_point(path, rules); !made) return fail(std::move(made.error()));
         paths.push_back(path);
     }
     return paths;
 }
 
 Result<MountedImage> MountedImage::mount(const std::string& prefix, std::span<const MountedImage> others,
-                                         const std::vector<EnvironmentChange>& root) {
+                                         const std::vector<EnvironmentChange>& root,
+                                         const OutsideView& outside) {
     MountedImage mounted;
     mounted.below_.reset(open(prefix.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (!mounted.below_) return fail_errno("cannot open the installation", prefix);
@@ -91,7 +98,7 @@ Result<MountedImage> MountedImage::mount(const std::string& prefix, std::span<co
     if (!images) return fail(std::move(images.error()));
     for (const auto& image : manifest->images())
         mounted.digests_.push_back(image.sha256);
-    auto further = mounted.other_mount_points(*manifest, others);
+    auto further = mounted.other_mount_points(*manifest, others, outside);
     if (!further) return fail(std::move(further.error()));
     auto staged = mounted.stage(*manifest, *images);
     if (!staged) return fail(std::move(staged.error()));

@@ -3,6 +3,7 @@
 
 #include "runtime/launch_plan.h"
 #include "runtime/manifest.h"
+#include "runtime/outside_view.h"
 #include "runtime/served_mount.h"
 #include "util/error.h"
 #include "util/fd.h"
@@ -19,9 +20,10 @@ public:
     /// Reads the manifest at `prefix`, mounts its images there and starts the server. The caller is the
     /// session's supervisor, single-threaded and in the session's namespaces.
     /// `others` are those that the session holds already: two installations cannot be shown at one path.
-    /// `root` is what the session's root needs of every launch's environment.
+    /// `root` is what the session's root needs of every launch's environment; `outside` knows the owners of
+    /// files.
     static Result<MountedImage> mount(const std::string& prefix, std::span<const MountedImage> others,
-                                      const std::vector<EnvironmentChange>& root);
+                                      const std::vector<EnvironmentChange>& root, const OutsideView& outside);
     /// Whether mounting it would give this namespace a new root (make_mount_point).
     static bool needs_new_root(const std::string& prefix);
     MountedImage(MountedImage&&) = default;
@@ -42,8 +44,9 @@ private:
     MountedImage() = default;
     /// Where the images must be beside their prefix, and are not yet: where they were built for, and at the
     /// directory that they mask.
-    [[nodiscard]] Result<std::vector<std::string>>
-    other_mount_points(const Manifest& manifest, std::span<const MountedImage> others) const;
+    [[nodiscard]] Result<std::vector<std::string>> other_mount_points(const Manifest& manifest,
+                                                                      std::span<const MountedImage> others,
+                                                                      const OutsideView& outside) const;
 
     /// By the kernel where that is wanted and can be done, else by FUSE.
     Status show(const Manifest& manifest, std::vector<image::Layers::ImageFile> images, bool staged);

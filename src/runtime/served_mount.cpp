@@ -137,7 +137,8 @@ Status ServedMount::show_at(const std::string& path) {
 }
 
 bool ServedMount::in_place() const {
-    return device_at(mount_points_.front()) == device_;
+    return std::ranges::all_of(mount_points_,
+                               [this](const std::string& path) { return device_at(path) == device_; });
 }
 
 Status ServedMount::start_server() {

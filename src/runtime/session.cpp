@@ -135,6 +135,9 @@ private:
     }
 
     Status set_up() {
+        auto outside = OutsideView::keep();
+        if (!outside) return fail(std::move(outside.error()));
+        outside_ = std::move(*outside);
         if (auto done = enter_namespaces(); !done) return done;
         mounts_ = mount_namespace();
         inside_link_ = inside_link_name();
@@ -230,7 +233,7 @@ private:
     }
 
     Status mount(const std::string& prefix) {
-        auto mounted = MountedImage::mount(prefix, images_, root_environment_);
+        auto mounted = MountedImage::mount(prefix, images_, root_environment_, outside_);
         if (!mounted) return fail(std::move(mounted.error()));
         images_.push_back(std::move(*mounted));
         for (const auto& line : images_.back().notes())
@@ -472,6 +475,7 @@ private:
         control_.reset();
         step_.reset();
         children_.reset();
+        outside_ = {};
         for (auto& image : images_)
             image.served().close_devices();
         if (base_) base_->close_devices();
@@ -508,7 +512,8 @@ private:
     std::string inside_link_;
     StateDirectory state_;
     Fd outer_mounts_, outer_user_, directory_, lock_, control_, children_, log_;
-    Fd step_;            ///< readable when the job step has ended
+    Fd step_; ///< readable when the job step has ended
+    OutsideView outside_;
     std::string mounts_; ///< the session's namespace
     std::optional<ServedMount> base_;
     std::vector<EnvironmentChange> root_environment_;

@@ -3,6 +3,7 @@
 #include "spec/text.h"
 #include "spec/yaml.h"
 #include "util/filesystem.h"
+#include "util/json.h"
 #include "util/url.h"
 
 #include <algorithm>
@@ -259,7 +260,7 @@ Result<LockedEnvironment> read_own(const fs::path& file, const std::string& subd
     if (!text) return fail(std::move(text.error()));
     // The json library reports by exceptions: they become errors here.
     try {
-        const json root = json::parse(*text);
+        const json root = parse_json(*text);
         if (const int format = root.at("containerize-lock").get<int>(); format != lock_format)
             return fail_input("this lock file has the format " + std::to_string(format) +
                                   ", and this version knows " + std::to_string(lock_format),

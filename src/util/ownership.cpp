@@ -49,6 +49,7 @@ public:
 
     std::optional<Foreign> run() {
         for (struct stat info{}; rules_.look(here_.c_str(), &info) == 0;) {
+            if (!root_) root_ = info.st_uid;
             const bool is_link = S_ISLNK(info.st_mode);
             const char* why = is_link ? why_foreign_link(info) : why_foreign_here(info);
             if (why != nullptr) return Foreign{.path = here_, .why = why};
@@ -63,7 +64,11 @@ private:
     /// Its directory does not say all: a sticky one keeps links of anybody. And everybody may write to a
     /// link.
     [[nodiscard]] const char* why_foreign_link(const struct stat& info) const {
-        return is_of(info, rules_.owner) ? nullptr : of_another;
+        return is_own(info) ? nullptr : of_another;
+    }
+
+    [[nodiscard]] bool is_own(const struct stat& info) const {
+        return info.st_uid == root_ || is_of(info, rules_.owner);
     }
 
     const char* why_foreign_here(const struct stat& info) {
@@ -75,7 +80,7 @@ private:
             // Whoever may write here decides both, unless each entry is its owner's.
             const bool apart = sticky && open != nullptr && !is_above(next, rules_.beside);
             if (!apart) return nullptr;
-        } else if (!is_of(info, rules_.owner)) {
+        } else if (!is_own(info)) {
             return of_another;
         }
         if (open == nullptr || (!rules_.must_stay && is_given_to_group(info, open))) return nullptr;
@@ -87,9 +92,9 @@ private:
     /// A directory that root has given to a group, for a project, say; and files in one that is root's.
     [[nodiscard]] bool is_given_to_group(const struct stat& info, const char* open) const {
         if (open != open_to_group) return false;
-        if (S_ISDIR(info.st_mode)) return info.st_uid == 0;
+        if (S_ISDIR(info.st_mode)) return info.st_uid == root_;
         struct stat directory {};
-        return rules_.look(parent_of(here_).c_str(), &directory) == 0 && directory.st_uid == 0;
+        return rules_.look(parent_of(here_).c_str(), &directory) == 0 && directory.st_uid == root_;
     }
 
     /// Empty at the end.
@@ -122,6 +127,7 @@ private:
 
     std::string here_ = "/", rest_;
     const OwnershipRules& rules_;
+    std::optional<uid_t> root_;    ///< who owns `/`: in some namespaces of users, root has another number
     const char* sticky_ = nullptr; ///< who may write to `here_`, where the sticky bit keeps entries safe
     int links_ = 0;
 };
@@ -129,7 +135,7 @@ private:
 } // namespace
 
 bool is_of(const struct stat& info, uid_t owner) {
-    return info.st_uid == 0 || info.st_uid == geteuid() || info.st_uid == owner;
+    return info.st_uid == owner || info.st_uid == 0 || info.st_uid == geteuid();
 }
 
 bool is_private_directory(const struct stat& info) {
@@ -142,6 +148,17 @@ const char* why_foreign(const struct stat& directory, const struct stat& file, u
     if ((directory.st_mode & S_IWGRP) != 0 && (directory.st_mode & S_ISVTX) == 0) return nullptr;
     if (!is_of(directory, owner)) return "its directory belongs to another user";
     return is_of(file, owner) ? nullptr : of_another;
+}
+
+bool is_planted(const std::string& path) {
+    struct stat own {};
+    struct stat directory {};
+    for (std::string entry = path, parent; entry != "/" && !entry.empty(); entry = parent) {
+        parent = parent_of(entry);
+        if (lstat(entry.c_str(), &own) != 0 || lstat(parent.c_str(), &directory) != 0) continue;
+        if ((directory.st_mode & S_IWOTH) != 0 && !is_of(own)) return true;
+    }
+    return false;
 }
 
 std::optional<Foreign> find_foreign(const std::string& path, const OwnershipRules& rules) {

@@ -28,6 +28,9 @@ struct Foreign {
     std::string why;  ///< "it belongs to another user", ...
 };
 
+/// As lstat().
+using Look = std::function<int(const char*, struct stat*)>;
+
 struct OwnershipRules {
     uid_t owner = geteuid(); ///< whose work is as good as the user's own
     /// What is there must not be exchanged as long as something uses it. Then a sticky bit does not help,
@@ -36,12 +39,16 @@ struct OwnershipRules {
     bool must_stay = false;
     /// Absolute, without links: who decides this path may as well decide the other one.
     std::string beside = {};
-    /// lstat(), for a process that is told only by another one who other users are.
-    std::function<int(const char*, struct stat*)> look = lstat;
+    /// Another one for a process that cannot see who other users are.
+    Look look = lstat;
 };
 
 /// The first directory or file, from the root down to `path`, by which another user could decide what is
 /// there, or make it where it is missing. The path is absolute; links on the way are followed.
 std::optional<Foreign> find_foreign(const std::string& path, const OwnershipRules& rules = {});
+
+/// Whether somebody else has made a directory on the way to `path` in a place where everybody may make one:
+/// it only has the name that is looked for.
+bool is_planted(const std::string& path);
 
 } // namespace containerize

@@ -84,6 +84,13 @@ class User:
         return path
 
 
+def namespace(pid: int) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/ns/user")
+    except OSError:
+        return "gone"
+
+
 class Sessions:
     """The session processes of the test user on this machine."""
 
@@ -115,8 +122,9 @@ class Sessions:
         return [pid for pid, parent in processes.items() if parent not in processes]
 
     def servers(self) -> list[int]:
+        """Beside them, a supervisor has a process that stays outside of its user namespace."""
         processes = self.processes()
-        return [pid for pid, parent in processes.items() if parent in processes]
+        return [pid for pid, parent in processes.items() if parent in processes and namespace(pid) == namespace(parent)]
 
     def kill_all(self):
         for _ in range(100):

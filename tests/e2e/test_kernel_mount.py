@@ -87,6 +87,15 @@ def test_an_image_that_another_could_have_written_is_served(env):
     assert shown_by(env) == "squashfs"
 
 
+def test_an_image_that_somebody_could_still_write_is_served(env):
+    """Who has opened it before it became root's."""
+    with open(env / "env.sqfs", "r+b"):
+        assert shown_by(env) == "served"
+    subprocess.run(["pkill", "-f", f"^{env}/libexec/containerize-session"], check=True)
+    eventually(lambda: subprocess.run(["pgrep", "-f", f"^{env}/libexec/containerize-session"], check=False).returncode == 1)
+    assert shown_by(env) == "squashfs"
+
+
 def test_layers_are_served_until_they_are_one(env):
     run(BUILD / "bin/containerize", "update", env, "--", "pip", "install", "sniffio")
     assert shown_by(env) == "served"

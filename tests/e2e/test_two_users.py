@@ -1,13 +1,15 @@
 """Two users on one node: what one of them puts in the other's way is never run by the other."""
 
+import json
 import os
 import pwd
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
-from conftest import OTHER_USER, User
+from conftest import OTHER_USER, Sessions, User
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root can be two users")
 
@@ -66,6 +68,22 @@ def home(user):
     shutil.rmtree(path)
 
 
+@pytest.fixture
+def grounds():
+    """A directory of root's, in which others have theirs."""
+    path = Path(tempfile.mkdtemp(prefix="containerize-e2e-", dir="/opt"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path)
+
+
+def owned(path: Path, uid: int, gid: int | None = None, mode: int = 0o755) -> Path:
+    path.mkdir(exist_ok=True)
+    os.chown(path, uid, uid if gid is None else gid)
+    path.chmod(mode)
+    return path
+
+
 def python(user, installation, code="print('fine')", check=True, **more):
     return user.run(f"{installation}/bin/python", "-c", code, check=check, **more)
 
@@ -112,3 +130,207 @@ def test_a_colleagues_installation_is_used(user, other, small, home, trap):
         os.chown(path, user.uid, 100)
         path.chmod(0o2775)
     assert python(user, env).stdout == "fine\n"
+
+
+@pytest.fixture(scope="module")
+def built_in_tmp(make, tmp_path_factory):
+    """An installation that was built below /tmp, whose scripts name that place."""
+    kept = tmp_path_factory.mktemp("kept") / "env"
+    built = make(TMP / "firstplace", "six==1.16.0\n")
+    subprocess.run(["cp", "-a", str(built), str(kept)], check=True)
+    shutil.rmtree(built)
+    (TMP / "firstplace-requirements.txt").unlink()
+    return kept
+
+
+@pytest.mark.parametrize("maker", ["nobody", "other", "user"])
+def test_a_first_path_that_anybody_may_make(user, other, built_in_tmp, home, trap, maker):
+    """Under a session, its mount point is removed - by its owner, or by who cleans up /tmp - and taken by another user."""
+    moved = home / "moved"
+    subprocess.run(["cp", "-a", str(built_in_tmp), str(moved)], check=True)
+    first = TMP / "firstplace"
+    if maker != "nobody":
+        owned(first, {"other": other, "user": user}[maker].uid)
+    running = user.start(f"{moved}/bin/python", "-c", "print('up', flush=True); input()", stdin=subprocess.PIPE)
+    running.stdout.readline()
+    if first.exists():
+        first.rmdir()
+    trap.plant(first / "bin/python")
+    done = user.run(f"{moved}/bin/pip", "--version", check=False)
+    said = running.communicate("\n")[1]
+    trap.assert_nobody_was_caught()
+    assert running.returncode == done.returncode == 1
+    assert "/tmp: everybody may write to it" in said and "Build it again where it is now" in said
+
+
+def test_a_first_path_in_a_directory_of_another_user(user, other, small, home, grounds, trap):
+    """It is made in memory, with all that is there, so that nobody can take it away."""
+    theirs = owned(grounds / "theirs", other.uid)
+    below = owned(theirs / "below", other.uid)
+    other.write(below / "data", "seen")
+    first = below / "env"
+    moved = user.copy(small, home / "moved", first)
+    code = f"import os; print(open({str(below / 'data')!r}).read(), flush=True); os.execv({str(first / 'bin/python')!r}, ['python', '-c', 'print(2)'])"
+    running = user.start(f"{moved}/bin/python", "-c", "print('up', flush=True); input()", stdin=subprocess.PIPE)
+    assert running.stdout.readline() == "up\n", running.stderr.read()
+    assert python(user, moved, code).stdout == "seen\n2\n"
+    trap.shell('mv "$1" "$1.away"; mkdir "$1"', below)
+    trap.plant(first / "bin/python")
+    assert python(user, moved, code).stdout == "seen\n2\n"
+    running.communicate("\n")
+    trap.assert_nobody_was_caught()
+
+
+def test_a_moved_installation_of_a_colleague(user, other, small, grounds, trap):
+    theirs = owned(grounds / "theirs", other.uid)
+    moved = other.copy(small, theirs / "moved", theirs / "env")
+    assert python(user, moved, f"import os; print(os.listdir({str(theirs / 'env')!r}) == os.listdir({str(moved)!r}))").stdout == "True\n"
+    trap.shell('mkdir "$1"', theirs / "env")
+    assert python(user, moved).stdout == "fine\n"
+
+
+def test_a_moved_installation_in_a_projects_directory(user, other, small, home, grounds, trap):
+    """Its members decide both paths; but not what is in the user's home."""
+    project = owned(grounds / "project", 0, user.entry.pw_gid, 0o2775)
+    moved = user.copy(small, project / "moved", project / "env")
+    assert python(user, moved, f"open({str(project / 'written')!r}, 'w').write('x'); print('fine')").stdout == "fine\n"
+    assert (project / "env").stat().st_uid == user.uid
+    sent_home = user.copy(small, home / "moved", project / "env")
+    done = python(user, sent_home, check=False)
+    assert done.returncode == 1 and f"{project}: its group may write to it" in done.stderr
+
+
+def test_a_first_path_where_the_user_alone_decides(user, small, home, trap):
+    moved = user.copy(small, home / "moved", home / "below/env")
+    assert python(user, moved).stdout == "fine\n"
+    assert (home / "below/env").stat().st_uid == user.uid
+
+
+@pytest.fixture
+def key(user, small, sessions, trap):
+    """The name of the session that a launch looks for; none is left of it."""
+    python(user, small)
+    (session,) = sessions.state.glob("v*-*")
+    sessions.kill_all()
+    shutil.rmtree(sessions.state)
+    return session.name
+
+
+PLANTED_STATE = {
+    "a directory for all": 'mkdir -m 777 "$1"; cp -r "$2" "$1/$3"',
+    "a directory": 'mkdir -m 755 "$1"; cp -r "$2" "$1/$3"',
+    "a link to a directory": 'mkdir -m 777 "$1.there"; cp -r "$2" "$1.there/$3"; ln -s "$1.there" "$1"',
+    "a link to one of the user's": 'ln -s "$4" "$1"',
+    "a link to nowhere": 'ln -s "$1.nowhere" "$1"',
+    "a file": ': > "$1"',
+    "a pipe": 'mkfifo "$1"',
+}
+
+
+@pytest.mark.parametrize("kind", PLANTED_STATE)
+def test_a_planted_state_directory(user, small, home, trap, sessions, key, kind):
+    """With a session of the right name in it: its lock, its plan, its socket."""
+    session = Path(tempfile.mkdtemp(dir="/opt"))
+    try:
+        session.chmod(0o755)
+        (session / "lock").touch()
+        (session / "control").touch()
+        (session / "plan").write_bytes(b"containerize launch plan 3\0")
+        owned(home / "mine", user.uid)
+        trap.shell(PLANTED_STATE[kind], sessions.state, session, key, home / "mine")
+        before = sorted(map(str, sessions.state.rglob("*"))) if sessions.state.is_dir() else []
+        assert python(user, small, timeout=60).stdout == "fine\n"
+        assert python(user, small, timeout=60).stdout == "fine\n"
+        assert (sorted(map(str, sessions.state.rglob("*"))) if sessions.state.is_dir() else []) == before
+        assert list((home / "mine").iterdir()) == []
+        (substitute,) = TMP.glob(f"containerize-{user.uid}-*")
+        assert substitute.stat().st_uid == user.uid and substitute.stat().st_mode & 0o777 == 0o700
+    finally:
+        shutil.rmtree(session)
+
+
+def test_the_state_directory_under_a_session(user, small, trap, sessions):
+    """Nothing in it, nor itself, can be exchanged, looked at or asked."""
+    running = user.start(f"{small}/bin/python", "-c", "print('up', flush=True); input()", stdin=subprocess.PIPE)
+    assert running.stdout.readline() == "up\n"
+    (session,) = sessions.state.glob("v*-*")
+    for script in ('ls "$1"', 'mv "$1" "$1.away"', 'rm -rf "$1"', 'echo x > "$2/lock"', 'cat "$2"/plan-*', ': > "$1/start.lock"',
+                   'python3 -c "import socket, sys; socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET).connect(sys.argv[1])" "$2/control"'):
+        assert trap.shell(script, sessions.state, session, check=False).returncode != 0, script
+    for pid in sessions.processes():
+        assert trap.shell('ls "/proc/$1/root/" || kill "$1"', pid, check=False).returncode != 0
+    assert python(user, small).stdout == "fine\n"
+    running.communicate("\n")
+    assert running.returncode == 0
+
+
+def test_a_session_of_another_user_is_none(user, other, small, trap, sessions):
+    """Each has one of his own, of the same installation."""
+    theirs = other.start(f"{small}/bin/python", "-c", "print('up', flush=True); input()", stdin=subprocess.PIPE)
+    assert theirs.stdout.readline() == "up\n"
+    assert python(user, small, "import os; print(os.getuid())").stdout == f"{user.uid}\n"
+    assert len(sessions.supervisors()) == 1
+    theirs.communicate("\n")
+    Sessions(other).kill_all()
+
+
+def test_planted_stores_and_build_directories(user, tool, home, trap):
+    """Directories that only have the names which the user's configuration gives."""
+    store = TMP / f"bases-{user.uid}"
+    mine = {"CONTAINERIZE_BASES": str(home / "bases")}
+    config = user.write(home / "config.yaml", f"defaults:\n  bases: {store}\n  staging: {TMP}/build-{user.uid}\n")
+    configured = {"CONTAINERIZE_CONFIG": str(config)}
+    trap.shell('mkdir -m 777 "$1" "$2"', store, TMP / f"build-{user.uid}")
+    done = user.run(str(tool), "base", "list", env=configured, check=False)
+    assert done.returncode == 2 and f"{store} belongs to another user" in done.stderr
+    spec = user.write(home / "requirements.txt", "six\n")
+    done = user.run(str(tool), "new", "--prefix", str(home / "new"), str(spec), env={**configured, **mine}, check=False)
+    assert done.returncode == 2 and "belongs to another user" in done.stderr and not (home / "new").exists()
+    config.write_text("")
+    config.chmod(0o666)
+    done = user.run(str(tool), "base", "list", env={**configured, **mine}, check=False)
+    assert done.returncode == 2 and f"{config}: everybody may write to it" in done.stderr
+
+
+def test_what_others_put_into_a_store(user, other, tool, home, trap):
+    store = owned(home / "bases", user.uid)
+    digest = "sha256:" + "ab" * 32
+    image = store / digest.replace(":", "-")
+    config = {"os": "linux", "architecture": "amd64", "environment": [], "working_directory": "", "entrypoint": [], "command": []}
+    description = {"format": 1, "references": ["docker://debian:13"], "digest": digest, "index_digest": digest, "config": config}
+    for writer in (user, other):
+        writer.write(image.with_name(image.name + ".json"), json.dumps(description))
+        writer.write(image.with_name(image.name + ".sqfs"), "image")
+        shown = user.run(str(tool), "base", "list", env={"CONTAINERIZE_BASES": str(store)})
+        assert ("docker://debian:13" in shown.stdout) == (writer is user)
+        assert ("is not used: it belongs to another user" in shown.stderr) == (writer is other)
+
+
+def test_what_a_foreign_manifest_says_is_only_shown(user, other, tool, small, home, trap):
+    env = other.copy(small, home / "env", home / "env")
+    manifest = json.loads((env / "containerize.json").read_text())
+
+    def told(*command, **changes):
+        (env / "containerize.json").write_text(json.dumps({**manifest, **changes}))
+        done = user.run(str(tool), *command, str(env), check=False)
+        assert not any(c in done.stdout + done.stderr for c in "\x1b\x07\x9b"), done.stdout
+        return done
+
+    shown = told("inspect", created="now\x1b[2J\x9b31m\nSession       all is well", build={**manifest["build"], "python": {"version": "3\x07"}})
+    assert shown.returncode == 0 and shown.stdout.count("\nSession  ") == 1
+    assert told("log", created="\x1b]0;title\x07").returncode == 0
+    for build in ([], "text", {"files": "many"}, {"python": "3\x1b"}, {"command": []}):
+        for command in (["inspect"], ["inspect", "--json"], ["log"]):
+            done = told(*command, build=build)
+            assert done.returncode == 2 and "not a manifest that this version can read" in done.stderr, done.stderr
+    deep = json.dumps({**manifest, "build": {"x": "DEEP"}}).replace('"DEEP"', "[" * 3_000_000 + "]" * 3_000_000)
+    (env / "containerize.json").write_text(deep)
+    for command in (["inspect"], ["inspect", "--json"], ["log"]):
+        done = user.run(str(tool), *command, str(env), check=False)
+        assert done.returncode == 2 and "nested too deeply" in done.stderr, done.stderr[:2000]
+    done = python(user, env, check=False)
+    assert done.returncode == 1 and "nested too deeply" in done.stderr
+    (env / "containerize.json").write_text(json.dumps(manifest))
+    (env / "share/packages.txt").unlink()
+    other.write(env / "share/packages.txt", "six 1.0\x1b[31m\n")
+    assert user.run(str(tool), "inspect", "--packages", str(env)).stdout == "six 1.0?[31m\n"

@@ -80,12 +80,13 @@ TEST(BuildNamespace, BindsADirectoryOverThePrefix) {
     directory.write("tree/file", "content");
     const auto prefix = directory.path() / "prefix";
     fs::create_directory(prefix);
-    ASSERT_TRUE(space->bind(directory.path() / "tree", prefix));
+    ASSERT_TRUE(space->bind(directory.path() / "tree", prefix, prefix));
     EXPECT_EQ(read_file(space->tree() / "file").value_or(""), "content");
     EXPECT_TRUE(fs::is_empty(prefix));
-    ASSERT_TRUE(space->bind(directory.path() / "tree", directory.path() / "missing"));
+    ASSERT_TRUE(
+        space->bind(directory.path() / "tree", directory.path() / "missing", directory.path() / "missing"));
     EXPECT_EQ(read_file(space->tree() / "file").value_or(""), "content");
-    const auto missing = space->bind(directory.path() / "no tree", prefix);
+    const auto missing = space->bind(directory.path() / "no tree", prefix, prefix);
     ASSERT_FALSE(missing);
     EXPECT_EQ(missing.error().why, "No such file or directory");
     EXPECT_EQ(missing.error().where, prefix.string());

@@ -70,6 +70,22 @@ TEST(Manifest, WhatCannotBeOneIsRefused) {
     }
 }
 
+TEST(Manifest, WhatItSaysOfItsBuildHasTheShapeThatIsRead) {
+    auto root = nlohmann::json::parse(to_text(example()));
+    for (const auto* build :
+         {"[]", "7", "\"x\"", R"({"files": "many"})", R"({"command": {}})", R"({"python": "3"})",
+          R"({"python": {"version": 3}})", R"({"python": {"bundled": []}})"}) {
+        root["build"] = nlohmann::json::parse(build);
+        const auto read = parse_manifest(root.dump(), "/e/containerize.json");
+        ASSERT_FALSE(read) << build;
+        EXPECT_EQ(read.error().fault, Fault::input);
+    }
+    root["build"] = nullptr;
+    const auto read = parse_manifest(root.dump(), "/e/containerize.json");
+    ASSERT_TRUE(read);
+    EXPECT_EQ(read->build, nlohmann::json::object());
+}
+
 TEST(LaunchPlan, SurvivesItsFile) {
     const LaunchPlan plan{.identity = "1:2",
                           .prefix = "/e",

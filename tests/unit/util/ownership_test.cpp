@@ -129,6 +129,30 @@ TEST_F(OwnershipTest, BesideWhatIsTrustedAlready) {
     expect_own("a/b/place", {.must_stay = true, .beside = at("a/b/env")});
 }
 
+/// In a user namespace, root may be nobody; but he is who owns the root directory.
+TEST_F(OwnershipTest, RootByAnotherNumber) {
+    OwnershipRules rules;
+    rules.look = [](const char* path, struct stat* info) {
+        const int result = lstat(path, info);
+        if (result == 0 && info->st_uid == 0) info->st_uid = 65534;
+        return result;
+    };
+    expect_own("a/b", rules);
+    make("a", other, 0, 0755);
+    expect_foreign("a/b", "a", "another user", rules);
+}
+
+TEST_F(OwnershipTest, APlaceThatOnlyHasTheName) {
+    EXPECT_FALSE(is_planted(at("a/b")));
+    EXPECT_FALSE(is_planted(at("a/missing/more")));
+    make("a", other, 0, 0755); // somewhere that only root could give away
+    EXPECT_FALSE(is_planted(at("a/b")));
+    ASSERT_EQ(chmod(place.path().c_str(), 01777), 0);
+    EXPECT_TRUE(is_planted(at("a")));
+    EXPECT_TRUE(is_planted(at("a/b/c")));
+    EXPECT_FALSE(is_planted(at("missing")));
+}
+
 TEST_F(OwnershipTest, InstallationsOfOneOwnerOrOneGroup) {
     const auto info = [](uid_t uid, mode_t mode) {
         struct stat made {};
