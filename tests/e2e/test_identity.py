@@ -439,3 +439,12 @@ def test_settings_of_ssh_that_others_may_write_are_refused(user, small, sessions
     for command in (["ssh", "-G", ssh_host], [f"{small}/bin/_debug_exec", "ssh", "-G", ssh_host]):
         done = user.run(*command, check=False)
         assert done.returncode != 0 and "Bad owner or permissions" in done.stderr
+
+
+# ---- Kerberos
+
+
+def test_the_doctor_tells_of_tickets_that_are_not_seen_inside(user, tool):
+    warned = user.run(str(tool), "doctor", check=False, env={"KRB5CCNAME": "KEYRING:persistent:1000"}).stdout
+    assert "KEYRING:persistent:1000" in warned and "FILE:" in warned
+    assert "Kerberos" not in user.run(str(tool), "doctor", check=False, env={"KRB5CCNAME": "FILE:/tmp/krb5cc_1000"}).stdout
