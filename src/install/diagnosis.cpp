@@ -12,9 +12,11 @@
 #include "util/progress.h"
 #include "util/resources.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <functional>
+#include <sstream>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -114,6 +116,39 @@ Finding fuse() {
         return {};
     });
     return from_trial("FUSE", said, "an image can be mounted");
+}
+
+/// Where Kerberos keeps tickets. Of several places in its settings, the first counts, and a site's drop-ins
+/// come first.
+std::string ticket_cache() {
+    const auto environment = current_environment();
+    if (const auto named = environment.find("KRB5CCNAME"); named != environment.end()) return named->second;
+    std::vector<fs::path> files;
+    std::error_code failed;
+    for (fs::directory_iterator entry("/etc/krb5.conf.d", failed), end; !failed && entry != end;
+         entry.increment(failed))
+        files.push_back(entry->path());
+    std::ranges::sort(files);
+    files.emplace_back("/etc/krb5.conf");
+    for (const auto& file : files) {
+        std::istringstream lines(read_file(file).value_or(""));
+        for (std::string line, name, is, value; std::getline(lines, line);)
+            if (std::istringstream(line) >> name >> is >> value && name == "default_ccache_name" && is == "=")
+                return value;
+    }
+    return {};
+}
+
+/// Each user namespace has keyrings of its own.
+std::vector<Finding> kerberos() {
+    const auto cache = ticket_cache();
+    if (!cache.starts_with("KEYRING:") || geteuid() == 0) return {};
+    return {{.name = "Kerberos",
+             .verdict = Verdict::note,
+             .found = "tickets are in " + cache,
+             .advice =
+                 "Programs of installations do not see the kernel's keyrings of outside. Before kinit, set "
+                 "KRB5CCNAME to a file of yours, such as FILE:/tmp/krb5cc_$UID."}};
 }
 
 Finding session_state() {
@@ -266,6 +301,8 @@ std::vector<Finding> diagnose(const fs::path& prefix) {
         program("bash", "Needed for --pre-install, --post-install and --environ."),
         program("apptainer", "Needed only where users may not have namespaces or FUSE."),
         program("singularity", "Needed only in place of apptainer.")};
+    for (auto& finding : kerberos())
+        findings.push_back(std::move(finding));
     for (auto& finding : gpus())
         findings.push_back(std::move(finding));
     if (!prefix.empty()) findings.push_back(place(prefix));
