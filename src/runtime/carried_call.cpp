@@ -71,25 +71,6 @@ private:
     bool whole_ = true;
 };
 
-std::optional<CarriedCall> call_from(std::string_view bytes) {
-    Fields fields(bytes);
-    if (fields.next() != header) return std::nullopt;
-    CarriedCall call;
-    call.program = fields.next();
-    call.target = fields.next();
-    call.through_prefix = fields.number<int>() != 0;
-    call.directory = fields.next();
-    call.directory_fd = fields.number<int>();
-    call.launcher_fd = fields.number<int>();
-    call.ignored_signals = fields.number<std::uint64_t>();
-    call.arguments = fields.list();
-    call.environment = fields.list();
-    auto plan = plan_from_bytes(fields.rest());
-    if (!fields.whole() || !plan || call.arguments.empty()) return std::nullopt;
-    call.plan = std::move(*plan);
-    return call;
-}
-
 std::string read_from_start(int fd) {
     std::string bytes;
     std::array<char, 65536> buffer;
@@ -125,7 +106,7 @@ CarriedCall call_of_this_process() {
     return call;
 }
 
-Result<Fd> pack(const CarriedCall& call) {
+std::string to_bytes(const CarriedCall& call) {
     std::string bytes;
     put(bytes, header);
     put(bytes, call.program);
@@ -138,6 +119,30 @@ Result<Fd> pack(const CarriedCall& call) {
     put(bytes, call.arguments);
     put(bytes, call.environment);
     bytes += to_bytes(call.plan);
+    return bytes;
+}
+
+std::optional<CarriedCall> call_from_bytes(std::string_view bytes) {
+    Fields fields(bytes);
+    if (fields.next() != header) return std::nullopt;
+    CarriedCall call;
+    call.program = fields.next();
+    call.target = fields.next();
+    call.through_prefix = fields.number<int>() != 0;
+    call.directory = fields.next();
+    call.directory_fd = fields.number<int>();
+    call.launcher_fd = fields.number<int>();
+    call.ignored_signals = fields.number<std::uint64_t>();
+    call.arguments = fields.list();
+    call.environment = fields.list();
+    auto plan = plan_from_bytes(fields.rest());
+    if (!fields.whole() || !plan || call.arguments.empty()) return std::nullopt;
+    call.plan = std::move(*plan);
+    return call;
+}
+
+Result<Fd> pack(const CarriedCall& call) {
+    const auto bytes = to_bytes(call);
     const Fd file(memfd_create(file_name, MFD_CLOEXEC));
     for (std::size_t done = 0; done < bytes.size();) {
         const auto written = write(file.get(), bytes.data() + done, bytes.size() - done);
@@ -155,7 +160,7 @@ Result<std::optional<CarriedCall>> resume_call() {
     const std::string_view number = text;
     int descriptor = -1;
     std::from_chars(number.data(), number.data() + number.size(), descriptor);
-    auto call = call_from(read_from_start(descriptor));
+    auto call = call_from_bytes(read_from_start(descriptor));
     if (!call)
         return fail({.what = "the container runtime did not pass on what is to be run",
                      .why = {},

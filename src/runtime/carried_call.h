@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace containerize::runtime {
@@ -29,6 +30,10 @@ struct CarriedCall {
 /// What is to be known of this process: working directory, ignored signals, environment. Its arguments and
 /// what it runs are left to the caller.
 CarriedCall call_of_this_process();
+
+std::string to_bytes(const CarriedCall& call);
+/// Nothing if `bytes` is not a whole call of this version.
+std::optional<CarriedCall> call_from_bytes(std::string_view bytes);
 
 /// The call as a file for programs that this one becomes, and for no one else.
 Result<Fd> pack(const CarriedCall& call);

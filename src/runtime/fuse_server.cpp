@@ -42,6 +42,7 @@ constexpr std::uint32_t fuse_statx = 52; ///< Linux 6.6
 
 /// Seconds that names and attributes stay valid: an image never changes.
 constexpr std::uint64_t forever = 315'360'000;
+constexpr int most_threads = 8;
 constexpr std::size_t request_buffer = FUSE_MIN_READ_BUFFER + 4096;
 constexpr std::uint32_t largest_directory_reply = 128U << 10U;
 
@@ -52,14 +53,20 @@ constexpr std::uint64_t node_offset = 2;
 constexpr std::uint64_t layer_bit = std::uint64_t{1} << 62U;
 constexpr std::uint64_t empty_layer_node = UINT64_MAX - 1;
 
+/// What the servers before died of, perhaps; for all threads.
+struct Quarantine {
+    const Suspects& suspects;
+    std::mutex alone;
+};
+
 /// Answers the requests of one descriptor. One object a thread.
 class Worker {
 public:
     /// `names`: null where files that have several are shown as what they are.
     Worker(image::Layers& layers, int device, bool no_opendir, FuseOwner owner, ServerStatistics& statistics,
-           MountRoot root, SeparateNames* names)
+           ServerProgress::Thread& progress, Quarantine& quarantine, MountRoot root, SeparateNames* names)
         : layers_(layers), device_(device), no_opendir_(no_opendir), owner_(owner), statistics_(statistics),
-          root_(root), names_(names) {}
+          progress_(progress), quarantine_(quarantine), root_(root), names_(names) {}
 
     int run() {
         alignas(fuse_in_header) std::array<std::byte, request_buffer> buffer;
@@ -74,13 +81,28 @@ public:
             if (static_cast<std::size_t>(got) < sizeof(fuse_in_header)) return EPROTO;
             fuse_in_header header;
             std::memcpy(&header, buffer.data(), sizeof header);
-            answer(header, std::span(buffer).first(static_cast<std::size_t>(got)).subspan(sizeof header));
+            take_on(header, std::span(buffer).first(static_cast<std::size_t>(got)).subspan(sizeof header));
         }
     }
 
 private:
-    void answer(const fuse_in_header& header, std::span<const std::byte> body) {
+    /// Says in time what this server dies of, if it does.
+    void take_on(const fuse_in_header& header, std::span<const std::byte> body) {
+        const auto number = request_number(header.unique);
+        const auto& suspects = quarantine_.suspects;
+        std::unique_lock alone(quarantine_.alone, std::defer_lock);
+        if (suspects.alone.contains(number)) alone.lock();
+        progress_.request = number;
         unique_ = header.unique;
+        if (suspects.refused.contains(number))
+            fail(EIO);
+        else
+            answer(header, body);
+        progress_.request = 0;
+        progress_.answered.fetch_add(1, std::memory_order_relaxed);
+    }
+
+    void answer(const fuse_in_header& header, std::span<const std::byte> body) {
         if (header.opcode < statistics_.requests.size())
             statistics_.requests[header.opcode].fetch_add(1, std::memory_order_relaxed);
         if (header.nodeid == empty_layer_node && answer_of_empty_layer(header, body)) return;
@@ -403,6 +425,8 @@ private:
     bool no_opendir_;
     FuseOwner owner_;
     ServerStatistics& statistics_;
+    ServerProgress::Thread& progress_;
+    Quarantine& quarantine_;
     MountRoot root_;
     SeparateNames* names_;
     std::uint64_t unique_ = 0;
@@ -419,7 +443,8 @@ unsigned server_threads() {
     CPU_ZERO(&mask);
     const int cpus = sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask) : 1;
     // Two even on one CPU: one may wait for the image while the other serves what is cached.
-    return static_cast<unsigned>(std::clamp(cpus, 2, 8));
+    static_assert(most_threads <= ServerProgress::most_threads);
+    return static_cast<unsigned>(std::clamp(cpus, 2, most_threads));
 }
 
 namespace {
@@ -446,7 +471,7 @@ void shed_under_pressure(const std::stop_token& stop, image::Layers& layers,
 } // namespace
 
 int serve_fuse(image::Layers& layers, const FuseConnection& connection, FuseOwner owner,
-               ServerStatistics& statistics, MountRoot root, HardLinks hard_links) {
+               ServerStatistics& statistics, MountRoot root, HardLinks hard_links, const Suspects& suspects) {
     prctl(PR_SET_NAME, "containerize-fs");
     // Blocks are allocated and freed all the time: without this each would be an mmap and its page faults.
     mallopt(M_MMAP_THRESHOLD, 8 << 20);
@@ -454,9 +479,11 @@ int serve_fuse(image::Layers& layers, const FuseConnection& connection, FuseOwne
     mallopt(M_ARENA_MAX, 2);
     std::optional<SeparateNames> names;
     if (hard_links == HardLinks::separate_files) names.emplace();
+    Quarantine quarantine{.suspects = suspects, .alone = {}};
     std::atomic<int> result{0};
-    const auto work = [&](const Fd& device) {
-        Worker worker(layers, device.get(), connection.features.no_opendir, owner, statistics, root,
+    const auto work = [&](std::size_t thread) {
+        Worker worker(layers, connection.devices[thread].get(), connection.features.no_opendir, owner,
+                      statistics, statistics.progress.threads.at(thread), quarantine, root,
                       names ? &*names : nullptr);
         if (const int error_number = worker.run()) result = error_number;
     };
@@ -465,9 +492,9 @@ int serve_fuse(image::Layers& layers, const FuseConnection& connection, FuseOwne
         if_threads_are_left([&] {
             threads.emplace_back(shed_under_pressure, std::ref(layers), std::cref(statistics.image));
             for (std::size_t i = 1; i < connection.devices.size(); ++i)
-                threads.emplace_back(work, std::cref(connection.devices[i]));
+                threads.emplace_back(work, i);
         });
-        work(connection.devices.front());
+        work(0);
         if (!threads.empty()) threads.front().request_stop();
     }
     return result;

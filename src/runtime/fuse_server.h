@@ -7,6 +7,7 @@
 
 #include "image/layers.h"
 #include "runtime/fuse_connection.h"
+#include "runtime/server_deaths.h"
 #include "runtime/server_statistics.h"
 
 #include <sys/types.h>
@@ -36,6 +37,6 @@ unsigned server_threads();
 /// open. Returns 0 then, else the errno that ended it. For a process that does nothing else.
 int serve_fuse(image::Layers& layers, const FuseConnection& connection, FuseOwner owner,
                ServerStatistics& statistics, MountRoot root = MountRoot::tree,
-               HardLinks hard_links = HardLinks::one_file);
+               HardLinks hard_links = HardLinks::one_file, const Suspects& suspects = {});
 
 } // namespace containerize::runtime

@@ -36,6 +36,7 @@ public:
 
     [[nodiscard]] const std::vector<std::string>& mount_points() const { return served_->mount_points(); }
     [[nodiscard]] ServedMount& served() { return *served_; }
+    [[nodiscard]] const ServedMount& served() const { return *served_; }
     [[nodiscard]] const ServerStatistics* statistics() const { return served_->statistics(); }
     /// What could not be done as it was asked for.
     [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }

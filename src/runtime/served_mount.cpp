@@ -30,9 +30,6 @@ namespace containerize::runtime {
 
 namespace {
 
-/// Servers that die more often than this are broken, not unlucky.
-constexpr std::size_t deaths_allowed = 100;
-constexpr auto deaths_window = std::chrono::seconds(10);
 /// Between two looks at a process that ends within a millisecond, as a rule.
 constexpr auto longest_pause = std::chrono::microseconds(5000);
 
@@ -119,11 +116,14 @@ Status ServedMount::cover_by_overlay() {
     }
     for (auto pause = std::chrono::microseconds(50); waitpid(pid, nullptr, WNOHANG) != pid;
          pause = std::min(2 * pause, longest_pause)) {
-        if (waitpid(server_, nullptr, WNOHANG) == server_)
-            if (auto revived = revive(); !revived) {
-                waitpid(pid, nullptr, 0); // without a connection it ends at once
-                return revived;
-            }
+        int status = 0;
+        Status served;
+        if (server_ > 0 && waitpid(server_, &status, WNOHANG) == server_) served = mourn(status);
+        if (served) served = revive_when_due();
+        if (!served) {
+            waitpid(pid, nullptr, 0); // without a connection it ends at once
+            return served;
+        }
         std::this_thread::sleep_for(pause);
     }
     return {};
@@ -146,6 +146,7 @@ Status ServedMount::start_server() {
     if (pipe2(ends.data(), O_CLOEXEC) != 0) return fail_errno("cannot make a pipe");
     const Fd left(ends[0]);
     Fd leaving(ends[1]);
+    deaths_.born(statistics_->progress, ServerDeaths::Clock::now());
     const pid_t supervisor = getpid();
     const pid_t pid = fork();
     if (pid < 0) return fail_errno("cannot start a server process");
@@ -174,7 +175,6 @@ void ServedMount::serve(Fd leaving) {
     auto instruments = instruments_of_environment();
     instruments.statistics = {statistics_, &statistics_->image};
     auto layers = image::Layers::open(std::move(images_), instruments);
-    // Seldom seen after the supervisor opened them; it counts as a death, and it gives up after a while.
     if (!layers) _exit(1);
     const std::string mounts = mount_namespace();
     // The server of a root must not keep the namespace alive whose root it is. A successor, for which that
@@ -200,9 +200,10 @@ void ServedMount::serve(Fd leaving) {
         if_threads_are_left(
             [&] { std::thread([this, &layers] { prefetch(**layers, cold_start_); }).detach(); });
     const auto root = use_ == Use::tree ? MountRoot::tree_and_layers : MountRoot::tree;
-    _exit(serve_fuse(**layers, connection, {.uid = geteuid(), .gid = getegid()}, *statistics_, root) == 0
-              ? 0
-              : 1);
+    statistics_->progress.serving = true;
+    const int failed = serve_fuse(**layers, connection, {.uid = geteuid(), .gid = getegid()}, *statistics_,
+                                  root, HardLinks::one_file, deaths_.suspects());
+    _exit(failed == 0 ? 0 : 1);
 }
 
 // When the supervisor is killed, servers stay as long as processes use their mount, and end with them.
@@ -215,31 +216,43 @@ void ServedMount::outlive_supervisor(const std::string& mounts) {
         pause(); // the server's threads end the process once the last file is closed
 }
 
-Status ServedMount::revive() {
+Status ServedMount::mourn(int status) {
+    const std::string where = mount_points_.empty() ? std::string() : mount_points_.front();
     server_ = 0;
     revived_ = true;
-    const auto now = std::chrono::steady_clock::now();
-    deaths_.push_back(now);
-    std::erase_if(deaths_, [now](auto when) { return now - when > deaths_window; });
-    Status done;
+    const auto now = ServerDeaths::Clock::now();
+    const auto next = deaths_.died(status, statistics_->progress, now);
+    if (connection_.features.resend && next == ServerDeaths::Next::successor) {
+        due_ = now + deaths_.pause();
+        return {};
+    }
+    give_up();
     if (!connection_.features.resend)
-        done = fail(
+        return fail(
             {.what = "the server of an image died, and this kernel cannot hand its requests to another one",
              .why = "that needs Linux 6.9",
-             .where = mount_points_.front(),
+             .where = where,
              .hint = {}});
-    else if (deaths_.size() > deaths_allowed)
-        done = fail({.what = "the servers of an image keep dying",
-                     .why = {},
-                     .where = mount_points_.front(),
-                     .hint = {}});
-    else if (done = start_server(); done)
-        done = resend_requests(connection_);
-    if (!done) {
-        unmount();
-        close_devices(); // the last descriptor: the kernel now fails what waits for an answer
-    }
+    return fail({.what = WIFEXITED(status) ? "the server of an image cannot go on"
+                                           : "the servers of an image keep dying",
+                 .why = {},
+                 .where = where,
+                 .hint = "If the image was changed, build it again with `containerize new --force`."});
+}
+
+Status ServedMount::revive_when_due() {
+    if (!due_ || ServerDeaths::Clock::now() < *due_) return {};
+    due_.reset();
+    auto done = start_server();
+    if (done) done = resend_requests(connection_);
+    if (!done) give_up();
     return done;
+}
+
+void ServedMount::give_up() {
+    due_.reset();
+    unmount();
+    close_devices(); // the last descriptor: the kernel now fails what waits for an answer
 }
 
 void ServedMount::unmount() {

@@ -5,13 +5,15 @@
 #include "image/layers.h"
 #include "runtime/cold_start.h"
 #include "runtime/fuse_connection.h"
+#include "runtime/server_deaths.h"
 #include "runtime/server_statistics.h"
 #include "util/error.h"
 #include "util/fd.h"
 
-#include <chrono>
+#include <cstddef>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,10 +49,19 @@ public:
     [[nodiscard]] pid_t server() const { return server_; }
     /// Of all servers that it had; null if it needs none.
     [[nodiscard]] const ServerStatistics* statistics() const { return statistics_.get(); }
-    /// After the server died: starts a successor on the same descriptors and has the kernel hand out again
-    /// what the dead one had not answered. Fails where the kernel cannot (before Linux 6.9), or where servers
-    /// keep dying: the mount is then given up, and its processes see an error instead of waiting for ever.
-    Status revive();
+    /// After the server died, with `status` as wait() has it. Fails where no successor can answer what it has
+    /// not: before Linux 6.9, where the images cannot be opened any more, or where servers do nothing but
+    /// die. The mount is then given up, and its processes see an error instead of waiting for ever.
+    Status mourn(int status);
+    /// From when on a successor is wanted, if one is.
+    [[nodiscard]] std::optional<ServerDeaths::Clock::time_point> successor_due() const { return due_; }
+    /// Starts it, on the same descriptors, once it is due, and has the kernel hand out again what its
+    /// predecessor had not answered. Fails as mourn() does.
+    Status revive_when_due();
+    /// Requests that are failed, because servers died of them.
+    [[nodiscard]] std::size_t refused() const { return deaths_.suspects().refused.size(); }
+    /// Whether there is a server, or will be one.
+    [[nodiscard]] bool is_served() const { return server_ > 0 || due_; }
     /// Takes the mount away from this namespace. Files that are open stay readable; the server ends after the
     /// last one.
     void unmount();
@@ -62,6 +73,7 @@ public:
 private:
     ServedMount() = default;
     Status start_server();
+    void give_up();
     /// Where that can be had; fails if the server is dead for good.
     Status cover_by_overlay();
     [[noreturn]] void serve(Fd leaving);
@@ -78,7 +90,8 @@ private:
     std::shared_ptr<ServerStatistics> statistics_;
     FuseConnection connection_;
     pid_t server_ = 0;
-    std::vector<std::chrono::steady_clock::time_point> deaths_;
+    ServerDeaths deaths_;
+    std::optional<ServerDeaths::Clock::time_point> due_;
 };
 
 /// Called in every new server process, before it serves: to let go of what only the supervisor needs.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "image/instruments.h"
+#include "runtime/server_deaths.h"
 #include "util/error.h"
 
 #include <array>
@@ -16,6 +17,7 @@ struct ServerStatistics {
     static constexpr std::size_t most_kinds = 64;
     std::array<std::atomic<std::uint64_t>, most_kinds> requests{}; ///< by the kernel's number of their kind
     image::Statistics image;
+    ServerProgress progress;
 };
 
 /// In memory that processes share which this one forks.

@@ -115,8 +115,9 @@ public:
             std::array<pollfd, 3> events{pollfd{.fd = children_.get(), .events = POLLIN, .revents = 0},
                                          pollfd{.fd = control_.get(), .events = POLLIN, .revents = 0},
                                          pollfd{.fd = step_.get(), .events = POLLIN, .revents = 0}};
-            poll(events.data(), events.size(), ended_ ? -1 : static_cast<int>(tick().count()));
+            poll(events.data(), events.size(), patience());
             if ((events[0].revents & POLLIN) != 0) collect_servers();
+            start_successors();
             if (!ended_ && (events[1].revents & POLLIN) != 0) answer_control();
             if ((events[2].revents & POLLIN) != 0) end_with_step();
             if (!ended_ && Clock::now() - last_look >= tick()) {
@@ -133,6 +134,21 @@ private:
     [[nodiscard]] std::chrono::milliseconds tick() const {
         return std::clamp<std::chrono::milliseconds>(idle_ / 4, std::chrono::milliseconds(250),
                                                      std::chrono::seconds(30));
+    }
+
+    /// For poll(): until the next look, or until a successor of a server is due.
+    [[nodiscard]] int patience() const {
+        std::optional<Clock::time_point> next;
+        if (!ended_) next = Clock::now() + tick();
+        const auto consider = [&next](const ServedMount& served) {
+            if (const auto due = served.successor_due(); due && (!next || *due < *next)) next = due;
+        };
+        for (const auto& image : images_)
+            consider(image.served());
+        if (base_) consider(*base_);
+        if (!next) return -1;
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(*next - Clock::now());
+        return static_cast<int>(std::max<std::int64_t>(left.count(), 0));
     }
 
     // Where Slurm does not kill all that a step has started, and where the allocation was an interactive
@@ -373,7 +389,8 @@ private:
         int status = 0;
         for (pid_t pid = 0; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
             if (base_ && base_->server() == pid) {
-                mourn_base(status);
+                note_death("the base", status);
+                keep_base(base_->mourn(status));
                 continue;
             }
             const auto image = std::ranges::find_if(
@@ -384,10 +401,14 @@ private:
                 forget(image);
                 continue;
             }
+            auto& served = image->served();
+            const auto refused = served.refused();
             note_death(image->plan().prefix, status);
-            if (auto revived = image->served().revive(); !revived) {
-                note(to_string(revived.error()));
+            if (auto kept = served.mourn(status); !kept) {
+                note(to_string(kept.error()));
                 forget(image);
+            } else if (served.refused() > refused) {
+                note("a request that its servers die of is failed");
             }
         }
     }
@@ -397,20 +418,30 @@ private:
              (WIFSIGNALED(status) ? " of signal " + std::to_string(WTERMSIG(status)) : std::string()));
     }
 
-    void mourn_base(int status) {
-        note_death("the base", status);
-        if (auto revived = base_->revive(); !revived) {
-            note(to_string(revived.error()));
-            base_.reset();
-            retire(); // nothing can be started in it any more
-        }
+    void start_successors() {
+        for (auto image = images_.begin(); image != images_.end();)
+            if (auto kept = image->served().revive_when_due(); !kept) {
+                note(to_string(kept.error()));
+                image = forget(image);
+            } else {
+                ++image;
+            }
+        if (base_) keep_base(base_->revive_when_due());
     }
 
-    void forget(std::vector<MountedImage>::iterator image) {
+    void keep_base(const Status& kept) {
+        if (kept) return;
+        note(to_string(kept.error()));
+        base_.reset();
+        retire(); // nothing can be started in it any more
+    }
+
+    std::vector<MountedImage>::iterator forget(std::vector<MountedImage>::iterator image) {
         const std::string prefix = image->plan().prefix;
         image->served().forget_server();
-        images_.erase(image);
+        const auto next = images_.erase(image);
         if (find_mounted(prefix) == nullptr) unlinkat(directory_.get(), plan_file_name(prefix).c_str(), 0);
+        return next;
     }
 
     void end_if_idle() {
@@ -440,7 +471,7 @@ private:
         for (auto& image : images_)
             image.served().unmount();
         // What the kernel mounts has no server to wait for.
-        std::erase_if(images_, [](MountedImage& image) { return image.served().server() == 0; });
+        std::erase_if(images_, [](const MountedImage& image) { return !image.served().is_served(); });
         if (base_) base_->unmount();
     }
 

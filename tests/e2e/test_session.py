@@ -79,6 +79,26 @@ def test_server_killed_twenty_times_during_parallel_reads(user, env, sessions):
     assert user.run(python, "-c", "import numpy; print(1)").stdout == "1\n"
 
 
+@pytest.mark.skipif(not resend_is_possible(), reason="a killed server can be replaced from Linux 6.9 on")
+def test_an_image_that_no_server_can_open_any_more_is_given_up(user, env, small, sessions, work):
+    """And the session goes on for others."""
+    damaged = user.copy(small, work / "damaged", work / "damaged")
+    user.run(f"{env}/bin/python", "-c", "pass")
+    other = sessions.servers()
+    reader = user.start(f"{damaged}/bin/python", "-c", "print('up', flush=True); input(); import email.mime.audio", stdin=subprocess.PIPE)
+    assert reader.stdout.readline() == "up\n"
+    with open(damaged / "env.sqfs", "r+b") as image:
+        image.truncate(1000)
+    (server,) = set(sessions.servers()) - set(other)
+    os.kill(server, signal.SIGKILL)
+    out, err = reader.communicate("\n", timeout=60)
+    assert reader.returncode != 0, (out, err)
+    assert sessions.servers() == other
+    log = next(sessions.state.glob("v1-*/log")).read_text()
+    assert log.count(f"the server of {damaged} died") == 2 and "the server of an image cannot go on" in log
+    assert user.run(f"{env}/bin/python", "-c", "import numpy; print(4)").stdout == "4\n"
+
+
 def test_tree_is_what_was_packed(user, env, work):
     subprocess.run(["unsquashfs", "-q", "-n", "-d", str(work / "tree"), str(env / "env.sqfs")], check=True)
     unpacked = user.run("/usr/bin/python3", "-c", HASH_TREE, str(work / "tree/lib")).stdout

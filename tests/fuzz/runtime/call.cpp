@@ -1,0 +1,14 @@
+// A launch that went through a container runtime, as it is read from the descriptor that a variable names.
+#include "harness.h"
+#include "runtime/carried_call.h"
+
+using namespace containerize;
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    const auto call = runtime::call_from_bytes(fuzz::text_of(data, size));
+    if (!call) return 0;
+    const auto bytes = runtime::to_bytes(*call);
+    const auto again = runtime::call_from_bytes(bytes);
+    fuzz::require(again && runtime::to_bytes(*again) == bytes);
+    return 0;
+}

@@ -1,0 +1,246 @@
+// Servers that die are replaced as long as that helps somebody.
+#include "../temporary.h"
+#include "image/writer.h"
+#include "runtime/namespace.h"
+#include "runtime/served_mount.h"
+#include "runtime/server_deaths.h"
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <fstream>
+#include <functional>
+#include <random>
+#include <string>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace containerize::runtime {
+namespace {
+
+using namespace std::chrono_literals;
+using test::TemporaryDirectory;
+using Next = ServerDeaths::Next;
+
+constexpr int killed = SIGKILL; // as wait() has it
+constexpr int ended = 1U << 8U; // with status 1
+
+class Deaths : public testing::Test {
+protected:
+    /// A server that has opened its images, answers so many requests, and dies while it is at one (0: at
+    /// none).
+    Next live(std::uint64_t answered, std::uint64_t request, std::chrono::seconds life = 1s) {
+        deaths.born(progress, now);
+        progress.serving = true;
+        progress.threads[1].answered += answered;
+        progress.threads[2].request = request;
+        now += life;
+        return deaths.died(killed, progress, now);
+    }
+    ServerProgress progress;
+    ServerDeaths deaths;
+    ServerDeaths::Clock::time_point now;
+};
+
+TEST_F(Deaths, ServersThatAnswerAreReplacedAtOnceHoweverOftenTheyAreKilled) {
+    for (std::uint64_t i = 1; i < 1000; ++i) {
+        ASSERT_EQ(live(3, i), Next::successor);
+        ASSERT_EQ(deaths.pause(), 0ms);
+        ASSERT_TRUE(deaths.suspects().alone.empty());
+    }
+}
+
+TEST_F(Deaths, ServersThatHaveNothingToDoAreReplacedToo) {
+    for (int i = 0; i < 1000; ++i)
+        ASSERT_EQ(live(0, 0, 1h), Next::successor);
+    EXPECT_EQ(deaths.pause(), 0ms);
+}
+
+TEST_F(Deaths, ServersThatOnlyDieAreGivenUpAfterLongerAndLongerPauses) {
+    auto before = -1ms;
+    for (unsigned i = 1; i < ServerDeaths::most; ++i) {
+        ASSERT_EQ(live(0, 0), Next::successor) << i;
+        EXPECT_TRUE(i <= 2 || deaths.pause() > before) << i;
+        before = deaths.pause();
+    }
+    EXPECT_EQ(live(0, 0), Next::none);
+}
+
+// However long it takes them.
+TEST_F(Deaths, ServersThatCannotOpenTheImagesAreGivenUp) {
+    for (unsigned i = 1; i <= ServerDeaths::most; ++i) {
+        deaths.born(progress, now);
+        now += 1h;
+        EXPECT_EQ(deaths.died(killed, progress, now), i < ServerDeaths::most ? Next::successor : Next::none);
+    }
+}
+
+TEST_F(Deaths, AServerThatEndsByItselfHasNoSuccessor) {
+    deaths.born(progress, now);
+    EXPECT_EQ(deaths.died(ended, progress, now + 1s), Next::none);
+}
+
+// Others are answered meanwhile, and the kernel marks what it hands out again.
+TEST_F(Deaths, ARequestThatServersDieOfIsAnsweredAloneAndThenRefused) {
+    constexpr std::uint64_t bad = 42;
+    EXPECT_EQ(request_number(bad | std::uint64_t{1} << 63U), bad);
+    for (unsigned i = 1; i < ServerDeaths::most; ++i) {
+        ASSERT_EQ(live(5, bad), Next::successor);
+        EXPECT_EQ(deaths.suspects().alone.contains(bad), i >= ServerDeaths::until_alone) << i;
+        EXPECT_TRUE(deaths.suspects().refused.empty());
+    }
+    ASSERT_EQ(live(0, bad), Next::successor);
+    EXPECT_TRUE(deaths.suspects().refused.contains(bad));
+    EXPECT_EQ(deaths.pause(), 0ms);
+    // One more is not held against it for what the first did.
+    EXPECT_EQ(live(0, 43), Next::successor);
+    EXPECT_FALSE(deaths.suspects().refused.contains(43));
+}
+
+bool resend_is_possible() {
+    utsname name{};
+    int major = 0, minor = 0;
+    return uname(&name) == 0 && std::sscanf(static_cast<char*>(name.release), "%d.%d", &major, &minor) == 2 &&
+           std::pair(major, minor) >= std::pair(6, 9);
+}
+
+/// Where a read of an image's file kills whoever makes it.
+constexpr unsigned deadly_offset = 256U << 10U;
+
+/// From now on, for this process and those that it forks.
+bool make_reads_deadly() {
+    const rlimit no_core{.rlim_cur = 0, .rlim_max = 0};
+    setrlimit(RLIMIT_CORE, &no_core);
+    sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pread64, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[3])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, deadly_offset, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const sock_fprog program{.len = std::size(filter), .filter = filter};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+/// In a process of its own: no namespace can be left again.
+void in_child(const std::function<void()>& body) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+        body();
+        _exit(testing::Test::HasFailure() ? 1 : 0);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+}
+
+class DyingServers : public testing::Test {
+protected:
+    void SetUp() override {
+        if (!resend_is_possible()) GTEST_SKIP() << "a killed server can be replaced from Linux 6.9 on";
+        std::mt19937 random(1);
+        std::string noise(700'000, '\0');
+        for (auto& byte : noise)
+            byte = static_cast<char>(random());
+        directory_.write("tree/bad", noise);
+        directory_.write("tree/good", "good");
+        image::WriterOptions options;
+        options.compression.compressor = image::Compressor::none;
+        ASSERT_TRUE(image::write_tree(directory_.path() / "tree", image_, options, 022));
+        fs::create_directory(point_);
+    }
+
+    Result<ServedMount> mount() const {
+        if (auto entered = enter_new_namespaces(); !entered) return fail(std::move(entered.error()));
+        sigset_t signals;
+        sigemptyset(&signals);
+        sigaddset(&signals, SIGCHLD);
+        sigprocmask(SIG_BLOCK, &signals, nullptr);
+        std::vector<image::Layers::ImageFile> images;
+        images.push_back(
+            {.file = Fd(open(image_.c_str(), O_RDONLY | O_CLOEXEC)), .path = image_, .offset = 0});
+        return ServedMount::mount(std::move(images), point_);
+    }
+
+    /// Keeps the mount as a session does, until a program that reads a file at an offset has ended. Its
+    /// errno.
+    int read_file(ServedMount& served, const std::string& name, off_t offset) {
+        const pid_t reader = fork();
+        if (reader == 0) {
+            served.close_devices();
+            char byte = 0;
+            const Fd file(open((point_ / name).c_str(), O_RDONLY | O_CLOEXEC));
+            const bool done =
+                file && lseek(file.get(), offset, SEEK_SET) == offset && read(file.get(), &byte, 1) == 1;
+            _exit(done ? 0 : errno);
+        }
+        sigset_t death;
+        sigemptyset(&death);
+        sigaddset(&death, SIGCHLD);
+        for (;;) {
+            int status = 0;
+            for (pid_t pid = 0; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+                if (pid == reader) return WEXITSTATUS(status);
+                if (pid != served.server()) continue;
+                ++deaths_;
+                kept_ = served.mourn(status);
+            }
+            if (kept_) kept_ = served.revive_when_due();
+            timespec patience{.tv_sec = 60, .tv_nsec = 0};
+            if (const auto due = served.successor_due()) {
+                const auto left = std::max<std::chrono::nanoseconds>(*due - ServerDeaths::Clock::now(), 1ns);
+                patience = {.tv_sec = left / 1s, .tv_nsec = (left % 1s).count()};
+            }
+            sigtimedwait(&death, nullptr, &patience);
+        }
+    }
+
+    TemporaryDirectory directory_;
+    fs::path image_ = directory_.path() / "image", point_ = directory_.path() / "point";
+    unsigned deaths_ = 0;
+    Status kept_;
+};
+
+TEST_F(DyingServers, OfOneRequestFailThatOneAndAnswerAllOthers) {
+    in_child([this] {
+        ASSERT_TRUE(make_reads_deadly());
+        auto served = mount();
+        ASSERT_TRUE(served) << to_string(served.error());
+        EXPECT_EQ(read_file(*served, "bad", deadly_offset + 50'000), EIO);
+        EXPECT_GE(deaths_, ServerDeaths::most);
+        EXPECT_TRUE(kept_);
+        EXPECT_GE(served->refused(), 1U);
+        EXPECT_EQ(read_file(*served, "good", 0), 0);
+    });
+}
+
+TEST_F(DyingServers, WhoseImageIsGoneAreNotReplaced) {
+    in_child([this] {
+        auto served = mount();
+        ASSERT_TRUE(served) << to_string(served.error());
+        fs::resize_file(image_, 1000);
+        kill(served->server(), SIGKILL);
+        EXPECT_NE(read_file(*served, "bad", 0), 0);
+        EXPECT_EQ(deaths_, 2U); // of the killed one, and of one that could not open the image
+        ASSERT_FALSE(kept_);
+        EXPECT_NE(to_string(kept_.error()).find("the server of an image cannot go on"), std::string::npos)
+            << to_string(kept_.error());
+        EXPECT_FALSE(served->is_served());
+    });
+}
+
+} // namespace
+} // namespace containerize::runtime
