@@ -4,6 +4,7 @@
 #include "pip/installer.h"
 #include "util/interrupt.h"
 #include "util/log.h"
+#include "util/redact.h"
 
 #include <algorithm>
 #include <utility>
@@ -101,19 +102,25 @@ std::string requirements_text(const std::vector<spec::Located>& lines,
 Status install_requirements(Workshop& shop, const RequirementsToInstall& requirements, Stage& stage) {
     auto configuration = capture(shop.inside({shop.python().string(), "-m", "pip", "config", "list"}));
     if (!configuration) return fail(std::move(configuration.error()));
+    for (const auto& line : requirements.read.lines) // their variables are replaced
+        remember_secrets_in(line.text);
+    remember_secrets_in(configuration->output);
     auto choice = pip::choose_installer(shop.options.installer, shop.inputs.uv, configuration->output,
                                         requirements.read, shop.inputs.environment);
     if (!choice) return fail(std::move(choice.error()));
     if (!choice->warning.empty()) log::warn(choice->warning);
     log::detail("installing with " + choice->reason);
     const bool by_uv = choice->installer == pip::Installer::uv;
+    // Where pip clones what is editable: of an environment of conda it would be the working directory.
+    auto environment = shop.environment;
+    environment.emplace("PIP_SRC", (shop.prefix / "src").string());
     auto installed = pip::install(*choice,
                                   {.python = shop.python(),
                                    .requirements = requirements.file,
                                    .working_directory = requirements.directory,
                                    .constraints = requirements.constraints,
                                    .report = requirements.report,
-                                   .environment = shop.environment,
+                                   .environment = std::move(environment),
                                    .in_child = shop.join},
                                   [&stage](std::string_view line) { stage.detail(line); });
     if (!installed && !requirements.constraints.empty() && !interrupted())
