@@ -4,6 +4,7 @@
 #include "util/filesystem.h"
 #include "util/log.h"
 #include "util/process.h"
+#include "util/redact.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -79,7 +80,7 @@ json as_json(const KeyInfo& key, const Configuration& configuration, const Envir
 }
 
 void print_setting(std::string_view name, const std::string& value, const std::string& where, bool forced) {
-    fmt::print("{:14} {:34} {}{}\n", name, value, where, forced ? " (forced)" : "");
+    fmt::print("{:14} {:34} {}{}\n", name, redacted(value), where, forced ? " (forced)" : "");
 }
 
 std::string text_of(const KeyInfo& key, const Setting& setting, const Configuration& configuration,
@@ -123,7 +124,7 @@ Result<int> run_show(const ConfigArguments& arguments) {
         files.push_back(file.string());
     const json all = {
         {"files", std::move(files)}, {"settings", std::move(settings)}, {"notes", configuration->notes()}};
-    fmt::print("{}\n", all.dump(2, ' ', false, json::error_handler_t::replace));
+    fmt::print("{}\n", redacted(all.dump(2, ' ', false, json::error_handler_t::replace)));
     return 0;
 }
 

@@ -2,6 +2,8 @@
 #include "cli/tykky.h"
 #include "conda/conflict.h"
 #include "util/interrupt.h"
+#include "util/process.h"
+#include "util/redact.h"
 
 #include <algorithm>
 #include <array>
@@ -9,6 +11,7 @@
 #include <exception>
 #include <iterator>
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -22,16 +25,15 @@ constexpr const char* footer = R"(A first installation:
 `containerize COMMAND --help` explains each command.)";
 
 int report(const Error& error) {
-    std::fprintf(stderr, "containerize: %s\n", to_string(error).c_str());
+    std::fprintf(stderr, "containerize: %s\n", redacted(to_string(error)).c_str());
     if (interrupted()) return 128 + interrupt_signal();
     return error.fault == Fault::input ? 2 : 1;
 }
 
 std::string typed(int argc, char** argv) {
-    std::string line = "containerize";
-    for (int i = 1; i < argc; ++i)
-        line.append(" ").append(shell_quoted(argv[i]));
-    return line;
+    std::vector<std::string> words = {"containerize"};
+    words.insert(words.end(), argv + std::min(argc, 1), argv + argc);
+    return redacted_command(words);
 }
 
 // CLI11 would take its options for ours, and "[a,b]" for two arguments.
@@ -70,6 +72,8 @@ std::string explain(const CLI::ParseError& problem, const CLI::App& app) {
 }
 
 int run(int argc, char** argv) {
+    remember_secrets_of(current_environment());
+    remember_secrets_of(std::vector<std::string>(argv, argv + argc));
     const std::string_view called = argc > 0 ? argv[0] : "";
     if (const auto name = called.substr(called.rfind('/') + 1); cli::is_name_of_tykky(name))
         return cli::run_as_tykky(name, argc, argv);
@@ -111,9 +115,10 @@ int run(int argc, char** argv) {
         app.parse(program.empty() ? argc : argc - static_cast<int>(program.size()) - 1, argv);
     } catch (const CLI::ParseError& problem) {
         if (problem.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(problem);
-        std::fprintf(stderr, "containerize: %s\n", explain(problem, app).c_str());
+        std::fprintf(stderr, "containerize: %s\n", redacted(explain(problem, app)).c_str());
         return 2;
     }
+    hide_secrets_of_process(argc, argv);
     if (!chosen) {
         std::fputs(app.help().c_str(), stdout);
         return 0;
@@ -122,13 +127,23 @@ int run(int argc, char** argv) {
     return done ? *done : report(done.error());
 }
 
+int run_and_report(int argc, char** argv) {
+    try {
+        return run(argc, argv);
+    } catch (const std::exception& bug) {
+        std::fprintf(stderr, "containerize: this is a bug in containerize: %s\n",
+                     redacted(bug.what()).c_str());
+        return 1;
+    }
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
     try {
-        return run(argc, argv);
-    } catch (const std::exception& bug) {
-        std::fprintf(stderr, "containerize: this is a bug in containerize: %s\n", bug.what());
+        return run_and_report(argc, argv);
+    } catch (const std::exception&) {
+        std::fputs("containerize: there is no memory left\n", stderr);
         return 1;
     }
 }

@@ -8,6 +8,7 @@
 #include "util/filesystem.h"
 #include "util/interrupt.h"
 #include "util/log.h"
+#include "util/redact.h"
 #include "util/text.h"
 
 #include <algorithm>
@@ -58,7 +59,7 @@ void apply_environment(TykkyArguments& arguments) {
 }
 
 int report(const Error& error) {
-    std::fprintf(stderr, "%s\n", log::tagged("ERROR", to_string(error)).c_str());
+    std::fprintf(stderr, "%s\n", log::tagged("ERROR", redacted(to_string(error))).c_str());
     if (interrupted()) return 128 + interrupt_signal();
     return 1;
 }
@@ -302,10 +303,9 @@ const char* description_of(std::string_view name) {
 }
 
 std::string whole_line(std::string_view name, int argc, char** argv) {
-    std::string line(name);
-    for (int i = 1; i < argc; ++i)
-        line.append(" ").append(shell_quoted(argv[i]));
-    return line;
+    std::vector<std::string> words = {std::string(name)};
+    words.insert(words.end(), argv + 1, argv + argc);
+    return redacted_command(words);
 }
 
 } // namespace
@@ -339,9 +339,10 @@ int run_as_tykky(std::string_view name, int argc, char** argv) {
         const auto chosen = app.get_subcommands();
         const auto command = app.get_name() + (chosen.empty() ? "" : " " + chosen.front()->get_name());
         std::fprintf(stdout, "usage: %s [-h] ...\n%s\n", command.c_str(),
-                     log::tagged("ERROR", problem.what()).c_str());
+                     log::tagged("ERROR", redacted(problem.what())).c_str());
         return 2;
     }
+    hide_secrets_of_process(argc, argv);
     auto done = commands.run();
     if (done) return *done;
     fit_hint(done.error().hint, app);

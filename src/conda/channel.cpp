@@ -68,12 +68,12 @@ bool can_fetch(std::string_view url) {
 std::string with_token(const std::string& url, const Config& config) {
     // One that the user wrote there counts more.
     if (!can_fetch(url) || url.starts_with("file:") || without_credentials(url) != url) return url;
-    const auto place = without_scheme(url);
     const std::pair<const std::string, std::string>* best = nullptr;
     for (const auto& entry : config.tokens) {
         const auto key = without_scheme(entry.first);
-        if ((place == key || below(place, key)) &&
-            (best == nullptr || key.size() > without_scheme(best->first).size()))
+        if (is_place_of(key, url) &&
+            (best == nullptr || best->first.starts_with('*') ||
+             (!key.starts_with('*') && key.size() > without_scheme(best->first).size())))
             best = &entry;
     }
     if (best == nullptr || best->second.empty()) return url;

@@ -5,6 +5,7 @@
 #include "util/log.h"
 #include "util/url.h"
 
+#include <ctime>
 #include <optional>
 
 #include <nlohmann/json.hpp>
@@ -70,7 +71,7 @@ Status read_mamba(const fs::path& file, Config& config) {
         const auto type = text(login, "type");
         const auto key = without_end_slash(place);
         if (type == "CondaToken") {
-            config.tokens[key] = text(login, "token");
+            config.tokens.try_emplace(key, text(login, "token"));
         } else if (type == "BearerToken") {
             config.http.logins.push_back(
                 {.url = key, .user = {}, .password = {}, .bearer = text(login, "token")});
@@ -88,6 +89,16 @@ Status read_mamba(const fs::path& file, Config& config) {
     return {};
 }
 
+/// What `pixi auth login` gets from a browser. It is renewed by pixi alone.
+void add_oauth(const std::string& key, const json& login, const fs::path& file, Config& config) {
+    const auto end = login.is_object() ? login.find("expires_at") : login.end();
+    if (end != login.end() && end->is_number_integer() && end->get<std::int64_t>() <= std::time(nullptr))
+        log::warn(file.string() + ": the login for " + key +
+                  " has expired; `pixi auth login` makes a new one");
+    else if (auto bearer = text(login, "access_token"); !bearer.empty())
+        config.http.logins.push_back({.url = key, .user = {}, .password = {}, .bearer = std::move(bearer)});
+}
+
 Status read_rattler(const fs::path& file, Config& config) {
     auto object = read_object(file);
     if (!object) return fail(std::move(object.error()));
@@ -95,7 +106,7 @@ Status read_rattler(const fs::path& file, Config& config) {
     for (const auto& [place, login] : (**object).items()) {
         const auto key = without_end_slash(place);
         if (auto token = text(login, "CondaToken"); !token.empty())
-            config.tokens[key] = std::move(token);
+            config.tokens.try_emplace(key, std::move(token));
         else if (auto bearer = text(login, "BearerToken"); !bearer.empty())
             config.http.logins.push_back(
                 {.url = key, .user = {}, .password = {}, .bearer = std::move(bearer)});
@@ -104,6 +115,8 @@ Status read_rattler(const fs::path& file, Config& config) {
                                           .user = text(login["BasicHTTP"], "username"),
                                           .password = text(login["BasicHTTP"], "password"),
                                           .bearer = {}});
+        else if (login.is_object() && login.contains("OAuth"))
+            add_oauth(key, login["OAuth"], file, config);
         else
             log::detail(file.string() + ": a login of unknown type for " + key + " is not used");
     }
@@ -131,6 +144,10 @@ void read_anaconda(const fs::path& directory, Config& config) {
 } // namespace
 
 Status read_logins(const Environment& environment, bool anaconda, Config& config) {
+    // What a file that is named holds counts more than what lies about.
+    if (const auto file = environment.find("RATTLER_AUTH_FILE");
+        file != environment.end() && !file->second.empty())
+        if (auto done = read_rattler(file->second, config); !done) return done;
     const auto home = environment.find("HOME");
     if (home == environment.end() || home->second.empty()) return {};
     const fs::path directory = home->second;

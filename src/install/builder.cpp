@@ -6,6 +6,7 @@
 #include "install/module_files.h"
 #include "install/publish.h"
 #include "install/records.h"
+#include "install/secrets.h"
 #include "install/site_environment.h"
 #include "install/states.h"
 #include "install/wrappers.h"
@@ -59,7 +60,7 @@ public:
         using Step = Status (Build::*)();
         for (const Step step :
              {&Build::create, &Build::run_pre_install, &Build::install, &Build::add_venv_support,
-              &Build::run_post_install, &Build::settle_wrapper_paths, &Build::compile,
+              &Build::run_post_install, &Build::remove_secrets, &Build::settle_wrapper_paths, &Build::compile,
               &Build::record_environment, &Build::list_packages, &Build::pack, &Build::note_accelerators,
               &Build::assemble}) {
             if (interrupted()) return fail_interrupted();
@@ -99,6 +100,10 @@ private:
     Status install() { return recipe_.install(); }
     Status run_post_install() {
         return run_hook(shop_.options.post_install, "Running the post-install script");
+    }
+    Status remove_secrets() {
+        const auto python = recipe_.python_name();
+        return python.empty() ? Status() : remove_secrets_of_packages(shop_.root(), python);
     }
     Status compile() { return recipe_.compile(); }
 

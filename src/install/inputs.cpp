@@ -2,6 +2,7 @@
 
 #include "conda/virtual_packages.h"
 #include "install/prefix.h"
+#include "install/secrets.h"
 #include "install/wrappers.h"
 #include "pip/venv.h"
 #include "runtime/manifest.h"
@@ -60,6 +61,7 @@ Status collect_files(const BuildOptions& options, Inputs& inputs) {
         if (auto good = check_script(**file, option); !good) return good;
         inputs.files.push_back(**file);
     }
+    remember_secrets_of(inputs);
     for (const auto& file : inputs.files)
         if (auto outside = check_outside(file, inputs.prefix); !outside) return outside;
     if (options.log_copy) return check_outside(*options.log_copy, inputs.prefix);
@@ -130,6 +132,7 @@ Status read_surroundings(Inputs& inputs) {
         return fail_input("the working directory does not exist any more", failed.message(), {},
                           "Change to another directory.");
     inputs.environment = clean_environment();
+    remember_configured_secrets(inputs.environment);
     return {};
 }
 

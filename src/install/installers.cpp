@@ -4,6 +4,7 @@
 #include "util/filesystem.h"
 #include "util/interrupt.h"
 #include "util/log.h"
+#include "util/redact.h"
 
 #include <cstdlib>
 #include <utility>
@@ -73,6 +74,8 @@ Status Installers::prepare() {
                .offline = shop_.options.conda.offline || shop_.inputs.conda_config.offline,
                .environment = shop_.environment,
                .in_child = shop_.join};
+    // Where pip clones what is editable: of an environment of conda it would be the working directory.
+    target_.environment.emplace("PIP_SRC", (shop_.prefix / "src").string());
     const auto ask = [&](const std::vector<std::string>& question) {
         auto argv = pip::pip_command(target_);
         argv.insert(argv.end(), question.begin(), question.end());
@@ -92,6 +95,7 @@ Status Installers::prepare() {
     auto configuration = ask({"config", "list"});
     if (!configuration) return fail(std::move(configuration.error()));
     configuration_ = std::move(configuration->output);
+    remember_secrets_in(configuration_);
     return {};
 }
 
@@ -105,6 +109,8 @@ Status Installers::choose(const spec::Requirements& requirements) {
 }
 
 Status Installers::install(const RequirementsToInstall& requirements, Stage& stage) {
+    for (const auto& line : requirements.read.lines) // their variables are replaced
+        remember_secrets_in(line.text);
     if (auto chosen = choose(requirements.read); !chosen) return chosen;
     if (!choice_.warning.empty()) log::warn(choice_.warning);
     log::detail("installing with " + choice_.reason);

@@ -2,6 +2,7 @@
 
 #include "spec/requirement_options.h"
 #include "spec/text.h"
+#include "util/json.h"
 #include "util/url.h"
 
 #include <algorithm>
@@ -77,7 +78,7 @@ std::string pin_of(const pip::Distribution& distribution) {
 
 Checksums checksums_in_report(std::string_view content) {
     Checksums checksums;
-    const auto root = json::parse(content, nullptr, false);
+    const auto root = parse_json_quietly(content);
     const auto installed = root.is_object() ? root.find("install") : root.end();
     if (installed == root.end() || !installed->is_array()) return checksums;
     for (const auto& one : *installed) {

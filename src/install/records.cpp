@@ -1,11 +1,14 @@
 #include "install/records.h"
 
+#include "spec/text.h"
 #include "util/digest.h"
 #include "util/filesystem.h"
+#include "util/redact.h"
 
 #include <ctime>
 #include <map>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,6 +16,23 @@
 namespace containerize::install {
 
 namespace {
+
+constexpr std::uint64_t largest_input = std::uint64_t{256} << 20U;
+
+/// Of this mode, and open to nobody else at any time. Fails if it exists.
+Status write_new_file(const fs::path& path, std::string_view content, mode_t mode) {
+    Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (!file) return fail_errno("cannot write the file", path.string());
+    while (!content.empty()) {
+        const ssize_t done = write(file.get(), content.data(), content.size());
+        if (done < 0 && errno == EINTR) continue;
+        if (done < 0) return fail_errno("cannot write the file", path.string());
+        content.remove_prefix(static_cast<std::size_t>(done));
+    }
+    if (fchmod(file.get(), mode) != 0 || fsync(file.get()) != 0 || close(file.release()) != 0)
+        return fail_errno("cannot write the file", path.string());
+    return {};
+}
 
 /// The lock repeats what stands in the inputs: variables, say. Who may not read one of them may not read it.
 Status write_lock(const fs::path& share, const std::string& text, const std::vector<fs::path>& inputs,
@@ -24,14 +44,32 @@ Status write_lock(const fs::path& share, const std::string& text, const std::vec
         if ((info.st_mode & S_IRGRP) == 0) mode &= ~mode_t{S_IRWXG};
         if ((info.st_mode & S_IROTH) == 0) mode &= ~mode_t{S_IRWXO};
     }
-    const auto lock = share / "containerize.lock";
-    if (auto done = write_file(lock, text); !done) return done;
-    if (chmod(lock.c_str(), mode) != 0) return fail_errno("cannot write the file", lock.string());
-    return {};
+    return write_new_file(share / "containerize.lock", text, mode);
 }
 
-std::string log_name_start() {
-    return fmt::format("containerize-{}-build-", geteuid());
+/// Without the secrets in it. A file that only its owner may read stays so: not all secrets can be told.
+Status keep_input(const fs::path& file, const fs::path& copy, mode_t umask_bits) {
+    auto content = read_file(file, largest_input);
+    if (!content) return fail(std::move(content.error()));
+    const auto text = spec::decode(*content, file);
+    const auto& readable = text ? *text : *content;
+    const auto kept = redacted(readable);
+    if (kept == readable) return copy_file_with_mode(file, copy, umask_bits);
+    struct stat info {};
+    if (stat(file.c_str(), &info) != 0) return fail_errno("cannot read the file", file.string());
+    return write_new_file(copy, kept, info.st_mode & 0777U & ~umask_bits);
+}
+
+std::string log_directory_name() {
+    return fmt::format("containerize-{}-logs", geteuid());
+}
+
+/// A directory that nobody else can look into; in one such as /tmp anybody can have made one of that name.
+bool is_ours(const fs::path& directory) {
+    const Fd opened(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    struct stat info {};
+    return opened && fstat(opened.get(), &info) == 0 && info.st_uid == geteuid() &&
+           (info.st_mode & 077U) == 0;
 }
 
 } // namespace
@@ -47,9 +85,7 @@ Result<nlohmann::json> keep_records(const fs::path& share, const Records& record
         std::string name = file.filename().string();
         if (const int before = used[name]++; before > 0) name = std::to_string(before) + "-" + name;
         const auto copied = share / "inputs" / name;
-        // A file that only its owner may read can hold a password, and stays so.
-        if (auto done = copy_file_with_mode(file, copied, umask_bits); !done)
-            return fail(std::move(done.error()));
+        if (auto done = keep_input(file, copied, umask_bits); !done) return fail(std::move(done.error()));
         auto digest = sha256_of_file(copied);
         if (!digest) return fail(std::move(digest.error()));
         listed.push_back({{"file", file.string()}, {"kept_as", name}, {"sha256", *digest}});
@@ -65,21 +101,25 @@ Result<nlohmann::json> keep_records(const fs::path& share, const Records& record
 }
 
 fs::path save_log(const fs::path& log, const fs::path& directory) {
-    fs::path saved =
-        directory / fmt::format("{}{}-{}.log", log_name_start(), utc_now("%Y%m%dT%H%M%SZ"), getpid());
-    return copy_file_synced(log, saved) ? saved : fs::path();
+    const auto ours = directory / log_directory_name();
+    mkdir(ours.c_str(), 0700);
+    if (!is_ours(ours)) return {};
+    fs::path saved = ours / fmt::format("build-{}-{}.log", utc_now("%Y%m%dT%H%M%SZ"), getpid());
+    constexpr mode_t private_bits = 077;
+    return copy_file_with_mode(log, saved, private_bits) ? saved : fs::path();
 }
 
 void sweep_logs(const fs::path& directory) {
     constexpr std::time_t kept_for = std::time_t{7} * 24 * 3600;
+    const auto ours = directory / log_directory_name();
+    if (!is_ours(ours)) return;
     std::error_code problem;
-    for (fs::directory_iterator entry(directory, problem), end; !problem && entry != end;
+    for (fs::directory_iterator entry(ours, problem), end; !problem && entry != end;
          entry.increment(problem)) {
         const auto name = entry->path().filename().string();
-        if (!name.starts_with(log_name_start()) || !name.ends_with(".log")) continue;
+        if (!name.starts_with("build-") || !name.ends_with(".log")) continue;
         struct stat info {};
-        if (lstat(entry->path().c_str(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != geteuid())
-            continue;
+        if (lstat(entry->path().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
         if (std::time(nullptr) - info.st_mtime > kept_for) unlink(entry->path().c_str());
     }
 }

@@ -20,16 +20,16 @@ struct Records {
     std::filesystem::path log;
 };
 
-/// Fills `share`: inputs/ with copies, packages.txt, containerize.lock, build.log. Returns a list for the
-/// manifest: where each input was, its name in inputs/, its sha256.
+/// Fills `share`: inputs/ with copies that have no secrets (util/redact.h), packages.txt, containerize.lock,
+/// build.log. Returns a list for the manifest: where each input was, its name in inputs/, its sha256.
 Result<nlohmann::json> keep_records(const std::filesystem::path& share, const Records& records,
                                     mode_t umask_bits);
 
-/// Copies the log of a failed build out of its staging directory, which goes; its new path, empty if that
-/// fails, too.
+/// Copies the log of a failed build out of its staging directory, which goes, to where only this user can
+/// read it: a directory of the user's own in `directory`. Its new path, empty if that fails, too.
 std::filesystem::path save_log(const std::filesystem::path& log, const std::filesystem::path& directory);
 
-/// Removes this user's logs of builds that failed more than a week ago from `directory`.
+/// Removes this user's logs of builds that failed more than a week ago from there.
 void sweep_logs(const std::filesystem::path& directory);
 
 /// UTC, in a format of strftime().

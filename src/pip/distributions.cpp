@@ -1,6 +1,7 @@
 #include "pip/distributions.h"
 
 #include "util/filesystem.h"
+#include "util/json.h"
 #include "util/url.h"
 
 #include <algorithm>
@@ -56,7 +57,7 @@ std::string text_of(const json& entry, const char* key) {
 
 std::optional<Origin> read_origin(const fs::path& directory) {
     const auto text = read_file(directory / "direct_url.json");
-    const auto root = text ? json::parse(*text, nullptr, false) : json();
+    const auto root = text ? parse_json_quietly(*text) : json();
     if (!root.is_object()) return std::nullopt;
     const auto repository = part(root, "vcs_info");
     return Origin{.url = text_of(root, "url"),

@@ -80,6 +80,19 @@ Result<std::string> copy(int source, const fs::path& from, int target, const fs:
     return digest;
 }
 
+Result<std::string> copy_to_new_file(const fs::path& from, const fs::path& to, mode_t mode,
+                                     const Progress& progress) {
+    const Fd source(open(from.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!source) return fail_errno("cannot read the file", from.string());
+    Fd target(open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+    if (!target) return fail_errno("cannot write the file", to.string());
+    auto digest = copy(source.get(), from, target.get(), to, progress);
+    // NFS and quota errors can come as late as close.
+    if (close(target.release()) != 0 && digest) digest = fail_errno("cannot write the file", to.string());
+    if (!digest) unlink(to.c_str());
+    return digest;
+}
+
 Result<std::string> sync_and_digest(const fs::path& path, const Progress& progress) {
     const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (!file) return fail_errno("cannot read the file", path.string());
@@ -122,21 +135,13 @@ Status sync_file(const fs::path& path) {
 
 Result<std::string> copy_file_synced(const fs::path& from, const fs::path& to,
                                      const std::function<void(std::uint64_t)>& progress) {
-    const Fd source(open(from.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!source) return fail_errno("cannot read the file", from.string());
-    Fd target(open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-    if (!target) return fail_errno("cannot write the file", to.string());
-    auto digest = copy(source.get(), from, target.get(), to, progress);
-    // NFS and quota errors can come as late as close.
-    if (close(target.release()) != 0 && digest) digest = fail_errno("cannot write the file", to.string());
-    if (!digest) unlink(to.c_str());
-    return digest;
+    return copy_to_new_file(from, to, 0666, progress);
 }
 
 Status copy_file_with_mode(const fs::path& from, const fs::path& to, mode_t umask_bits) {
     struct stat info {};
     if (stat(from.c_str(), &info) != 0) return fail_errno("cannot read the file", from.string());
-    if (auto copied = copy_file_synced(from, to); !copied) return fail(std::move(copied.error()));
+    if (auto copied = copy_to_new_file(from, to, 0600, {}); !copied) return fail(std::move(copied.error()));
     if (chmod(to.c_str(), info.st_mode & 0777U & ~umask_bits) != 0)
         return fail_errno("cannot write the file", to.string());
     return {};

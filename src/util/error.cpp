@@ -4,11 +4,26 @@
 
 #include <cstring>
 
+#include <sys/resource.h>
+
 namespace containerize {
 
+namespace {
+
+std::string file_size_hint() {
+    rlimit limit{};
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return {};
+    return "The file-size limit of this session is " + std::to_string(limit.rlim_cur) +
+           " bytes: raise it by `ulimit -f unlimited`, or ask the site.";
+}
+
+} // namespace
+
 std::unexpected<Error> fail_errno(std::string what, std::string where, int error_number) {
-    return fail(
-        {.what = std::move(what), .why = std::strerror(error_number), .where = std::move(where), .hint = {}});
+    return fail({.what = std::move(what),
+                 .why = std::strerror(error_number),
+                 .where = std::move(where),
+                 .hint = error_number == EFBIG ? file_size_hint() : std::string()});
 }
 
 std::unexpected<Error> fail_input(std::string what, std::string why, std::string where, std::string hint) {

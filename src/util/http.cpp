@@ -7,6 +7,7 @@
 #include "util/interrupt.h"
 #include "util/log.h"
 #include "util/progress.h"
+#include "util/redact.h"
 #include "util/text.h"
 #include "util/url.h"
 
@@ -90,13 +91,17 @@ std::string proxy_name(std::string_view url, const Settings& settings) {
 
 const Login* login_for(std::string_view url, const Settings& settings) {
     const Login* best = nullptr;
-    for (const auto& login : settings.logins) {
-        const auto place = is_url(login.url) ? without_credentials(url)
-                                             : without_credentials(url).substr(url.find("://") + 3);
-        const bool fits = place.starts_with(login.url) &&
-                          (place.size() == login.url.size() || place[login.url.size()] == '/');
-        if (fits && (best == nullptr || login.url.size() > best->url.size())) best = &login;
-    }
+    // What stands in the address is meant for it alone, and counts more.
+    if (const auto mark = url.find("://"); mark == url.npos || url_login_size(url.substr(mark + 3)) > 0)
+        return nullptr;
+    const auto asked = without_credentials(url);
+    const auto is_better = [](const Login& login, const Login& other) {
+        const bool is_exact = !login.url.starts_with('*');
+        if (is_exact != !other.url.starts_with('*')) return is_exact;
+        return login.url.size() > other.url.size();
+    };
+    for (const auto& login : settings.logins)
+        if (is_place_of(login.url, asked) && (best == nullptr || is_better(login, *best))) best = &login;
     return best;
 }
 
@@ -819,6 +824,19 @@ void initialise() {
     [[maybe_unused]] const auto ignored = done;
 }
 
+/// Programs that run later may say the same addresses, and servers repeat them.
+void remember_secrets(const std::vector<Request>& requests, const Settings& settings) {
+    for (const auto& login : settings.logins) {
+        remember_login(login.user, login.password);
+        remember_secret(login.bearer);
+    }
+    for (const auto& [scheme, proxy] : settings.proxies)
+        remember_secrets_in("proxy=" + proxy);
+    for (const auto& request : requests)
+        for (const auto& url : request.urls)
+            if (without_credentials(url) != url) remember_secrets_in(url);
+}
+
 void warn_of_no_verification(const std::vector<Request>& requests, const Settings& settings) {
     static bool warned = false;
     const bool encrypted = std::ranges::any_of(requests, [](const Request& request) {
@@ -834,6 +852,7 @@ void warn_of_no_verification(const std::vector<Request>& requests, const Setting
 std::vector<Result<Response>> fetch(const std::vector<Request>& requests, const Settings& settings,
                                     const Observer& observer) {
     initialise();
+    remember_secrets(requests, settings);
     warn_of_no_verification(requests, settings);
     return Engine(requests, settings, observer).run();
 }

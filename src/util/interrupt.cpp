@@ -36,6 +36,12 @@ void catch_interrupts() {
         action.sa_flags = SA_RESTART;
         sigaction(number, &action, nullptr);
     }
+    // At the limit of a file's size writes fail then, and say so. A handler, since programs that are started
+    // would inherit that it is ignored.
+    struct sigaction nothing {};
+    nothing.sa_handler = [](int) {};
+    nothing.sa_flags = SA_RESTART;
+    sigaction(SIGXFSZ, &nothing, nullptr);
 }
 
 bool interrupted() {

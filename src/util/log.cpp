@@ -2,6 +2,7 @@
 
 #include "util/filesystem.h"
 #include "util/printable.h"
+#include "util/redact.h"
 
 #include <cstdio>
 #include <fstream>
@@ -59,7 +60,8 @@ void print_line(const State& log, std::string_view line) {
     std::fflush(stderr);
 }
 
-void write_line(Level from_level, std::string_view kind, std::string_view line) {
+void write_line(Level from_level, std::string_view kind, std::string_view text) {
+    const auto line = redacted(text);
     auto& log = state();
     const std::lock_guard lock(log.mutex);
     if (log.file) log.file->info("{}", line);

@@ -4,6 +4,7 @@
 #include "util/fd.h"
 #include "util/interrupt.h"
 #include "util/log.h"
+#include "util/redact.h"
 
 #include <algorithm>
 #include <array>
@@ -47,18 +48,18 @@ public:
         if (line_.size() > line_limit) flush();
     }
 
-    /// What was kept; the last line may have had no newline.
+    /// What was kept, for messages; the last line may have had no newline.
     std::string finish() {
         flush();
         if (kept_.size() > output_limit) kept_.erase(0, kept_.size() - output_limit);
-        return std::move(kept_);
+        return redacted(kept_);
     }
 
 private:
     void flush() {
         if (line_.empty()) return;
         log::detail(line_);
-        if (on_line_) on_line_(line_);
+        if (on_line_) on_line_(redacted(line_));
         line_.clear();
     }
 
@@ -128,26 +129,8 @@ Result<int> follow(Child& child, std::vector<Stream>& streams) {
     }
 }
 
-/// The user name and password in an address must not stand in a log that others may read.
-std::string without_password(std::string_view argument) {
-    const auto scheme = argument.find("://");
-    if (scheme == std::string_view::npos) return std::string(argument);
-    const auto host = scheme + 3;
-    const auto end = std::min(argument.find_first_of("/?#", host), argument.size());
-    const auto at = argument.substr(host, end - host).rfind('@');
-    if (at == std::string_view::npos) return std::string(argument);
-    return std::string(argument.substr(0, host)) + "****" + std::string(argument.substr(host + at));
-}
-
 void log_command(const Command& command) {
-    std::string line = "$";
-    for (const auto& argument : command.argv) {
-        const auto shown = without_password(argument);
-        const bool plain =
-            !shown.empty() && shown.find_first_of(" \t\n'\"\\$`*?;&|<>()") == std::string::npos;
-        line += plain ? " " + shown : " '" + shown + "'";
-    }
-    log::detail(line);
+    log::detail("$ " + redacted_command(command.argv));
 }
 
 Result<std::string> program_of(const Command& command, const Environment& environment) {

@@ -27,15 +27,7 @@ std::size_t authority_end(std::string_view url, std::size_t start) {
 
 /// Where the host begins, after "user:password@".
 std::size_t host_start(std::string_view url, std::size_t start) {
-    const auto authority = url.substr(start, authority_end(url, start) - start);
-    // The last one: an '@' in a password should be encoded, but is not always.
-    if (const auto at = authority.rfind('@'); at != std::string_view::npos) return start + at + 1;
-    // Nor is a slash; then what looks like a port is none.
-    const auto port = authority.starts_with('[') ? std::string_view::npos : authority.find(':');
-    const bool is_port = port == std::string_view::npos ||
-                         authority.find_first_not_of("0123456789", port + 1) == std::string_view::npos;
-    const auto at = is_port ? std::string_view::npos : url.rfind('@');
-    return at == std::string_view::npos ? start : at + 1;
+    return start + url_login_size(url.substr(start));
 }
 
 /// `path` without its "/t/TOKEN". At the beginning, where conda's servers have it, whatever stands there is
@@ -53,6 +45,16 @@ std::string without_token(std::string_view path) {
     return std::string(path);
 }
 
+/// "ssh://user:password@host" -> "ssh://user@host": the user's name is no secret, and nothing works without
+/// it.
+std::string without_password(std::string_view url) {
+    const auto start = url.find("://") + 3;
+    const auto login = url.substr(start, url_login_size(url.substr(start)));
+    const auto colon = login.find(':');
+    if (colon == std::string_view::npos) return std::string(url);
+    return std::string(url.substr(0, start + colon)) + std::string(url.substr(start + login.size() - 1));
+}
+
 std::optional<char> hex_byte(std::string_view text) {
     if (text.size() < 2) return std::nullopt;
     const auto digit = [](char c) {
@@ -65,6 +67,18 @@ std::optional<char> hex_byte(std::string_view text) {
 }
 
 } // namespace
+
+std::size_t url_login_size(std::string_view rest) {
+    const auto authority = rest.substr(0, authority_end(rest, 0));
+    // The last one: an '@' in a password should be encoded, but is not always.
+    if (const auto at = authority.rfind('@'); at != std::string_view::npos) return at + 1;
+    // Nor is a slash; then what looks like a port is none.
+    const auto port = authority.starts_with('[') ? std::string_view::npos : authority.find(':');
+    const bool is_port = port == std::string_view::npos ||
+                         authority.find_first_not_of("0123456789", port + 1) == std::string_view::npos;
+    const auto at = is_port ? std::string_view::npos : rest.rfind('@');
+    return at == std::string_view::npos ? 0 : at + 1;
+}
 
 bool is_url(std::string_view text) {
     return authority_start(text).has_value();
@@ -99,8 +113,7 @@ std::string without_credentials_within(std::string_view line) {
         const auto end = std::min(line.find_first_of(" \t'\"#", mark), line.size());
         const auto url = line.substr(start, end - start);
         result += line.substr(0, start);
-        // Git's user over ssh is no secret, and nothing works without it.
-        result += before.ends_with("ssh") ? std::string(url) : without_credentials(url);
+        result += before.ends_with("ssh") ? without_password(url) : without_credentials(url);
         line.remove_prefix(end);
     }
 }
@@ -113,6 +126,21 @@ std::string url_host(std::string_view url) {
     std::ranges::transform(host, host.begin(),
                            [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     return host;
+}
+
+bool is_place_of(std::string_view place, std::string_view url) {
+    const auto start = authority_start(url);
+    if (!start || place.empty()) return false;
+    const auto rest = is_url(place) ? url : url.substr(*start);
+    if (rest.starts_with(place) && (rest.size() == place.size() || rest[place.size()] == '/')) return true;
+    if (is_url(place) || place.find('/') != std::string_view::npos) return false;
+    auto host = url_host(url);
+    if (const auto port = host.rfind(':');
+        port != std::string::npos && host.find(']', port) == std::string::npos)
+        host.resize(port);
+    if (!place.starts_with("*.")) return host == place;
+    const auto domain = place.substr(2);
+    return !domain.empty() && (host == domain || host.ends_with("." + std::string(domain)));
 }
 
 std::string url_encoded(std::string_view url) {

@@ -216,7 +216,22 @@ TEST_F(CondaConfig, Logins) {
     directory.write("home/.local/share/binstar/https%3A%2F%2Fapi.anaconda.org.token", "mine\n");
     directory.write(
         "home/.continuum/anaconda-client/tokens/https%3A%2F%2Frepo.anaconda.cloud%2Frepo%2F.token", "paid");
-    const auto config = read();
+    environment["RATTLER_AUTH_FILE"] = (directory.path() / "home/auth.json").string();
+    EXPECT_FALSE(read().tokens.contains("named.example")) << "as long as there is no such file";
+    directory.write("home/auth.json",
+                    R"({"named.example": {"CondaToken": "t3"}, "a.example": {"CondaToken": "t4"},
+                        "*.prefix.dev": {"BearerToken": "pfx"},
+                        "o.example": {"OAuth": {"access_token": "oa", "refresh_token": "r", "expires_at": 99999999999}},
+                        "old.example": {"OAuth": {"access_token": "ob", "expires_at": 1}}})");
+    auto config = read();
+    EXPECT_EQ(config.tokens.at("named.example"), "t3");
+    EXPECT_EQ(config.tokens.at("a.example"), "t4") << "the file that is named counts more";
+    ASSERT_EQ(config.http.logins.size(), 6U);
+    EXPECT_EQ(config.http.logins[0].url, "*.prefix.dev");
+    EXPECT_EQ(config.http.logins[0].bearer, "pfx");
+    EXPECT_EQ(config.http.logins[1].bearer, "oa");
+    environment.erase("RATTLER_AUTH_FILE");
+    config = read();
     EXPECT_EQ(config.tokens.at("conda.anaconda.org"), "to-ken");
     EXPECT_EQ(config.tokens.at("a.example"), "t2");
     EXPECT_EQ(config.tokens.at("repo.anaconda.cloud/repo"), "paid");

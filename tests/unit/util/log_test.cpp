@@ -2,6 +2,7 @@
 #include "util/log.h"
 #include "util/process.h"
 #include "util/progress.h"
+#include "util/redact.h"
 
 #include <array>
 #include <regex>
@@ -91,6 +92,17 @@ TEST(Log, CommandsWithoutPasswords) {
                              .on_line = {}};
     ASSERT_TRUE(run(command));
     EXPECT_EQ(lines(file).front(), "> $ echo '--index-url=https://****@host/simple' 'a b' ''");
+}
+
+TEST(Log, HasNoSecrets) {
+    const test::TemporaryDirectory directory;
+    const auto file = directory.path() / "log";
+    ASSERT_TRUE(log::open(file, log::Level::verbose));
+    remember_secret("frotz-9753");
+    testing::internal::CaptureStderr();
+    log::detail("frotz-9753 from https://me:pw@host");
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "**** from https://****@host\n");
+    EXPECT_EQ(lines(file), (std::vector<std::string>{"> **** from https://****@host"}));
 }
 
 TEST(Stage, PlainLines) {

@@ -1,6 +1,7 @@
 #include "../temporary.h"
 #include "util/interrupt.h"
 #include "util/process.h"
+#include "util/redact.h"
 
 #include <chrono>
 #include <csignal>
@@ -128,6 +129,22 @@ TEST(Run, IsQuickForSmallPrograms) {
     for (int i = 0; i < 20; ++i)
         ASSERT_TRUE(run(shell("exit 0"))->ok());
     EXPECT_LT(std::chrono::steady_clock::now() - start, 2s);
+}
+
+TEST(Run, NothingThatIsShownHasSecrets) {
+    remember_secret("plover-8765");
+    const std::string script = "echo plover-8765; echo https://me:pw@host >&2";
+    std::vector<std::string> seen;
+    const Command command = {.argv = {"sh", "-c", script},
+                             .environment = {},
+                             .working_directory = {},
+                             .in_child = {},
+                             .on_line = [&](std::string_view line) { seen.emplace_back(line); }};
+    EXPECT_EQ(run(command)->output, "****\nhttps://****@host\n");
+    EXPECT_EQ(seen, (std::vector<std::string>{"****", "https://****@host"}));
+    const auto captured = capture(command);
+    EXPECT_EQ(captured->output, "plover-8765\n") << "what a program was asked for is its answer";
+    EXPECT_EQ(captured->errors, "https://****@host\n");
 }
 
 TEST(Capture, StdoutAlone) {

@@ -1,5 +1,7 @@
 #include "util/url.h"
 
+#include <tuple>
+
 #include <gtest/gtest.h>
 
 namespace containerize {
@@ -41,6 +43,7 @@ TEST(Url, CredentialsWithinALine) {
         {"a @ https://u:p@host/a.whl#sha256=12", "a @ https://host/a.whl#sha256=12"},
         {"a @ git+https://token@host/r@v1#egg=a", "a @ git+https://host/r@v1#egg=a"},
         {"a @ git+ssh://git@host/r", "a @ git+ssh://git@host/r"},
+        {"a @ git+ssh://git:pw@host/r", "a @ git+ssh://git@host/r"},
         {"https://host/t/ab-12/c::numpy >=1", "https://host/c::numpy >=1"},
         {"numpy[channel='https://u:p@host/c',build=x]", "numpy[channel='https://host/c',build=x]"},
         {"://", "://"},
@@ -58,6 +61,34 @@ TEST(Url, Parts) {
     EXPECT_EQ(url_host("https://Me:x@Host.Org:8443/y"), "host.org:8443");
     EXPECT_EQ(url_host("file:///x"), "");
     EXPECT_EQ(url_host("host/x"), "");
+}
+
+TEST(Url, PlacesOfLogins) {
+    const std::tuple<const char*, const char*, bool> cases[] = {
+        {"https://host/x", "https://host/x/y", true},
+        {"https://host/x", "https://host/xy", false},
+        {"https://host/x", "http://host/x", false},
+        {"host/x", "http://host/x/y", true},
+        {"host", "https://host/x", true},
+        {"host", "https://host:8443/x", true},
+        {"host:8443", "https://host:8443/x", true},
+        {"host:8443", "https://host/x", false},
+        {"host", "https://hostile/x", false},
+        {"host", "https://host.evil/x", false},
+        {"host", "https://evil/host", false},
+        {"[::1]", "http://[::1]:80/x", true},
+        {"*.prefix.dev", "https://repo.prefix.dev/x", true},
+        {"*.prefix.dev", "https://a.b.prefix.dev:443/x", true},
+        {"*.prefix.dev", "https://prefix.dev/x", true},
+        {"*.prefix.dev", "https://evilprefix.dev/x", false},
+        {"*.prefix.dev", "https://prefix.dev.evil/x", false},
+        {"*.prefix.dev", "https://evil/prefix.dev", false},
+        {"*.", "https://host/x", false},
+        {"", "https://host/x", false},
+        {"host", "file:///host", false},
+    };
+    for (const auto& [place, url, fits] : cases)
+        EXPECT_EQ(is_place_of(place, url), fits) << place << " for " << url;
 }
 
 TEST(Url, Encoding) {

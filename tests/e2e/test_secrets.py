@@ -1,0 +1,400 @@
+"""Secrets: given in every way in which they can be, to servers that want them, and then found nowhere."""
+
+import base64
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import urllib.parse
+import zipfile
+from pathlib import Path
+
+import pytest
+from conftest import SOURCE
+
+sys.path.insert(0, str(SOURCE / "tests/lib"))
+import guarded_server  # noqa: E402
+from oci_image import Layout  # noqa: E402
+from test_base import HERE, Registry  # noqa: E402
+
+SECRETS = {name: f"{name}-Zq{number}vK+7/x" for number, name in enumerate(
+    ("index", "extra", "links", "variable", "direct", "git", "netrc", "script", "typed", "word", "channel", "condarc",
+     "private"))}
+TOKENS = {name: f"{name}4f9e1c7b3d5a8e2f6b0c" for name in ("token", "bearer", "userless", "signature", "environment")}
+
+
+def quoted(secret):
+    return urllib.parse.quote(secret, safe="")
+
+
+def forms(secret):
+    """How programs may write it."""
+    plain = {secret, quoted(secret), quoted(secret).lower(), secret.replace("/", "\\/"), urllib.parse.quote(secret)}
+    encoded = {base64.b64encode(f"me:{secret}".encode()).decode()}
+    return {form.encode() for form in plain | encoded}
+
+
+ALL_FORMS = {form for secret in [*SECRETS.values(), *TOKENS.values()] for form in forms(secret)}
+SEARCH = re.compile(b"|".join(re.escape(form) for form in sorted(ALL_FORMS)))
+
+
+def assert_no_secret(what, data: bytes):
+    found = SEARCH.search(data)
+    assert not found, f"{what}: ...{data[max(0, found.start() - 100):found.end() + 20]!r}"
+
+
+def wheel(directory: Path, name: str) -> Path:
+    directory.mkdir(parents=True, exist_ok=True)
+    file = directory / f"{name}-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(f"{name}.py", "there = True\n")
+        archive.writestr(f"{name}-1.0.dist-info/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        archive.writestr(f"{name}-1.0.dist-info/WHEEL",
+                         "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(f"{name}-1.0.dist-info/RECORD", f"{name}.py,,\n{name}-1.0.dist-info/METADATA,,\n"
+                                                         f"{name}-1.0.dist-info/WHEEL,,\n{name}-1.0.dist-info/RECORD,,\n")
+    return file
+
+
+def index(root: Path, *names: str):
+    """An index of PyPI's kind with these packages."""
+    for name in names:
+        page = root / name / "index.html"
+        file = wheel(page.parent, name)
+        page.write_text(f'<a href="{file.name}">{file.name}</a>')
+
+
+def repository(bare: Path, name: str):
+    """A project in git, as a server that knows nothing of git serves it. It builds itself, without setuptools."""
+    tree = bare.parent / f"{name}-tree"
+    wheel(tree, name)
+    (tree / "pyproject.toml").write_text('[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n')
+    (tree / "backend.py").write_text(
+        f"import shutil\ndef build_wheel(directory, *_):\n    shutil.copy('{name}-1.0-py3-none-any.whl', directory)\n"
+        f"    return '{name}-1.0-py3-none-any.whl'\nbuild_editable = build_wheel\n")
+
+    def git(*words):
+        subprocess.run(["git", "-c", "user.name=x", "-c", "user.email=x", *words], check=True, stdout=subprocess.DEVNULL)
+
+    git("-C", tree, "init", "-q")
+    git("-C", tree, "add", "-A")
+    git("-C", tree, "commit", "-qm", "x")
+    git("clone", "-q", "--bare", tree, bare)
+    git("-C", bare, "update-server-info")
+
+
+def login(name):
+    return f"me:{quoted(SECRETS[name])}@"
+
+
+@pytest.fixture(scope="module")
+def server(place, channels):
+    root = place / "served"
+    index(root / "index", "inindex")
+    index(root / "extra", "inextra")
+    index(root / "userless", "inuserless")
+    index(root / "typed", "intyped")
+    for name in ("links", "netrc", "variable"):
+        (root / name).mkdir()
+        wheel(root / name, f"in{name}")
+        (root / name / "index.html").write_text(f'<a href="in{name}-1.0-py3-none-any.whl">x</a>')
+    for name in ("signed", "direct"):
+        wheel(root, f"in{name}")
+    repository(root / "ingit.git", "ingit")
+    repository(root / "ineditable.git", "ineditable")
+    (root / "main").symlink_to(channels / "main")
+    logins = {name: ("me", secret) for name, secret in SECRETS.items()}
+    logins["userless"] = (TOKENS["userless"], "")
+    guarded = guarded_server.Guarded(root, logins, TOKENS["bearer"], TOKENS["token"], TOKENS["signature"])
+    # pip uses a page's login for the page alone.
+    for name in ("links", "variable"):
+        file = guarded.url(f"login/{name}/{name}/in{name}-1.0-py3-none-any.whl", login(name))
+        (root / name / "index.html").write_text(f'<a href="{file}">x</a>')
+    yield guarded
+    guarded.close()
+
+
+class Workplace:
+    """A user's home, caches and directory for building, all of which are searched; and what the user typed."""
+
+    def __init__(self, user, work, tool):
+        self.user, self.work, self.tool = user, work, tool
+        self.own = {}  # what the user has written: files that hold secrets
+        for name in ("home", "cache", "build", "out"):
+            (work / name).mkdir()
+            os.chown(work / name, user.uid, user.uid)
+        self.environment = {"HOME": str(work / "home"), "CONTAINERIZE_CACHE": str(work / "cache"), "XDG_CONFIG_HOME": None,
+                            "PIP_CACHE_DIR": None, "PIP_NO_CACHE_DIR": "1", "PIP_INDEX_URL": None, "PIP_CONFIG_FILE": "/dev/null",
+                            "GIT_TERMINAL_PROMPT": "0", "MY_SERVICE_TOKEN": TOKENS["environment"]}
+        self.prefix = work / "out/env"
+        self.said = b""
+
+    def write(self, name, text, mode=0o644):
+        path = self.work / name
+        for parent in reversed([one for one in path.parents if self.work in one.parents]):
+            parent.mkdir(exist_ok=True)
+            os.chown(parent, self.user.uid, self.user.uid)
+        self.own[self.user.write(path, text, mode)] = True
+        return path
+
+    def run(self, command, *words, code=0, env=None, **more):
+        log = self.work / "out" / f"log-{len(list((self.work / 'out').iterdir()))}"
+        options = ["--verbose", "--log", log, "--tmpdir", self.work / "build"]
+        mark = words.index("--") if "--" in words else len(words)
+        done = self.user.run(self.tool, command, *words[:mark], *options, *words[mark:], check=False, text=False, timeout=600,
+                             env={**self.environment, **(env or {})}, **more)
+        assert done.returncode == code, done.stdout.decode() + done.stderr.decode()
+        assert_no_secret("stdout", done.stdout)
+        assert_no_secret("stderr", done.stderr)
+        self.said = done.stdout + done.stderr
+        return done.stderr.decode()
+
+    def new(self, *words, **more):
+        return self.run("new", "--prefix", self.prefix, *words, **more)
+
+    def search(self):
+        """Every byte that was written, by whatever program, and every name."""
+        unpacked = self.work / "out/unpacked"
+        unpacked.mkdir()
+        for number, image in enumerate([path for path in self.work.rglob("*.sqfs") if path.is_file()]):
+            subprocess.run(["unsquashfs", "-q", "-n", "-no-xattrs", "-d", unpacked / str(number), image], check=True,
+                           stdout=subprocess.DEVNULL)
+        looked_at = 0
+        for top in (self.work, Path("/tmp")):
+            for path in top.rglob("*"):
+                if "containerize-e2e-" in str(path) and self.work not in path.parents:
+                    continue  # of other tests, and the servers' own files
+                assert_no_secret("a name", str(path).encode())
+                if path.is_symlink() or not path.is_file() or path in self.own:
+                    continue
+                assert_no_secret(path, path.read_bytes())
+                looked_at += 1
+        assert looked_at > 0
+        shutil.rmtree(unpacked)
+
+
+@pytest.fixture()
+def workplace(user, work, tool):
+    return Workplace(user, work, tool)
+
+
+def requirements(server):
+    return "\n".join([
+        f"--index-url {server.url('login/index/index/', login('index'))}",
+        f"--extra-index-url={server.url('login/extra/extra/', login('extra'))}",
+        f"--extra-index-url {server.url('login/userless/userless/', TOKENS['userless'] + '@')}",
+        f"--find-links {server.url('login/links/links/', login('links'))}",
+        f"--find-links {server.url('login/netrc/netrc/', host='localhost')}",
+        "--trusted-host localhost",
+        "inindex",
+        "inextra",
+        "inuserless",
+        "inlinks",
+        "innetrc",
+        "invariable",
+        f"insigned @ {server.url('signed/insigned-1.0-py3-none-any.whl?sig=' + TOKENS['signature'])}",
+        f"indirect @ {server.url('login/direct/indirect-1.0-py3-none-any.whl', login('direct'))}",
+        f"ingit @ git+{server.url('login/git/ingit.git', login('git'))}",
+        f"-e git+{server.url('login/git/ineditable.git', login('git'))}#egg=ineditable",
+    ]) + "\n"
+
+
+def pip_settings(workplace, server):
+    workplace.write("home/.netrc", f"machine localhost login me password {SECRETS['netrc']}\n", 0o600)
+    workplace.environment["PIP_FIND_LINKS"] = server.url("login/variable/variable/", login("variable"))
+
+
+def script(workplace, server):
+    """A program of the build that says all it knows."""
+    return workplace.write("post.sh", f"""
+set -x
+ENDPOINT_PASSWORD='{SECRETS["script"]}'
+echo "$PIP_FIND_LINKS $MY_SERVICE_TOKEN"
+env
+echo 'decoded: {SECRETS["index"]}'
+cat ~/.netrc {workplace.work}/requirements.txt || true
+test -z "$FAIL"
+""")
+
+
+def test_requirements_of_pip(workplace, server):
+    pip_settings(workplace, server)
+    file = workplace.write("requirements.txt", requirements(server))
+    workplace.new("--installer", "pip", "--post-install", script(workplace, server), file)
+    assert {"login/index", "login/extra", "login/userless", "login/links", "login/netrc", "login/variable", "login/direct",
+            "login/git", "signed"} <= server.given
+    assert b"****" in workplace.said and b"decoded: ****" in workplace.said
+    workplace.search()
+    kept = (workplace.prefix / "share/inputs/requirements.txt").read_text()
+    assert f"--index-url http://****@127.0.0.1:{server.port}/login/index/index/" in kept and "inextra\n" in kept
+    checked = workplace.user.run(workplace.prefix / "bin/python", "-c", CHECK_RECORDS).stdout
+    assert "ingit" in checked and "indirect" in checked
+
+
+# pip's own notes of where packages came from still fit its lists of files.
+CHECK_RECORDS = """
+import base64, hashlib, importlib.metadata, json
+for one in importlib.metadata.distributions():
+    for file in one.files or []:
+        if file.name == "direct_url.json":
+            content = file.locate().read_bytes()
+            digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
+            assert file.hash.value == digest and file.size == len(content), file
+            print(one.name)
+"""
+
+
+def test_a_build_that_fails(workplace, server):
+    pip_settings(workplace, server)
+    file = workplace.write("requirements.txt", requirements(server) + "nowhere-to-be-found\n")
+    said = workplace.new("--installer", "pip", file, code=1)
+    assert "nowhere-to-be-found" in said
+    workplace.search()
+    file = workplace.write("requirements.txt", f"x @ git+{server.url('login/git/missing.git', login('git'))}\n")
+    assert "missing.git" in workplace.new("--installer", "pip", file, code=1)
+    missing = server.url("signed/missing-1.0-py3-none-any.whl?sig=" + TOKENS["signature"])
+    file = workplace.write("requirements.txt", f"x @ {missing}\n")
+    workplace.new("--installer", "pip", file, code=1)
+    file = workplace.write("requirements.txt", requirements(server))
+    assert "the script failed" in workplace.new("--post-install", script(workplace, server), file, env={"FAIL": "1"}, code=1)
+    # A line that cannot be understood is shown.
+    file = workplace.write("requirements.txt", f"--no-such {server.url('x', login('index'))}\n")
+    workplace.new(file, code=2)
+    file = workplace.write("env.yml", f"channels: [{server.url('x', login('channel'))}\n")
+    workplace.new(file, code=2)
+    workplace.run("new", f"--index-url={server.url('x', login('typed'))}", code=2)
+    workplace.search()
+
+
+def test_the_log_of_a_failure_is_its_owners(workplace, user):
+    file = workplace.write("requirements.txt", "nowhere-to-be-found\n")
+    words = [workplace.tool, "new", "--prefix", workplace.prefix, "--tmpdir", workplace.work / "build", file]
+    environment = {**workplace.environment, "PIP_FIND_LINKS": None, "PIP_NO_INDEX": "1"}
+    said = user.run(*words, env=environment, check=False).stderr
+    log = Path(re.search("The whole log: (.*)", said).group(1))
+    assert "nowhere-to-be-found" in log.read_text()
+    assert log.stat().st_mode & 0o777 == 0o600 and log.parent.stat().st_mode & 0o777 == 0o700 and log.stat().st_uid == user.uid
+    # Somebody else's directory of that name gets nothing.
+    shutil.rmtree(log.parent)
+    log.parent.mkdir(mode=0o777)
+    log.parent.chmod(0o777)
+    said = user.run(*words, env=environment, check=False).stderr
+    assert "The whole log" not in said and not list(log.parent.iterdir())
+
+
+def test_updates(workplace, server):
+    pip_settings(workplace, server)
+    workplace.new("--installer", "pip", workplace.write("requirements.txt", "six==1.16.0\n"))
+    typed = server.url("login/typed/typed/", login("typed"))
+    workplace.run("update", workplace.prefix, "--", "pip", "install", "--no-cache-dir", "--extra-index-url", typed, "intyped")
+    assert "login/typed" in server.given
+    command = json.loads((workplace.prefix / "containerize.json").read_text())["build"]["command"]
+    assert f"--extra-index-url 'http://****@127.0.0.1:{server.port}/login/typed/typed/' intyped" in command
+    workplace.run("update", workplace.prefix, "-r", workplace.write("requirements.txt", requirements(server)))
+    workplace.run("update", workplace.prefix, "--", "pip", "install", "-q", "--no-deps", "--force-reinstall",
+                  f"insigned @ {server.url('signed/insigned-1.0-py3-none-any.whl?sig=' + TOKENS['signature'])}")
+    workplace.run("update", workplace.prefix, "--", "sh", "-c", "exit 3", "--password", SECRETS["word"], code=1)
+    states = workplace.user.run(workplace.tool, "log", workplace.prefix).stdout
+    assert_no_secret("the list of states", states.encode())
+    workplace.run("update", workplace.prefix, "--post-install", script(workplace, server))
+    workplace.search()
+    workplace.user.run(workplace.tool, "rollback", workplace.prefix)
+    workplace.search()
+
+
+def test_command_lines_of_processes(workplace):
+    """Any user may read them: the builder's own has no secret while the program runs that got it."""
+    workplace.new(workplace.write("requirements.txt", "six==1.16.0\n"))
+    seen = workplace.work / "out/seen"
+    workplace.run("update", workplace.prefix, "--", "sh", "-c", f"cat /proc/$PPID/cmdline > {seen}; : $1", "sh", "--password",
+                  SECRETS["word"])
+    assert b"update" in seen.read_bytes()
+    assert_no_secret("the command line", seen.read_bytes())
+
+
+def environment_file(workplace, server, channel, more=""):
+    return workplace.write("env.yml", f"channels:\n  - {channel}\n  - nodefaults\ndependencies:\n  - where\n{more}")
+
+
+def test_channels_of_conda(workplace, server):
+    for channel in (server.url("login/channel/main", login("channel")), server.url(f"t/{TOKENS['token']}/main")):
+        workplace.new(environment_file(workplace, server, channel), "--force")
+        workplace.search()
+    # Stored by pixi, for a domain and in a file that is named.
+    workplace.write("home/logins.json", json.dumps({"*.localhost": {"BearerToken": TOKENS["bearer"]}}), 0o600)
+    workplace.environment["RATTLER_AUTH_FILE"] = str(workplace.work / "home/logins.json")
+    workplace.new(environment_file(workplace, server, server.url("bearer/main", host="localhost")), "--force")
+    del workplace.environment["RATTLER_AUTH_FILE"]
+    workplace.write("home/.rattler/credentials.json", json.dumps(
+        {"127.0.0.1": {"BasicHTTP": {"username": "me", "password": SECRETS["private"]}}}), 0o600)
+    workplace.new(environment_file(workplace, server, server.url("login/private/main")), "--force")
+    workplace.write("home/.condarc", f"channel_alias: {server.url('login/condarc', login('condarc'))}\n")
+    workplace.new(environment_file(workplace, server, "main"), "--force")
+    workplace.write("home/.netrc", f"machine localhost login me password {SECRETS['netrc']}\n", 0o600)
+    workplace.new(environment_file(workplace, server, server.url("login/netrc/main", host="localhost")), "--force")
+    assert {"login/channel", "t", "bearer", "login/private", "login/condarc", "login/netrc"} <= server.given
+    workplace.search()
+
+
+def test_channels_that_refuse(workplace, server):
+    wrong = server.url("login/channel/main", login("condarc"))
+    assert "asks for a login" in workplace.new(environment_file(workplace, server, wrong), code=1)
+    missing = server.url(f"t/{TOKENS['token']}/no-such-channel")
+    workplace.new(environment_file(workplace, server, missing), code=2)
+    workplace.search()
+
+
+def test_pip_within_conda(workplace, server):
+    pip_settings(workplace, server)
+    lines = "".join(f"    - {json.dumps(line)}\n" for line in requirements(server).splitlines())
+    file = environment_file(workplace, server, server.url("login/channel/main", login("channel")),
+                            f"  - python\n  - pip\n  - pip:\n{lines}")
+    workplace.new(file, "--installer", "pip", "--post-install", script(workplace, server))
+    workplace.run("update", workplace.prefix, file)
+    workplace.search()
+    lock = json.loads((workplace.prefix / "share/containerize.lock").read_text())
+    assert any(line.startswith("--index-url http://127.0.0.1:") for line in lock["pip"])
+
+
+def test_registry(workplace, user, place):
+    layout = Layout(place / "images")
+    program = io.BytesIO()
+    with tarfile.open(fileobj=program, mode="w") as archive:
+        member = tarfile.TarInfo("tool")
+        member.mode = 0o755
+        archive.addfile(member)
+    layout.image("one", [layout.layer(program.getvalue())], HERE)
+    htpasswd = place / "htpasswd"
+    done = subprocess.run(["htpasswd", "-nbB", "me", SECRETS["private"]], check=True, stdout=subprocess.PIPE)
+    htpasswd.write_bytes(done.stdout)
+    registry = Registry(place, place / "storage", htpasswd)
+    try:
+        name = f"127.0.0.1:{registry.port}/test/one:1"
+        subprocess.run(["skopeo", "--insecure-policy", "copy", "-q", "--dest-tls-verify=false", "--dest-creds",
+                        f"me:{SECRETS['private']}", f"oci:{layout.path}:one", f"docker://{name}"], check=True,
+                       stdout=subprocess.DEVNULL)
+        auth = base64.b64encode(f"me:{SECRETS['condarc']}".encode()).decode()
+        workplace.write("home/.docker/config.json", json.dumps({"auths": {f"127.0.0.1:{registry.port}": {"auth": auth}}}), 0o600)
+        words = ["wrap-container", "--prefix", workplace.prefix, f"docker://{name}", "-w", "/tool"]
+        workplace.run(*words, code=1)
+        auth = base64.b64encode(f"me:{SECRETS['private']}".encode()).decode()
+        workplace.write("home/.docker/config.json", json.dumps({"auths": {f"127.0.0.1:{registry.port}": {"auth": auth}}}), 0o600)
+        workplace.run(*words)
+    finally:
+        registry.close()
+    workplace.search()
+
+
+def test_file_size_limit(workplace, user):
+    """A limit on the size of files ends a build with a message that names it."""
+    file = workplace.write("requirements.txt", "six==1.16.0\n")
+    limit = 2_000_000
+    done = user.run("prlimit", f"--fsize={limit}", workplace.tool, "new", "--prefix", workplace.prefix, file, check=False,
+                    env={**workplace.environment, "PIP_CONFIG_FILE": None})
+    assert done.returncode == 1, done
+    assert "File too large" in done.stderr and f"The file-size limit of this session is {limit} bytes" in done.stderr
+    assert not workplace.prefix.exists()

@@ -1,0 +1,87 @@
+"""A web server that gives files only to those who know its secrets, in each way in which servers ask for them."""
+
+import base64
+import http.server
+import threading
+import urllib.parse
+from pathlib import Path
+
+
+class Guarded:
+    """Serves `root` on 127.0.0.1. The first part of the path says what is asked for:
+
+    /login/NAME/PATH     user and password by basic authentication: logins[NAME]
+    /bearer/PATH         a bearer token: `bearer`
+    /t/TOKEN/PATH        the token of conda's servers: `token`
+    /signed/PATH?sig=S   a signature in the query: `signature`
+    """
+
+    def __init__(self, root: Path, logins: dict, bearer="", token="", signature=""):
+        self.root, self.logins, self.bearer, self.token, self.signature = root, logins, bearer, token, signature
+        self.given = set()  # what was asked for rightly: "login/NAME", "bearer", ...
+        guard = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *_):
+                pass
+
+            def do_GET(self):
+                guard.answer(self)
+
+            do_HEAD = do_GET
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.port = self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def url(self, path, login="", host="127.0.0.1"):
+        return f"http://{login}{host}:{self.port}/{path}"
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+    def path_for(self, request):
+        """The file that this request may have; nothing if it lacks the secret."""
+        address = urllib.parse.urlsplit(request.path)
+        kind, _, rest = urllib.parse.unquote(address.path).lstrip("/").partition("/")
+        sent = request.headers.get("Authorization", "")
+        if kind == "login":
+            name, _, rest = rest.partition("/")
+            knows = sent == "Basic " + base64.b64encode(":".join(self.logins[name]).encode()).decode()
+            kind += "/" + name
+        elif kind == "bearer":
+            knows = sent == "Bearer " + self.bearer
+        elif kind == "t":
+            token, _, rest = rest.partition("/")
+            knows = token == self.token
+        else:
+            knows = urllib.parse.parse_qs(address.query).get("sig") == [self.signature]
+        if not knows:
+            return None
+        self.given.add(kind)
+        return self.root / rest
+
+    def answer(self, request):
+        path = self.path_for(request)
+        if path is None:
+            return self.send(request, 401, b"", {"WWW-Authenticate": "Basic realm=guarded"})
+        if path.is_dir():
+            path = path / "index.html"
+        if not path.is_file():
+            return self.send(request, 404, b"", {})
+        kind = {"Content-Type": "text/html"} if path.name == "index.html" else {}
+        return self.send(request, 200, path.read_bytes(), kind)
+
+    @staticmethod
+    def send(request, status, body, headers):
+        request.send_response(status)
+        for name, value in headers.items():
+            request.send_header(name, value)
+        request.send_header("Content-Length", str(len(body)))
+        request.end_headers()
+        if request.command == "GET":
+            request.wfile.write(body)
