@@ -279,7 +279,7 @@ struct PackagePool::State {
 };
 
 Result<Repo*> PackagePool::State::open_list(const Repodata& source) {
-    auto json = source.in_cache ? MappedFile::open(source.json) : MappedFile::copy(source.json);
+    auto json = MappedFile::map(source.json);
     if (!json) return fail(std::move(json.error()));
     auto index = RepodataIndex::of(source, json->text());
     if (!index) return fail(std::move(index.error()));
@@ -366,7 +366,7 @@ Result<PackagePool> PackagePool::load(const std::vector<Repodata>& lists, std::v
     auto state = std::make_unique<State>();
     pool_setdisttype(state->pool, DISTTYPE_CONDA);
     for (const auto& list : lists) {
-        if (list.json.empty()) continue;
+        if (!list.json) continue;
         if (const auto repo = state->open_list(list); !repo) return fail(Error(repo.error()));
     }
     if (installed != nullptr) {

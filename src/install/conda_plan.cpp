@@ -96,12 +96,14 @@ Result<std::optional<conda::Repodata>> list_installed(const std::vector<conda::I
     }
     conda::Repodata list;
     list.channel.name = "installed";
-    list.json = directory / "installed.json";
+    const auto file = directory / "installed.json";
     const nlohmann::json root = {{"packages.conda", std::move(packages)}};
-    if (auto written =
-            write_file(list.json, root.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    if (auto written = write_file(file, root.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
         !written)
         return fail(std::move(written.error()));
+    auto opened = OpenFile::open(file);
+    if (!opened) return fail(std::move(opened.error()));
+    list.json = std::move(*opened);
     return list;
 }
 
