@@ -20,8 +20,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t piece = 1U << 20U;
-/// Larger than the largest paths.json that a channel has (some 100 MB), smaller than what harms.
-constexpr std::size_t largest_info = 512U << 20U;
+/// Larger than the largest paths.json that a channel has, smaller than what harms.
+constexpr std::size_t largest_info = 128U << 20U;
 /// More than any package unpacks to; a bomb's headers say more.
 constexpr std::uint64_t largest_file = std::uint64_t{64} << 30U;
 constexpr std::size_t longest_path = 4000;

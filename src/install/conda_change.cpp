@@ -105,8 +105,10 @@ private:
         auto installed = conda::read_installed(tree());
         if (!installed) return fail(std::move(installed.error()));
         installed_ = std::move(*installed);
-        auto changes =
-            plan_conda_changes(shop_.options, shop_.inputs, cache_, installed_, prune_, shop_.staging);
+        const auto pinned = conda::read_pinned(tree());
+        if (!pinned) return fail(Error(pinned.error()));
+        auto changes = plan_conda_changes(shop_.options, shop_.inputs, cache_, installed_, *pinned, prune_,
+                                          shop_.staging);
         if (!changes) return fail(std::move(changes.error()));
         changes_ = std::move(*changes);
         return {};

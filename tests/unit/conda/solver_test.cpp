@@ -63,6 +63,7 @@ public:
                                              ChannelPriority priority = ChannelPriority::flexible) const {
         SolveRequest request;
         request.priority = priority;
+        request.pip_with_python = pip_with_python;
         int line = 0;
         for (const auto& text : specs) {
             auto spec = parse_match_spec(text);
@@ -76,7 +77,7 @@ public:
                                       .where = "env.yml:" + std::to_string(++line)});
         }
         for (const auto& text : pins)
-            request.pins.push_back(*parse_match_spec(text));
+            request.pins.push_back({.spec = *parse_match_spec(text), .channels = {}, .where = "condarc:3"});
         auto pool = PackagePool::load(lists_, names_in(request), machine);
         if (!pool) return fail(std::move(pool.error()));
         auto solution = conda::solve(*pool, std::move(request));
@@ -101,6 +102,7 @@ public:
 
     std::vector<VirtualPackage> machine = {{"__glibc", "2.36", "0"}, {"__archspec", "1", "x86_64_v3"}};
     std::vector<std::string> pins;
+    bool pip_with_python = true;
     bool cached = false;
     [[nodiscard]] const fs::path& directory() const { return directory_.path(); }
 
@@ -172,6 +174,10 @@ TEST(Solver, VirtualPackagesFeaturesConstraintsAndPins) {
     channels.pins = {"b 1.*"};
     EXPECT_EQ(channels.solved({"b"}), "b-1.0-0");
     EXPECT_EQ(channels.solved({"old"}), "old-1.0-0") << "a pin asks for nothing";
+    EXPECT_NE(
+        channels.solved({"b=2"}).find("- the pin on b (condarc:3) permits only b 1.*, but b=2 was asked for"),
+        std::string::npos)
+        << channels.solved({"b=2"});
 }
 
 TEST(Solver, AConflictIsExplained) {
@@ -227,6 +233,54 @@ TEST(Solver, ANameOfWhichNoRecordIsOfUseIsSaidToBeThere) {
     Channels channels;
     channels.add("main", {"torch 2.0 0 0 | mkl[version='>=']"});
     EXPECT_NE(channels.solved({"torch"}).find("none of its records can be used"), std::string::npos);
+}
+
+// What a request and a dependency of the same text mean.
+TEST(Solver, DependenciesAreJudgedAsRequestsAre) {
+    Channels channels;
+    channels.add("main", {"n 1.25 0 0", "n 1.26.3 0 0", "n 1.26.4 0 0", "n 1.26.4+cu118 0 0",
+                          "n 1.26.5+cpu 0 0", "below 1 0 0 | n <1.26.*", "least 1 0 0 | n >=1.26.4,<1.26.5",
+                          "exact 1 0 0 | n 1.26.4", "family 1 0 0 | n 1.26.*", "local 1 0 0 | n 1.26.4+cu118",
+                          "old 1 0 0 | n <1.26.4,>=1.26.4.*", "local-only 1 0 0 | n >1.26.3,<1.26.4",
+                          "ruled 1 0 0 | n <1.25|>=1.26.5"});
+    const auto chosen = [&](const std::string& package, const std::string& spec) {
+        const auto by_dependency = channels.solved({package});
+        const auto by_request = channels.solved({spec});
+        EXPECT_EQ(by_dependency.substr(by_dependency.find(" n-") + 1), by_request) << spec;
+        return by_request;
+    };
+    EXPECT_EQ(chosen("below", "n <1.26.*"), "n-1.25-0");
+    EXPECT_EQ(chosen("least", "n >=1.26.4,<1.26.5"), "n-1.26.4-0");
+    EXPECT_EQ(chosen("exact", "n 1.26.4"), "n-1.26.4-0");
+    EXPECT_EQ(chosen("family", "n 1.26.*"), "n-1.26.5+cpu-0");
+    EXPECT_EQ(chosen("local", "n 1.26.4+cu118"), "n-1.26.4+cu118-0");
+    EXPECT_EQ(chosen("local-only", "n >1.26.3,<1.26.4"), "n-1.26.4+cu118-0");
+    EXPECT_NE(channels.solved({"ruled"}).find("ruled 1 needs n <1.25|>=1.26.5, which no channel has"),
+              std::string::npos)
+        << channels.solved({"ruled"});
+    // Also what libsolv compares by itself: the newest of several.
+    EXPECT_EQ(channels.solved({"n <1.26.5,>1.26.3"}), "n-1.26.4-0");
+}
+
+TEST(Solver, KeysInBracketsOfDependenciesCount) {
+    Channels channels;
+    channels.add("main", {"b 1 0 0", "b 1 1 1", "b 1 2 2", "a 1 0 0 | b[build_number='<2']",
+                          "c 1 0 0 | b[build=0]", "d 1 0 0 | b[license=MIT]"});
+    EXPECT_EQ(channels.solved({"a"}), "a-1-0 b-1-1");
+    EXPECT_EQ(channels.solved({"c"}), "b-1-0 c-1-0");
+    EXPECT_NE(channels.solved({"d"}).find("d 1 needs b[license=MIT], which no channel has"),
+              std::string::npos)
+        << channels.solved({"d"});
+    channels.pins = {"b[build_number=0]"};
+    EXPECT_EQ(channels.solved({"b"}), "b-1-0");
+}
+
+TEST(Solver, WithPythonComesPip) {
+    Channels channels;
+    channels.add("main", {"python 3.11.0 0 0", "pip 24 0 0"});
+    EXPECT_EQ(channels.solved({"python"}), "pip-24-0 python-3.11.0-0");
+    channels.pip_with_python = false;
+    EXPECT_EQ(channels.solved({"python"}), "python-3.11.0-0");
 }
 
 TEST(Solver, DependenciesInOddForms) {
