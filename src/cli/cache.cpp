@@ -1,5 +1,6 @@
 #include "cli/command.h"
 #include "cli/configured.h"
+#include "conda/cache_directory.h"
 #include "conda/package_cache.h"
 #include "util/filesystem.h"
 #include "util/progress.h"

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "util/error.h"
+#include "util/open_file.h"
 
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <span>
@@ -32,22 +32,24 @@ using VisitEntry = std::function<Status(const ArchiveEntry& entry, const ReadMor
 
 class PackageArchive {
 public:
-    /// By the ending of the name. `name` is the package's, for messages.
-    static Result<PackageArchive> open(const std::filesystem::path& file, std::string name);
+    /// By the ending of the file's name. `name` is the package's, for messages. Several threads may read the
+    /// same file.
+    static Result<PackageArchive> open(const OpenFile& file, std::string name);
 
     /// The files of "info/" that a linker needs ("paths.json"), by name. Each is limited in size.
     [[nodiscard]] Result<std::map<std::string, std::string>> info() const;
-    /// Everything else, in the archive's order. A symbolic link that leads out of the package, a device, and
-    /// anything else that no package has, is an error that names it.
+    /// Everything else, in the archive's order. A path that leads out of the package, a device, and anything
+    /// else that no package has, is an error that names it. Where symbolic links lead is the caller's to
+    /// judge.
     [[nodiscard]] Status payload(const VisitEntry& visit) const;
 
 private:
     enum class Format { conda, tar_bz2 };
-    PackageArchive(std::filesystem::path file, std::string name, Format format)
+    PackageArchive(OpenFile file, std::string name, Format format)
         : file_(std::move(file)), name_(std::move(name)), format_(format) {}
     [[nodiscard]] Status read(std::string_view part, const VisitEntry& visit) const;
 
-    std::filesystem::path file_;
+    OpenFile file_;
     std::string name_;
     Format format_;
 };

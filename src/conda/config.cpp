@@ -6,6 +6,7 @@
 #include "util/url.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -103,6 +104,34 @@ std::vector<fs::path> user_files(const Environment& environment) {
 }
 
 // --- one file
+
+/// Keys of conda that would change which packages are installed, or whether they are trusted.
+constexpr auto not_supported = std::to_array<std::string_view>({"track_features",
+                                                                "features",
+                                                                "channel_settings",
+                                                                "repodata_fns",
+                                                                "use_only_tar_bz2",
+                                                                "restore_free_channel",
+                                                                "migrated_channel_aliases",
+                                                                "migrated_custom_channels",
+                                                                "allow_non_channel_urls",
+                                                                "override_channels_enabled",
+                                                                "subdir",
+                                                                "subdirs",
+                                                                "no_deps",
+                                                                "only_deps",
+                                                                "deps_modifier",
+                                                                "update_modifier",
+                                                                "aggressive_update_packages",
+                                                                "allow_conda_downgrades",
+                                                                "extra_safety_checks",
+                                                                "signing_metadata_url_base",
+                                                                "pip_interop_enabled",
+                                                                "prefix_data_interoperability",
+                                                                "virtual_packages",
+                                                                "override_virtual_packages",
+                                                                "freeze_installed",
+                                                                "update_deps"});
 
 enum class Flag { none, final, top, bottom };
 
@@ -279,10 +308,17 @@ public:
     /// For whoever wonders why a key has no effect.
     void report_unknown() const {
         for (const auto& source : sources_)
-            for (const auto& entry : source.root)
-                if (entry.first.IsScalar() && !asked_.contains(entry.first.Scalar()))
-                    log::detail(
-                        fmt::format("{}: `{}` is not used", source.where(entry.first), entry.first.Scalar()));
+            for (const auto& entry : source.root) {
+                if (!entry.first.IsScalar() || asked_.contains(entry.first.Scalar())) continue;
+                const auto& key = entry.first.Scalar();
+                if (matters(key))
+                    warn_of(source.where(entry.first), key);
+                else
+                    log::detail(fmt::format("{}: `{}` is not used", source.where(entry.first), key));
+            }
+        for (const auto key : not_supported)
+            if (const auto name = variable_name(std::string(key)); !variable(environment_, name).empty())
+                warn_of(name, key);
     }
 
     [[nodiscard]] const Environment& environment() const { return environment_; }
@@ -291,6 +327,14 @@ public:
 
 private:
     using Entry = std::pair<YAML::Node, YAML::Node>;
+
+    static bool matters(std::string_view key) {
+        return std::ranges::find(not_supported, key) != not_supported.end();
+    }
+
+    static void warn_of(const std::string& where, std::string_view key) {
+        log::warn(fmt::format("{}: `{}` is not supported: it changes nothing here", where, key));
+    }
 
     std::optional<Entry> find(const Source& source, const std::string& key, const std::string& alias) {
         asked_.insert(key);
@@ -483,6 +527,9 @@ Result<Config> read_config(const Environment& environment, const fs::path& root)
     read_channels(reader, config);
     read_network(reader, config);
     config.pinned_packages = reader.list("pinned_packages", {}, '&');
+    config.disallowed_packages = reader.list("disallowed_packages", "disallow", '&');
+    config.default_packages = reader.list("create_default_packages");
+    config.pip_with_python = reader.boolean("add_pip_as_python_dependency").value_or(true);
     for (const auto& directory : reader.list("pkgs_dirs"))
         if (const fs::path path = with_home(directory.text, environment); path.is_absolute())
             config.pkgs_dirs.push_back(path);

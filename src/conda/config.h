@@ -34,7 +34,10 @@ struct Config {
     std::vector<Located> site_channels;
 
     ChannelPriority channel_priority = ChannelPriority::flexible;
-    std::vector<Located> pinned_packages;
+    std::vector<Located> pinned_packages;         ///< specs that hold whatever else is asked for
+    std::vector<Located> disallowed_packages;     ///< specs of what is never installed
+    std::vector<Located> default_packages;        ///< create_default_packages: specs for each new environment
+    bool pip_with_python = true;                  ///< add_pip_as_python_dependency
     std::vector<std::filesystem::path> pkgs_dirs; ///< conda's package caches: read, never written
     bool offline = false;
     int local_repodata_ttl = 1; ///< seconds; 0: ask each time; 1: for as long as the server says
@@ -57,7 +60,8 @@ std::string expand_variables(std::string_view text, const Environment& environme
 ///   /etc/conda, /var/lib/conda, the root prefix ($CONDA_ROOT, $MAMBA_ROOT_PREFIX, $CONDA_EXE's),
 ///   $XDG_CONFIG_HOME/conda, ~/.config/conda, ~/.conda, then ~/.condarc, ~/.mambarc, $CONDA_PREFIX, $CONDARC,
 ///   $MAMBARC, and the variables CONDA_CHANNELS etc.
-/// Mistakes are input errors with file:line; keys that mean nothing to us go to the detailed log.
+/// Mistakes are input errors with file:line. Keys of conda that would change what is installed, and that mean
+/// nothing to us, are warned of; others go to the detailed log.
 /// `root` stands for "/" so that tests can bring their own /etc.
 Result<Config> read_config(const Environment& environment, const std::filesystem::path& root = "/");
 

@@ -1,6 +1,7 @@
 #include "conda/conflict.h"
 
 #include "conda/libsolv.h"
+#include "conda/matching.h"
 
 #include <algorithm>
 #include <map>
@@ -74,7 +75,7 @@ std::string summary(const std::set<std::string>& texts) {
 class Explanation {
 public:
     Explanation(const PackagePool& packages, Solver& solver, const std::vector<const Wanted*>& of_job)
-        : pool_(packages.pool()), solver_(solver), of_job_(of_job) {
+        : packages_(packages), pool_(packages.pool()), solver_(solver), of_job_(of_job) {
         const auto problems = static_cast<Id>(solver_problem_count(&solver));
         for (Id problem = 1; problem <= problems; ++problem) {
             QueueOwner rules;
@@ -93,6 +94,10 @@ public:
                 if (name_of(source) == wanted->spec.name) candidates.insert(source);
             std::set<Id> seen;
             children(candidates, 2, seen);
+        }
+        for (const auto& [source, needs] : needs_) {
+            std::set<Id> seen;
+            if (packages_.is_virtual(source)) children({source}, 1, seen); // a pin
         }
         if (count_ > most_lines)
             text_ += "\n  ... and " + std::to_string(count_ - most_lines) + " lines more";
@@ -114,11 +119,9 @@ private:
     [[nodiscard]] std::string name_of(Id solvable) const {
         return pool_id2str(pool_, pool_id2solvable(pool_, solvable)->name);
     }
-    [[nodiscard]] std::string version_of(Id solvable) const {
-        return pool_id2str(pool_, pool_id2solvable(pool_, solvable)->evr);
-    }
+    [[nodiscard]] std::string version_of(Id solvable) const { return packages_.version(solvable); }
     static std::string name_in(std::string_view dependency) {
-        return std::string(dependency.substr(0, dependency.find_first_of(" =<>!~")));
+        return std::string(dependency.substr(0, dependency.find_first_of(" =<>!~[")));
     }
 
     void collect(Id rule) {
@@ -169,8 +172,9 @@ private:
         }
         for (const auto& [key, group] : groups) {
             const auto& [name, need] = key;
-            const std::string dependency = pool_dep2str(pool_, need.dependency);
-            line(depth, "- " + name + " " + summary(group.versions) +
+            const auto dependency = dependency_text(pool_, need.dependency);
+            const bool pin = name.find(' ') != std::string::npos; // which has no version
+            line(depth, "- " + name + (pin ? "" : " " + summary(group.versions)) +
                             (need.excludes ? " permits only " : " needs ") + dependency +
                             remark(need, dependency));
             if (need.excludes) continue;
@@ -198,6 +202,7 @@ private:
         return {};
     }
 
+    const PackagePool& packages_;
     Pool* pool_;
     Solver& solver_;
     const std::vector<const Wanted*>& of_job_;
@@ -250,12 +255,11 @@ Error nothing_matches(const PackagePool& packages, const Wanted& wanted, bool hi
     MatchSpec by_name;
     by_name.name = wanted.spec.name;
     const auto same_name = packages.matching(by_name, {});
-    Pool* pool = packages.pool();
     std::set<std::string> versions, in_channel;
     for (const Id id : same_name) {
-        versions.insert(pool_id2str(pool, pool_id2solvable(pool, id)->evr));
+        versions.insert(packages.version(id));
         if (std::ranges::find(wanted.channels, packages.channel(id)) != wanted.channels.end())
-            in_channel.insert(pool_id2str(pool, pool_id2solvable(pool, id)->evr));
+            in_channel.insert(packages.version(id));
     }
     if (!wanted.channels.empty() && in_channel.empty() && !versions.empty()) {
         error.why = (wanted.channels.size() == 1 ? "the channel " + wanted.channels.front() + " has no"

@@ -4,6 +4,7 @@
 #include "util/json.h"
 
 #include <algorithm>
+#include <sstream>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -38,7 +39,7 @@ std::vector<std::string> requests_of(const json& entry) {
 }
 
 Result<InstalledPackage> read_record(const fs::path& file) {
-    auto text = read_file(file, std::uint64_t{1} << 30U);
+    auto text = read_file(file, 256U << 20U);
     if (!text) return fail(std::move(text.error()));
     try {
         const auto entry = parse_json(*text);
@@ -61,6 +62,22 @@ Result<InstalledPackage> read_record(const fs::path& file) {
 }
 
 } // namespace
+
+Result<std::vector<Located>> read_pinned(const fs::path& prefix) {
+    const auto file = prefix / "conda-meta/pinned";
+    std::vector<Located> pinned;
+    std::error_code ignored;
+    if (!fs::exists(file, ignored)) return pinned;
+    auto text = read_file(file, 1U << 20U);
+    if (!text) return fail(std::move(text.error()));
+    std::istringstream lines(*text);
+    std::string line;
+    for (int number = 1; std::getline(lines, line); ++number)
+        if (const auto start = line.find_first_not_of(" \t\r"); start != line.npos && line[start] != '#')
+            pinned.push_back({.text = line.substr(start, line.find_last_not_of(" \t\r") + 1 - start),
+                              .where = "conda-meta/pinned:" + std::to_string(number)});
+    return pinned;
+}
 
 Result<std::vector<InstalledPackage>> read_installed(const fs::path& prefix) {
     std::vector<InstalledPackage> packages;

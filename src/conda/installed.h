@@ -1,6 +1,7 @@
 // What conda-meta says of an environment, whoever wrote it: we, conda, or mamba.
 #pragma once
 
+#include "conda/config.h"
 #include "conda/package_record.h"
 #include "util/error.h"
 
@@ -19,5 +20,8 @@ struct InstalledPackage {
 
 /// By name. `prefix` may be any path at which the environment can be seen.
 Result<std::vector<InstalledPackage>> read_installed(const std::filesystem::path& prefix);
+
+/// The specs of conda-meta/pinned, each with its file and line; none if there is no such file.
+Result<std::vector<Located>> read_pinned(const std::filesystem::path& prefix);
 
 } // namespace containerize::conda

@@ -1,6 +1,7 @@
 #include "conda/link.h"
 
 #include "conda/archive.h"
+#include "conda/links.h"
 #include "conda/package_stream.h"
 #include "conda/prefix_records.h"
 #include "conda/prefix_replacement.h"
@@ -12,6 +13,7 @@
 #include <map>
 #include <thread>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -73,6 +75,15 @@ std::string byte_code_path(const std::string& path, const std::string& tag) {
     return directory + "__pycache__/" + name.substr(0, name.size() - 2) + tag + ".pyc";
 }
 
+/// What we write into conda-meta ourselves, whatever packages have there.
+bool is_record(const std::string& path) {
+    constexpr std::string_view directory = "conda-meta/";
+    if (!path.starts_with(directory)) return false;
+    const auto name =
+        std::string_view(path).substr(directory.size(), path.find('/', directory.size()) - directory.size());
+    return name == "history" || name.ends_with(".json");
+}
+
 bool is_python_source(const std::string& path) {
     return path.ends_with(".py");
 }
@@ -117,7 +128,7 @@ Result<PackageInfo> read_package(const PackageToLink& package) {
     if (!files) return fail(std::move(files.error()));
     auto info = parse_package_info(*files, package.record.distribution());
     if (!info) {
-        if (info.error().where.empty()) info.error().where = package.archive.string();
+        if (info.error().where.empty()) info.error().where = package.archive.path.string();
         return info;
     }
     const auto& given = package.record;
@@ -125,7 +136,7 @@ Result<PackageInfo> read_package(const PackageToLink& package) {
     if (given.name != own.name || given.version != own.version || given.build != own.build)
         return fail({.what = "the package " + given.distribution() + " is another one",
                      .why = "it says of itself that it is " + own.distribution(),
-                     .where = package.archive.string(),
+                     .where = package.archive.path.string(),
                      .hint = {}});
     own = completed(given, std::move(own));
     return info;
@@ -145,9 +156,11 @@ public:
             linked_.python_name = python_->name;
             linked_.site_packages = python_->site_packages;
         }
+        if (auto done = find_targets(); !done) return fail(std::move(done.error()));
         if (auto done = find_owners(); !done) return fail(std::move(done.error()));
         find_scripts();
         if (auto done = write_payloads(); !done) return fail(std::move(done.error()));
+        if (auto done = check_links(); !done) return fail(std::move(done.error()));
         if (auto done = write_entry_points(); !done) return fail(std::move(done.error()));
         if (auto done = write_records(); !done) return fail(std::move(done.error()));
         for (const auto& info : infos_)
@@ -156,12 +169,97 @@ public:
     }
 
 private:
+    /// Where each path goes. What lies below the path of a link goes where the link leads.
+    Status find_targets() {
+        if (auto done = find_directory_links(); !done) return done;
+        targets_.resize(infos_.size());
+        for (std::size_t i = 0; i < infos_.size(); ++i)
+            for (const auto& entry : infos_[i].paths) {
+                auto target = behind_links(target_path(entry.path, infos_[i], python_), i,
+                                           entry.type == PathType::directory);
+                if (!target) return fail(std::move(target.error()));
+                targets_[i].emplace(entry.path, std::move(*target));
+            }
+        return {};
+    }
+
+    /// Which paths that have others below them are links: their archives say so.
+    Status find_directory_links() {
+        std::unordered_set<std::string> directories;
+        for (const auto& info : infos_)
+            for (const auto& entry : info.paths) {
+                const auto target = target_path(entry.path, info, python_);
+                if (entry.type == PathType::directory) directories.insert(target);
+                for (auto slash = target.rfind('/'); slash != target.npos && slash > 0;
+                     slash = target.rfind('/', slash - 1))
+                    if (!directories.insert(target.substr(0, slash)).second) break;
+            }
+        for (std::size_t i = 0; i < infos_.size(); ++i) {
+            std::unordered_map<std::string, std::string> doubtful; ///< by the path in the package
+            for (const auto& entry : infos_[i].paths)
+                if (auto target = target_path(entry.path, infos_[i], python_);
+                    entry.type != PathType::directory && directories.contains(target))
+                    doubtful.emplace(entry.path, std::move(target));
+            if (doubtful.empty()) continue;
+            auto archive = PackageArchive::open(packages_[i].archive, name(i));
+            if (!archive) return fail(std::move(archive.error()));
+            auto read = archive->payload([&](const ArchiveEntry& entry, const ReadMore&) -> Status {
+                if (const auto found = doubtful.find(entry.path);
+                    found != doubtful.end() && entry.type == EntryType::symlink)
+                    links_[found->second] = {.target = entry.target, .package = i};
+                return {};
+            });
+            if (!read) return read;
+        }
+        return {};
+    }
+
+    Result<std::string> behind_links(const std::string& path, std::size_t package, bool directory) {
+        const auto slash = directory ? path.size() : std::min(path.rfind('/'), path.size());
+        if (slash == path.size() && !directory) return path; // at the top
+        const auto above = path.substr(0, slash);
+        const auto known = real_directories_.find(above);
+        auto real = known == real_directories_.end() ? follow({}, above, options_.prefix, link_at())
+                                                     : std::optional(known->second);
+        if (!real) return hostile(package, "'" + path + "' lies behind a link that leads out of the prefix");
+        real_directories_.emplace(above, *real);
+        return *real + (real->empty() || slash == path.size() ? "" : "/") +
+               path.substr(std::min(slash + 1, path.size()));
+    }
+
+    [[nodiscard]] LinkAt link_at() const {
+        return [this](const std::string& path) -> std::optional<std::string> {
+            if (const auto found = links_.find(path); found != links_.end()) return found->second.target;
+            if (options_.tree.empty() || owners_.contains(path)) return std::nullopt;
+            std::error_code none;
+            const auto earlier = std::filesystem::read_symlink(options_.tree / path, none);
+            return none ? std::nullopt : std::optional(earlier.string());
+        };
+    }
+
+    Status check_links() const {
+        for (const auto& [path, link] : links_) {
+            const auto slash = path.rfind('/');
+            const auto directory = slash == path.npos ? std::string() : path.substr(0, slash);
+            if (!follow(directory, link.target, options_.prefix, link_at()))
+                return hostile(link.package, "'" + path + "' is a link that leads out of the prefix, to '" +
+                                                 link.target.substr(0, 200) + "'");
+        }
+        return {};
+    }
+
+    [[nodiscard]] std::unexpected<Error> hostile(std::size_t package, std::string why) const {
+        return fail(
+            {.what = "the package " + name(package) + " is not one to install",
+             .why = std::move(why),
+             .where = packages_[package].archive.path.string(),
+             .hint = "Do not use the channel that it came from before its maintainers have looked at it."});
+    }
+
     Status find_owners() {
         for (std::size_t i = 0; i < infos_.size(); ++i) {
             for (const auto& entry : infos_[i].paths)
-                if (auto done = own(target_path(entry.path, infos_[i], python_), i,
-                                    entry.type == PathType::directory);
-                    !done)
+                if (auto done = own(targets_[i].at(entry.path), i, entry.type == PathType::directory); !done)
                     return done;
             if (python_)
                 for (const auto& point : infos_[i].entry_points)
@@ -186,11 +284,12 @@ private:
     }
 
     Status own(const std::string& path, std::size_t package, bool directory) {
-        if (path.starts_with("conda-meta/") || path == "conda-meta")
-            return fail({.what = "the package " + name(package) + " is not one to install",
-                         .why = "it has '" + path + "', which is conda's own",
-                         .where = {},
-                         .hint = {}});
+        if (path == "conda-meta" && !directory) return hostile(package, "it has 'conda-meta' as a file");
+        if (is_record(path)) {
+            linked_.warnings.push_back(name(package) + " has '" + path +
+                                       "', which is conda's own: it is left out.");
+            return {};
+        }
         const auto [entry, is_new] = owners_.emplace(path, Owner{package, directory});
         if (is_new || entry->second.package == package || (directory && entry->second.directory)) return {};
         if (directory != entry->second.directory)
@@ -230,10 +329,12 @@ private:
                          .prefix = options_.prefix,
                          .paths = {}};
         for (const auto& entry : info.paths) {
-            const auto target = target_path(entry.path, info, python_);
-            plan.paths.emplace(entry.path, PlannedPath{.entry = &entry,
-                                                       .target = target,
-                                                       .wanted = owners_.at(target).package == index});
+            const auto& target = targets_[index].at(entry.path);
+            const auto owner = owners_.find(target);
+            plan.paths.emplace(
+                entry.path, PlannedPath{.entry = &entry,
+                                        .target = target,
+                                        .wanted = owner != owners_.end() && owner->second.package == index});
         }
         return plan;
     }
@@ -264,12 +365,14 @@ private:
             return writer_.add_directory(piece.path, attributes);
         case Piece::Kind::symlink:
             attributes.mode = 0777;
+            links_[piece.path] = {.target = piece.target, .package = index};
             installed(index, piece);
             return writer_.add_symlink(piece.path, piece.target, attributes);
         case Piece::Kind::hardlink:
             installed(index, piece);
             return writer_.add_hardlink(piece.path, piece.target);
         case Piece::Kind::file:
+            current_file_ = installed_[index].size();
             installed(index, piece);
             ++linked_.files;
             if (auto begun = writer_.begin_file(piece.path, attributes); !begun) return begun;
@@ -279,6 +382,8 @@ private:
             linked_.bytes += piece.content.size();
             if (progress_) progress_(linked_.bytes);
             if (!piece.last) return {};
+            // Only now is it known what became of one that names the prefix.
+            installed_[index][current_file_].sha256_in_prefix = piece.sha256;
             return writer_.end_file();
         case Piece::Kind::end:
             break;
@@ -365,7 +470,15 @@ private:
     const std::function<void(std::uint64_t)>& progress_;
     std::vector<PackageInfo> infos_;
     std::optional<PythonPaths> python_;
+    struct Link {
+        std::string target;
+        std::size_t package;
+    };
+    std::map<std::string, Link> links_;                                 ///< by where they are
+    std::unordered_map<std::string, std::string> real_directories_;     ///< of those that may be behind links
+    std::vector<std::unordered_map<std::string, std::string>> targets_; ///< by the path in the package
     std::unordered_map<std::string, Owner> owners_;
+    std::size_t current_file_ = 0; ///< in installed_, of the one that is being written
     std::map<std::pair<std::size_t, std::size_t>, std::pair<std::string, std::size_t>> clashes_;
     std::vector<std::vector<InstalledPath>> installed_;
     Linked linked_;

@@ -5,6 +5,7 @@
 #include "conda/package_record.h"
 #include "image/writer.h"
 #include "util/error.h"
+#include "util/open_file.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -19,7 +20,7 @@ namespace containerize::conda {
 
 struct PackageToLink {
     PackageRecord record;
-    std::filesystem::path archive;
+    OpenFile archive;                   ///< verified
     std::vector<std::string> requested; ///< the specs that asked for it; none for what others need
 };
 
@@ -36,6 +37,7 @@ struct LinkOptions {
     std::optional<PackageRecord> python;
     std::string earlier_history;
     std::vector<PackageRecord> removed;
+    std::filesystem::path tree; ///< where those can be seen; empty if there are none
 };
 
 struct LinkScript {

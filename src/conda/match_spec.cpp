@@ -310,6 +310,13 @@ bool name_matches(const std::string& wanted, const std::string& name) {
     return pattern && pattern->matches(name);
 }
 
+std::string joined(const std::vector<std::string>& words) {
+    std::string text;
+    for (const auto& word : words)
+        text += (text.empty() ? "" : " ") + word;
+    return text;
+}
+
 bool contains_all(const std::vector<std::string>& all, const std::vector<std::string>& wanted) {
     return std::ranges::all_of(wanted,
                                [&](const auto& one) { return std::ranges::find(all, one) != all.end(); });
@@ -385,6 +392,7 @@ bool MatchSpec::matches(const PackageRecord& record) const {
     return true;
 }
 
+// Values are put between quotation marks, which they can hold one kind of.
 std::string MatchSpec::to_string() const {
     std::string result =
         channel.empty() ? "" : without_credentials(channel) + (subdir.empty() ? "" : "/" + subdir) + "::";
@@ -393,13 +401,19 @@ std::string MatchSpec::to_string() const {
     if (build) result += (version ? " " : " * ") + build->text();
     std::string more;
     const auto add = [&more](std::string_view key, const std::string& value) {
-        if (!value.empty()) more += (more.empty() ? "" : ",") + std::string(key) + "='" + value + "'";
+        if (value.empty()) return;
+        const char quote = value.find('\'') == std::string::npos ? '\'' : '"';
+        more += (more.empty() ? "" : ",") + std::string(key) + "=" + quote + value + quote;
     };
     if (build_number) add("build_number", build_number->text());
     if (channel.empty()) add("subdir", subdir);
+    add("fn", file_name);
     add("md5", md5);
     add("sha256", sha256);
     add("license", license);
+    add("license_family", license_family);
+    add("features", joined(features));
+    add("track_features", joined(track_features));
     return more.empty() ? result : result + "[" + more + "]";
 }
 

@@ -1,5 +1,6 @@
 #include "conda/package_cache.h"
 
+#include "conda/cache_directory.h"
 #include "conda/repodata_state.h"
 #include "util/digest.h"
 #include "util/file_lock.h"
@@ -12,7 +13,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <ctime>
 #include <iterator>
 #include <limits>
@@ -28,40 +28,15 @@ namespace containerize::conda {
 
 namespace {
 
-/// Each download in progress holds a descriptor for its lock.
+/// Each download in progress holds descriptors for its lock and its connection.
 constexpr std::size_t largest_batch = 256;
-
-std::string variable(const Environment& environment, const char* name) {
-    const auto found = environment.find(name);
-    return found == environment.end() ? "" : found->second;
-}
-
-/// Makes `directory`; empty if it can be written, else why not.
-std::string make_writable(const fs::path& directory) {
-    std::error_code problem;
-    fs::create_directories(directory, problem);
-    if (problem) return problem.message();
-    return access(directory.c_str(), W_OK | X_OK) == 0 ? "" : std::strerror(errno);
-}
-
-/// A directory in a place where everybody writes must be proven to be ours.
-std::string make_private(const fs::path& directory) {
-    if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) return std::strerror(errno);
-    struct stat info {};
-    if (lstat(directory.c_str(), &info) != 0) return std::strerror(errno);
-    if (!S_ISDIR(info.st_mode)) return "it is not a directory";
-    if (info.st_uid != geteuid()) return "it belongs to another user";
-    if ((info.st_mode & 077U) != 0) return "other users can reach it";
-    return access(directory.c_str(), W_OK | X_OK) == 0 ? "" : std::strerror(errno);
-}
 
 /// One archive that is wanted.
 struct Item {
-    std::size_t index = 0;
     const PackageRecord* record = nullptr;
     std::string name;                // cache_name() of the record
     fs::path file;                   // its place in our cache
-    fs::path found;                  // where it has been found and verified
+    OpenFile found;                  // what has been found and verified
     std::vector<std::string> copies; // URLs of files that may be it, and that others can change
 };
 
@@ -121,8 +96,10 @@ fs::path part_of(const fs::path& file) {
            ("." + file.filename().string() + "." + host_name() + "." + std::to_string(geteuid()) + ".part");
 }
 
-/// Of unfinished files, which others must not write to.
-constexpr mode_t part_mode = 0644;
+/// Of unfinished files: others must not even be able to lock them.
+constexpr mode_t part_mode = 0600;
+/// Of finished ones, less the umask.
+constexpr mode_t archive_mode = 0644;
 
 template<class Algorithm>
 std::optional<std::string> digest_of(const Fd& file) {
@@ -144,15 +121,18 @@ enum class Match {
     copy,    ///< perhaps its archive, but others can change it after it has been verified
 };
 
-Match match(const fs::path& path, const PackageRecord& record) {
-    const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+/// `found` becomes what has been verified: the name may mean another file by the time that it is read.
+Match match(const fs::path& path, const PackageRecord& record, OpenFile& found) {
+    Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     struct stat info {};
     if (!file || fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) return Match::none;
     if (record.size > 0 && static_cast<std::uint64_t>(info.st_size) != record.size) return Match::none;
     if (!is_ours_alone(info)) return has_digest(record) ? Match::copy : Match::none;
     const bool good = !record.sha256.empty() ? digest_of<Sha256>(file) == record.sha256
                                              : record.md5.empty() || digest_of<Md5>(file) == record.md5;
-    return good ? Match::archive : Match::none;
+    if (!good) return Match::none;
+    found = {.path = path, .file = std::make_shared<const Fd>(std::move(file))};
+    return Match::archive;
 }
 
 /// What a list gives with credentials is asked for as it is.
@@ -184,34 +164,30 @@ std::vector<fs::path> candidates(const Item& item, const std::vector<Channel>& c
 class PackageFetcher {
 public:
     PackageFetcher(const std::vector<Channel>& channels, const Config& config, const PackageOptions& options)
-        : channels_(channels), config_(config), options_(options), directory_(options.cache / "packages") {}
+        : channels_(channels), config_(config), options_(options), directory_(packages_in(options.cache)) {}
 
-    Result<std::vector<fs::path>> run(const std::vector<PackageRecord>& records) {
-        if (auto why = make_writable(directory_); !why.empty())
-            return fail({.what = "cannot use the package cache",
-                         .why = std::move(why),
-                         .where = directory_.string(),
-                         .hint = "CONTAINERIZE_CACHE names another place."});
+    Result<std::vector<OpenFile>> run(const std::vector<PackageRecord>& records) {
+        if (auto made = make_packages(options_.cache); !made) return fail(std::move(made.error()));
+        if (auto allowed = allow_open_files(records.size() + largest_batch); !allowed)
+            return fail(std::move(allowed.error()));
         if (auto done = collect(records); !done) return fail(std::move(done.error()));
         if (auto done = look_for_all(); !done) return fail(std::move(done.error()));
         if (auto done = fetch_missing(); !done) return fail(std::move(done.error()));
-        std::vector<fs::path> paths;
+        std::vector<OpenFile> archives;
         for (const auto& record : records)
-            paths.push_back(found_.at(cache_name(record)));
-        return paths;
+            archives.push_back(found_.at(cache_name(record)));
+        return archives;
     }
 
 private:
     Status collect(const std::vector<PackageRecord>& records) {
         std::size_t unverified = 0;
-        for (std::size_t index = 0; index < records.size(); ++index) {
-            const auto& record = records[index];
+        for (const auto& record : records) {
             if (auto checked = check_record(record, options_.allow_unverified); !checked) return checked;
             if (!has_digest(record)) ++unverified;
             const auto name = cache_name(record);
             if (found_.try_emplace(name).second)
-                items_.push_back({.index = index,
-                                  .record = &record,
+                items_.push_back({.record = &record,
                                   .name = name,
                                   .file = place_of(directory_, name),
                                   .found = {},
@@ -250,18 +226,15 @@ private:
         if (interrupted()) return fail_interrupted();
         if (stage) stage->finish();
         for (auto& item : items_)
-            if (!item.found.empty())
-                if (auto told = ready(item); !told) return told;
+            if (item.found) ready(item);
         return {};
     }
 
     void look_for(Item& item) const {
         for (const auto& path : candidates(item, channels_, config_)) {
-            const auto kind = match(path, *item.record);
+            const auto kind = match(path, *item.record, item.found);
             if (kind == Match::copy) item.copies.push_back(file_url(path.string()));
-            if (kind != Match::archive) continue;
-            item.found = path;
-            return;
+            if (kind == Match::archive) return;
         }
     }
 
@@ -276,16 +249,15 @@ private:
         return urls;
     }
 
-    Status ready(const Item& item) {
-        if (item.found == item.file) mark_used(item.file);
+    void ready(const Item& item) {
+        if (item.found.path == item.file) mark_used(item.file);
         found_[item.name] = item.found;
-        return options_.ready ? options_.ready(item.index, item.found) : Status();
     }
 
     Status fetch_missing() {
         std::vector<Item*> missing;
         for (auto& item : items_)
-            if (item.found.empty()) missing.push_back(&item);
+            if (!item.found) missing.push_back(&item);
         if (missing.empty()) return {};
         std::vector<Item*> unreachable;
         std::ranges::copy_if(missing, std::back_inserter(unreachable),
@@ -335,7 +307,7 @@ private:
                 busy.push_back(item);
                 continue;
             }
-            if (auto done = claim(*item, std::move(*lock), parts); !done) return done;
+            claim(*item, std::move(*lock), parts);
         }
         missing.erase(missing.begin(), missing.begin() + static_cast<std::ptrdiff_t>(taken));
         missing.insert(missing.end(), busy.begin(), busy.end());
@@ -347,12 +319,11 @@ private:
         return lock ? Status() : fail(Error(lock.error()));
     }
 
-    Status claim(Item& item, FileLock lock, std::vector<Part>& parts) {
+    void claim(Item& item, FileLock lock, std::vector<Part>& parts) {
         auto path = part_of(item.file);
-        if (match(item.file, *item.record) == Match::archive) {
+        if (match(item.file, *item.record, item.found) == Match::archive) {
             // Another process has finished it meanwhile.
             unlink(path.c_str());
-            item.found = item.file;
             total_ -= item.record->size;
             return ready(item);
         }
@@ -362,7 +333,6 @@ private:
             path += "." + std::to_string(getpid());
         }
         parts.push_back({&item, std::move(path), std::move(lock)});
-        return {};
     }
 
     Status download(std::vector<Part>& parts, Stage& stage) {
@@ -395,13 +365,17 @@ private:
 
     Status finish(Part& part, const http::Response& response, Stage& stage) {
         auto& item = *part.item;
+        fchmod(response.file->get(), archive_mode & ~options_.umask_bits);
+        // By now another user may have put one of that name there.
+        item.file = place_of(directory_, item.name);
         if (rename(part.path.c_str(), item.file.c_str()) != 0)
             return fail_errno("cannot put the package into the cache", item.file.string());
         part.lock.file.reset();
         fetched_ += response.size;
         stage.detail(item.record->file_name);
-        item.found = item.file;
-        return ready(item);
+        item.found = {.path = item.file, .file = response.file};
+        ready(item);
+        return {};
     }
 
     const std::vector<Channel>& channels_;
@@ -409,7 +383,7 @@ private:
     const PackageOptions& options_;
     fs::path directory_;
     std::vector<Item> items_;
-    std::map<std::string, fs::path> found_; // by name in the cache
+    std::map<std::string, OpenFile> found_; // by name in the cache
     std::uint64_t total_ = 0, fetched_ = 0;
 };
 
@@ -423,8 +397,7 @@ Status each_file(const fs::path& directory, const Visit& visit) {
     for (fs::directory_iterator entry(directory, problem), end; !problem && entry != end;
          entry.increment(problem)) {
         struct stat info {};
-        if (lstat(entry->path().c_str(), &info) == 0 && S_ISREG(info.st_mode))
-            visit(entry->path(), static_cast<std::uint64_t>(info.st_size));
+        if (lstat(entry->path().c_str(), &info) == 0 && S_ISREG(info.st_mode)) visit(entry->path(), info);
     }
     if (problem) return fail_errno("cannot read the cache", directory.string(), problem.value());
     return {};
@@ -432,9 +405,9 @@ Status each_file(const fs::path& directory, const Visit& visit) {
 
 Result<CacheUse> use_of(const fs::path& directory) {
     CacheUse use;
-    auto done = each_file(directory, [&](const fs::path&, std::uint64_t size) {
+    auto done = each_file(directory, [&](const fs::path&, const struct stat& info) {
         ++use.files;
-        use.bytes += size;
+        use.bytes += static_cast<std::uint64_t>(info.st_size);
     });
     if (!done) return fail(std::move(done.error()));
     return use;
@@ -443,7 +416,7 @@ Result<CacheUse> use_of(const fs::path& directory) {
 Result<CacheUse> clean(const fs::path& directory, std::int64_t oldest) {
     CacheUse removed;
     Status outcome;
-    auto done = each_file(directory, [&](const fs::path& file, std::uint64_t size) {
+    auto done = each_file(directory, [&](const fs::path& file, const struct stat& info) {
         if (last_use(file) >= oldest) return;
         const auto name = file.filename().string();
         FileLock lock;
@@ -453,11 +426,13 @@ Result<CacheUse> clean(const fs::path& directory, std::int64_t oldest) {
             lock = std::move(*tried);
         }
         if (unlink(file.c_str()) != 0) {
-            if (outcome && errno != ENOENT) outcome = fail_errno("cannot remove the file", file.string());
+            const bool of_another = info.st_uid != geteuid(); // it is his to remove
+            if (outcome && errno != ENOENT && !of_another)
+                outcome = fail_errno("cannot remove the file", file.string());
             return;
         }
         ++removed.files;
-        removed.bytes += size;
+        removed.bytes += static_cast<std::uint64_t>(info.st_size);
     });
     if (!done) return fail(std::move(done.error()));
     if (!outcome) return fail(std::move(outcome.error()));
@@ -466,50 +441,16 @@ Result<CacheUse> clean(const fs::path& directory, std::int64_t oldest) {
 
 } // namespace
 
-Result<fs::path> cache_directory(const Environment& environment, const Located& configured) {
-    const auto chosen = configured.text.empty()
-                            ? Located{variable(environment, "CONTAINERIZE_CACHE"), "CONTAINERIZE_CACHE"}
-                            : configured;
-    if (fs::path given = chosen.text; !given.empty()) {
-        if (!given.is_absolute())
-            return fail_input("the cache directory is no absolute path", "it is '" + given.string() + "'",
-                              chosen.where);
-        if (auto why = make_writable(given); !why.empty())
-            return fail_input("the cache directory cannot be used", std::move(why), given.string(),
-                              "It is what " + chosen.where + " says.");
-        return given;
-    }
-    std::string reasons;
-    const auto usable = [&](const fs::path& directory, const std::string& why) {
-        if (!why.empty()) reasons += (reasons.empty() ? "" : "; ") + directory.string() + ": " + why;
-        return why.empty();
-    };
-    for (const auto& [name, below] :
-         {std::pair("XDG_CACHE_HOME", "containerize"), std::pair("HOME", ".cache/containerize")})
-        if (const fs::path base = variable(environment, name); base.is_absolute())
-            if (auto directory = base / below; usable(directory, make_writable(directory))) return directory;
-    for (const fs::path base :
-         {variable(environment, "TMPDIR"), std::string("/var/tmp"), std::string("/tmp")}) {
-        if (!base.is_absolute()) continue;
-        auto directory = base / ("containerize-cache-" + std::to_string(geteuid()));
-        if (usable(directory, make_private(directory))) return directory;
-    }
-    return fail({.what = "there is no place for a cache",
-                 .why = std::move(reasons),
-                 .where = {},
-                 .hint = "Name a directory in CONTAINERIZE_CACHE."});
-}
-
-Result<std::vector<fs::path>> fetch_packages(const std::vector<PackageRecord>& records,
+Result<std::vector<OpenFile>> fetch_packages(const std::vector<PackageRecord>& records,
                                              const std::vector<Channel>& channels, const Config& config,
                                              const PackageOptions& options) {
     return PackageFetcher(channels, config, options).run(records);
 }
 
 Result<CacheInfo> cache_info(const fs::path& cache) {
-    auto packages = use_of(cache / "packages");
+    auto packages = use_of(packages_in(cache));
     if (!packages) return fail(std::move(packages.error()));
-    auto repodata = use_of(cache / "repodata");
+    auto repodata = use_of(repodata_in(cache));
     if (!repodata) return fail(std::move(repodata.error()));
     return CacheInfo{.packages = *packages, .repodata = *repodata};
 }
@@ -519,9 +460,9 @@ Result<CacheInfo> clean_cache(const fs::path& cache, std::chrono::hours unused) 
         unused.count() == 0
             ? std::numeric_limits<std::int64_t>::max()
             : std::time(nullptr) - std::chrono::duration_cast<std::chrono::seconds>(unused).count();
-    auto packages = clean(cache / "packages", oldest);
+    auto packages = clean(packages_in(cache), oldest);
     if (!packages) return fail(std::move(packages.error()));
-    auto repodata = clean(cache / "repodata", oldest);
+    auto repodata = clean(repodata_in(cache), oldest);
     if (!repodata) return fail(std::move(repodata.error()));
     return CacheInfo{.packages = *packages, .repodata = *repodata};
 }

@@ -5,35 +5,30 @@
 #include "conda/config.h"
 #include "conda/package_record.h"
 #include "util/error.h"
-#include "util/process.h"
+#include "util/open_file.h"
 
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <vector>
 
-namespace containerize::conda {
+#include <sys/types.h>
 
-/// `configured`, if it is not empty, else $CONTAINERIZE_CACHE, else $XDG_CACHE_HOME/containerize, else
-/// ~/.cache/containerize; where those cannot be written, a directory of this user's own in $TMPDIR or
-/// /var/tmp. Made if it is not there.
-Result<std::filesystem::path> cache_directory(const Environment& environment, const Located& configured = {});
+namespace containerize::conda {
 
 struct PackageOptions {
     std::filesystem::path cache;   ///< as cache_directory() says
     bool offline = false;          ///< what the caches have; never the network
     bool allow_unverified = false; ///< records without any digest; otherwise they are an error
-    /// As each archive is there and verified, in no order, from the calling thread; may be empty.
-    std::function<Status(std::size_t index, const std::filesystem::path& archive)> ready;
+    mode_t umask_bits = 022;
 };
 
 /// The archives of `records`, in their order, downloaded where no cache has them, copied where others could
-/// change what a cache has. Size and sha256 (else md5) of each have been verified in this very call.
-Result<std::vector<std::filesystem::path>> fetch_packages(const std::vector<PackageRecord>& records,
-                                                          const std::vector<Channel>& channels,
-                                                          const Config& config,
-                                                          const PackageOptions& options);
+/// change what a cache has. Size and sha256 (else md5) of each have been verified in this very call, by the
+/// descriptor that is returned: only that one may be read.
+Result<std::vector<OpenFile>> fetch_packages(const std::vector<PackageRecord>& records,
+                                             const std::vector<Channel>& channels, const Config& config,
+                                             const PackageOptions& options);
 
 struct CacheUse {
     std::uint64_t files = 0, bytes = 0;
@@ -44,7 +39,8 @@ struct CacheInfo {
 
 Result<CacheInfo> cache_info(const std::filesystem::path& cache);
 
-/// Removes what nobody used for `unused`; zero removes everything but what a running build downloads.
+/// Removes what nobody used for `unused`; zero removes everything but what a running build downloads. In a
+/// shared cache, what other users have there stays.
 Result<CacheInfo> clean_cache(const std::filesystem::path& cache, std::chrono::hours unused);
 
 } // namespace containerize::conda

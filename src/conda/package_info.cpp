@@ -21,7 +21,7 @@ std::unexpected<Error> broken(const std::string& package, std::string why) {
         {.what = "the package " + package + " is damaged", .why = std::move(why), .where = {}, .hint = {}});
 }
 
-/// As in archives: nothing that leads out, nothing that conda keeps for itself.
+/// As in archives: nothing that leads out.
 bool is_path(const std::string& path) {
     if (path.empty() || path.front() == '/' || path.size() > 4000 || path.find('\0') != std::string::npos)
         return false;
@@ -31,7 +31,7 @@ bool is_path(const std::string& path) {
         start = end + 1;
         if (part.empty() || part == "." || part == ".." || part.size() > 255) return false;
     }
-    return !path.starts_with("conda-meta/");
+    return true;
 }
 
 std::vector<std::string> lines_of(const std::map<std::string, std::string>& files, const std::string& name) {
@@ -98,6 +98,8 @@ Status read_paths(const json& root, PackageInfo& info, const std::string& packag
         if (const auto placeholder = one.find("prefix_placeholder");
             placeholder != one.end() && placeholder->is_string())
             entry.placeholder = placeholder->get<std::string>();
+        if (entry.placeholder.find('\0') != std::string::npos)
+            return broken(package, "the prefix of '" + entry.path + "' is no path");
         entry.mode = one.value("file_mode", "text") == "binary" ? FileMode::binary : FileMode::text;
         entry.no_link = one.value("no_link", false);
         info.paths.push_back(std::move(entry));

@@ -1,6 +1,7 @@
 #include "conda/package_pool.h"
 
 #include "conda/libsolv.h"
+#include "conda/matching.h"
 #include "conda/repodata_index.h"
 #include "util/json.h"
 #include "util/log.h"
@@ -34,8 +35,10 @@ struct List {
 /// Fills one repository with records of a list.
 class Reader {
 public:
-    Reader(Repo* repo, const List& list, std::unordered_map<Id, std::string_view>& records)
-        : repo_(repo), pool_(repo->pool), list_(list), records_(records), data_(repo_add_repodata(repo, 0)) {}
+    Reader(Repo* repo, const List& list, Matching& matching,
+           std::unordered_map<Id, std::string_view>& records)
+        : repo_(repo), pool_(repo->pool), list_(list), matching_(matching), records_(records),
+          data_(repo_add_repodata(repo, 0)) {}
 
     Status read(const std::set<std::string, std::less<>>& names) {
         struct Record {
@@ -127,7 +130,7 @@ private:
                 repodata_set_str(data_, id, SOLVABLE_BUILDVERSION, std::to_string(number(value)).c_str());
             } else if (key == "depends") {
                 for (auto one : value.get_array()) {
-                    const Id dependency = dependency_id(one.get_string());
+                    const Id dependency = matching_.dependency(one.get_string());
                     plain_ = plain_ && dependency != 0; // without it the package would not work
                     if (dependency != 0)
                         solvable->requires_offset =
@@ -135,7 +138,7 @@ private:
                 }
             } else if (key == "constrains") {
                 for (auto one : value.get_array())
-                    if (const Id dependency = dependency_id(one.get_string()))
+                    if (const Id dependency = matching_.dependency(one.get_string()))
                         repodata_add_idarray(data_, id, SOLVABLE_CONSTRAINS, dependency);
             } else if (key == "track_features") {
                 track_features(id, value);
@@ -182,30 +185,10 @@ private:
         c_string_ = text;
         return c_string_.c_str();
     }
-    /// 0 for what can be none. libsolv goes down one level for each bracket, and messages show what it is.
-    Id dependency_id(std::string_view text) {
-        constexpr std::size_t longest = 4096;
-        const auto is_control = [](unsigned char c) { return c < ' ' || c == 0x7F; };
-        if (text.size() > longest || std::ranges::any_of(text, is_control)) return 0;
-        // libsolv's own parser drops what stands in brackets into the version.
-        if (text.find('[') != text.npos) {
-            const auto spec = parse_match_spec(text, UnknownKeys::ignored);
-            if (!spec) return 0;
-            return pool_conda_matchspec(pool_, c_string(without_brackets(*spec)));
-        }
-        return pool_conda_matchspec(pool_, c_string(text));
-    }
-    static std::string without_brackets(const MatchSpec& spec) {
-        return spec.name +
-               (spec.version ? " " + spec.version->text()
-                : spec.build ? " *"
-                             : "") +
-               (spec.build ? " " + spec.build->text() : "");
-    }
-
     Repo* repo_;
     Pool* pool_;
     const List& list_;
+    Matching& matching_;
     std::unordered_map<Id, std::string_view>& records_;
     ::Repodata* data_;
     ondemand::parser parser_;
@@ -266,6 +249,7 @@ struct PackagePool::State {
     std::unordered_map<Id, std::string> channels_of_installed;
     std::unordered_map<Id, std::string_view> records; ///< the text of each, in a list's
     std::unordered_map<Id, std::vector<Id>> by_name;  ///< solvables of channels
+    Matching matching{pool, [this](Id solvable) { return record(solvable); }};
 
     State() = default;
     State(const State&) = delete;
@@ -275,12 +259,13 @@ struct PackagePool::State {
     Result<Repo*> open_list(const Repodata& source);
     [[nodiscard]] std::set<std::string, std::less<>> reach(const std::vector<std::string>& wanted) const;
     Status read_records(const std::set<std::string, std::less<>>& names);
+    [[nodiscard]] Result<PackageRecord> record(Id solvable) const;
     void note_channels_of_installed();
     void add_machine(const std::vector<VirtualPackage>& machine);
 };
 
 Result<Repo*> PackagePool::State::open_list(const Repodata& source) {
-    auto json = source.in_cache ? MappedFile::open(source.json) : MappedFile::copy(source.json);
+    auto json = MappedFile::map(source.json);
     if (!json) return fail(std::move(json.error()));
     auto index = RepodataIndex::of(source, json->text());
     if (!index) return fail(std::move(index.error()));
@@ -325,7 +310,7 @@ std::set<std::string, std::less<>> PackagePool::State::reach(const std::vector<s
 Status PackagePool::State::read_records(const std::set<std::string, std::less<>>& names) {
     for (int i = 1; i < pool->nrepos; ++i) {
         Repo* repo = pool->repos[i];
-        if (auto read = Reader(repo, lists.at(repo), records).read(names); !read) return read;
+        if (auto read = Reader(repo, lists.at(repo), matching, records).read(names); !read) return read;
     }
     return {};
 }
@@ -367,7 +352,7 @@ Result<PackagePool> PackagePool::load(const std::vector<Repodata>& lists, std::v
     auto state = std::make_unique<State>();
     pool_setdisttype(state->pool, DISTTYPE_CONDA);
     for (const auto& list : lists) {
-        if (list.json.empty()) continue;
+        if (!list.json) continue;
         if (const auto repo = state->open_list(list); !repo) return fail(Error(repo.error()));
     }
     if (installed != nullptr) {
@@ -382,6 +367,7 @@ Result<PackagePool> PackagePool::load(const std::vector<Repodata>& lists, std::v
     for (Id id = 1; id < state->pool->nsolvables; ++id)
         if (const Solvable* solvable = pool_id2solvable(state->pool, id); solvable->repo != nullptr)
             state->by_name[solvable->name].push_back(id);
+    state->matching.rank_versions();
     state->add_machine(machine);
     return PackagePool(std::move(state));
 }
@@ -394,20 +380,41 @@ s_Repo* PackagePool::machine() const {
     return state_->of_machine;
 }
 
-Result<PackageRecord> PackagePool::record(Id solvable) const {
-    const auto entry = parse_json_quietly(state_->records.at(solvable));
-    auto record = parse_record(entry);
-    if (!record) {
-        record.error().where = channel(solvable);
+Result<PackageRecord> PackagePool::State::record(Id solvable) const {
+    const Solvable* of_pool = pool_id2solvable(pool, solvable);
+    const auto text = records.find(solvable);
+    if (text == records.end()) { // of the machine
+        PackageRecord record;
+        record.name = pool_id2str(pool, of_pool->name);
+        record.version = matching.version(solvable);
+        const char* build = pool_lookup_str(pool, solvable, SOLVABLE_BUILDFLAVOR);
+        record.build = build == nullptr ? "" : build;
         return record;
     }
-    const auto& list = state_->lists.at(pool_id2solvable(state_->pool, solvable)->repo);
+    const auto& list = lists.at(of_pool->repo);
+    auto record = parse_record(parse_json_quietly(text->second));
+    if (!record) {
+        record.error().where = list.source.channel.url;
+        return record;
+    }
     if (record->subdir.empty()) record->subdir = list.source.subdir;
     record->channel = list.source.channel.url;
-    const char* file = pool_lookup_str(state_->pool, solvable, SOLVABLE_MEDIAFILE);
+    const char* file = pool_lookup_str(pool, solvable, SOLVABLE_MEDIAFILE);
     record->file_name = file == nullptr ? "" : file;
     record->url = list.base_url + "/" + record->file_name;
     return record;
+}
+
+Result<PackageRecord> PackagePool::record(Id solvable) const {
+    return state_->record(solvable);
+}
+
+std::string PackagePool::version(Id solvable) const {
+    return state_->matching.version(solvable);
+}
+
+Id PackagePool::dependency(const MatchSpec& spec) {
+    return state_->matching.dependency(spec.to_string());
 }
 
 const std::string& PackagePool::channel(Id solvable) const {
@@ -434,24 +441,10 @@ std::vector<Id> PackagePool::matching(const MatchSpec& spec, const std::vector<s
     const Id name = pattern ? 0 : pool_str2id(pool, spec.name.c_str(), 0);
     std::vector<Id> found;
     if (!pattern && name == 0) return found;
-    // What most specs ask for can be told from libsolv's data; the rest needs the whole record.
-    const bool simple = !spec.build_number && spec.subdir.empty() && spec.file_name.empty() &&
-                        spec.md5.empty() && spec.sha256.empty() && spec.license.empty() &&
-                        spec.license_family.empty() && spec.track_features.empty();
-    PackageRecord short_record;
     const auto look_at = [&](const std::vector<Id>& solvables) {
         for (const Id id : solvables) {
             if (!channels.empty() && std::ranges::find(channels, channel(id)) == channels.end()) continue;
-            if (!simple) {
-                if (const auto whole = record(id); whole && spec.matches(*whole)) found.push_back(id);
-                continue;
-            }
-            const Solvable* solvable = pool_id2solvable(pool, id);
-            short_record.name = pool_id2str(pool, solvable->name);
-            short_record.version = pool_id2str(pool, solvable->evr);
-            const char* build = pool_lookup_str(pool, id, SOLVABLE_BUILDFLAVOR);
-            short_record.build = build == nullptr ? "" : build;
-            if (spec.matches(short_record)) found.push_back(id);
+            if (state_->matching.matches(spec, id)) found.push_back(id);
         }
     };
     if (!pattern) {
@@ -459,8 +452,13 @@ std::vector<Id> PackagePool::matching(const MatchSpec& spec, const std::vector<s
             look_at(of_name->second);
         return found;
     }
-    for (const auto& [id, solvables] : state_->by_name)
-        look_at(solvables);
+    MatchSpec by_name;
+    by_name.name = spec.name;
+    PackageRecord named;
+    for (const auto& [id, solvables] : state_->by_name) {
+        named.name = pool_id2str(pool, id);
+        if (by_name.matches(named)) look_at(solvables);
+    }
     std::ranges::sort(found);
     return found;
 }

@@ -39,8 +39,13 @@ public:
     [[nodiscard]] Pool* pool() const;
     /// What the machine has: must be installed in every solution.
     [[nodiscard]] s_Repo* machine() const;
-    /// Of a solvable that came from a channel: the whole record, from the list that it was read from.
+    /// The whole record, from the list that it was read from; of what the machine has, the little that there
+    /// is.
     [[nodiscard]] Result<PackageRecord> record(Id solvable) const;
+    /// As it is written: libsolv has a number in its place.
+    [[nodiscard]] std::string version(Id solvable) const;
+    /// What matches the spec, for libsolv; whatever the channel.
+    [[nodiscard]] Id dependency(const MatchSpec& spec);
     /// The channel's URL; empty for a virtual package. Of an installed one: where it came from.
     [[nodiscard]] const std::string& channel(Id solvable) const;
     [[nodiscard]] bool is_virtual(Id solvable) const;

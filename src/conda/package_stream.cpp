@@ -5,6 +5,7 @@
 #include "util/digest.h"
 
 #include <algorithm>
+#include <string_view>
 #include <unordered_set>
 #include <utility>
 
@@ -15,8 +16,8 @@ namespace containerize::conda {
 
 namespace {
 
-/// Files that name the prefix are changed as a whole.
-constexpr std::uint64_t largest_changed_file = std::uint64_t{4} << 30U;
+/// What one piece holds, about: also of a file that grows while its prefix is put in.
+constexpr std::size_t piece_size = 1U << 20U;
 
 } // namespace
 
@@ -44,7 +45,7 @@ private:
     std::unexpected<Error> wrong(const std::string& path, std::string why) const {
         return fail({.what = "the package " + plan_.name + " is damaged",
                      .why = "'" + path + "' " + std::move(why),
-                     .where = plan_.archive.string(),
+                     .where = plan_.archive.path.string(),
                      .hint = "Remove it with `containerize cache clean`, and try again; if it stays so, tell "
                              "the channel's maintainers."});
     }
@@ -183,34 +184,37 @@ private:
 
     Status change(Piece piece, const ReadMore& read) {
         const auto& entry = *piece.entry;
-        std::string content;
-        Sha256 digest;
+        PrefixReplacement replacement(entry.mode, entry.placeholder, plan_.prefix, entry.path);
+        const auto step = std::max<std::size_t>(piece_size * entry.placeholder.size() /
+                                                    std::max(entry.placeholder.size(), plan_.prefix.size()),
+                                                1);
+        Sha256 packed;
+        Sha256 installed;
+        Piece next = std::move(piece);
+        const auto put = [&](Result<std::string> content) -> Status {
+            if (!content) {
+                content.error().what += " (" + plan_.name + ")";
+                return fail(std::move(content.error()));
+            }
+            installed.update(content->data(), content->size());
+            next.content += *content;
+            return next.content.size() < piece_size ? Status() : deliver(std::exchange(next, more()));
+        };
         for (;;) {
             auto bytes = read();
             if (!bytes) return fail(std::move(bytes.error()));
             if (bytes->empty()) break;
-            digest.update(bytes->data(), bytes->size());
-            content.append(reinterpret_cast<const char*>(bytes->data()), bytes->size());
-            if (content.size() > largest_changed_file)
-                return wrong(entry.path, "is too large to change its prefix");
+            packed.update(bytes->data(), bytes->size());
+            std::string_view rest(reinterpret_cast<const char*>(bytes->data()), bytes->size());
+            for (; !rest.empty(); rest.remove_prefix(std::min(step, rest.size())))
+                if (auto done = put(replacement.take(rest.substr(0, step))); !done) return done;
         }
-        if (auto good = verify(entry, digest); !good) return good;
-        if (entry.mode == FileMode::text) {
-            piece.content = replace_in_text(content, entry.placeholder, plan_.prefix);
-        } else {
-            auto changed = replace_in_binary(std::move(content), entry.placeholder, plan_.prefix, entry.path);
-            if (!changed) {
-                changed.error().what += " (" + plan_.name + ")";
-                return fail(std::move(changed.error()));
-            }
-            piece.content = std::move(*changed);
-        }
-        Sha256 installed;
-        installed.update(piece.content.data(), piece.content.size());
-        piece.sha256 = installed.finish();
-        changed_[entry.path] = piece.sha256;
-        piece.last = true;
-        return deliver(std::move(piece));
+        if (auto good = verify(entry, packed); !good) return good;
+        if (auto done = put(replacement.finish()); !done) return done;
+        next.sha256 = installed.finish();
+        changed_[entry.path] = next.sha256;
+        next.last = true;
+        return deliver(std::move(next));
     }
 
     Status see_that_all_came() const {

@@ -3,11 +3,11 @@
 
 #include "conda/package_info.h"
 #include "util/error.h"
+#include "util/open_file.h"
 
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <filesystem>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -26,7 +26,7 @@ struct PlannedPath {
 };
 
 struct PackagePlan {
-    std::filesystem::path archive;
+    OpenFile archive;
     std::string name;
     std::string prefix;
     std::unordered_map<std::string, PlannedPath> paths; ///< by their path in the package

@@ -1,7 +1,7 @@
 #include "conda/repodata.h"
 
+#include "conda/cache_directory.h"
 #include "conda/repodata_state.h"
-#include "util/digest.h"
 #include "util/file_lock.h"
 #include "util/filesystem.h"
 #include "util/interrupt.h"
@@ -29,10 +29,14 @@ class Temporary {
 public:
     explicit Temporary(const fs::path& directory) {
         std::string name = (directory / ".tmp-XXXXXX").string();
-        if (const Fd file(mkstemp(name.data())); file) path_ = name;
+        Fd file(mkostemp(name.data(), O_CLOEXEC));
+        if (file) file_ = {.path = name, .file = std::make_shared<const Fd>(std::move(file))};
+        path_ = file_.path;
     }
-    Temporary(Temporary&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+    Temporary(Temporary&& other) noexcept
+        : file_(std::move(other.file_)), path_(std::exchange(other.path_, {})) {}
     Temporary& operator=(Temporary&& other) noexcept {
+        std::swap(file_, other.file_);
         std::swap(path_, other.path_);
         return *this;
     }
@@ -42,10 +46,14 @@ public:
         std::error_code ignored;
         if (!path_.empty()) fs::remove(path_, ignored);
     }
-    [[nodiscard]] const fs::path& path() const { return path_; }
+    explicit operator bool() const { return static_cast<bool>(file_); }
+    /// Whoever moves it elsewhere says so in the path.
+    [[nodiscard]] OpenFile& file() { return file_; }
+    [[nodiscard]] const OpenFile& file() const { return file_; }
 
 private:
-    fs::path path_;
+    OpenFile file_;
+    fs::path path_; ///< where it was made
 };
 
 /// What a killed build left.
@@ -70,7 +78,7 @@ struct Task {
     std::string subdir, url;
     RepodataSlot slot;
     std::optional<RepodataState> state; // of the cache, with its content, or of a subdir that does not exist
-    fs::path json;
+    OpenFile json;
     bool settled = false; // whether json and state are what will be used
     FileLock lock;
 
@@ -79,10 +87,11 @@ struct Task {
     void load() {
         state = slot.read();
         // What cannot be used must not be asked for conditionally. Which forms are lacking remains known.
-        if (state && !state->identity.empty() && state->source.empty() && !slot.has_content(*state))
-            forget_content();
+        json = state ? slot.content(*state) : OpenFile();
+        if (state && !state->identity.empty() && !json) forget_content();
     }
     void forget_content() {
+        json = {};
         state->identity.clear();
         state->etag.clear();
         state->last_modified.clear();
@@ -91,9 +100,7 @@ struct Task {
     }
     void settle() {
         settled = true;
-        if (state->identity.empty()) return;
-        if (json.empty()) json = slot.json(*state);
-        mark_used(json);
+        if (json) mark_used(json.path);
     }
     [[nodiscard]] bool known_absent() const { return state && state->identity.empty() && state->checked > 0; }
 };
@@ -123,7 +130,7 @@ Result<std::string> signature(const fs::path& file) {
                        info.st_mtim.tv_nsec, info.st_ctim.tv_sec, info.st_ctim.tv_nsec, info.st_ino);
 }
 
-/// The plain file first: it needs no copy.
+/// The plain file first: it is what the others are made of.
 const RepodataForm* local_form(const fs::path& directory) {
     std::error_code ignored;
     for (auto form = repodata_forms.rbegin(); form != repodata_forms.rend(); ++form)
@@ -131,42 +138,45 @@ const RepodataForm* local_form(const fs::path& directory) {
     return nullptr;
 }
 
+/// Puts what has been unpacked into the cache, for `task` and for later.
+Status keep(Task& task, RepodataState state, OpenFile& unpacked) {
+    if (auto adopted = task.slot.adopt(unpacked, state); !adopted) return adopted;
+    task.json = unpacked;
+    task.state = std::move(state);
+    if (auto written = task.slot.write(*task.state); !written) return written;
+    task.slot.remove_outdated(*task.state);
+    task.settle();
+    return {};
+}
+
 Status read_local(Task& task, const fs::path& cache, const RepodataOptions& options) {
     const fs::path directory = file_url_path(task.channel.mirrors.front()) + "/" + task.subdir;
     const auto* form = local_form(directory);
     if (form == nullptr) {
         task.state = fresh_state(task.url);
+        task.json = {};
         task.settle();
         return {};
     }
     const auto file = directory / form->file;
     auto source = signature(file);
     if (!source) return fail(std::move(source.error()));
-    const bool plain = form->packing == Packing::none;
-    const bool known = task.state && !source->empty() && task.state->source == *source &&
-                       (plain || task.slot.has_content(*task.state));
-    if (!known) {
-        auto identity = sha256_of_file(file);
-        if (!identity) return fail(std::move(identity.error()));
-        auto state = fresh_state(task.url);
-        state.form = form->file;
-        state.identity = *identity;
-        state.source = *source;
-        if (!plain) {
-            const Temporary unpacked(cache);
-            auto done = unpack_repodata(file, form->packing, unpacked.path(), options.largest, file.string());
-            if (done) done = task.slot.adopt(unpacked.path(), state);
-            if (!done) return done;
-        }
-        const auto before = task.state ? task.state->identity : "";
-        task.state = std::move(state);
-        if (auto written = task.slot.write(*task.state); !written) return written;
-        task.slot.remove_outdated(*task.state);
-        if (plain && !before.empty() && before != task.state->identity) task.slot.remove_made_of(before);
+    if (task.json && !source->empty() && task.state->source == *source) {
+        task.settle();
+        return {};
     }
-    if (plain) task.json = file;
-    task.settle();
-    return {};
+    // Its owner may change it at any time: what is copied is what counts.
+    const auto opened = OpenFile::open(file);
+    if (!opened) return fail(Error(opened.error()));
+    Temporary unpacked(cache);
+    if (!unpacked) return fail_errno("cannot write into the cache", cache.string());
+    auto identity = unpack_repodata(*opened, form->packing, unpacked.file(), options.largest, file.string());
+    if (!identity) return fail(std::move(identity.error()));
+    auto state = fresh_state(task.url);
+    state.form = form->file;
+    state.identity = *identity;
+    state.source = *source;
+    return keep(task, std::move(state), unpacked.file());
 }
 
 // --- channels on servers
@@ -228,8 +238,7 @@ private:
         for (Task* task : pending_) {
             if (task->settled || is_lacking(*task, form)) continue;
             Download download{task, &form, Temporary(cache_)};
-            if (download.file.path().empty())
-                return fail_errno("cannot write into the cache", cache_.string());
+            if (!download.file) return fail_errno("cannot write into the cache", cache_.string());
             requests.push_back(request(download));
             downloads.push_back(std::move(download));
         }
@@ -254,7 +263,7 @@ private:
         http::Request request;
         for (const auto& mirror : task.channel.mirrors)
             request.urls.push_back(mirror + "/" + task.subdir + "/" + std::string(download.form->file));
-        request.file = download.file.path();
+        request.file = download.file.file().path;
         request.limit = options_.largest;
         request.compress = download.form->packing == Packing::none;
         // A missing small form may also be a forbidden one: what counts is the last.
@@ -294,6 +303,8 @@ private:
         task.state->etag.clear();
         task.state->last_modified.clear();
         remember_answer(task, *result);
+        // What has been counted, whatever its name means by now.
+        download.file.file().file = result->file;
         unpacking.push_back(std::async(std::launch::async, [this, &download] { return unpack(download); }));
         return {};
     }
@@ -312,16 +323,13 @@ private:
 
     Status unpack(const Download& download) const {
         auto& task = *download.task;
-        const Temporary unpacked(cache_);
+        Temporary unpacked(cache_);
+        if (!unpacked) return fail_errno("cannot write into the cache", cache_.string());
         const auto name = task.url + "/" + std::string(download.form->file);
-        auto done = unpack_repodata(download.file.path(), download.form->packing, unpacked.path(),
+        auto done = unpack_repodata(download.file.file(), download.form->packing, unpacked.file(),
                                     options_.largest, name);
-        if (done) done = task.slot.adopt(unpacked.path(), *task.state);
-        if (done) done = task.slot.write(*task.state);
-        if (!done) return done;
-        task.slot.remove_outdated(*task.state);
-        task.settle();
-        return {};
+        if (!done) return fail(std::move(done.error()));
+        return keep(task, *task.state, unpacked.file());
     }
 
     /// The server has it in no form.
@@ -358,7 +366,7 @@ Status check_channels(const std::vector<Channel>& channels, const std::vector<st
                       const std::vector<std::unique_ptr<Task>>& tasks) {
     for (const auto& channel : channels) {
         const bool exists = std::ranges::any_of(
-            tasks, [&](const auto& task) { return &task->channel == &channel && !task->json.empty(); });
+            tasks, [&](const auto& task) { return &task->channel == &channel && task->json; });
         if (exists) continue;
         return fail_input(
             "this is no channel", fmt::format("there is no repodata.json for {}", fmt::join(subdirs, " or ")),
@@ -376,10 +384,8 @@ Status check_channels(const std::vector<Channel>& channels, const std::vector<st
 Result<std::vector<Repodata>> fetch_repodata(const std::vector<Channel>& channels,
                                              const std::vector<std::string>& subdirs, const Config& config,
                                              const RepodataOptions& options) {
-    const auto cache = options.cache / "repodata";
-    std::error_code problem;
-    fs::create_directories(cache, problem);
-    if (problem) return fail_errno("cannot make the cache directory", cache.string(), problem.value());
+    if (auto made = make_repodata(options.cache); !made) return fail(std::move(made.error()));
+    const auto cache = repodata_in(options.cache);
     remove_abandoned(cache);
 
     std::vector<std::unique_ptr<Task>> tasks;
@@ -409,7 +415,6 @@ Result<std::vector<Repodata>> fetch_repodata(const std::vector<Channel>& channel
                           .subdir = task->subdir,
                           .priority = static_cast<int>(channels.size()) - place,
                           .json = task->json,
-                          .in_cache = task->json == task->slot.json(*task->state),
                           .identity = task->state->identity,
                           .cache = cache});
     }

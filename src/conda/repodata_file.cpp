@@ -1,6 +1,6 @@
 #include "conda/repodata_file.h"
 
-#include "util/fd.h"
+#include "util/digest.h"
 #include "util/filesystem.h"
 #include "util/interrupt.h"
 #include "util/progress.h"
@@ -10,8 +10,8 @@
 #include <vector>
 
 #include <bzlib.h>
-#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 #include <zstd.h>
 
 namespace containerize::conda {
@@ -26,8 +26,8 @@ constexpr std::uint64_t ratio_counts_from = 256U << 20U;
 /// Where the JSON goes: judged as it comes.
 class Sink {
 public:
-    Sink(Fd file, const fs::path& path, std::uint64_t largest, const std::string& name)
-        : file_(std::move(file)), path_(path), largest_(largest), name_(name) {}
+    Sink(const OpenFile& file, std::uint64_t largest, const std::string& name)
+        : file_(file), largest_(largest), name_(name) {}
 
     Status take(std::string_view data, std::uint64_t packed) {
         if (interrupted()) return fail_interrupted();
@@ -39,9 +39,9 @@ public:
             return refuse(
                 fmt::format("it unpacks to more than {}", human_bytes(explodes ? total_ : largest_)));
         while (!data.empty()) {
-            const ssize_t done = write(file_.get(), data.data(), data.size());
+            const ssize_t done = write(file_.fd(), data.data(), data.size());
             if (done < 0 && errno == EINTR) continue;
-            if (done < 0) return fail_errno("cannot write the package list", path_.string());
+            if (done < 0) return fail_errno("cannot write the package list", file_.path.string());
             data.remove_prefix(static_cast<std::size_t>(done));
         }
         return {};
@@ -50,8 +50,7 @@ public:
     Status finish() {
         if (!begun_) return refuse("it is empty");
         // After a power cut a file of the right size and no content would be taken for good.
-        if (fsync(file_.get()) != 0 || close(file_.release()) != 0)
-            return fail_errno("cannot write the package list", path_.string());
+        if (fsync(file_.fd()) != 0) return fail_errno("cannot write the package list", file_.path.string());
         return {};
     }
 
@@ -75,38 +74,42 @@ private:
                              "server's place."});
     }
 
-    Fd file_;
-    const fs::path& path_;
+    const OpenFile& file_;
     std::uint64_t largest_;
     const std::string& name_;
     std::uint64_t total_ = 0;
     bool begun_ = false;
 };
 
+/// What is unpacked, and counted in while it is read.
+struct Source {
+    const OpenFile& file;
+    Sha256 digest;
+};
+
 /// Hands the file piece by piece to `take(data, bytes read so far)`.
 template<class Take>
-Status read_pieces(const fs::path& path, const Take& take) {
-    const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!file) return fail_errno("cannot read the file", path.string());
+Status read_pieces(Source& source, const Take& take) {
     std::vector<char> buffer(buffer_size);
     std::uint64_t total = 0;
     for (;;) {
-        const ssize_t got = read(file.get(), buffer.data(), buffer.size());
+        const ssize_t got = pread(source.file.fd(), buffer.data(), buffer.size(), static_cast<off_t>(total));
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return fail_errno("cannot read the file", path.string());
+        if (got < 0) return fail_errno("cannot read the file", source.file.path.string());
         if (got == 0) return {};
+        source.digest.update(buffer.data(), static_cast<std::size_t>(got));
         total += static_cast<std::uint64_t>(got);
         if (auto done = take(std::string_view(buffer.data(), static_cast<std::size_t>(got)), total); !done)
             return done;
     }
 }
 
-Status copy_plain(const fs::path& from, Sink& sink) {
+Status copy_plain(Source& from, Sink& sink) {
     return read_pieces(from,
                        [&](std::string_view data, std::uint64_t packed) { return sink.take(data, packed); });
 }
 
-Status unpack_zstd(const fs::path& from, Sink& sink) {
+Status unpack_zstd(Source& from, Sink& sink) {
     const std::unique_ptr<ZSTD_DStream, decltype(&ZSTD_freeDStream)> stream(ZSTD_createDStream(),
                                                                             &ZSTD_freeDStream);
     std::vector<char> output(buffer_size);
@@ -146,7 +149,7 @@ public:
     bz_stream stream{};
 };
 
-Status unpack_bzip2(const fs::path& from, Sink& sink) {
+Status unpack_bzip2(Source& from, Sink& sink) {
     Bzip2 bzip2;
     auto& stream = bzip2.stream;
     std::vector<char> output(buffer_size);
@@ -172,16 +175,17 @@ Status unpack_bzip2(const fs::path& from, Sink& sink) {
 
 } // namespace
 
-Status unpack_repodata(const fs::path& from, Packing packing, const fs::path& to, std::uint64_t largest,
-                       const std::string& name) {
-    Fd file(open(to.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666));
-    if (!file) return fail_errno("cannot write the package list", to.string());
-    Sink sink(std::move(file), to, largest, name);
+Result<std::string> unpack_repodata(const OpenFile& from, Packing packing, const OpenFile& to,
+                                    std::uint64_t largest, const std::string& name) {
+    Sink sink(to, largest, name);
+    Source source{.file = from, .digest = {}};
     const auto unpack = packing == Packing::zstd    ? unpack_zstd
                         : packing == Packing::bzip2 ? unpack_bzip2
                                                     : copy_plain;
-    auto done = unpack(from, sink);
-    return done ? sink.finish() : done;
+    auto done = unpack(source, sink);
+    if (done) done = sink.finish();
+    if (!done) return fail(std::move(done.error()));
+    return source.digest.finish();
 }
 
 } // namespace containerize::conda

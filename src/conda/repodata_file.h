@@ -2,10 +2,11 @@
 #pragma once
 
 #include "util/error.h"
+#include "util/open_file.h"
 
 #include <array>
 #include <cstdint>
-#include <filesystem>
+#include <string>
 #include <string_view>
 
 namespace containerize::conda {
@@ -22,9 +23,10 @@ inline constexpr std::array repodata_forms = {RepodataForm{"repodata.json.zst", 
                                               RepodataForm{"repodata.json.bz2", Packing::bzip2},
                                               RepodataForm{"repodata.json", Packing::none}};
 
-/// Unpacks `from` into the file `to`. An error if it is damaged, no JSON object, or grows beyond
-/// `largest` bytes or out of all proportion to its size. `name` is what messages call it.
-Status unpack_repodata(const std::filesystem::path& from, Packing packing, const std::filesystem::path& to,
-                       std::uint64_t largest, const std::string& name);
+/// Unpacks `from` into the empty file `to`, which is open for writing, too; returns the sha256 of what has
+/// been read. An error if it is damaged, no JSON object, or grows beyond `largest` bytes or out of all
+/// proportion to its size. `name` is what messages call it.
+Result<std::string> unpack_repodata(const OpenFile& from, Packing packing, const OpenFile& to,
+                                    std::uint64_t largest, const std::string& name);
 
 } // namespace containerize::conda

@@ -1,9 +1,9 @@
 #include "conda/repodata_index.h"
 
+#include "conda/cache_directory.h"
 #include "conda/match_spec.h"
 #include "conda/package_record.h"
 #include "conda/repodata_state.h"
-#include "util/fd.h"
 #include "util/filesystem.h"
 #include "util/log.h"
 #include "util/text.h"
@@ -16,7 +16,6 @@
 #include <unordered_set>
 #include <utility>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <simdjson.h>
 
@@ -196,12 +195,9 @@ std::string_view take(std::string_view& text, char delimiter) {
 
 /// Not one that others could have written.
 std::string read_kept(const fs::path& file) {
-    struct stat info {};
-    const Fd descriptor(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-    if (!descriptor || fstat(descriptor.get(), &info) != 0 || !S_ISREG(info.st_mode) ||
-        !is_ours_alone(info) || info.st_uid != geteuid())
-        return {};
-    const auto mapped = MappedFile::map(descriptor.get(), file);
+    const auto own = open_own(file);
+    if (!own) return {};
+    const auto mapped = MappedFile::map(own);
     return mapped ? std::string(mapped->text()) : std::string();
 }
 
@@ -220,9 +216,8 @@ Result<RepodataIndex> RepodataIndex::of(const Repodata& list, std::string_view j
     auto text = indexer.text();
     // Without it the next build looks through the list again: no reason to fail this one.
     if (!kept.empty()) {
-        const auto written = write_file(kept, text);
+        const auto written = write_own(kept, text);
         if (!written) log::detail(to_string(written.error()));
-        chmod(kept.c_str(), 0644); // whatever the umask: what others may write is not read
     }
     auto index = parse(std::move(text), json.size());
     if (!index) return damaged_list(list, "its names cannot be told apart");

@@ -1,5 +1,6 @@
 #include "conda/repodata_state.h"
 
+#include "conda/cache_directory.h"
 #include "util/digest.h"
 #include "util/fd.h"
 #include "util/filesystem.h"
@@ -63,20 +64,15 @@ json to_json(const RepodataState& state) {
             {"source", state.source}};
 }
 
-bool is_own_file(const fs::path& path) {
-    struct stat info {};
-    return lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == geteuid();
-}
-
 } // namespace
 
 RepodataSlot::RepodataSlot(fs::path directory, std::string url)
     : directory_(std::move(directory)), url_(std::move(url)), key_(sha256(url_).substr(0, short_identity)) {}
 
 std::optional<RepodataState> RepodataSlot::read() const {
-    const auto file = directory_ / (key_ + ".state.json");
-    if (!is_own_file(file)) return std::nullopt;
-    const auto text = read_file(file, 1U << 20U);
+    const auto file = open_own(directory_ / (key_ + ".state.json"));
+    if (!file) return std::nullopt;
+    const auto text = read_file(path_of(*file.file), 1U << 20U);
     if (!text) return std::nullopt;
     try {
         auto state = from_json(parse_json(*text));
@@ -90,8 +86,8 @@ std::optional<RepodataState> RepodataSlot::read() const {
 }
 
 Status RepodataSlot::write(const RepodataState& state) const {
-    return write_file(directory_ / (key_ + ".state.json"),
-                      to_json(state).dump(1, ' ', false, json::error_handler_t::replace) + "\n");
+    return write_own(directory_ / (key_ + ".state.json"),
+                     to_json(state).dump(1, ' ', false, json::error_handler_t::replace) + "\n");
 }
 
 fs::path RepodataSlot::json(const RepodataState& state) const {
@@ -102,20 +98,24 @@ fs::path RepodataSlot::lock() const {
     return directory_ / (key_ + ".lock");
 }
 
-bool RepodataSlot::has_content(const RepodataState& state) const {
+OpenFile RepodataSlot::content(const RepodataState& state) const {
+    if (state.identity.empty()) return {};
+    auto file = open_own(json(state));
     struct stat info {};
-    return !state.identity.empty() && lstat(json(state).c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
-           info.st_uid == geteuid() && static_cast<std::uint64_t>(info.st_size) == state.size &&
-           nanoseconds(info.st_mtim) == state.changed;
+    const bool fits = file && fstat(file.fd(), &info) == 0 &&
+                      static_cast<std::uint64_t>(info.st_size) == state.size &&
+                      nanoseconds(info.st_mtim) == state.changed;
+    return fits ? file : OpenFile();
 }
 
-Status RepodataSlot::adopt(const fs::path& finished, RepodataState& state) const {
+Status RepodataSlot::adopt(OpenFile& finished, RepodataState& state) const {
     struct stat info {};
-    if (stat(finished.c_str(), &info) != 0) return fail_errno("cannot read the file", finished.string());
+    if (fstat(finished.fd(), &info) != 0) return fail_errno("cannot read the file", finished.path.string());
     state.size = static_cast<std::uint64_t>(info.st_size);
     state.changed = nanoseconds(info.st_mtim);
-    if (rename(finished.c_str(), json(state).c_str()) != 0)
+    if (rename(finished.path.c_str(), json(state).c_str()) != 0)
         return fail_errno("cannot put the file into the cache", json(state).string());
+    finished.path = json(state);
     return {};
 }
 

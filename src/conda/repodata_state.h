@@ -3,6 +3,7 @@
 
 #include "conda/repodata_file.h"
 #include "util/error.h"
+#include "util/open_file.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -36,10 +37,11 @@ public:
 
     [[nodiscard]] std::filesystem::path json(const RepodataState& state) const;
     [[nodiscard]] std::filesystem::path lock() const;
-    /// Whether json(state) is the file that the state was written for.
-    [[nodiscard]] bool has_content(const RepodataState& state) const;
-    /// Puts a finished file in the content's place; completes size and time in `state`.
-    [[nodiscard]] Status adopt(const std::filesystem::path& finished, RepodataState& state) const;
+    /// json(state), if it is the file that the state was written for. Only what is returned may be read.
+    [[nodiscard]] OpenFile content(const RepodataState& state) const;
+    /// Puts a finished file in the content's place, completes size and time in `state`, and the path in
+    /// `finished`.
+    [[nodiscard]] Status adopt(OpenFile& finished, RepodataState& state) const;
     /// Content older than `state`'s that nobody used for a while, and what the solver made of it.
     void remove_outdated(const RepodataState& state) const;
     /// What the solver made of content with this identity.

@@ -72,31 +72,30 @@ void exclude_lower_channels(const PackagePool& packages, const std::vector<Wante
     }
 }
 
-void add_pins(Pool* pool, Repo* machine, const std::vector<MatchSpec>& pins) {
-    for (const auto& pin : pins) {
-        const Id id = repo_add_solvable(machine);
+void add_pins(PackagePool& packages, const std::vector<Wanted>& pins) {
+    Pool* pool = packages.pool();
+    for (const auto& [wanted, channels, where] : pins) {
+        const Id id = repo_add_solvable(packages.machine());
         Solvable* solvable = pool_id2solvable(pool, id);
-        solvable->name = pool_str2id(pool, ("pin on " + pin.name).c_str(), 1);
+        const auto name = "the pin on " + wanted.name + (where.empty() ? "" : " (" + where + ")");
+        solvable->name = pool_str2id(pool, name.c_str(), 1);
         solvable->evr = pool_str2id(pool, "1", 1);
         solvable->provides =
             repo_addid_dep(solvable->repo, 0, pool_rel2id(pool, solvable->name, solvable->evr, REL_EQ, 1), 0);
         ::Repodata* data = repo_last_repodata(solvable->repo);
-        const std::string text = pin.name +
-                                 (pin.version ? " " + pin.version->text()
-                                  : pin.build ? " *"
-                                              : "") +
-                                 (pin.build ? " " + pin.build->text() : "");
-        repodata_add_idarray(data, id, SOLVABLE_CONSTRAINS, pool_conda_matchspec(pool, text.c_str()));
+        auto pin = wanted;
+        pin.channel.clear();
+        repodata_add_idarray(data, id, SOLVABLE_CONSTRAINS, packages.dependency(pin));
         repodata_internalize(data);
     }
 }
 
-// The order of requests is part of the result: by name, as mamba has it; with Python comes pip.
-void normalise(std::vector<Wanted>& wanted) {
+// The order of requests is part of the result: by name, as mamba has it.
+void normalise(std::vector<Wanted>& wanted, bool pip_with_python) {
     const auto asks_for = [&](std::string_view name) {
         return std::ranges::any_of(wanted, [&](const Wanted& one) { return one.spec.name == name; });
     };
-    if (asks_for("python") && !asks_for("pip"))
+    if (pip_with_python && asks_for("python") && !asks_for("pip"))
         if (auto pip = parse_match_spec("pip"))
             wanted.push_back({.spec = std::move(*pip), .channels = {}, .where = {}});
     std::ranges::stable_sort(wanted, {}, [](const Wanted& one) { return one.spec.name; });
@@ -104,16 +103,10 @@ void normalise(std::vector<Wanted>& wanted) {
 
 /// Whether the machine itself has it.
 bool machine_has(const PackagePool& packages, const MatchSpec& spec) {
-    Pool* pool = packages.pool();
     Id id = 0;
     const Solvable* solvable = nullptr;
     FOR_REPO_SOLVABLES(packages.machine(), id, solvable) {
-        PackageRecord record;
-        record.name = pool_id2str(pool, solvable->name);
-        record.version = pool_id2str(pool, solvable->evr);
-        const char* build = pool_lookup_str(pool, id, SOLVABLE_BUILDFLAVOR);
-        record.build = build == nullptr ? "" : build;
-        if (spec.matches(record)) return true;
+        if (const auto record = packages.record(id); record && spec.matches(*record)) return true;
     }
     return false;
 }
@@ -129,8 +122,8 @@ std::vector<std::string> names_in(const SolveRequest& request) {
 
 Result<Solution> solve(PackagePool& packages, SolveRequest request) {
     Pool* pool = packages.pool();
-    normalise(request.wanted);
-    add_pins(pool, packages.machine(), request.pins);
+    normalise(request.wanted, request.pip_with_python);
+    add_pins(packages, request.pins);
     Considered considered(pool);
     if (request.priority == ChannelPriority::strict)
         exclude_lower_channels(packages, request.wanted, considered);

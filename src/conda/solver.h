@@ -21,7 +21,8 @@ struct Wanted {
 struct SolveRequest {
     std::vector<Wanted> wanted;
     /// Apply to packages that are installed anyway, and ask for none.
-    std::vector<MatchSpec> pins;
+    std::vector<Wanted> pins;
+    bool pip_with_python = true; ///< with Python comes pip
     ChannelPriority priority = ChannelPriority::flexible;
 };
 

@@ -29,6 +29,16 @@ std::unexpected<Error> bad_spec(std::string_view text, std::string why) {
     return fail_input("not a version condition: '" + std::string(text) + "'", std::move(why));
 }
 
+std::string as_expression(std::string_view glob) {
+    std::string expression = "^";
+    for (const char c : glob) {
+        if (c == '*') expression += '.';
+        if (c == '.' || c == '+') expression += '\\';
+        expression += c;
+    }
+    return expression + "$";
+}
+
 bool glob_matches(std::string_view pattern, std::string_view text) {
     std::size_t p = 0, t = 0, star = std::string_view::npos, mark = 0;
     while (t < text.size()) {
@@ -410,9 +420,13 @@ Result<StringMatch> StringMatch::parse(std::string_view text) {
     const bool ends = text.size() > 1 && text.ends_with('$');
     if (starts != ends)
         return fail_input("not a pattern: '" + match.text_ + "'", "a regular expression needs '^' and '$'");
-    if (starts) {
+    const bool glob = text.find('*') != std::string_view::npos;
+    // A set of characters, "k[0-9]*", which conda leaves to its regular expressions.
+    const bool set = !starts && glob && text.find('[') != std::string_view::npos;
+    if (starts || set) {
+        const auto pattern = starts ? match.text_ : as_expression(text);
         regex_t compiled;
-        if (const int code = regcomp(&compiled, match.text_.c_str(), REG_EXTENDED | REG_NOSUB); code != 0) {
+        if (const int code = regcomp(&compiled, pattern.c_str(), REG_EXTENDED | REG_NOSUB); code != 0) {
             std::array<char, 256> why{};
             regerror(code, &compiled, why.data(), why.size());
             return fail_input("not a regular expression: '" + match.text_ + "'", why.data());
@@ -423,7 +437,7 @@ Result<StringMatch> StringMatch::parse(std::string_view text) {
             regfree(expression);
             delete expression;
         });
-    } else if (text.find('*') != std::string_view::npos) {
+    } else if (glob) {
         match.kind_ = Kind::glob;
     }
     return match;

@@ -1,6 +1,6 @@
 #include "install/build.h"
 
-#include "conda/package_cache.h"
+#include "conda/cache_directory.h"
 #include "install/base.h"
 #include "install/builder.h"
 #include "install/conda_plan.h"

@@ -1,5 +1,6 @@
 #include "install/conda_change.h"
 
+#include "conda/cache_directory.h"
 #include "conda/installed.h"
 #include "conda/package_cache.h"
 #include "image/unpack.h"
@@ -104,8 +105,10 @@ private:
         auto installed = conda::read_installed(tree());
         if (!installed) return fail(std::move(installed.error()));
         installed_ = std::move(*installed);
-        auto changes =
-            plan_conda_changes(shop_.options, shop_.inputs, cache_, installed_, prune_, shop_.staging);
+        const auto pinned = conda::read_pinned(tree());
+        if (!pinned) return fail(Error(pinned.error()));
+        auto changes = plan_conda_changes(shop_.options, shop_.inputs, cache_, installed_, *pinned, prune_,
+                                          shop_.staging);
         if (!changes) return fail(std::move(changes.error()));
         changes_ = std::move(*changes);
         return {};
@@ -116,7 +119,7 @@ private:
                                             .offline = shop_.options.conda.offline ||
                                                        shop_.inputs.conda_config.offline,
                                             .allow_unverified = changes_.plan.locked,
-                                            .ready = {}};
+                                            .umask_bits = shop_.options.umask_bits};
         auto fetched = conda::fetch_packages(changes_.plan.packages, changes_.plan.channels,
                                              shop_.inputs.conda_config, options);
         if (!fetched) return fail(std::move(fetched.error()));
@@ -203,7 +206,8 @@ private:
                 .tool_version = CONTAINERIZE_VERSION,
                 .python = stays ? std::optional(python->record) : std::nullopt,
                 .earlier_history = read_file(tree() / "conda-meta/history").value_or(""),
-                .removed = removed_records()};
+                .removed = removed_records(),
+                .tree = tree()};
     }
 
     std::vector<conda::PackageRecord> removed_records() const {
@@ -225,7 +229,7 @@ private:
     fs::path cache_;
     std::vector<InstalledPackage> installed_;
     CondaChanges changes_;
-    std::vector<fs::path> archives_;
+    std::vector<OpenFile> archives_;
     conda::Linked linked_;
 };
 

@@ -24,9 +24,11 @@ namespace containerize::install {
 
 namespace {
 
-std::vector<conda::Located> channels_of_packages(const spec::CondaEnvironment& environment) {
+std::vector<conda::Located> channels_of_packages(std::vector<spec::CondaDependency> dependencies,
+                                                 const std::vector<spec::CondaDependency>& earlier) {
+    dependencies.insert(dependencies.end(), earlier.begin(), earlier.end());
     std::vector<conda::Located> channels;
-    for (const auto& dependency : environment.dependencies)
+    for (const auto& dependency : dependencies)
         if (!dependency.spec.channel.empty())
             channels.push_back({.text = dependency.spec.channel, .where = dependency.where});
     return channels;
@@ -44,6 +46,23 @@ Result<std::vector<std::string>> channel_urls(const spec::CondaDependency& depen
     if (!urls.empty()) return urls;
     return fail_input("the channel of this package is not among those that may be used",
                       without_credentials(asked), dependency.where, "Name another channel, or leave it out.");
+}
+
+Result<conda::MatchSpec> parse_located(const conda::Located& given) {
+    auto spec = conda::parse_match_spec(given.text);
+    if (!spec) spec.error().where = given.where;
+    return spec;
+}
+
+Status add_pins(const std::vector<conda::Located>& pins, conda::SolveRequest& request) {
+    for (const auto& pin : pins) {
+        auto spec = parse_located(pin);
+        if (!spec) return fail(std::move(spec.error()));
+        if (!spec->channel.empty())
+            log::warn(fmt::format("{}: the channel of the pin '{}' does not count", pin.where, spec->text));
+        request.pins.push_back({.spec = std::move(*spec), .channels = {}, .where = pin.where});
+    }
+    return {};
 }
 
 Result<conda::SolveRequest> make_request(const Inputs& inputs, const std::vector<conda::Channel>& channels) {
@@ -66,15 +85,41 @@ Result<conda::SolveRequest> make_request(const Inputs& inputs, const std::vector
                 if (auto spec = conda::parse_match_spec(name))
                     request.wanted.push_back(
                         {.spec = std::move(*spec), .channels = {}, .where = inputs.spec.string()});
-    for (const auto& pin : config.pinned_packages) {
-        auto spec = conda::parse_match_spec(pin.text);
-        if (!spec) {
-            spec.error().where = pin.where;
-            return fail(std::move(spec.error()));
-        }
-        request.pins.push_back(std::move(*spec));
-    }
+    request.pip_with_python = config.pip_with_python;
+    if (auto added = add_pins(config.pinned_packages, request); !added) return fail(std::move(added.error()));
     return request;
+}
+
+/// What the configuration wants in every new environment, unless the input asks for another version of it.
+Status add_default_packages(const conda::Config& config, const std::vector<conda::Channel>& channels,
+                            conda::SolveRequest& request) {
+    std::set<std::string> asked;
+    for (const auto& one : request.wanted)
+        asked.insert(one.spec.name);
+    for (const auto& one : config.default_packages) {
+        auto spec = parse_located(one);
+        if (!spec) return fail(std::move(spec.error()));
+        if (asked.contains(spec->name)) continue;
+        auto urls = channel_urls({.spec = *spec, .where = one.where}, channels, config);
+        if (!urls) return fail(std::move(urls.error()));
+        request.wanted.push_back(
+            {.spec = std::move(*spec), .channels = std::move(*urls), .where = one.where});
+    }
+    return {};
+}
+
+/// Fails if one of them is never to be installed.
+Status check_allowed(const std::vector<conda::PackageRecord>& packages, const conda::Config& config) {
+    for (const auto& one : config.disallowed_packages) {
+        const auto spec = parse_located(one);
+        if (!spec) return fail(Error(spec.error()));
+        for (const auto& record : packages)
+            if (spec->matches(record))
+                return fail_input("this package may not be installed: " + record.distribution(),
+                                  "disallowed_packages of conda's configuration has '" + spec->text + "'",
+                                  one.where, "Ask for another version, or for what does not need it.");
+    }
+    return {};
 }
 
 std::string names_of(const std::vector<conda::Channel>& channels) {
@@ -96,21 +141,24 @@ Result<std::optional<conda::Repodata>> list_installed(const std::vector<conda::I
     }
     conda::Repodata list;
     list.channel.name = "installed";
-    list.json = directory / "installed.json";
+    const auto file = directory / "installed.json";
     const nlohmann::json root = {{"packages.conda", std::move(packages)}};
-    if (auto written =
-            write_file(list.json, root.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    if (auto written = write_file(file, root.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
         !written)
         return fail(std::move(written.error()));
+    auto opened = OpenFile::open(file);
+    if (!opened) return fail(std::move(opened.error()));
+    list.json = std::move(*opened);
     return list;
 }
 
 // What was asked for before stays asked for, unless the input asks for another version of it.
-void keep_earlier_requests(const std::vector<conda::InstalledPackage>& installed,
-                           conda::SolveRequest& request) {
+std::vector<spec::CondaDependency> earlier_requests(const std::vector<conda::InstalledPackage>& installed,
+                                                    const spec::CondaEnvironment& environment) {
     std::set<std::string> asked;
-    for (const auto& one : request.wanted)
+    for (const auto& one : environment.dependencies)
         asked.insert(one.spec.name);
+    std::vector<spec::CondaDependency> earlier;
     for (const auto& one : installed) {
         if (asked.contains(one.record.name)) continue;
         auto requests = one.requested;
@@ -119,11 +167,31 @@ void keep_earlier_requests(const std::vector<conda::InstalledPackage>& installed
             auto spec = conda::parse_match_spec(text);
             // A spec that conda understands and we do not: then any version.
             if (!spec || spec->name != one.record.name) spec = conda::parse_match_spec(one.record.name);
-            if (!spec) continue;
-            spec->channel.clear();
-            request.wanted.push_back({.spec = std::move(*spec), .channels = {}, .where = {}});
+            if (spec)
+                earlier.push_back(
+                    {.spec = std::move(*spec), .where = "conda-meta/" + one.record_file.filename().string()});
         }
     }
+    return earlier;
+}
+
+/// From the same channel as before, also where that may not be used any more: what is installed may stay.
+Status add_earlier(const std::vector<spec::CondaDependency>& earlier,
+                   const std::vector<conda::Channel>& channels, const conda::Config& config,
+                   conda::SolveRequest& request) {
+    for (const auto& one : earlier) {
+        auto urls = channel_urls(one, channels, config);
+        if (!urls) {
+            const auto before =
+                conda::resolve_channel({.text = one.spec.channel, .where = one.where}, config);
+            if (!before) return fail(Error(before.error()));
+            urls.emplace();
+            for (const auto& channel : *before)
+                urls->push_back(channel.url);
+        }
+        request.wanted.push_back({.spec = one.spec, .channels = std::move(*urls), .where = {}});
+    }
+    return {};
 }
 
 struct Solved {
@@ -131,18 +199,28 @@ struct Solved {
     std::vector<std::string> removed; ///< names
 };
 
-/// `directory` is for files of ours.
+/// What is there already, and what becomes of it.
+struct Present {
+    const std::vector<conda::InstalledPackage>& installed;
+    const std::vector<conda::Located>& pinned;
+    bool prune;
+    const std::filesystem::path& directory; ///< for files of ours
+};
+
+/// `present` is null for a new environment.
 Result<Solved> solve(const BuildOptions& options, const Inputs& inputs, const std::filesystem::path& cache,
-                     const std::vector<conda::InstalledPackage>& installed, bool prune,
-                     const std::filesystem::path& directory) {
+                     const Present* present) {
     const auto& config = inputs.conda_config;
     for (const auto& note : inputs.conda->notes)
         log::info("Note: " + note);
     auto asked = inputs.conda->channels;
     auto effective = config;
     if (inputs.conda->no_defaults) effective.channels.clear();
-    auto choice = conda::choose_channels(asked, channels_of_packages(*inputs.conda), effective,
-                                         options.conda.allow_defaults);
+    const auto earlier = present == nullptr || present->prune
+                             ? std::vector<spec::CondaDependency>()
+                             : earlier_requests(present->installed, *inputs.conda);
+    auto choice = conda::choose_channels(asked, channels_of_packages(inputs.conda->dependencies, earlier),
+                                         effective, options.conda.allow_defaults);
     if (!choice) return fail(std::move(choice.error()));
     for (const auto& note : choice->notes)
         log::info("Note: " + note);
@@ -152,9 +230,15 @@ Result<Solved> solve(const BuildOptions& options, const Inputs& inputs, const st
     plan.channels = std::move(choice->channels);
     auto request = make_request(inputs, plan.channels);
     if (!request) return fail(std::move(request.error()));
+    if (present == nullptr)
+        if (auto added = add_default_packages(config, plan.channels, *request); !added)
+            return fail(std::move(added.error()));
     for (const auto& wanted : request->wanted)
         plan.requested[wanted.spec.name].push_back(wanted.spec.to_string());
-    if (!prune) keep_earlier_requests(installed, *request);
+    if (auto added = add_earlier(earlier, plan.channels, config, *request); !added)
+        return fail(std::move(added.error()));
+    if (present != nullptr)
+        if (auto added = add_pins(present->pinned, *request); !added) return fail(std::move(added.error()));
     if (request->wanted.empty()) return result;
     std::optional<std::string> glibc;
     if (!inputs.base.is_host()) {
@@ -171,15 +255,21 @@ Result<Solved> solve(const BuildOptions& options, const Inputs& inputs, const st
                                        {.cache = cache, .offline = options.conda.offline || config.offline});
     if (!lists) return fail(std::move(lists.error()));
     Stage stage("Solving");
-    auto present = list_installed(installed, directory);
-    if (!present) return fail(std::move(present.error()));
+    std::optional<conda::Repodata> installed;
+    if (present != nullptr) {
+        auto listed = list_installed(present->installed, present->directory);
+        if (!listed) return fail(std::move(listed.error()));
+        installed = std::move(*listed);
+    }
     auto pool = conda::PackagePool::load(*lists, conda::names_in(*request), *machine,
-                                         *present ? &**present : nullptr);
+                                         installed ? &*installed : nullptr);
     if (!pool) return fail(std::move(pool.error()));
     stage.detail(human_count(pool->size()) + " packages");
     auto solved = conda::solve(*pool, std::move(*request));
     if (!solved) return fail(std::move(solved.error()));
     plan.packages = std::move(solved->install);
+    if (auto allowed = check_allowed(plan.packages, config); !allowed)
+        return fail(std::move(allowed.error()));
     result.removed = std::move(solved->remove);
     stage.finish(fmt::format("{} of {} packages, from {}", human_count(plan.packages.size()),
                              human_count(pool->size()), names_of(plan.channels)));
@@ -193,7 +283,7 @@ void log_packages(const CondaPlan& plan) {
 
 /// The installed packages that nothing in `wanted` needs, given what else there will be.
 std::set<std::string> not_needed(const std::vector<const conda::PackageRecord*>& present,
-                                 const conda::Requests& wanted) {
+                                 const conda::Requests& wanted, bool pip_with_python) {
     std::map<std::string, const conda::PackageRecord*> by_name;
     for (const auto* record : present)
         by_name.emplace(record->name, record);
@@ -201,7 +291,7 @@ std::set<std::string> not_needed(const std::vector<const conda::PackageRecord*>&
     for (const auto& [name, specs] : wanted)
         next.push_back(name);
     // With Python comes pip, as for a new environment.
-    if (wanted.contains("python")) next.emplace_back("pip");
+    if (pip_with_python && wanted.contains("python")) next.emplace_back("pip");
     while (!next.empty()) {
         const auto found = by_name.find(next.back());
         next.pop_back();
@@ -256,6 +346,8 @@ Result<CondaPlan> take_list(const Inputs& inputs) {
     if (!notes) return fail(std::move(notes.error()));
     for (const auto& note : *notes)
         log::info("Note: " + note);
+    if (auto allowed = check_allowed(inputs.locked->packages, inputs.conda_config); !allowed)
+        return fail(std::move(allowed.error()));
     CondaPlan plan;
     plan.locked = true;
     plan.packages = inputs.locked->packages;
@@ -269,7 +361,7 @@ Result<CondaPlan> plan_conda(const BuildOptions& options, const Inputs& inputs,
                              const std::filesystem::path& cache) {
     auto plan = [&]() -> Result<CondaPlan> {
         if (inputs.locked) return take_list(inputs);
-        auto solved = solve(options, inputs, cache, {}, false, {});
+        auto solved = solve(options, inputs, cache, nullptr);
         if (!solved) return fail(std::move(solved.error()));
         return std::move(solved->plan);
     }();
@@ -279,7 +371,8 @@ Result<CondaPlan> plan_conda(const BuildOptions& options, const Inputs& inputs,
 
 Result<CondaChanges> plan_conda_changes(const BuildOptions& options, const Inputs& inputs,
                                         const std::filesystem::path& cache,
-                                        const std::vector<conda::InstalledPackage>& installed, bool prune,
+                                        const std::vector<conda::InstalledPackage>& installed,
+                                        const std::vector<conda::Located>& pinned, bool prune,
                                         const std::filesystem::path& directory) {
     CondaChanges changes;
     std::set<std::string> removed; ///< names
@@ -300,17 +393,19 @@ Result<CondaChanges> plan_conda_changes(const BuildOptions& options, const Input
         std::erase_if(changes.plan.packages,
                       [&](const auto& record) { return there.contains(record.distribution()); });
     } else {
-        auto solved = solve(options, inputs, cache, installed, prune, directory);
+        const Present present{
+            .installed = installed, .pinned = pinned, .prune = prune, .directory = directory};
+        auto solved = solve(options, inputs, cache, &present);
         if (!solved) return fail(std::move(solved.error()));
         changes.plan = std::move(solved->plan);
         removed.insert(solved->removed.begin(), solved->removed.end());
         if (prune) {
-            std::vector<const conda::PackageRecord*> present;
+            std::vector<const conda::PackageRecord*> there;
             for (const auto& record : changes.plan.packages)
-                present.push_back(&record);
+                there.push_back(&record);
             for (const auto& one : installed)
-                if (!removed.contains(one.record.name)) present.push_back(&one.record);
-            removed.merge(not_needed(present, changes.plan.requested));
+                if (!removed.contains(one.record.name)) there.push_back(&one.record);
+            removed.merge(not_needed(there, changes.plan.requested, inputs.conda_config.pip_with_python));
         }
     }
     for (const auto& one : installed)

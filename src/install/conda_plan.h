@@ -28,11 +28,12 @@ struct CondaChanges {
 };
 
 /// Solves what the input asks for, to be added to what is `installed`: that stays, as far as the request
-/// lets it. With `prune`, or if the input is a lock, what the input does not need goes. `directory` is for
-/// files of ours.
+/// lets it and as `pinned` says (conda-meta/pinned). With `prune`, or if the input is a lock, what the input
+/// does not need goes. `directory` is for files of ours.
 Result<CondaChanges> plan_conda_changes(const BuildOptions& options, const Inputs& inputs,
                                         const std::filesystem::path& cache,
-                                        const std::vector<conda::InstalledPackage>& installed, bool prune,
+                                        const std::vector<conda::InstalledPackage>& installed,
+                                        const std::vector<conda::Located>& pinned, bool prune,
                                         const std::filesystem::path& directory);
 
 /// Solves what the input asks for, or takes a lock's packages. Shows what it does through util/log.h.

@@ -1,4 +1,5 @@
 // Packages of conda channels, straight into an image; then, over it, what must run.
+#include "conda/cache_directory.h"
 #include "conda/package_cache.h"
 #include "conda/prefix_records.h"
 #include "conda/virtual_packages.h"
@@ -148,7 +149,7 @@ private:
                                             .offline = shop_.options.conda.offline ||
                                                        shop_.inputs.conda_config.offline,
                                             .allow_unverified = plan_.locked,
-                                            .ready = {}};
+                                            .umask_bits = shop_.options.umask_bits};
         auto fetched =
             conda::fetch_packages(plan_.packages, plan_.channels, shop_.inputs.conda_config, options);
         if (!fetched) return fail(std::move(fetched.error()));
@@ -182,7 +183,8 @@ private:
             .tool_version = CONTAINERIZE_VERSION,
             .python = {},
             .earlier_history = {},
-            .removed = {}};
+            .removed = {},
+            .tree = {}};
         auto linked = conda::link_packages(packages, std::move(*infos), options, *writer,
                                            [&stage](std::uint64_t done) { stage.advance(done, 0); });
         if (!linked) return fail(std::move(linked.error()));
@@ -241,7 +243,7 @@ private:
     fs::path cache_;
     CondaPlan plan_;
     std::uint32_t epoch_ = 0;
-    std::vector<fs::path> archives_;
+    std::vector<OpenFile> archives_;
     conda::Linked linked_;
     bool has_python_ = false;
     WritableImages images_;

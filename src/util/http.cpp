@@ -532,7 +532,7 @@ private:
         answer.body = std::move(body_);
         answer.size = received_;
         answer.sha256 = digest_;
-        file_.reset();
+        if (file_) answer.file = std::make_shared<const Fd>(std::move(file_));
         result_ = std::move(answer);
         return true;
     }

@@ -2,12 +2,14 @@
 #pragma once
 
 #include "util/error.h"
+#include "util/fd.h"
 
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -62,6 +64,7 @@ struct Response {
     std::map<std::string, std::string> headers; ///< of the last answer, names in lower case; what comes
                                                 ///< several times is joined by ", "
     std::string body;                           ///< if it was to go to memory
+    std::shared_ptr<const Fd> file;             ///< else what it went to, open for reading and writing
     std::uint64_t size = 0;                     ///< of the body
     std::string sha256;                         ///< of the body
 };

@@ -1,10 +1,10 @@
-// A large file as text in memory, read from disk where it is looked at, or at once.
+// A large file as text in memory, read from disk where it is looked at.
 #pragma once
 
 #include "util/error.h"
+#include "util/open_file.h"
 
 #include <cstddef>
-#include <filesystem>
 #include <string_view>
 
 namespace containerize {
@@ -15,11 +15,7 @@ public:
     static constexpr std::size_t padding = 64;
 
     /// Of a file that nobody changes or shortens while it is mapped.
-    static Result<MappedFile> open(const std::filesystem::path& path);
-    /// Of one that is open already; `path` is for messages.
-    static Result<MappedFile> map(int file, const std::filesystem::path& path);
-    /// Reads all of one that others may change.
-    static Result<MappedFile> copy(const std::filesystem::path& path);
+    static Result<MappedFile> map(const OpenFile& file);
     MappedFile(MappedFile&& other) noexcept;
     MappedFile& operator=(MappedFile&& other) noexcept;
     MappedFile(const MappedFile&) = delete;
@@ -30,7 +26,6 @@ public:
 
 private:
     MappedFile() = default;
-    static Result<MappedFile> reserve(int file, const std::filesystem::path& path, int protection);
     char* address_ = nullptr;
     std::size_t size_ = 0, reserved_ = 0;
 };

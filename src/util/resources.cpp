@@ -224,6 +224,21 @@ unsigned default_jobs(const Resources& resources) {
     return static_cast<unsigned>(std::min<std::uint64_t>(cpus, by_memory));
 }
 
+Status allow_open_files(std::uint64_t count) {
+    constexpr std::uint64_t usual = 128;
+    rlimit files{};
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= count + usual) return {};
+    if (files.rlim_max < count + usual)
+        return fail({.what = "too few files may be open at once",
+                     .why = "this needs " + std::to_string(count + usual) + ", and the limit is " +
+                            std::to_string(files.rlim_max),
+                     .where = {},
+                     .hint = "`ulimit -Hn` shows the limit; an administrator can raise it."});
+    files.rlim_cur = count + usual;
+    if (setrlimit(RLIMIT_NOFILE, &files) == 0) return {};
+    return fail_errno("cannot raise the number of files that may be open", {});
+}
+
 void be_polite(const Resources& resources) {
     if (resources.in_job) return;
     // Both are only courtesies: where they are refused the build goes on. The C library has no ioprio_set;

@@ -1,6 +1,8 @@
 // What this process may use, which on a login node or in a job is less than what the machine has.
 #pragma once
 
+#include "util/error.h"
+
 #include <cstdint>
 #include <filesystem>
 
@@ -19,6 +21,10 @@ Resources available_resources(const std::filesystem::path& root = "/");
 /// How many workers a build takes by itself: all of a job's CPUs, at most 8 on a shared node, less where
 /// memory is short.
 unsigned default_jobs(const Resources& resources);
+
+/// Lets this process have `count` files open beside the usual few; its children inherit that. An error if the
+/// system's limit (`ulimit -Hn`) is lower.
+Status allow_open_files(std::uint64_t count);
 
 /// Outside a job: lowest CPU priority and idle I/O class for this process and its children.
 void be_polite(const Resources& resources);

@@ -382,13 +382,57 @@ def test_secrets_of_pip_stay_secret(build, server):
     ("device", "'share/null' is a device, pipe or socket"),
     ("lying", "'share/lying' has the sha256"),
     ("differing", "'share/b' is a hard link to 'share/a', and its list says that they differ"),
-    ("meta", "it lists 'conda-meta/history', which is no path below a prefix"),
     ("cut", "cut-1.0-0"),
     ("corrupt", "sha256"),
 ])
 def test_hostile_packages_are_refused(build, channels, name, words):
     error = build.refused(build.spec([name], f"file://{channels}/hostile"), code=1)
     assert words in error and name in error
+
+
+def test_what_is_condas_own_is_left_out(build, channels):
+    done = build(build.spec(["meta"], f"file://{channels}/hostile"))
+    assert "meta-1.0-0 has 'conda-meta/history', which is conda's own: it is left out." in done.stderr
+    assert build.run("_debug_exec", "cat", f"{build.prefix}/conda-meta/frozen").stdout == "{}\n"
+    assert "mine" not in build.run("_debug_exec", "cat", f"{build.prefix}/conda-meta/history").stdout
+
+
+def test_policies_of_condarc(build, user, channels):
+    def condarc(text):
+        return {"CONDARC": str(user.write(build.work / "condarc", text))}
+
+    spec = build.spec(["torchlike"])
+    plan = build.plan(spec, env=condarc("create_default_packages: [where, torchlike=1]\n"))
+    assert plan["where"]["version"] == "1.0" and plan["torchlike"]["version"].startswith("2"), "the file's request counts"
+    assert build.plan(spec, env=condarc("pinned_packages: [torchlike 1.*]\n"))["torchlike"]["version"] == "1.13"
+    env = condarc("channels: []\ndisallowed_packages:\n- torchlike >=2\n") | {"CONTAINERIZE_CACHE": str(build.work / "cache")}
+    refused = user.run(CONTAINERIZE, "new", "--dry-run", spec, env=env, check=False)
+    assert refused.returncode == 2 and "this package may not be installed: torchlike-2" in refused.stderr
+    assert f"{env['CONDARC']}:3: " in refused.stderr and "'torchlike >=2'" in refused.stderr
+    assert "pip" in build.plan(build.spec(["python"]))
+    assert "pip" not in build.plan(build.spec(["python"]), env=condarc("add_pip_as_python_dependency: false\n"))
+
+
+def test_a_pinned_package_stays_in_updates(build, user):
+    hook = user.write(build.work / "pin.sh", f"printf '# mine\\n\\ntorchlike 1.*\\n' > {build.prefix}/conda-meta/pinned\n")
+    build(build.spec(["torchlike=1"]), "--post-install", str(hook))
+    later = build.spec(["torchlike=2"], name="later.yml")
+    refused = user.run(CONTAINERIZE, "update", str(build.prefix), str(later), env={"CONTAINERIZE_CACHE": str(build.work / "cache")}, check=False)
+    assert refused.returncode == 2 and "torchlike=2" in refused.stderr and "the pin on torchlike (conda-meta/pinned:3) permits only torchlike 1.*" in refused.stderr, refused.stderr
+
+
+def test_updates_keep_to_the_channel_that_was_asked_for(build, user, channels):
+    other = build.work / "other"
+    conda_channel.Package("where", "2.0").add("share/where-2", "x").write(other)
+    conda_channel.Package("elsewhere", "1.0", depends=["where >=2"]).add("share/elsewhere", "x").write(other)
+    conda_channel.index(other)
+    build(build.spec([f"file://{channels}/main::where"]))
+    later = user.write(build.work / "later.yml", f"channels:\n  - file://{other}\n  - file://{channels}/main\ndependencies:\n  - elsewhere\n")
+    env = {"CONTAINERIZE_CACHE": str(build.work / "cache")}
+    refused = user.run(CONTAINERIZE, "update", str(build.prefix), str(later), env=env, check=False)
+    assert refused.returncode == 2 and f"{channels}/main::where was asked for" in refused.stderr, refused.stderr
+    both = user.write(build.work / "both.yml", later.read_text() + f"  - file://{other}::where\n")
+    user.run(CONTAINERIZE, "update", str(build.prefix), str(both), env=env)
 
 
 def test_a_misspelt_name_is_guessed(build):

@@ -308,22 +308,21 @@ def hostile_channel(channel):
     cases = {
         "absolute": (member("/etc/evil", size=1), b"x"),
         "climbing": (member("share/../../evil", size=1), b"x"),
-        "linkout": (member("share/out", tarfile.SYMTYPE, "../../../etc/passwd"), b""),
-        "linkchained": (member("share/out", tarfile.SYMTYPE, "d/e/up/../../../etc/passwd"), b""),
-        "linkabsolute": (member("share/out", tarfile.SYMTYPE, "/etc/passwd"), b""),
         "hardout": (member("share/out", tarfile.LNKTYPE, "../../etc/passwd"), b""),
         "device": (member("share/null", tarfile.CHRTYPE), b""),
     }
     for name, extra in cases.items():
         package = Package(name, "1.0").add("share/" + name, "x").add("share/d/e/up", Link("../.."))
         package.write(channel, extra=[extra])
+    for name, target in (("linkout", "../../../etc/passwd"), ("linkchained", "d/e/up/../../../etc/passwd"), ("linkabsolute", "/etc/passwd")):
+        Package(name, "1.0").add("share/d/e/up", Link("../..")).add("share/out", Link(target)).write(channel)
     lying = Package("lying", "1.0").add("share/lying", "x")
     lying.wrong["share/lying"] = "0" * 64
     lying.write(channel)
     differing = Package("differing", "1.0").add("share/a", "x").add("share/b", HardLink("share/a"))
     differing.wrong["share/b"] = "0" * 64
     differing.write(channel)
-    meta = Package("meta", "1.0").add("conda-meta/history", "mine")
+    meta = Package("meta", "1.0").add("conda-meta/history", "mine").add("conda-meta/frozen", "{}\n")
     meta.write(channel)
     cut = Package("cut", "1.0").add("share/cut", os.urandom(100_000)).write(channel)
     cut.write_bytes(cut.read_bytes()[:50_000])

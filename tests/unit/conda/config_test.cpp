@@ -171,6 +171,34 @@ TEST_F(CondaConfig, VariablesCount) {
     EXPECT_FALSE(read().http.verify_tls);
 }
 
+TEST_F(CondaConfig, WhatDecidesOnPackages) {
+    condarc("disallowed_packages: [numpy 2.3.0, badone]\ncreate_default_packages:\n  - ipython\n"
+            "add_pip_as_python_dependency: false\n");
+    auto config = read();
+    EXPECT_EQ(texts(config.disallowed_packages), (Texts{"numpy 2.3.0", "badone"}));
+    EXPECT_EQ(texts(config.default_packages), Texts{"ipython"});
+    EXPECT_TRUE(config.default_packages.front().where.ends_with("home/.condarc:3"));
+    EXPECT_FALSE(config.pip_with_python);
+    environment["CONDA_DISALLOWED_PACKAGES"] = "a>=1,<2&b";
+    environment["CONDA_ADD_PIP_AS_PYTHON_DEPENDENCY"] = "1";
+    config = read();
+    EXPECT_EQ(texts(config.disallowed_packages), (Texts{"a>=1,<2", "b", "numpy 2.3.0", "badone"}));
+    EXPECT_TRUE(config.pip_with_python);
+    EXPECT_TRUE(Config::defaults().pip_with_python);
+}
+
+TEST_F(CondaConfig, WhatIsNotSupportedIsWarnedOf) {
+    condarc("channels: [a]\nuse_only_tar_bz2: true\nchangeps1: false\n");
+    environment["CONDA_SUBDIR"] = "linux-aarch64";
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(read().channels.size(), 1U);
+    const auto shown = testing::internal::GetCapturedStderr();
+    EXPECT_NE(shown.find("home/.condarc:2: `use_only_tar_bz2` is not supported"), std::string::npos) << shown;
+    EXPECT_NE(shown.find("CONDA_SUBDIR: `subdir` is not supported"), std::string::npos) << shown;
+    EXPECT_EQ(shown.find("changeps1"), std::string::npos);
+    EXPECT_EQ(shown.find("channels"), std::string::npos);
+}
+
 TEST_F(CondaConfig, Mistakes) {
     const std::string hint = "\nMend it, or go without conda's configuration by --no-config.";
     const std::string file_hint = "\nMend the file, or go without conda's configuration by --no-config.";

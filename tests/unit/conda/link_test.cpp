@@ -3,9 +3,11 @@
 #include "conda/archive.h"
 #include "conda/link.h"
 #include "conda/match_spec.h"
+#include "conda/package_stream.h"
 #include "conda/prefix_replacement.h"
 #include "fixtures.h"
 #include "util/digest.h"
+#include "util/filesystem.h"
 #include "util/process.h"
 
 #include <algorithm>
@@ -19,6 +21,42 @@ namespace {
 
 using test::TemporaryDirectory;
 
+/// In pieces of `step` bytes.
+Result<std::string> replaced(FileMode mode, std::string_view content, const std::string& placeholder,
+                             const std::string& prefix, std::size_t step) {
+    PrefixReplacement replacement(mode, placeholder, prefix, "lib/x.so");
+    std::string result;
+    for (; !content.empty(); content.remove_prefix(std::min(step, content.size()))) {
+        auto part = replacement.take(content.substr(0, step));
+        if (!part) return part;
+        result += *part;
+    }
+    auto rest = replacement.finish();
+    if (!rest) return rest;
+    return result + *rest;
+}
+
+/// Whatever the pieces are.
+Result<std::string> replaced(FileMode mode, std::string_view content, const std::string& placeholder,
+                             const std::string& prefix) {
+    auto whole = replaced(mode, content, placeholder, prefix, content.size() + 1);
+    for (const std::size_t step : {1U, 2U, 3U, 7U, 26U})
+        EXPECT_EQ(replaced(mode, content, placeholder, prefix, step).value_or("refused"),
+                  whole.value_or("refused"))
+            << step;
+    return whole;
+}
+
+std::string replace_in_text(std::string_view content, const std::string& placeholder,
+                            const std::string& prefix) {
+    return replaced(FileMode::text, content, placeholder, prefix).value_or("refused");
+}
+
+Result<std::string> replace_in_binary(std::string_view content, const std::string& placeholder,
+                                      const std::string& prefix) {
+    return replaced(FileMode::binary, content, placeholder, prefix);
+}
+
 TEST(PrefixReplacement, Text) {
     EXPECT_EQ(replace_in_text("a=/old/p\nb=/old/p/lib\n", "/old/p", "/new"), "a=/new\nb=/new/lib\n");
     EXPECT_EQ(replace_in_text("nothing", "/old/p", "/new"), "nothing");
@@ -28,6 +66,36 @@ TEST(PrefixReplacement, Text) {
     EXPECT_EQ(replace_in_text("#!/usr/bin/env python\n/old/p", "/old/p", "/new"),
               "#!/usr/bin/env python\n/new");
     EXPECT_EQ(replace_in_text("#!/old/p/bin/python", "/old/p", "/new"), "#!/new/bin/python\n");
+    for (const char* short_one : {"", "#", "#!", "#!\n", "/old", "\n/old/p"})
+        EXPECT_EQ(replace_in_text(short_one, "/old/p", "/old/p"), short_one);
+    EXPECT_EQ(replace_in_text("/old/old/p/old/p/p", "/old/p", "/new"), "/old/new/new/p");
+    const auto endless = "#!/old/p" + std::string(100'000, 'x') + "/old/p";
+    EXPECT_EQ(replaced(FileMode::text, endless, "/old/p", "/n", 4096).value_or(""),
+              "#!/n" + std::string(100'000, 'x') + "/n")
+        << "no line at all";
+}
+
+TEST(PrefixReplacement, KeepsLittle) {
+    const std::string old = "/opt/" + std::string(250, 'p');
+    const std::string prefix = "/new/" + std::string(250, 'q');
+    constexpr std::size_t step = 1000;
+    std::string content;
+    std::string expected;
+    for (std::size_t i = 0; i < 5000; ++i) {
+        const std::string between(i % 97, i % 3 == 0 ? '\0' : 'a');
+        content += old + "/lib" + between;
+        expected += prefix + "/lib" + between;
+    }
+    for (const auto mode : {FileMode::text, FileMode::binary}) {
+        PrefixReplacement replacement(mode, old, prefix, "x");
+        std::string result;
+        for (std::size_t taken = 0; taken < content.size();) {
+            result += replacement.take(std::string_view(content).substr(taken, step)).value();
+            taken = std::min(taken + step, content.size());
+            ASSERT_GT(result.size() + old.size(), taken);
+        }
+        EXPECT_TRUE(result + replacement.finish().value() == expected);
+    }
 }
 
 TEST(PrefixReplacement, FirstLinesThatNoKernelTakes) {
@@ -48,7 +116,7 @@ TEST(PrefixReplacement, BinariesKeepTheirLength) {
     const std::string old = "/opt/" + std::string(20, 'x');
     const auto nul = std::string(1, '\0');
     const auto replaced = [&](const std::string& content, const std::string& prefix) {
-        const auto result = replace_in_binary(content, old, prefix, "lib/x.so");
+        const auto result = replace_in_binary(content, old, prefix);
         EXPECT_TRUE(result);
         if (!result) return std::string();
         EXPECT_EQ(result->size(), content.size());
@@ -61,13 +129,12 @@ TEST(PrefixReplacement, BinariesKeepTheirLength) {
     EXPECT_EQ(replaced("x" + old, "/new"), "x/new" + std::string(saved, '\0')) << "no NUL at the file's end";
     EXPECT_EQ(replaced("none", "/new"), "none");
     EXPECT_EQ(replaced(old + nul, old), old + nul);
-    const auto refused = replace_in_binary(old + nul, old, old + "y", "lib/x.so");
+    const auto refused = replace_in_binary(old + nul, old, old + "y");
     ASSERT_FALSE(refused);
     EXPECT_EQ(to_string(refused.error()), old + "y: the prefix is too long for this package: its binary "
                                                 "'lib/x.so' has room for 25 bytes, and the prefix has 26\n"
                                                 "Choose a prefix of at most 25 bytes.");
-    EXPECT_EQ(replace_in_binary("none", old, old + "y", "x").value_or(""), "none")
-        << "only where it is named";
+    EXPECT_EQ(replace_in_binary("none", old, old + "y").value_or(""), "none") << "only where it is named";
 }
 
 Command shell(const std::string& text) {
@@ -99,7 +166,7 @@ PackageToLink package_of(const fs::path& file) {
     package.record.version = parts->version;
     package.record.build = parts->build;
     package.record.file_name = file.filename();
-    package.archive = file;
+    package.archive = OpenFile::open(file).value();
     return package;
 }
 
@@ -163,7 +230,7 @@ TEST(LinkRealData, EveryPackageIsLinkedOrRefusedWithAReason) {
             const bool moved = path.starts_with("site-packages/") || path.starts_with("python-scripts/");
             const auto found = mine.find(path);
             if (found == mine.end() || moved) continue;
-            const auto source = PackageArchive::open(file, "x")->info();
+            const auto source = PackageArchive::open(OpenFile::open(file).value(), "x")->info();
             ASSERT_TRUE(source);
             const auto list = source->contains("paths.json")   ? source->at("paths.json")
                               : source->contains("has_prefix") ? source->at("has_prefix")
@@ -230,7 +297,7 @@ TEST(LinkRealData, WhatAListDoesNotSayOfAPackageItSaysItself) {
         listed.record.depends = {"corrected >=1"}; // as locks have them
         const auto infos = read_packages({listed}, 1);
         if (!infos) continue;
-        const auto source = PackageArchive::open(file, "x")->info();
+        const auto source = PackageArchive::open(OpenFile::open(file).value(), "x")->info();
         ASSERT_TRUE(source);
         const auto own = parse_record(nlohmann::json::parse(source->at("index.json")));
         ASSERT_TRUE(own);
@@ -244,6 +311,183 @@ TEST(LinkRealData, WhatAListDoesNotSayOfAPackageItSaysItself) {
         looked_at += own->timestamp > 0 ? 1 : 0;
     }
     EXPECT_GT(looked_at, 20U);
+}
+
+/// What is in a package: contents by path, and of links where they lead.
+struct Content {
+    std::map<std::string, std::string> files, links;
+    std::map<std::string, std::string> placeholders;
+};
+
+fs::path write_package(const TemporaryDirectory& directory, const std::string& name, const Content& content) {
+    const auto tree = directory.path() / (name + ".tree");
+    nlohmann::json paths = nlohmann::json::array();
+    for (const auto& [path, text] : content.files) {
+        directory.write(name + ".tree/" + path, text);
+        nlohmann::json entry = {{"_path", path},
+                                {"path_type", "hardlink"},
+                                {"sha256", sha256(text)},
+                                {"size_in_bytes", text.size()}};
+        if (const auto found = content.placeholders.find(path); found != content.placeholders.end()) {
+            entry["prefix_placeholder"] = found->second;
+            entry["file_mode"] = "text";
+        }
+        paths.push_back(std::move(entry));
+    }
+    for (const auto& [path, target] : content.links) {
+        fs::create_directories((tree / path).parent_path());
+        fs::create_symlink(target, tree / path);
+        paths.push_back({{"_path", path}, {"path_type", "softlink"}});
+    }
+    directory.write(name + ".tree/info/index.json",
+                    nlohmann::json{{"name", name}, {"version", "1"}, {"build", "0"}}.dump());
+    directory.write(name + ".tree/info/paths.json",
+                    nlohmann::json{{"paths_version", 1}, {"paths", paths}}.dump());
+    auto file = directory.path() / (name + "-1-0.tar.bz2");
+    const auto made = run(shell("cd '" + tree.string() + "' && bsdtar -cjf '" + file.string() + "' *"));
+    EXPECT_TRUE(made && made->ok());
+    return file;
+}
+
+class LinkMade : public testing::Test {
+protected:
+    /// What is installed then, without records; or the error.
+    std::map<std::string, std::string> installed(const std::vector<Content>& contents,
+                                                 const std::string& prefix = "/data/env") {
+        const TemporaryDirectory directory;
+        std::vector<PackageToLink> packages;
+        for (const auto& content : contents)
+            packages.push_back(package_of(
+                write_package(directory, std::string(1, static_cast<char>('a' + packages.size())), content)));
+        const auto image = directory.path() / "image";
+        linked = link_into(image, packages, 2, prefix);
+        if (!linked) return {{"error", to_string(linked.error())}};
+        const auto tree = directory.path() / "unpacked";
+        const auto unpacked =
+            run(shell("unsquashfs -q -n -d '" + tree.string() + "' '" + image.string() + "'"));
+        EXPECT_TRUE(unpacked && unpacked->ok());
+        std::map<std::string, std::string> found;
+        for (const auto& entry : fs::recursive_directory_iterator(tree)) {
+            const auto path = entry.path().lexically_relative(tree).string();
+            if (path == "conda-meta/history" || path.ends_with("-1-0.json")) continue;
+            if (entry.is_symlink())
+                found[path] = "-> " + fs::read_symlink(entry.path()).string();
+            else if (entry.is_regular_file())
+                found[path] = read_file(entry.path()).value_or("unreadable");
+        }
+        return found;
+    }
+    std::string refused(const std::vector<Content>& contents) {
+        auto found = installed(contents);
+        return found.contains("error") ? found["error"] : "no error";
+    }
+    Result<Linked> linked;
+};
+
+using Installed = std::map<std::string, std::string>;
+
+TEST_F(LinkMade, LinksThatStayInThePrefix) {
+    const Content all = {.files = {{"b/y", "y"}, {"x", "x"}},
+                         .links = {{"c", "b/../x"},
+                                   {"b/up", "../x"},
+                                   {"abs", "/data/env/x"},
+                                   {"top", "/data/env"},
+                                   {"odd", "/data/env//b/./../x"},
+                                   {"nowhere", "not/there"},
+                                   {"loop", "loop"},
+                                   {"chain", "nested/d/../../x"},
+                                   {"nested/d", "../b"},
+                                   {"deep/er", "../b/../b/y"}},
+                         .placeholders = {}};
+    // nested/d is a link to b: behind it, ".." is the prefix, and one more would lead out.
+    EXPECT_NE(refused({all}).find("'chain' is a link that leads out of the prefix, to 'nested/d/../../x'"),
+              std::string::npos);
+    auto good = all;
+    good.links["chain"] = "nested/d/../x";
+    Installed expected = good.files;
+    for (const auto& [path, target] : good.links)
+        expected[path] = "-> " + target;
+    EXPECT_EQ(installed({good}), expected);
+}
+
+TEST_F(LinkMade, LinksThatLeadOut) {
+    for (const char* target : {"/etc/passwd", "..", "../x", "b/../../x", "/data/env/../x",
+                               "/data/environment", "/data", "here/../x"}) {
+        Content content = {
+            .files = {{"b/y", "y"}}, .links = {{"l", target}, {"here", "."}}, .placeholders = {}};
+        EXPECT_NE(refused({content}).find("'l' is a link that leads out of the prefix, to '" +
+                                          std::string(target) + "'"),
+                  std::string::npos)
+            << target;
+    }
+    // By another package's link.
+    const Content first = {.files = {}, .links = {{"d/here", ".."}}, .placeholders = {}};
+    const Content second = {.files = {}, .links = {{"l", "d/here/../x"}}, .placeholders = {}};
+    EXPECT_NE(refused({first, second}).find("the package b-1-0 is not one to install: 'l' is a link"),
+              std::string::npos);
+}
+
+TEST_F(LinkMade, FilesBelowADirectoryThatIsALinkElsewhere) {
+    const Content link = {.files = {{"lib/x", "x"}}, .links = {{"lib64", "lib"}}, .placeholders = {}};
+    const Content below = {.files = {{"lib64/y", "y"}, {"lib64/z/y", "z"}}, .links = {}, .placeholders = {}};
+    const Installed expected = {{"lib/x", "x"}, {"lib/y", "y"}, {"lib/z/y", "z"}, {"lib64", "-> lib"}};
+    EXPECT_EQ(installed({link, below}), expected);
+    EXPECT_EQ(installed({below, link}), expected);
+    const Content out = {.files = {}, .links = {{"lib64", "/etc"}}, .placeholders = {}};
+    EXPECT_NE(refused({out, below}).find("lies behind a link that leads out of the prefix"),
+              std::string::npos);
+    const Content file = {.files = {{"lib64", "a file"}}, .links = {}, .placeholders = {}};
+    EXPECT_NE(refused({file, below}).find("'lib64' is a file in a-1-0 and a directory in b-1-0"),
+              std::string::npos);
+}
+
+TEST_F(LinkMade, CondaMetaOfPackages) {
+    const Content content = {.files = {{"conda-meta/frozen", "{}"},
+                                       {"conda-meta/notes/x.json", "n"},
+                                       {"conda-meta/history", "==> spoofed <=="},
+                                       {"conda-meta/other-1-0.json", "{\"name\": \"other\"}"}},
+                             .links = {},
+                             .placeholders = {}};
+    EXPECT_EQ(installed({content}),
+              (Installed{{"conda-meta/frozen", "{}"}, {"conda-meta/notes/x.json", "n"}}));
+    ASSERT_TRUE(linked);
+    EXPECT_EQ(linked->warnings,
+              (std::vector<std::string>{
+                  "a-1-0 has 'conda-meta/history', which is conda's own: it is left out.",
+                  "a-1-0 has 'conda-meta/other-1-0.json', which is conda's own: it is left out."}));
+    const Content file = {.files = {{"conda-meta", "a file"}}, .links = {}, .placeholders = {}};
+    EXPECT_NE(refused({file}).find("it has 'conda-meta' as a file"), std::string::npos);
+}
+
+// However large a file is, and however much it grows, its pieces are small.
+TEST_F(LinkMade, FilesThatNameThePrefixComeInPieces) {
+    const std::string old = "/opt/placeholder";
+    std::string text;
+    while (text.size() < (std::size_t{12} << 20U))
+        text += old + "/lib and something else\n";
+    const TemporaryDirectory directory;
+    const Content content = {.files = {{"big", text}}, .links = {}, .placeholders = {{"big", old}}};
+    const auto package = package_of(write_package(directory, "a", content));
+    const auto infos = read_packages({package}, 1);
+    ASSERT_TRUE(infos);
+    const auto& entry = infos->front().paths.front();
+    for (const std::string& prefix : {std::string("/data"), "/" + std::string(200, 'd')}) {
+        PackageStreams streams(1, 4U << 20U, 1, [&](std::size_t) {
+            return PackagePlan{.archive = package.archive,
+                               .name = "a-1-0",
+                               .prefix = prefix,
+                               .paths = {{"big", {.entry = &entry, .target = "big", .wanted = true}}}};
+        });
+        std::string got;
+        for (;;) {
+            const auto piece = streams.next(0);
+            ASSERT_TRUE(piece) << to_string(piece.error());
+            if (piece->kind == Piece::Kind::end) break;
+            EXPECT_LE(piece->content.size(), std::size_t{3} << 20U);
+            got += piece->content;
+        }
+        EXPECT_TRUE(got == replaced(FileMode::text, text, old, prefix, text.size()).value());
+    }
 }
 
 TEST(Link, APackageThatIsNoneIsNamed) {

@@ -3,6 +3,7 @@
 #include "util/filesystem.h"
 
 #include <fstream>
+#include <tuple>
 
 #include <gtest/gtest.h>
 
@@ -181,7 +182,7 @@ TEST(MatchSpec, PartsAreTold) {
     EXPECT_EQ(url->file_name, "a-b-1.0-py_0.tar.bz2");
     EXPECT_EQ(url->channel, "https://u:p@conda.anaconda.org/conda-forge");
     EXPECT_EQ(url->to_string(), "https://conda.anaconda.org/conda-forge/noarch::a-b ==1.0 py_0"
-                                "[md5='0123456789abcdef0123456789abcdef']");
+                                "[fn='a-b-1.0-py_0.tar.bz2',md5='0123456789abcdef0123456789abcdef']");
     EXPECT_EQ(parse_match_spec("https://u:p@x.org/c::a >=1").value().text, "https://x.org/c::a >=1");
     EXPECT_EQ(to_string(parse_match_spec("https://u:p@x.org/c::a >=1 <2").error()).find("u:p@"),
               std::string::npos);
@@ -250,6 +251,46 @@ TEST(MatchSpecRealData, EveryConditionOfEveryRecordIsRead) {
                             }
     }
     EXPECT_GT(read, 50'000U);
+}
+
+// What an environment remembers of a request is what was asked for.
+TEST(MatchSpec, WhatItIsWrittenAsMeansTheSame) {
+    for (const char* text : {"a",
+                             "a 1.2",
+                             "a=1.2",
+                             "a==1.2=b_0",
+                             "a >=1,<2|3.*",
+                             "*",
+                             "lib*",
+                             "^a.$ 1 ^b$",
+                             "c::a",
+                             "c/linux-64::a =1",
+                             "a[build=x*]",
+                             "a[version='>=1', build_number='>=3']",
+                             "a[subdir=noarch]",
+                             "a[fn=a-1-0.tar.bz2]",
+                             "a[license=MIT, license_family=\"GPL's\"]",
+                             "a[track_features='one two', features=three]",
+                             "a[md5=0123456789abcdef0123456789abcdef]",
+                             "https://x.org/c/noarch/a-b-1.0-py_0.conda",
+                             "a 1.0+cu118",
+                             "a !=1.5.*",
+                             "a ~=1.4",
+                             "a ==1.0|2.0 x"}) {
+        const auto spec = parse_match_spec(text);
+        ASSERT_TRUE(spec) << text << to_string(spec.error());
+        const auto written = spec->to_string();
+        const auto again = parse_match_spec(written);
+        ASSERT_TRUE(again) << written << ": " << to_string(again.error());
+        EXPECT_EQ(again->to_string(), written);
+        const auto parts = [](const MatchSpec& one) {
+            return std::tuple(
+                one.name, one.version ? one.version->text() : "*", one.build ? one.build->text() : "",
+                one.build_number ? one.build_number->text() : "", one.channel, one.subdir, one.file_name,
+                one.md5, one.license, one.license_family, one.features, one.track_features);
+        };
+        EXPECT_EQ(parts(*again), parts(*spec)) << text << " became " << written;
+    }
 }
 
 } // namespace

@@ -1,6 +1,9 @@
 #include "../http_server.h"
+#include "../users.h"
+#include "conda/cache_directory.h"
 #include "conda/package_cache.h"
 #include "util/digest.h"
+#include "util/filesystem.h"
 
 #include <algorithm>
 #include <ctime>
@@ -18,7 +21,6 @@ namespace {
 
 using test::HttpServer;
 using test::TemporaryDirectory;
-using Paths = std::vector<fs::path>;
 
 std::string noise(std::size_t size, unsigned seed) {
     std::mt19937 random(seed);
@@ -62,7 +64,7 @@ protected:
         contents[record.file_name] = data;
         return record;
     }
-    [[nodiscard]] Result<Paths> fetch(const std::vector<PackageRecord>& records) const {
+    [[nodiscard]] Result<std::vector<OpenFile>> fetch(const std::vector<PackageRecord>& records) const {
         return fetch_packages(records, channels, config, options);
     }
     [[nodiscard]] std::string message(const std::vector<PackageRecord>& records) const {
@@ -75,7 +77,7 @@ protected:
         ASSERT_TRUE(result) << to_string(result.error());
         ASSERT_EQ(result->size(), records.size());
         for (std::size_t i = 0; i < records.size(); ++i)
-            EXPECT_TRUE(read_file((*result)[i]).value() == contents.at(records[i].file_name))
+            EXPECT_TRUE(read_file(path_of(*(*result)[i].file)).value() == contents.at(records[i].file_name))
                 << records[i].url;
     }
     [[nodiscard]] std::size_t entries() const {
@@ -99,26 +101,18 @@ TEST_F(FetchPackages, OnceEach) {
         records.push_back(package("p" + std::to_string(i), static_cast<std::size_t>(1000 * i + 1)));
     records.push_back(records[3]);
     records[5].sha256.clear();
-    std::vector<std::size_t> ready;
-    options.ready = [&](std::size_t index, const fs::path& archive) -> Status {
-        EXPECT_TRUE(read_file(archive).value() == contents.at(records[index].file_name));
-        ready.push_back(index);
-        return {};
-    };
     expect_good(records);
     EXPECT_EQ(server.seen().size(), 30U);
     EXPECT_EQ(entries(), 30U);
-    EXPECT_EQ(ready.size(), 30U);
     expect_good(records);
     EXPECT_EQ(server.seen().size(), 30U);
-    EXPECT_EQ(ready.size(), 60U);
     options.offline = true;
     expect_good(records);
 }
 
 TEST_F(FetchPackages, WhatIsDamagedIsReplaced) {
     const auto record = package("p");
-    const auto path = fetch({record}).value().front();
+    const auto path = fetch({record}).value().front().path;
     const auto cases = {contents[record.file_name].substr(1), contents[record.file_name] + "x",
                         noise(100'000, 99), std::string()};
     for (const auto& bad : cases) {
@@ -253,14 +247,14 @@ TEST_F(FetchPackages, CondasOwnCachesAreReadAndNeverWritten) {
     EXPECT_EQ(server.seen().size(), 1U);
     EXPECT_EQ(read_file(bad).value(), "x");
     EXPECT_EQ(entries(), 1U);
-    EXPECT_EQ(fetch({flat}).value().front(), directory.path() / "pkgs/flat-1.0-0.conda");
+    EXPECT_EQ(fetch({flat}).value().front().path, directory.path() / "pkgs/flat-1.0-0.conda");
 }
 
 TEST_F(FetchPackages, LocalChannelsAreReadInPlace) {
     auto record = package("p");
     record.channel = "file://" + (directory.path() / "served/channel").string();
     record.url = record.channel + "/noarch/" + record.file_name;
-    EXPECT_EQ(fetch({record}).value().front(), directory.path() / "served/channel/noarch/p-1.0-0.conda");
+    EXPECT_EQ(fetch({record}).value().front().path, directory.path() / "served/channel/noarch/p-1.0-0.conda");
     EXPECT_EQ(entries(), 0U);
     directory.write("served/channel/noarch/p-1.0-0.conda", noise(100'000, 50));
     EXPECT_NE(message({record}).find("its checksum is not the one of the package list"), std::string::npos);
@@ -271,7 +265,7 @@ TEST_F(FetchPackages, LocalChannelsAreReadInPlace) {
 
 TEST_F(FetchPackages, WhatOthersCanChangeIsCopied) {
     const auto shared = package("shared");
-    const auto path = fetch({shared}).value().front();
+    const auto path = fetch({shared}).value().front().path;
     fs::permissions(path, fs::perms::group_write, fs::perm_options::add);
     options.offline = true;
     expect_good({shared});
@@ -282,16 +276,16 @@ TEST_F(FetchPackages, WhatOthersCanChangeIsCopied) {
     local.url = local.channel + "/noarch/" + local.file_name;
     fs::permissions(directory.path() / "served/channel/noarch/local-1.0-0.conda", fs::perms::others_write,
                     fs::perm_options::add);
-    EXPECT_TRUE(fetch({local}).value().front().native().starts_with(options.cache.native()));
+    EXPECT_TRUE(fetch({local}).value().front().path.native().starts_with(options.cache.native()));
     expect_good({local});
 
     if (geteuid() != 0) return;
     const auto foreign = package("foreign");
     options.offline = false;
-    const auto theirs = fetch({foreign}).value().front();
+    const auto theirs = fetch({foreign}).value().front().path;
     ASSERT_EQ(chown(theirs.c_str(), 65534, 65534), 0);
     const auto requests = server.seen().size();
-    const auto ours = fetch({foreign}).value().front();
+    const auto ours = fetch({foreign}).value().front().path;
     EXPECT_EQ(ours, theirs.parent_path() / ("0-" + theirs.filename().string()));
     EXPECT_TRUE(fs::exists(theirs));
     expect_good({foreign});
@@ -300,9 +294,9 @@ TEST_F(FetchPackages, WhatOthersCanChangeIsCopied) {
     unverified.sha256.clear();
     unverified.md5.clear();
     options.allow_unverified = true;
-    const auto first = fetch({unverified}).value().front();
+    const auto first = fetch({unverified}).value().front().path;
     ASSERT_EQ(chown(first.c_str(), 65534, 65534), 0);
-    EXPECT_NE(fetch({unverified}).value().front(), first) << "nothing says that it is what it should be";
+    EXPECT_NE(fetch({unverified}).value().front().path, first) << "nothing says that it is what it should be";
 }
 
 TEST_F(FetchPackages, UnfinishedFilesOfOthersAreNotContinued) {
@@ -318,7 +312,7 @@ TEST_F(FetchPackages, UnfinishedFilesOfOthersAreNotContinued) {
     fs::permissions(part, fs::perms::others_write, fs::perm_options::add);
     const int kept = open(part.c_str(), O_RDWR | O_CLOEXEC);
     ASSERT_GE(kept, 0);
-    const auto path = fetch({record}).value().front();
+    const auto path = fetch({record}).value().front().path;
     struct stat mine {};
     struct stat theirs {};
     ASSERT_EQ(stat(path.c_str(), &mine), 0);
@@ -354,17 +348,78 @@ TEST_F(FetchPackages, TheFirstFailureEndsAll) {
     EXPECT_LT(server.seen().size(), 60U);
 }
 
-TEST_F(FetchPackages, ReadyMayRefuse) {
-    options.ready = [](std::size_t, const fs::path&) -> Status { return fail_input("stop here"); };
-    EXPECT_EQ(message({package("p")}), "stop here");
-    EXPECT_EQ(message({package("p")}), "stop here");
+// Whoever may write to the directory puts another file there after the archive has been verified.
+TEST_F(FetchPackages, WhatWasVerifiedIsWhatIsRead) {
+    const auto record = package("p");
+    for (const bool again : {false, true}) {
+        const auto archive = fetch({record}).value().front();
+        const auto other = directory.write("other", "not what was verified");
+        fs::rename(other, archive.path);
+        EXPECT_TRUE(read_file(path_of(*archive.file)).value() == contents.at(record.file_name)) << again;
+    }
+}
+
+TEST_F(FetchPackages, SeveralUsersShareACache) {
+    if (geteuid() != 0) GTEST_SKIP() << "only root can be several users";
+    fs::permissions(directory.path(), fs::perms(0755));
+    const auto here = package("here");
+    const auto there = package("there");
+    options.cache = directory.path() / "shared";
+    fs::create_directory(options.cache);
+    fs::permissions(options.cache, fs::perms(01777));
+    const auto fetched = [&](const std::vector<PackageRecord>& records) -> std::string {
+        const auto result = fetch(records);
+        if (!result) return to_string(result.error());
+        std::string found;
+        for (std::size_t i = 0; i < records.size(); ++i)
+            found += read_file(path_of(*(*result)[i].file)).value() == contents.at(records[i].file_name)
+                         ? "good "
+                         : "bad ";
+        return found;
+    };
+    constexpr uid_t one = 65533;
+    constexpr uid_t two = 65534;
+    EXPECT_EQ(test::as_user(one, 022, [&] { return fetched({here}); }), "good ");
+    const auto packages = options.cache / "packages";
+    EXPECT_EQ(static_cast<unsigned>(fs::status(packages).permissions()), 01777U)
+        << "as the cache, and sticky";
+    const auto of_one = fs::directory_iterator(packages)->path();
+    EXPECT_EQ(static_cast<unsigned>(fs::status(of_one).permissions()), 0644U);
+
+    for (const mode_t umask : {022U, 077U, 0U})
+        EXPECT_EQ(test::as_user(two, umask, [&] { return fetched({here, there}); }), "good good ") << umask;
+    EXPECT_EQ(test::as_user(two, 022,
+                            [&] {
+                                const auto replaced = rename((packages / "x").c_str(), of_one.c_str());
+                                return std::to_string(replaced + unlink(of_one.c_str()));
+                            }),
+              "-2")
+        << "another's archive";
+    // What another has there is his to remove.
+    EXPECT_EQ(test::as_user(two, 022,
+                            [&] {
+                                const auto removed = clean_cache(options.cache, std::chrono::hours(0));
+                                return removed ? std::to_string(removed->packages.files)
+                                               : to_string(removed.error());
+                            }),
+              "2");
+    EXPECT_TRUE(fs::exists(of_one));
+    // One in which only one user writes stays as the umask has it.
+    options.cache = directory.path() / "private";
+    fs::create_directory(options.cache);
+    ASSERT_EQ(chown(options.cache.c_str(), one, one), 0);
+    EXPECT_EQ(test::as_user(one, 022, [&] { return fetched({here}); }), "good ");
+    EXPECT_EQ(static_cast<unsigned>(fs::status(options.cache / "packages").permissions()), 0755U);
+    EXPECT_NE(test::as_user(two, 022, [&] { return fetched({there}); }).find("Permission denied"),
+              std::string::npos);
 }
 
 TEST_F(FetchPackages, InfoAndClean) {
     const auto record = package("p", 5000);
     const auto other = package("q", 3000);
-    const auto path = fetch({record, other}).value().front();
-    directory.write("cache/repodata/x.json", "1234");
+    const auto path = fetch({record, other}).value().front().path;
+    fs::create_directories(repodata_in(options.cache));
+    ASSERT_TRUE(write_file(repodata_in(options.cache) / "x.json", "1234"));
     directory.write("cache/else", "not ours to remove");
     auto info = cache_info(options.cache).value();
     EXPECT_EQ(info.packages.files, 2U);

@@ -26,7 +26,7 @@ std::vector<fs::path> real_channels() {
 
 std::vector<PackageRecord> records_of(const Repodata& list) {
     std::vector<PackageRecord> records;
-    const auto content = json::parse(read_file(list.json).value());
+    const auto content = json::parse(read_file(list.json.path).value());
     for (const char* section : {"packages", "packages.conda"}) {
         const auto packages = content.value(section, json::object());
         for (const auto& [file, about] : packages.items()) {
@@ -70,11 +70,11 @@ TEST(RealChannels, FromDiskAndFromAServer) {
         for (std::size_t at = 0; at < from_disk->size(); ++at) {
             const auto& disk = (*from_disk)[at];
             const auto& fetched = (*from_server)[at];
-            ASSERT_EQ(disk.json.empty(), fetched.json.empty()) << path << disk.subdir;
-            if (disk.json.empty()) continue;
+            ASSERT_EQ(!disk.json, !fetched.json) << path << disk.subdir;
+            if (!disk.json) continue;
             ++lists;
-            EXPECT_EQ(json::parse(read_file(disk.json).value()),
-                      json::parse(read_file(fetched.json).value()));
+            EXPECT_EQ(json::parse(read_file(disk.json.path).value()),
+                      json::parse(read_file(fetched.json.path).value()));
             for (const auto& list : {disk, fetched}) {
                 auto records = records_of(list);
                 // Some package lists name archives that were not kept.
@@ -82,7 +82,7 @@ TEST(RealChannels, FromDiskAndFromAServer) {
                     return !fs::exists(path / list.subdir / record.file_name);
                 });
                 const auto archives =
-                    fetch_packages(records, {list.channel}, config, {.cache = directory.path(), .ready = {}});
+                    fetch_packages(records, {list.channel}, config, {.cache = directory.path()});
                 ASSERT_TRUE(archives) << to_string(archives.error());
                 packages += archives->size();
             }

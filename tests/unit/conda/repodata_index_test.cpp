@@ -33,7 +33,8 @@ protected:
     }
 
     RepodataIndex index(std::string_view json = text) {
-        const auto file = MappedFile::open(directory_.write("repodata.json", std::string(json)));
+        const auto file =
+            MappedFile::map(OpenFile::open(directory_.write("repodata.json", std::string(json))).value());
         auto made = RepodataIndex::of(list_, file->text());
         EXPECT_TRUE(made) << to_string(made.error());
         return std::move(*made);

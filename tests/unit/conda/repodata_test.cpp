@@ -1,4 +1,6 @@
 #include "../http_server.h"
+#include "../users.h"
+#include "conda/cache_directory.h"
 #include "conda/repodata.h"
 #include "conda/repodata_state.h"
 #include "util/digest.h"
@@ -41,6 +43,10 @@ void make_older(const fs::path& file, std::time_t seconds) {
     utimensat(AT_FDCWD, file.c_str(), times, 0);
 }
 
+std::string content_of(const Repodata& one) {
+    return read_file(path_of(*one.json.file)).value();
+}
+
 class FetchRepodata : public testing::Test {
 protected:
     FetchRepodata() : server(directory.path() / "served"), config(Config::defaults()) {
@@ -66,7 +72,7 @@ protected:
             return {std::regex_replace(to_string(result.error()), std::regex(server.port()), "PORT")};
         std::vector<std::string> found;
         for (const auto& one : *result)
-            found.push_back(one.json.empty() ? "-" : read_file(one.json).value());
+            found.push_back(one.json ? content_of(one) : "-");
         return found;
     }
     std::vector<std::string> asked() {
@@ -102,7 +108,7 @@ TEST_F(FetchRepodata, SmallestFormFirst) {
     ASSERT_TRUE(result);
     EXPECT_EQ((*result)[0].identity, sha256(zstd(list)));
     EXPECT_EQ((*result)[1].identity, sha256(bzip2(list)));
-    EXPECT_EQ((*result)[0].cache, options.cache / "repodata");
+    EXPECT_EQ((*result)[0].cache, repodata_in(options.cache));
 }
 
 TEST_F(FetchRepodata, AskedAgainOnlyForChanges) {
@@ -121,12 +127,13 @@ TEST_F(FetchRepodata, AskedAgainOnlyForChanges) {
     serve("a/linux-64/repodata.json.zst", zstd(other));
     EXPECT_EQ(contents("a"), (Texts{other, list}));
     // What another build reads stays; later it goes, and what the solver made of it.
-    EXPECT_EQ(read_file((*before)[0].json).value(), list);
-    const auto solv = directory.write("cache/repodata/" + (*before)[0].identity + ".solv", "x");
-    make_older((*before)[0].json, 7200);
+    EXPECT_EQ(content_of((*before)[0]), list);
+    const auto solv = repodata_in(options.cache) / ((*before)[0].identity + ".solv");
+    ASSERT_TRUE(write_file(solv, "x"));
+    make_older((*before)[0].json.path, 7200);
     serve("a/linux-64/repodata.json.zst", zstd(list + " "));
     EXPECT_EQ(contents("a"), (Texts{list + " ", list}));
-    EXPECT_FALSE(fs::exists((*before)[0].json));
+    EXPECT_FALSE(fs::exists((*before)[0].json.path));
     EXPECT_FALSE(fs::exists(solv));
 }
 
@@ -214,8 +221,7 @@ TEST_F(FetchRepodata, WhatIsNoPackageList) {
     serve("cut/linux-64/repodata.json.bz2", bzip2(list).substr(0, 500));
     EXPECT_NE(contents("cut")[0].find("http"), std::string::npos);
     EXPECT_TRUE(
-        fs::is_empty(options.cache / "repodata") ||
-        std::ranges::none_of(fs::directory_iterator(options.cache / "repodata"), [](const auto& entry) {
+        std::ranges::none_of(fs::directory_iterator(repodata_in(options.cache)), [](const auto& entry) {
             return entry.path().filename().string().starts_with(".tmp-");
         }));
 }
@@ -229,7 +235,7 @@ TEST_F(FetchRepodata, Bombs) {
                     "again later."});
     serve("b/linux-64/repodata.json", list);
     EXPECT_NE(contents("b")[0].find("it is larger than 10.0 kB"), std::string::npos);
-    options.largest = std::uint64_t{8} << 30U;
+    options.largest = std::uint64_t{2} << 30U;
     serve("c/linux-64/repodata.json.zst", zstd("{" + std::string(300U << 20U, ' ')));
     EXPECT_NE(contents("c")[0].find("it unpacks to more than 26"), std::string::npos);
 }
@@ -246,7 +252,7 @@ TEST_F(FetchRepodata, ACacheThatWasTamperedWith) {
     serve("a/noarch/repodata.json.zst", zstd(list));
     const auto first = fetch("aged/1000/a");
     ASSERT_TRUE(first);
-    const auto json = (*first)[0].json;
+    const auto json = (*first)[0].json.path;
     const auto key = json.filename().string().substr(0, 16);
     const auto state = json.parent_path() / (key + ".state.json");
     const auto good = read_file(state).value();
@@ -319,7 +325,7 @@ TEST_F(FetchRepodata, ManyChannelsKeepTheirOrder) {
         EXPECT_EQ(one.channel.name, channels[i / 2].name);
         EXPECT_EQ(one.subdir, i % 2 == 0 ? "linux-64" : "noarch");
         EXPECT_EQ(one.priority, 3 - static_cast<int>(i / 2));
-        EXPECT_EQ(one.json.empty(), i % 2 == 0);
+        EXPECT_EQ(static_cast<bool>(one.json), i % 2 == 1);
     }
 }
 
@@ -329,7 +335,7 @@ TEST_F(FetchRepodata, SecretsStayOutOfTheCache) {
     Channel secret = channel("a");
     secret.mirrors = {server.url("t/to-ken/a")};
     ASSERT_TRUE(fetch_repodata({secret}, {"linux-64"}, config, options));
-    for (const auto& entry : fs::directory_iterator(options.cache / "repodata")) {
+    for (const auto& entry : fs::directory_iterator(repodata_in(options.cache))) {
         EXPECT_EQ(entry.path().string().find("to-ken"), std::string::npos);
         EXPECT_EQ(read_file(entry.path()).value().find("to-ken"), std::string::npos) << entry.path();
     }
@@ -339,8 +345,38 @@ TEST_F(FetchRepodata, SecretsStayOutOfTheCache) {
     EXPECT_EQ(to_string(refused.error()).find("bad"), std::string::npos) << to_string(refused.error());
 }
 
-TEST_F(FetchRepodata, LocalChannelsAreReadInPlace) {
-    const auto plain = serve("a/linux-64/repodata.json", list);
+TEST_F(FetchRepodata, SeveralUsersShareACache) {
+    if (geteuid() != 0) GTEST_SKIP() << "only root can be several users";
+    fs::permissions(directory.path(), fs::perms(0755));
+    serve("a/linux-64/repodata.json.zst", zstd(list));
+    serve("a/noarch/repodata.json", list);
+    options.cache = directory.path() / "shared";
+    fs::create_directory(options.cache);
+    fs::permissions(options.cache, fs::perms(01777));
+    const auto good = [&] {
+        return contents("aged/1000/a") == Texts{list, list} ? "good" : contents("a")[0];
+    };
+    constexpr uid_t one = 65533;
+    constexpr uid_t two = 65534;
+    for (const uid_t user : {one, two, one})
+        EXPECT_EQ(test::as_user(user, 022, good), "good");
+    EXPECT_EQ(static_cast<unsigned>(fs::status(options.cache / "repodata").permissions()), 01777U);
+    // A directory that another has made in one's place is not used.
+    fs::remove_all(options.cache / "repodata" / std::to_string(two));
+    EXPECT_EQ(test::as_user(one, 022,
+                            [&] {
+                                fs::create_directory(options.cache / "repodata" / std::to_string(two));
+                                return std::string("made");
+                            }),
+              "made");
+    EXPECT_EQ(
+        test::as_user(two, 022, [&] { return contents("a")[0]; }),
+        (options.cache / "repodata" / std::to_string(two)).string() +
+            ": cannot use the cache: it belongs to another user\nCONTAINERIZE_CACHE names another place.");
+}
+
+TEST_F(FetchRepodata, ListsOfLocalChannelsAreCopied) {
+    serve("a/linux-64/repodata.json", list);
     serve("a/noarch/repodata.json.zst", zstd(list));
     const Channel local{.name = "local",
                         .url = "file://" + (directory.path() / "served/a").string(),
@@ -348,9 +384,13 @@ TEST_F(FetchRepodata, LocalChannelsAreReadInPlace) {
     const auto read = [&] { return fetch_repodata({local}, {"linux-64", "noarch"}, config, options); };
     auto result = read();
     ASSERT_TRUE(result) << to_string(result.error());
-    EXPECT_EQ((*result)[0].json, plain);
+    EXPECT_EQ((*result)[0].json.path.parent_path(), repodata_in(options.cache));
+    EXPECT_EQ(content_of((*result)[0]), list);
     EXPECT_EQ((*result)[0].identity, sha256(list));
-    EXPECT_EQ(read_file((*result)[1].json).value(), list);
+    EXPECT_EQ(content_of((*result)[1]), list);
+    // What the channel's owner does meanwhile changes nothing of what was read.
+    serve("a/linux-64/repodata.json", "{}");
+    EXPECT_EQ(content_of((*result)[0]), list);
     // A change is seen, also one of the same size within the same second.
     auto changed = list;
     changed[20] = 'P';
@@ -358,7 +398,7 @@ TEST_F(FetchRepodata, LocalChannelsAreReadInPlace) {
     serve("a/noarch/repodata.json.zst", zstd(changed));
     result = read();
     EXPECT_EQ((*result)[0].identity, sha256(changed));
-    EXPECT_EQ(read_file((*result)[1].json).value(), changed);
+    EXPECT_EQ(content_of((*result)[1]), changed);
     // An old file is not read again to know what it is: the state says so.
     make_older(directory.path() / "served/a/noarch/repodata.json.zst", 100);
     result = read();
@@ -367,9 +407,9 @@ TEST_F(FetchRepodata, LocalChannelsAreReadInPlace) {
         stat(file.c_str(), &info);
         return info.st_mtim.tv_nsec;
     };
-    const auto first = inode((*result)[1].json);
+    const auto first = inode((*result)[1].json.path);
     result = read();
-    EXPECT_EQ(inode((*result)[1].json), first);
+    EXPECT_EQ(inode((*result)[1].json.path), first);
 
     options.offline = true;
     EXPECT_TRUE(read());
