@@ -8,7 +8,9 @@
 #include <cstdio>
 #include <exception>
 #include <iterator>
+#include <new>
 #include <string>
+#include <system_error>
 
 namespace {
 
@@ -127,6 +129,12 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
     try {
         return run(argc, argv);
+    } catch (const std::bad_alloc&) {
+        std::fputs("containerize: there is not enough memory\n", stderr);
+        return 1;
+    } catch (const std::system_error& failure) { // of the system, where nobody expected one
+        std::fprintf(stderr, "containerize: %s\n", failure.what());
+        return 1;
     } catch (const std::exception& bug) {
         std::fprintf(stderr, "containerize: this is a bug in containerize: %s\n", bug.what());
         return 1;

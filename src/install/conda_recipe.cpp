@@ -10,6 +10,7 @@
 #include "install/pip_report.h"
 #include "install/recipe.h"
 #include "install/writable_images.h"
+#include "util/entries.h"
 #include "util/filesystem.h"
 #include "util/log.h"
 #include "util/url.h"
@@ -290,7 +291,7 @@ private:
         if (!shop_.inputs.locked || !shop_.inputs.locked->pip_requested) return {};
         const auto& requested = *shop_.inputs.locked->pip_requested;
         std::error_code failed;
-        for (const auto& entry : fs::directory_iterator(shop_.root() / linked_.site_packages, failed)) {
+        for (const auto& entry : entries_in(shop_.root() / linked_.site_packages, failed)) {
             const auto directory = entry.path().filename().string();
             const auto mark = entry.path() / "REQUESTED";
             if (!directory.ends_with(".dist-info") || !fs::exists(mark)) continue;

@@ -1,5 +1,6 @@
 #include "pip/distributions.h"
 
+#include "util/entries.h"
 #include "util/filesystem.h"
 
 #include <algorithm>
@@ -42,7 +43,7 @@ Distribution parse_metadata(const std::string& text) {
 std::vector<Distribution> read_distributions(const fs::path& site_packages) {
     std::vector<Distribution> distributions;
     std::error_code missing;
-    for (const auto& entry : fs::directory_iterator(site_packages, missing)) {
+    for (const auto& entry : entries_in(site_packages, missing)) {
         const auto file = metadata_file(entry.path());
         if (file.empty()) continue;
         const auto text = read_file(file);
