@@ -74,11 +74,25 @@ public:
             if (static_cast<std::size_t>(got) < sizeof(fuse_in_header)) return EPROTO;
             fuse_in_header header;
             std::memcpy(&header, buffer.data(), sizeof header);
-            answer(header, std::span(buffer).first(static_cast<std::size_t>(got)).subspan(sizeof header));
+            answer_with_what_memory_there_is(
+                header, std::span(buffer).first(static_cast<std::size_t>(got)).subspan(sizeof header));
         }
     }
 
 private:
+    // A reply is the last thing that an answer does: before it, all can be done again.
+    void answer_with_what_memory_there_is(const fuse_in_header& header, std::span<const std::byte> body) {
+        for (const bool last : {false, true}) {
+            try {
+                return answer(header, body);
+            } catch (const std::bad_alloc&) {
+                if (last) return fail(ENOMEM);
+                layers_.shed();
+                malloc_trim(0);
+            }
+        }
+    }
+
     void answer(const fuse_in_header& header, std::span<const std::byte> body) {
         unique_ = header.unique;
         if (header.opcode < statistics_.requests.size())
