@@ -297,13 +297,16 @@ class Runner:
         self.case.done()
 
     def list_calls(self, names):
-        """These system calls of its main thread, in their order."""
+        """These system calls of its main thread, in their order: each by its name and its number among those of that name. Without
+        those of the dynamic linker, whose last one marks the beginning."""
+        beginning = "set_tid_address"
         trace = self.node.work / "trace"
         self.case.prepare(None)
-        self.user.run("strace", "-qq", "-e", f"trace={names}", "-e", "signal=none", "-o", trace, *self.argv(), env=self.case.env, timeout=1200)
-        calls = [line.split("(")[0] for line in trace.read_text().splitlines() if "(" in line]
+        self.user.run("strace", "-qq", "-e", f"trace={names},{beginning}", "-e", "signal=none", "-o", trace, *self.argv(), env=self.case.env, timeout=1200)
         self.case.done()
-        return calls
+        called = [line.split("(")[0] for line in trace.read_text().splitlines() if "(" in line]
+        numbered = [(name, called[: index + 1].count(name)) for index, name in enumerate(called)]
+        return numbered[called.index(beginning) + 1:]
 
 
 @pytest.fixture(scope="module")
@@ -328,7 +331,7 @@ def case(request, user, tool, work):
         return New(user, tool, work, conda("where"), "where", cache, request.param == "new_in_a_directory")
     if request.param == "new_by_http":
         server = request.getfixturevalue("server")  # noqa: F811
-        return NewByHttp(user, tool, work, conda("python", "requests", channels=server.url("slow/0.05/main")), "python", cache, server)
+        return NewByHttp(user, tool, work, conda("where", "linked", "active", "odd", channels=server.url("slow/0.05/main")), "where", cache, server)
     if request.param == "new_by_pip":
         return New(user, tool, work, user.write(work / "requirements.txt", "six==1.16.0\n"), "python", {})
     if request.param == "replacement":

@@ -42,11 +42,9 @@ class Killer(Runner):
             whom = "it"
         argv, moment = self.argv(), chance.uniform(0, 1.1 * self.duration)
         if at_a_call:
-            index = chance.randrange(len(self.calls))
-            name = self.calls[index]
-            count = self.calls[: index + 1].count(name)
+            name, count = chance.choice(self.calls)
             argv = ["strace", "-qq", "-o", "/dev/null", "-e", f"trace={name}", "-e", f"inject={name}:signal=KILL:when={count}", *argv]
-            print(f"  {whom}, at {name} {count} (call {index + 1} of {len(self.calls)})", flush=True)
+            print(f"  {whom}, at {name} {count}, one of {len(self.calls)}", flush=True)
         else:
             print(f"  {whom}, by {number.name} after {moment:.3f} of {self.duration:.3f} s", flush=True)
         options = self.user.options(self.case.env, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -67,7 +65,7 @@ class Killer(Runner):
                 pass
         code = process.wait(60)
         if number != signal.SIGKILL:
-            assert code in (0, 128 + number, -number), code  # the last one before it is waited for
+            assert code in (0, 128 + number, -number), code  # the last before it listens
         return whom == "all"
 
 
