@@ -3,6 +3,7 @@
 #include "base/elf.h"
 #include "image/writer.h"
 #include "util/digest.h"
+#include "util/entries.h"
 #include "util/filesystem.h"
 #include "util/interrupt.h"
 #include "util/json.h"
@@ -105,7 +106,7 @@ public:
     }
     void add_tree(const fs::path& directory, const std::set<std::string>& left_out) {
         std::error_code failed;
-        for (const auto& entry : fs::directory_iterator(directory, failed)) {
+        for (const auto& entry : entries_in(directory, failed)) {
             if (left_out.contains(entry.path().filename())) continue;
             if (entry.is_directory(failed))
                 add_tree(entry.path(), left_out);

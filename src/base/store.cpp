@@ -1,6 +1,7 @@
 #include "base/store.h"
 
 #include "base/reference.h"
+#include "util/entries.h"
 #include "util/filesystem.h"
 #include "util/json.h"
 #include "util/log.h"
@@ -92,7 +93,7 @@ Status take_reference(const fs::path& store, const std::string& reference, const
 /// Those that nobody is in.
 void sweep_workshops(const fs::path& directory, const std::string& except) {
     std::error_code ignored;
-    for (const auto& entry : fs::directory_iterator(directory, ignored)) {
+    for (const auto& entry : entries_in(directory, ignored)) {
         if (entry.path().filename() == except || !entry.is_directory(ignored)) continue;
         const auto lock_file = entry.path().string() + ".lock";
         const auto lock = try_lock(lock_file);
@@ -137,7 +138,7 @@ std::vector<StoredImage> list_images(const fs::path& store) {
     std::error_code missing;
     struct stat directory {};
     if (stat(store.c_str(), &directory) != 0) return images;
-    for (const auto& entry : fs::directory_iterator(store, missing)) {
+    for (const auto& entry : entries_in(store, missing)) {
         if (entry.path().extension() != ".json") continue;
         auto image = read_description(entry.path());
         if (!image)

@@ -2,6 +2,7 @@
 #include "cli/live_session.h"
 #include "install/profile.h"
 #include "runtime/manifest.h"
+#include "util/entries.h"
 #include "util/filesystem.h"
 #include "util/printable.h"
 #include "util/progress.h"
@@ -26,7 +27,7 @@ std::size_t count_commands(const fs::path& prefix, const runtime::Manifest& mani
     std::size_t count = 0;
     std::error_code failed;
     for (const auto& path : manifest.wrapper_paths)
-        for (const auto& entry : fs::directory_iterator(prefix / path, failed)) {
+        for (const auto& entry : entries_in(prefix / path, failed)) {
             const auto permissions = entry.status(failed).permissions();
             const bool executable = (permissions & fs::perms::owner_exec) != fs::perms::none;
             const auto name = entry.path().filename().string();

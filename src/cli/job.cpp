@@ -1,5 +1,6 @@
 #include "cli/command.h"
 #include "cluster/job_script.h"
+#include "util/entries.h"
 #include "util/filesystem.h"
 #include "util/process.h"
 
@@ -30,7 +31,7 @@ fs::path templates() {
 std::vector<std::string> kinds() {
     std::vector<std::string> names;
     std::error_code failed;
-    for (const auto& entry : fs::directory_iterator(templates(), failed))
+    for (const auto& entry : entries_in(templates(), failed))
         if (entry.path().extension() == ".sh") names.push_back(entry.path().stem().string());
     std::ranges::sort(names);
     return names;

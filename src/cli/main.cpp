@@ -10,7 +10,9 @@
 #include <cstdio>
 #include <exception>
 #include <iterator>
+#include <new>
 #include <string>
+#include <system_error>
 #include <vector>
 
 namespace {
@@ -130,6 +132,11 @@ int run(int argc, char** argv) {
 int run_and_report(int argc, char** argv) {
     try {
         return run(argc, argv);
+    } catch (const std::bad_alloc&) {
+        throw;
+    } catch (const std::system_error& failure) { // of the system, where nobody expected one
+        std::fprintf(stderr, "containerize: %s\n", redacted(failure.what()).c_str());
+        return 1;
     } catch (const std::exception& bug) {
         std::fprintf(stderr, "containerize: this is a bug in containerize: %s\n",
                      redacted(bug.what()).c_str());
@@ -142,8 +149,8 @@ int run_and_report(int argc, char** argv) {
 int main(int argc, char** argv) {
     try {
         return run_and_report(argc, argv);
-    } catch (const std::exception&) {
-        std::fputs("containerize: there is no memory left\n", stderr);
+    } catch (const std::exception&) { // what redacts messages needs memory, too
+        std::fputs("containerize: there is not enough memory\n", stderr);
         return 1;
     }
 }

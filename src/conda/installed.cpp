@@ -1,5 +1,6 @@
 #include "conda/installed.h"
 
+#include "util/entries.h"
 #include "util/filesystem.h"
 #include "util/json.h"
 
@@ -82,7 +83,7 @@ Result<std::vector<Located>> read_pinned(const fs::path& prefix) {
 Result<std::vector<InstalledPackage>> read_installed(const fs::path& prefix) {
     std::vector<InstalledPackage> packages;
     std::error_code missing;
-    for (const auto& entry : fs::directory_iterator(prefix / "conda-meta", missing)) {
+    for (const auto& entry : entries_in(prefix / "conda-meta", missing)) {
         if (entry.path().extension() != ".json") continue;
         auto package = read_record(entry.path());
         if (!package) return fail(std::move(package.error()));

@@ -1,6 +1,7 @@
 #include "config/host_profile.h"
 
 #include "spec/yaml.h"
+#include "util/entries.h"
 #include "util/filesystem.h"
 
 #include <algorithm>
@@ -12,7 +13,7 @@ namespace {
 std::string profiles_in(const fs::path& directory) {
     std::vector<std::string> names;
     std::error_code failed;
-    for (const auto& entry : fs::directory_iterator(directory, failed))
+    for (const auto& entry : entries_in(directory, failed))
         if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem());
     std::ranges::sort(names);
     std::string list;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cerrno>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -45,7 +47,7 @@ public:
         shard.entries.emplace(key, Entry{nullptr, shard.order.begin()});
         lock.unlock();
 
-        Loaded loaded = std::forward<Load>(load)();
+        const Loaded loaded = load_unless_out_of_memory(std::forward<Load>(load));
 
         lock.lock();
         const auto mine = shard.entries.find(key);
@@ -98,6 +100,16 @@ private:
         std::list<std::uint64_t> order; ///< most recently used first
         std::size_t bytes = 0;
     };
+
+    // Nobody may wait for ever for what a thread has given up.
+    template<class Load>
+    static Loaded load_unless_out_of_memory(Load&& load) {
+        try {
+            return std::forward<Load>(load)();
+        } catch (const std::bad_alloc&) {
+            return std::unexpected(ENOMEM);
+        }
+    }
 
     static std::size_t shard_of(std::uint64_t key) {
         return ((key * 0x9E3779B97F4A7C15ULL) >> 60U) % shard_count;

@@ -1,6 +1,7 @@
 #include "install/activation.h"
 
 #include "install/environ_script.h"
+#include "util/entries.h"
 #include "util/filesystem.h"
 #include "util/json.h"
 #include "util/log.h"
@@ -25,7 +26,7 @@ constexpr std::string_view end_of_listing = "containerize-end";
 std::vector<std::string> names_in(const fs::path& directory, std::string_view ending) {
     std::vector<std::string> names;
     std::error_code missing;
-    for (const auto& entry : fs::directory_iterator(directory, missing))
+    for (const auto& entry : entries_in(directory, missing))
         if (entry.path().native().ends_with(ending)) names.push_back(entry.path().filename().string());
     std::ranges::sort(names);
     return names;

@@ -10,6 +10,7 @@
 #include "install/site_environment.h"
 #include "install/states.h"
 #include "install/wrappers.h"
+#include "util/entries.h"
 #include "util/filesystem.h"
 #include "util/interrupt.h"
 #include "util/log.h"
@@ -30,7 +31,8 @@ using runtime::Manifest;
 
 class Build {
 public:
-    Build(Workshop& shop, Recipe& recipe, Janitor& janitor, const Claim& claim, const Manifest* previous)
+    Build(Workshop& shop, Recipe& recipe, Janitor& janitor, const Claim& claim, const Manifest* previous,
+          unsigned state)
         : shop_(shop), recipe_(recipe), janitor_(janitor), claim_(claim), previous_(previous) {
         if (previous != nullptr) {
             manifest_ = *previous;
@@ -39,7 +41,7 @@ public:
         }
         manifest_.tool_version = CONTAINERIZE_VERSION;
         manifest_.prefix = claim.prefix;
-        manifest_.state = next_state(claim.prefix);
+        manifest_.state = state;
         manifest_.wrapper_paths = shop.inputs.wrapper_paths;
         manifest_.base = shop.inputs.base;
         manifest_.base.isolate = previous == nullptr ? shop.options.isolate : previous->base.isolate;
@@ -113,7 +115,9 @@ private:
         std::error_code failed;
         const auto library = shop_.root() / "lib" / recipe_.python_name() / "site-packages";
         const auto support = shop_.options.share / "python";
-        for (const auto& file : fs::recursive_directory_iterator(support, failed)) {
+        const auto files = entries_below(support, failed);
+        if (failed) return fail_errno("cannot read the directory", support.string(), failed.value());
+        for (const auto& file : files) {
             const auto copy = library / file.path().lexically_relative(support);
             if (file.is_directory(failed))
                 fs::create_directories(copy, failed);
@@ -345,7 +349,9 @@ private:
 
 Result<BuildSummary> run_steps(Workshop& shop, Recipe& recipe, Janitor& janitor, const Claim& claim,
                                const Manifest* previous) {
-    return Build(shop, recipe, janitor, claim, previous).run();
+    const auto state = next_state(claim.prefix);
+    if (!state) return fail(Error(state.error()));
+    return Build(shop, recipe, janitor, claim, previous, *state).run();
 }
 
 } // namespace containerize::install

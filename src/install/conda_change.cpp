@@ -7,6 +7,7 @@
 #include "install/conda_plan.h"
 #include "install/link_scripts.h"
 #include "install/tykky_installation.h"
+#include "util/entries.h"
 #include "util/filesystem.h"
 #include "util/log.h"
 
@@ -73,7 +74,7 @@ private:
         const auto listed = fs::path("/proc/self/fd") / std::to_string(directory.get());
         std::vector<std::string> names;
         std::error_code failed;
-        for (const auto& entry : fs::directory_iterator(listed, failed))
+        for (const auto& entry : entries_in(listed, failed))
             if (entry.path().filename().string().starts_with(start.filename().string()))
                 names.push_back(entry.path().filename().string());
         for (const auto& name : names)

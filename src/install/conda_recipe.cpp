@@ -11,6 +11,7 @@
 #include "install/pip_part.h"
 #include "install/recipe.h"
 #include "install/writable_images.h"
+#include "util/entries.h"
 #include "util/filesystem.h"
 #include "util/log.h"
 

@@ -210,7 +210,9 @@ Result<BuildSummary> squash(const BuildOptions& options) {
             auto commands = change.begin(*manifest);
             if (!commands) return fail(std::move(commands.error()));
             const unsigned squashed = manifest->state;
-            manifest->state = next_state(claim.prefix);
+            const auto next = next_state(claim.prefix);
+            if (!next) return fail(Error(next.error()));
+            manifest->state = *next;
             manifest->parent = 0;
             manifest->layers.clear();
             manifest->image = {.file = free_image_name(claim.prefix), .size = 0, .sha256 = {}};

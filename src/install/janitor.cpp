@@ -28,6 +28,7 @@ namespace {
 
 constexpr char remove_tree_verb = 'T';
 constexpr char remove_directory_verb = 'D';
+constexpr char sweep_verb = 'S';
 constexpr char keep_verb = 'K';
 constexpr char end_processes_verb = 'P';
 constexpr std::size_t longest_message = PATH_MAX + 1;
@@ -109,6 +110,8 @@ void end_processes_in(const Fd& mount_namespace) {
     for (auto task = tasks.rbegin(); task != tasks.rend(); ++task) {
         if (task->front() == remove_directory_verb)
             remove_unclaimed(task->c_str() + 1);
+        else if (task->front() == sweep_verb)
+            sweep_staging(task->substr(1));
         else [[maybe_unused]]
             const auto removed = remove_tree(task->substr(1));
     }
@@ -160,6 +163,9 @@ void Janitor::remove_tree_later(const std::filesystem::path& path) {
 }
 void Janitor::remove_directory_later(const std::filesystem::path& path) {
     tell(remove_directory_verb, path.string());
+}
+void Janitor::sweep_staging_later(const std::filesystem::path& parent) {
+    tell(sweep_verb, parent.string());
 }
 void Janitor::keep_all_but(const std::filesystem::path& staging) {
     tell(keep_verb, staging.string());

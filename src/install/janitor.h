@@ -26,6 +26,9 @@ public:
     void remove_tree_later(const std::filesystem::path& path);
     /// Only if it is empty, and no other build has claimed it.
     void remove_directory_later(const std::filesystem::path& path);
+    /// Staging directories below `parent` that no build uses: the one that is made next, if nobody lives to
+    /// name it.
+    void sweep_staging_later(const std::filesystem::path& parent);
     /// Keeps everything registered so far, apart from `staging`.
     void keep_all_but(const std::filesystem::path& staging);
 

@@ -3,6 +3,7 @@
 #include "install/recipe.h"
 #include "pip/bundle.h"
 #include "pip/venv.h"
+#include "util/entries.h"
 #include "util/log.h"
 
 #include <utility>
@@ -18,7 +19,7 @@ std::uint64_t bytes_below(const fs::path& root) {
     std::error_code ignored;
     std::uint64_t total = 0;
     constexpr auto unreadable_too = fs::directory_options::skip_permission_denied;
-    for (const auto& entry : fs::recursive_directory_iterator(root, unreadable_too, ignored))
+    for (const auto& entry : entries_below(root, ignored, unreadable_too))
         if (entry.is_regular_file(ignored) && !entry.is_symlink(ignored)) total += entry.file_size(ignored);
     return total;
 }

@@ -1,10 +1,12 @@
 #include "install/prefix.h"
 
 #include "runtime/manifest.h"
+#include "util/entries.h"
 #include "util/filesystem.h"
 
 #include <array>
 #include <cstdlib>
+#include <sstream>
 #include <vector>
 
 #include <fcntl.h>
@@ -16,15 +18,20 @@ namespace containerize::install {
 
 namespace {
 
-constexpr std::string_view own_leftovers = ".containerize-";
-
 /// The first entry that is not the rest of a build of ours; empty if there is none.
 std::string foreign_entry(const fs::path& directory) {
     std::error_code failed;
-    for (const auto& entry : fs::directory_iterator(directory, failed)) {
+    std::set<std::string> others;
+    std::set<std::string> begun;
+    for (const auto& entry : entries_in(directory, failed)) {
         const auto name = entry.path().filename().string();
-        if (!name.starts_with(own_leftovers)) return name;
+        if (name.starts_with(own_leftovers))
+            begun.merge(listed_names(entry.path()));
+        else
+            others.insert(name);
     }
+    for (const auto& name : others)
+        if (!begun.contains(name)) return name;
     return {};
 }
 
@@ -49,6 +56,15 @@ bool is_special(const fs::path& prefix) {
 }
 
 } // namespace
+
+std::set<std::string> listed_names(const fs::path& assembly) {
+    std::set<std::string> names;
+    const auto text = read_file(assembly / names_to_come);
+    std::istringstream lines(text ? *text : std::string());
+    for (std::string name; std::getline(lines, name);)
+        if (!name.empty() && name != "." && name != ".." && !name.contains('/')) names.insert(name);
+    return names;
+}
 
 Result<fs::path> check_prefix(const std::string& given, bool force) {
     if (given.empty()) return fail_input("the prefix is empty", {}, {}, "Give --prefix a directory.");

@@ -6,9 +6,17 @@
 #include "util/fd.h"
 
 #include <filesystem>
+#include <set>
 #include <string>
 
 namespace containerize::install {
+
+/// What an assembly's name begins with: there the files of a new installation are put together.
+inline constexpr const char* own_leftovers = ".containerize-";
+/// In an assembly whose files go into an empty directory: the names that they have there. While it is there,
+/// what has these names is of a build that is not finished.
+inline constexpr const char* names_to_come = ".names";
+std::set<std::string> listed_names(const std::filesystem::path& assembly);
 
 /// The prefix as an absolute path without links, if an installation may be made there: it is absent, empty,
 /// or (with `force`) an installation already.

@@ -122,6 +122,7 @@ image::Profile profile_beside(const fs::path& prefix, const runtime::ImageFile& 
 Result<Recording> record_profile(const fs::path& prefix, const ProfileRequest& request) {
     auto janitor = Janitor::start();
     if (!janitor) return fail(std::move(janitor.error()));
+    janitor->sweep_staging_later(request.staging_parent);
     auto staging = Staging::create(request.staging_parent);
     if (!staging) return fail(std::move(staging.error()));
     janitor->remove_tree_later(staging->path());

@@ -4,6 +4,7 @@
 #include "install/states.h"
 #include "install/striping.h"
 #include "runtime/root.h"
+#include "util/entries.h"
 #include "util/filesystem.h"
 #include "util/log.h"
 #include "util/progress.h"
@@ -44,7 +45,7 @@ Status move(const fs::path& from, const fs::path& to) {
 Status move_files(const fs::path& from, const fs::path& to) {
     std::error_code failed;
     fs::create_directories(to, failed);
-    for (const auto& entry : fs::directory_iterator(from, failed)) {
+    for (const auto& entry : entries_in(from, failed)) {
         if (fs::is_directory(entry.symlink_status())) {
             if (auto moved = move_files(entry.path(), to / entry.path().filename()); !moved) return moved;
         } else if (auto moved = move(entry.path(), to / entry.path().filename()); !moved) {
@@ -58,7 +59,7 @@ Status move_files(const fs::path& from, const fs::path& to) {
 std::set<std::string> names_in(const fs::path& directory) {
     std::set<std::string> names;
     std::error_code failed;
-    for (const auto& entry : fs::directory_iterator(directory, failed))
+    for (const auto& entry : entries_in(directory, failed))
         names.insert(entry.path().filename().string());
     return names;
 }
@@ -86,11 +87,9 @@ void remove_old_record_links(const fs::path& prefix, const fs::path& state) {
     }
 }
 
-// After the manifest has changed: whatever no state has. Failures leave litter, no harm.
-void remove_what_is_gone(const Publication& publication, const Result<Manifest>& old,
-                         const std::vector<std::set<std::string>>& wrappers) {
-    const auto& prefix = publication.claim.prefix;
-    const auto& manifest = publication.manifest;
+// States that are none any more, and images that no state has. Failures leave litter, no harm.
+void remove_unreferenced(const fs::path& prefix, const Manifest& manifest,
+                         const std::vector<Manifest>& kept) {
     std::set<std::string> images;
     std::set<std::string> states;
     const auto keep = [&](const Manifest& state) {
@@ -99,25 +98,33 @@ void remove_what_is_gone(const Publication& publication, const Result<Manifest>&
         states.insert(std::to_string(state.state));
     };
     keep(manifest);
-    std::ranges::for_each(publication.kept, keep);
+    std::ranges::for_each(kept, keep);
     const auto remove_others = [&](const fs::path& directory, const auto& is_kept) {
         for (const auto& name : names_in(prefix / directory))
             if (!is_kept(name)) [[maybe_unused]]
                 const auto removed = remove_tree(prefix / directory / name);
     };
     // States before their images: one that is there has all that it names, wherever this ends.
-    remove_others(state_directory(manifest.state).parent_path(),
-                  [&](const std::string& name) { return states.contains(name); });
+    remove_others(states_name, [&](const std::string& name) { return states.contains(name); });
     remove_others("", [&](const std::string& name) {
         return !is_image_name(image_name(name)) || images.contains(image_name(name));
     });
     remove_others(layers_name, [&](const std::string& name) {
         return images.contains((fs::path(layers_name) / image_name(name)).string());
     });
+    std::error_code ignored;
+    fs::remove(prefix / layers_name, ignored); // only if it is empty
+}
+
+// After the manifest has changed: whatever no state has.
+void remove_what_is_gone(const Publication& publication, const Result<Manifest>& old,
+                         const std::vector<std::set<std::string>>& wrappers) {
+    const auto& prefix = publication.claim.prefix;
+    const auto& manifest = publication.manifest;
+    remove_unreferenced(prefix, manifest, publication.kept);
     remove_old_record_links(prefix, state_directory(manifest.state));
     std::error_code ignored;
     if (root_name(manifest).empty()) fs::remove(prefix / runtime::root_file, ignored);
-    fs::remove(prefix / layers_name, ignored); // only if it is empty
     for (std::size_t i = 0; i < manifest.wrapper_paths.size(); ++i)
         remove_wrappers(prefix, manifest.wrapper_paths[i], wrappers[i]);
     if (!old) return;
@@ -139,21 +146,13 @@ std::string this_host() {
     return "@" + std::string(name.data());
 }
 
-/// What builds of this prefix left that were killed with everything around them. Only what is this node's:
-/// many shared filesystems lock for one node alone, so that another may be building there now.
-void remove_old_assemblies(const fs::path& directory, const std::string& start) {
-    const auto host = this_host();
-    for (const auto& name : names_in(directory)) {
-        if (!name.starts_with(start)) continue;
-        const auto digits = name.find_first_not_of("0123456789", start.size());
-        if (digits == start.size() || digits == std::string::npos || name.substr(digits) != host) continue;
-        [[maybe_unused]] const auto removed = remove_tree(directory / name);
-    }
+std::string assembly_name(const fs::path& prefix) {
+    return own_leftovers + prefix.filename().string() + "-";
 }
 
 Status sync_all(const fs::path& assembly) {
     std::error_code failed;
-    for (const auto& entry : fs::recursive_directory_iterator(assembly, failed)) {
+    for (const auto& entry : entries_below(assembly, failed)) {
         if (fs::is_directory(entry.symlink_status())) {
             if (auto done = sync_directory(entry.path()); !done) return done;
             continue;
@@ -161,6 +160,7 @@ Status sync_all(const fs::path& assembly) {
         const Fd file(open(entry.path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
         if (file && fsync(file.get()) != 0) return fail_errno("cannot write", entry.path().string());
     }
+    if (failed) return fail_errno("cannot read the directory", assembly.string(), failed.value());
     return sync_directory(assembly);
 }
 
@@ -246,9 +246,14 @@ Status publish_in_place(const Publication& publication, Janitor& janitor) {
     for (const auto& path : publication.manifest.wrapper_paths)
         wrappers.push_back(names_in(assembly / path));
     if (auto written = write_manifest(publication); !written) return written;
-    if (!replacing) // an empty directory is to be empty again if this fails
-        for (const auto& name : names_in(assembly))
+    if (!replacing) { // an empty directory is to be empty again if this fails
+        std::string list;
+        for (const auto& name : names_in(assembly)) {
             janitor.remove_tree_later(prefix / name);
+            list += name + "\n";
+        }
+        if (auto listed = write_file(assembly / names_to_come, list); !listed) return listed;
+    }
 
     std::vector<std::string> new_images;
     std::error_code ignored;
@@ -263,6 +268,7 @@ Status publish_in_place(const Publication& publication, Janitor& janitor) {
         return done;
     }
     note(sync_directory(prefix));
+    fs::remove(assembly / names_to_come, ignored);
     note(move_files(assembly, prefix)); // links to the records, and single files such as pyvenv.cfg
     remove_what_is_gone(publication, old, wrappers);
     note(remove_tree(assembly));
@@ -280,11 +286,33 @@ Status check_room(const Claim& claim, std::uint64_t bytes) {
                  .hint = "Make room, or choose a prefix on another filesystem."});
 }
 
+void remove_leftovers(const Claim& claim) {
+    if (!claim.locked) return;
+    const auto& prefix = claim.prefix;
+    const auto start = assembly_name(prefix);
+    const auto host = this_host();
+    for (const auto& directory : {prefix, prefix.parent_path()})
+        for (const auto& name : names_in(directory)) {
+            // Only what is this node's: many shared filesystems lock for one node alone, so that another may
+            // be building there now.
+            if (!name.starts_with(start)) continue;
+            const auto digits = name.find_first_not_of("0123456789", start.size());
+            if (digits == start.size() || digits == std::string::npos || name.substr(digits) != host)
+                continue;
+            if (directory == prefix && !runtime::is_installation(prefix))
+                for (const auto& begun : listed_names(prefix / name))
+                    [[maybe_unused]] const auto removed = remove_tree(prefix / begun);
+            [[maybe_unused]] const auto removed = remove_tree(directory / name);
+        }
+    if (!runtime::is_installation(prefix)) return;
+    const auto manifest = runtime::read_manifest(prefix);
+    const auto states = read_states(prefix);
+    if (manifest && states) remove_unreferenced(prefix, *manifest, *states);
+}
+
 Result<fs::path> make_assembly(const Claim& claim, Janitor& janitor) {
     const fs::path parent = claim.existed ? claim.prefix : claim.prefix.parent_path();
-    const std::string start = ".containerize-" + claim.prefix.filename().string() + "-";
-    if (claim.locked) remove_old_assemblies(parent, start);
-    fs::path assembly = parent / (start + std::to_string(getpid()) + this_host());
+    fs::path assembly = parent / (assembly_name(claim.prefix) + std::to_string(getpid()) + this_host());
     // 0777 less the umask, and the parent's group where that is inherited: the assembly becomes the prefix.
     if (mkdir(assembly.c_str(), 0777) != 0) return fail_errno("cannot make a directory", assembly.string());
     janitor.remove_tree_later(assembly);

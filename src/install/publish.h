@@ -17,6 +17,10 @@ namespace containerize::install {
 /// Sees that there is room for `bytes` on the prefix's filesystem, before anything is copied there.
 Status check_room(const Claim& claim, std::uint64_t bytes);
 
+/// Removes what builds of this prefix left that were killed with everything around them, the janitor
+/// included.
+void remove_leftovers(const Claim& claim);
+
 /// A directory on the prefix's filesystem in which the installation is put together: beside the prefix where
 /// that did not exist, inside it where it did.
 Result<std::filesystem::path> make_assembly(const Claim& claim, Janitor& janitor);

@@ -1,5 +1,6 @@
 #include "install/scripts.h"
 
+#include "util/entries.h"
 #include "util/filesystem.h"
 
 #include <string>
@@ -20,7 +21,7 @@ constexpr std::string_view repaired =
 Status repair_scripts(const fs::path& directory, const fs::path& prefix) {
     if (prefix.string().find_first_of("$`\"\\") == std::string::npos) return {};
     std::error_code failed;
-    for (const auto& entry : fs::directory_iterator(directory, failed)) {
+    for (const auto& entry : entries_in(directory, failed)) {
         if (!fs::is_regular_file(entry.symlink_status(failed))) continue;
         const auto text = read_file(entry.path());
         if (!text) return fail(std::move(text).error());

@@ -1,5 +1,6 @@
 #include "install/states.h"
 
+#include "util/entries.h"
 #include "util/filesystem.h"
 
 #include <algorithm>
@@ -22,13 +23,33 @@ std::optional<unsigned> number_from(const std::string& name) {
     return number;
 }
 
-std::vector<unsigned> numbers_in(const fs::path& prefix) {
+Result<std::vector<unsigned>> numbers_in(const fs::path& prefix) {
     std::vector<unsigned> numbers;
-    std::error_code missing;
-    for (const auto& entry : fs::directory_iterator(prefix / states_name, missing))
+    std::error_code failed;
+    const auto entries = entries_in(prefix / states_name, failed);
+    if (failed && failed != std::errc::no_such_file_or_directory)
+        return fail_errno("cannot read the directory", (prefix / states_name).string(), failed.value());
+    for (const auto& entry : entries)
         if (const auto number = number_from(entry.path().filename().string())) numbers.push_back(*number);
     std::ranges::sort(numbers);
     return numbers;
+}
+
+/// Of a state whose manifest is there: what cannot be read now may be read later, and must not be removed.
+bool is_unreadable(const fs::path& manifest) {
+    std::error_code failed;
+    return fs::exists(manifest, failed) && !read_file(manifest);
+}
+
+/// The number of the state without a parent that it came from; 0 if the way there is not known.
+unsigned beginning_of(const Manifest& current, const std::vector<Manifest>& states) {
+    const Manifest* state = &current;
+    while (state->parent != 0 && state->parent < state->state) {
+        const auto parent = std::ranges::find(states, state->parent, &Manifest::state);
+        if (parent == states.end()) return 0;
+        state = &*parent;
+    }
+    return state->parent == 0 ? state->state : 0;
 }
 
 } // namespace
@@ -44,20 +65,29 @@ std::string layer_file(unsigned state) {
 Result<std::vector<Manifest>> read_states(const fs::path& prefix) {
     auto current = runtime::read_manifest(prefix);
     if (!current) return fail(std::move(current.error()));
+    const auto numbers = numbers_in(prefix);
+    if (!numbers) return fail(Error(numbers.error()));
     std::vector<Manifest> states;
-    for (const unsigned number : numbers_in(prefix)) {
+    for (const unsigned number : *numbers) {
         auto state =
             number == current->state ? current : runtime::read_manifest(prefix / state_directory(number));
+        if (!state && is_unreadable(prefix / state_directory(number) / runtime::manifest_name))
+            return fail(std::move(state.error()));
         // What a killed update left unfinished is no state.
         if (state && state->state == number) states.push_back(std::move(*state));
     }
+    // Nor is what came before the state that the current one began with: a squash or a replacement was killed
+    // before it had removed that.
+    const unsigned first = beginning_of(*current, states);
+    std::erase_if(states, [first](const Manifest& state) { return state.state < first; });
     return states;
 }
 
-unsigned next_state(const fs::path& prefix) {
+Result<unsigned> next_state(const fs::path& prefix) {
     const auto numbers = numbers_in(prefix);
+    if (!numbers) return fail(Error(numbers.error()));
     const auto current = runtime::read_manifest(prefix);
-    return std::max(numbers.empty() ? 0 : numbers.back(), current ? current->state : 0) + 1;
+    return std::max(numbers->empty() ? 0 : numbers->back(), current ? current->state : 0) + 1;
 }
 
 Result<runtime::Manifest> read_unmoved(const std::string& given) {

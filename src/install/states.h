@@ -28,6 +28,6 @@ Result<std::vector<runtime::Manifest>> read_states(const std::filesystem::path& 
 Result<runtime::Manifest> read_unmoved(const std::string& prefix);
 
 /// A number that no state of the installation ever had.
-unsigned next_state(const std::filesystem::path& prefix);
+Result<unsigned> next_state(const std::filesystem::path& prefix);
 
 } // namespace containerize::install

@@ -4,6 +4,7 @@
 #include "image/reader.h"
 #include "runtime/manifest.h"
 #include "spec/yaml.h"
+#include "util/entries.h"
 #include "util/fd.h"
 #include "util/filesystem.h"
 #include "util/log.h"
@@ -142,8 +143,7 @@ void read_wrapper_paths(const spec::YamlFile& settings, TykkyInstallation& tykky
 void list_records(TykkyInstallation& tykky) {
     tykky.records = {tykky.directory / settings_name, tykky.directory / script_name};
     std::error_code failed;
-    for (const auto& entry :
-         fs::recursive_directory_iterator(tykky.directory / "share/previous_input", failed))
+    for (const auto& entry : entries_below(tykky.directory / "share/previous_input", failed))
         if (entry.symlink_status(failed).type() == fs::file_type::regular)
             tykky.records.push_back(entry.path());
 }
@@ -203,7 +203,9 @@ EnvironmentPlace place_of_environment(const nlohmann::json& build, const fs::pat
 Status link_environment(const fs::path& root, const fs::path& environment) {
     if (environment == ".") return {};
     std::error_code failed;
-    for (const auto& entry : fs::directory_iterator(root / environment, failed)) {
+    const auto entries = entries_in(root / environment, failed);
+    if (failed) return fail_errno("cannot read the directory", (root / environment).string(), failed.value());
+    for (const auto& entry : entries) {
         const auto name = entry.path().filename();
         const auto target = environment / name;
         if (fs::read_symlink(root / name, failed) == target) continue;

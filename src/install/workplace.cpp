@@ -2,6 +2,7 @@
 
 #include "install/base.h"
 #include "install/environ_script.h"
+#include "install/publish.h"
 #include "install/records.h"
 #include "runtime/namespace.h"
 #include "util/filesystem.h"
@@ -96,6 +97,8 @@ Result<BuildSummary> in_workplace(const BuildOptions& options, const Inputs& inp
     if (!janitor) return fail(std::move(janitor.error()));
     auto claim = claim_prefix(inputs.prefix, *janitor);
     if (!claim) return fail(std::move(claim.error()));
+    remove_leftovers(*claim);
+    janitor->sweep_staging_later(options.staging_parent);
     auto staging = Staging::create(options.staging_parent);
     if (!staging) return fail(std::move(staging.error()));
     janitor->remove_tree_later(staging->path());

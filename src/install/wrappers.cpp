@@ -1,6 +1,7 @@
 #include "install/wrappers.h"
 
 #include "install/states.h"
+#include "util/entries.h"
 #include "util/filesystem.h"
 #include "util/log.h"
 
@@ -163,7 +164,7 @@ Result<std::size_t> make_wrappers(const WrapperRequest& request) {
         const fs::path directory = request.output / path;
         const auto before = commands;
         fs::create_directories(directory, failed);
-        for (const auto& entry : fs::directory_iterator(real_directory(path, request), failed)) {
+        for (const auto& entry : entries_in(real_directory(path, request), failed)) {
             const auto wrapper = directory / entry.path().filename();
             const auto kind = kind_of(entry.path(), request);
             if (kind == EntryKind::command) {

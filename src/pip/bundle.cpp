@@ -1,5 +1,7 @@
 #include "pip/bundle.h"
 
+#include "util/entries.h"
+
 #include <string>
 #include <system_error>
 
@@ -75,7 +77,7 @@ Status copy_entry(const fs::directory_entry& entry, const fs::path& to, const fs
 Status copy_directory(const fs::path& from, const fs::path& to, const fs::path& library) {
     std::error_code failed;
     fs::create_directories(to, failed);
-    for (const auto& entry : fs::directory_iterator(from, failed))
+    for (const auto& entry : entries_in(from, failed))
         if (entry.path().filename() != "__pycache__")
             if (auto copied = copy_entry(entry, to / entry.path().filename(), library); !copied)
                 return copied;
@@ -88,7 +90,7 @@ Status copy_library(const fs::path& from, const fs::path& to) {
     std::error_code failed;
     fs::create_directories(to, failed);
     if (failed) return fail_errno("cannot copy the standard library", to.string(), failed.value());
-    for (const auto& entry : fs::directory_iterator(from, failed)) {
+    for (const auto& entry : entries_in(from, failed)) {
         const auto name = entry.path().filename();
         if (name == "site-packages" || name == "dist-packages" || name == "__pycache__" || name == "test")
             continue;
@@ -132,7 +134,7 @@ Result<Interpreter> bundle_python(const Interpreter& original, const BundleReque
         fs::copy(original.base_prefix / headers, place / headers, fs::copy_options::recursive, failed);
         if (failed) return fail_errno("cannot copy Python's headers", headers.string(), failed.value());
     }
-    for (const auto& entry : fs::directory_iterator(original.base_prefix / "lib", failed))
+    for (const auto& entry : entries_in(original.base_prefix / "lib", failed))
         if (entry.path().filename().string().starts_with("libpython"))
             fs::copy(entry.path(), place / "lib" / entry.path().filename(), fs::copy_options::copy_symlinks,
                      failed);

@@ -1,5 +1,6 @@
 #include "pip/distributions.h"
 
+#include "util/entries.h"
 #include "util/filesystem.h"
 #include "util/json.h"
 #include "util/url.h"
@@ -165,7 +166,7 @@ std::string normalised_version(std::string_view text) {
 std::vector<Distribution> read_distributions(const fs::path& site_packages) {
     std::vector<Distribution> distributions;
     std::error_code missing;
-    for (const auto& entry : fs::directory_iterator(site_packages, missing)) {
+    for (const auto& entry : entries_in(site_packages, missing)) {
         if (entry.path().extension() == ".egg-link")
             if (auto linked = read_link(entry.path())) distributions.push_back(std::move(*linked));
         const auto file = metadata_file(entry.path());

@@ -97,9 +97,22 @@ private:
         if (suspects.refused.contains(number))
             fail(EIO);
         else
-            answer(header, body);
+            answer_with_what_memory_there_is(header, body);
         progress_.request = 0;
         progress_.answered.fetch_add(1, std::memory_order_relaxed);
+    }
+
+    // A reply is the last thing that an answer does: before it, all can be done again.
+    void answer_with_what_memory_there_is(const fuse_in_header& header, std::span<const std::byte> body) {
+        for (const bool last : {false, true}) {
+            try {
+                return answer(header, body);
+            } catch (const std::bad_alloc&) {
+                if (last) return fail(ENOMEM);
+                layers_.shed();
+                malloc_trim(0);
+            }
+        }
     }
 
     void answer(const fuse_in_header& header, std::span<const std::byte> body) {

@@ -3,16 +3,13 @@
 import hashlib
 import json
 import os
-import random
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from conftest import BUILD, CACHE, SOURCE, eventually
+from conftest import BUILD, CACHE, SOURCE
 
 sys.path.insert(0, str(SOURCE / "tests/lib"))
 import conda_channel
@@ -615,34 +612,6 @@ def test_a_failure_leaves_what_was_there(build):
     done = build(build.spec(["nunpy"], name="bad.yml"), "--force", check=False)
     assert done.returncode == 2 and image_of(build.prefix) == before
     assert build.run("where").returncode == 0
-
-
-def test_killed_at_any_moment_nothing_is_left_and_the_cache_serves(build, server, user):
-    spec = build.spec(["python", "numpy", "requests", "where", "linked"], server.url("slow/0.05/main"))
-    started = time.monotonic()
-    build(spec)
-    whole = time.monotonic() - started
-    shutil.rmtree(build.prefix)
-    shutil.rmtree(build.work / "cache")
-    chance = random.Random(7)
-    for attempt in range(20):
-        process = user.start(CONTAINERIZE, "new", "--prefix", build.prefix, spec, env={"CONTAINERIZE_CACHE": str(build.work / "cache")},
-                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(chance.uniform(0, whole))
-        process.send_signal(signal.SIGKILL if attempt % 2 else signal.SIGTERM)
-        process.wait()
-        # At the very end it was all there already.
-        if (build.prefix / "containerize.json").exists():
-            assert build.run("where").returncode == 0
-            shutil.rmtree(build.prefix)
-        eventually(lambda: not os.path.exists(build.prefix) or not any(os.scandir(build.prefix)), 30)
-    before = len(server.requests())
-    build(spec)
-    assert build.run("where").returncode == 0
-    fetched = [path for _, path, *_ in server.requests()[before:] if path.endswith(".conda")]
-    assert len(fetched) < 5, fetched
-    eventually_gone = [path for path in Path("/tmp").glob(f"containerize-*{user.uid}*build*") if path.is_dir()]
-    assert eventually_gone == []
 
 
 FIXTURES = Path(os.environ.get("CONTAINERIZE_FIXTURES", SOURCE.parent / "shared/fixtures")) / "conda/channels"

@@ -1,15 +1,22 @@
 // A directory shown again, read-only, as a busy parallel filesystem shows it: every open and every read
-// waits.
+// waits. And as a broken one does: while there is a file FAULTS, reads of images fail as it says.
 //
-// Usage: slow_filesystem DIRECTORY MOUNT-POINT MICROSECONDS
+//     eio 1      each read fails
+//     eio 5      each fifth
+//     short 1    each returns less than was asked for
+//
+// Usage: slow_filesystem DIRECTORY MOUNT-POINT MICROSECONDS [FAULTS]
 // Stays in the foreground until it is unmounted. Other users may read it.
 #define FUSE_USE_VERSION 35
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include <dirent.h>
@@ -22,6 +29,17 @@ namespace {
 
 std::string directory;
 std::chrono::microseconds delay;
+std::string faults;
+
+/// "eio" or "short" if the read is one that fails, else empty.
+std::string fault_of(std::string_view path) {
+    static std::atomic<unsigned> reads{0};
+    std::string kind;
+    unsigned each = 0;
+    if (faults.empty() || !path.ends_with(".sqfs")) return {};
+    std::ifstream(faults) >> kind >> each;
+    return each != 0 && ++reads % each == 0 ? kind : std::string();
+}
 
 void wait() {
     std::this_thread::sleep_for(delay);
@@ -55,11 +73,15 @@ int open_file(const char* path, fuse_file_info* file) {
     const int fd = open((directory + path).c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) return -errno;
     file->fh = static_cast<std::uint64_t>(fd);
+    file->direct_io = faults.empty() ? 0 : 1; // each read comes here, and nobody completes it
     return 0;
 }
 
-int read_file(const char*, char* out, size_t size, off_t offset, fuse_file_info* file) {
+int read_file(const char* path, char* out, size_t size, off_t offset, fuse_file_info* file) {
     wait();
+    const auto fault = fault_of(path);
+    if (fault == "eio") return -EIO;
+    if (fault == "short") size = (size + 1) / 2;
     const auto got = pread(static_cast<int>(file->fh), out, size, offset);
     return got < 0 ? -errno : static_cast<int>(got);
 }
@@ -81,12 +103,13 @@ int read_directory(const char* path, void* list, fuse_fill_dir_t add, off_t, fus
 } // namespace
 
 int main(int argc, char** argv) {
-    if (argc != 4) {
-        std::fputs("usage: slow_filesystem DIRECTORY MOUNT-POINT MICROSECONDS\n", stderr);
+    if (argc != 4 && argc != 5) {
+        std::fputs("usage: slow_filesystem DIRECTORY MOUNT-POINT MICROSECONDS [FAULTS]\n", stderr);
         return 2;
     }
     directory = argv[1];
     delay = std::chrono::microseconds(std::atol(argv[3]));
+    if (argc == 5) faults = argv[4];
     fuse_operations operations{};
     operations.init = begin;
     operations.getattr = get_attributes;

@@ -285,11 +285,16 @@ TEST(Elf, ProgramsTellWhatTheyNeed) {
 TEST(Elf, DamagedFilesAreSurvived) {
     const TemporaryDirectory directory;
     const auto whole = *read_file("/bin/true");
+    constexpr std::size_t identification = 4; // what says that it is such a file
+    constexpr std::size_t header = 64;
     for (std::size_t at = 0; at < 1024; at += 3) {
         auto damaged = whole;
         damaged[at] = static_cast<char>(~damaged[at]);
-        (void)read_elf(directory.write("damaged", damaged));
-        (void)read_elf(directory.write("damaged", whole.substr(0, at * 20)));
+        const auto changed = read_elf(directory.write("damaged", damaged));
+        EXPECT_TRUE(at >= identification || !changed) << at;
+        EXPECT_TRUE(!changed || changed->libraries.size() < 1000) << at;
+        const auto cut = read_elf(directory.write("damaged", whole.substr(0, at * 20)));
+        EXPECT_TRUE(at * 20 >= header || !cut) << at;
     }
 }
 

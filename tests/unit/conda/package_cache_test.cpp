@@ -80,6 +80,14 @@ protected:
             EXPECT_TRUE(read_file(path_of(*(*result)[i].file)).value() == contents.at(records[i].file_name))
                 << records[i].url;
     }
+    /// Whether something of a file that is not there yet has come.
+    [[nodiscard]] bool has_part_of(const std::string& name) const {
+        return std::ranges::any_of(
+            fs::directory_iterator(options.cache / "packages"), [&](const auto& entry) {
+                return entry.path().filename().string().find(name) != std::string::npos &&
+                       entry.file_size() > 0;
+            });
+    }
     [[nodiscard]] std::size_t entries() const {
         return static_cast<std::size_t>(
             std::distance(fs::directory_iterator(options.cache / "packages"), fs::directory_iterator()));
@@ -168,7 +176,8 @@ TEST_F(FetchPackages, BrokenDownloadsGoOnInTheNextRun) {
         [[maybe_unused]] const auto ignored = fetch({killed});
         _exit(0);
     }
-    usleep(200'000);
+    while (!has_part_of("q-1.0-0"))
+        usleep(1000);
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
     EXPECT_EQ(entries(), 2U); // one of them the unfinished file

@@ -8,6 +8,7 @@
 #include "image/writer.h"
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <random>
@@ -27,6 +28,15 @@ using test::TemporaryDirectory;
 struct File {
     std::string path, content;
 };
+
+/// Waits for what other threads do.
+void eventually(const std::function<bool()>& happened) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (!happened()) {
+        ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "it did not happen";
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+}
 
 /// A random tree, packed, with a profile of all its blocks.
 class RandomImage {
@@ -244,8 +254,7 @@ TEST(Prefetch, WhatNobodyWantsIsDroppedAndNeverMoreThanTheLimitIsHeld) {
     how.patience = std::chrono::seconds(1);
     layers->prefetch({{.image = {}, .blocks = image.blocks()}}, how);
     const auto& statistics = *counted.statistics;
-    while (statistics.prefetch_dropped == 0)
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    eventually([&] { return statistics.prefetch_dropped > 0; });
     EXPECT_LE(statistics.prefetch_bytes, how.memory);
     EXPECT_GT(statistics.prefetch_dropped, 0U);
     EXPECT_LE(statistics.prefetch_dropped, statistics.prefetch_bytes);
@@ -260,8 +269,7 @@ TEST(Prefetch, WhatIsDecompressedAheadIsNotLoadedAgain) {
     const std::vector<ProfileBlock> some(image.blocks().begin(), image.blocks().begin() + 8);
     layers->prefetch({{.image = {}, .blocks = some}}, options(4U << 20U, 4, 64U << 20U, 16U << 20U));
     const auto& statistics = *counted.statistics;
-    while (statistics.prefetch_blocks < some.size())
-        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    eventually([&] { return statistics.prefetch_blocks >= some.size(); });
     EXPECT_EQ(statistics.blocks_wanted, 0U);
     image.check(*layers, 1);
     EXPECT_EQ(statistics.blocks_loaded, image.blocks().size() - some.size());

@@ -25,6 +25,7 @@ protected:
         auto janitor = Janitor::start();
         auto claim = claim_prefix(prefix_, *janitor);
         if (!claim) return fail(std::move(claim.error()));
+        remove_leftovers(*claim);
         auto assembly = make_assembly(*claim, *janitor);
         if (!assembly) return fail(std::move(assembly.error()));
         runtime::Manifest manifest;
@@ -36,7 +37,7 @@ protected:
             for (const auto& command : commands)
                 put(*assembly / path / command, mark);
         put(*assembly / "libexec/containerize-session", mark);
-        manifest.state = next_state(prefix_);
+        manifest.state = *next_state(prefix_);
         put(*assembly / state_directory(manifest.state) / "inputs" / (mark + ".txt"), mark);
         put(*assembly / state_directory(manifest.state) / "packages.txt", mark);
         const auto image = directory_.write("image-" + mark, mark);
@@ -183,6 +184,41 @@ TEST_F(Publish, HalfMadeSiblingGoes) {
     fs::remove_all(directory().path() / other_prefix);
     fs::remove_all(directory().path() / other_host);
     EXPECT_EQ(names(directory().path()), "env image-one");
+}
+
+TEST_F(Publish, WhatAKilledBuildPutIntoAnEmptyDirectoryGoes) {
+    const auto assembly = prefix_ / (".containerize-env-4242" + this_host());
+    put(assembly / names_to_come, "bin\nenv.sqfs\n../image-one\n");
+    put(prefix_ / "bin/other", "half");
+    put(prefix_ / "env.sqfs", "half");
+    put(prefix_ / "mine", "x");
+    EXPECT_EQ(check_prefix(prefix_, false).error().why, "it holds 'mine'");
+    fs::remove(prefix_ / "mine");
+    EXPECT_TRUE(check_prefix(prefix_, false));
+    ASSERT_TRUE(build("one", {"python"}));
+    EXPECT_EQ(names(prefix_), "bin containerize.json env.sqfs libexec share states");
+    EXPECT_EQ(names(prefix_ / "bin"), "python");
+    EXPECT_EQ(names(directory().path()), "env image-one");
+    EXPECT_EQ(current(), "one");
+}
+
+TEST_F(Publish, StatesThatAKilledReplacementLeftAreNone) {
+    ASSERT_TRUE(build("one", {"python"}));
+    const auto before = prefix_ / state_directory(1);
+    fs::copy(before, directory().path() / "kept", fs::copy_options::recursive);
+    fs::copy(prefix_ / "env.sqfs", directory().path() / "kept.sqfs");
+    ASSERT_TRUE(build("two", {"python"}));
+    fs::copy(directory().path() / "kept", before, fs::copy_options::recursive);
+    fs::copy(directory().path() / "kept.sqfs", prefix_ / "env.sqfs");
+    const auto states = read_states(prefix_);
+    ASSERT_TRUE(states);
+    ASSERT_EQ(states->size(), 1U);
+    EXPECT_EQ(states->front().state, 2U);
+    // Also by a build that publishes nothing.
+    ASSERT_TRUE(build("three", {"python"}, false));
+    EXPECT_EQ(names(prefix_), "bin containerize.json env.1.sqfs libexec share states");
+    EXPECT_EQ(names(prefix_ / "states"), "2");
+    EXPECT_EQ(current(), "two");
 }
 
 TEST_F(Publish, WrapperPathsComeAndGo) {

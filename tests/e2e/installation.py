@@ -1,0 +1,55 @@
+"""An installation as the tests of several files handle it."""
+
+import hashlib
+import json
+from pathlib import Path
+
+
+class Installation:
+    def __init__(self, user, tool, prefix, env=None):
+        self.user, self.tool, self.prefix, self.env = user, tool, prefix, env or {}
+
+    def call(self, *argv, check=True, **more):
+        return self.user.run(str(self.tool), *argv, check=check, env=self.env, timeout=600, **more)
+
+    def new(self, spec, *options):
+        return self.call("new", "--prefix", self.prefix, *options, spec)
+
+    def update(self, *options, **more):
+        return self.call("update", self.prefix, *options, **more)
+
+    def log(self):
+        return json.loads(self.call("log", self.prefix, "--json").stdout)
+
+    def current(self):
+        return next(state["state"] for state in self.log() if state["current"])
+
+    def python(self, code, **more):
+        return self.user.run(self.prefix / "bin/python", "-c", code, **more).stdout.strip()
+
+    def has(self, module):
+        return self.user.run(self.prefix / "bin/python", "-c", f"import {module}", check=False).returncode == 0
+
+    def commands(self):
+        return {path.name for path in (self.prefix / "bin").iterdir()}
+
+    def files(self):
+        return sorted(str(path.relative_to(self.prefix)) for path in self.prefix.rglob("*") if not path.is_dir() or path.is_symlink())
+
+    def manifest(self):
+        return json.loads((self.prefix / "containerize.json").read_text())
+
+    def images(self):
+        """The images of all states, whose content is what the manifests say."""
+        files = set()
+        for state in [self.prefix, *(self.prefix / "states").iterdir()]:
+            manifest = json.loads((state / "containerize.json").read_text())
+            for image in [manifest["image"], *manifest["layers"]]:
+                assert hashlib.sha256((self.prefix / image["file"]).read_bytes()).hexdigest() == image["sha256"]
+                files.add(image["file"])
+        return files
+
+
+def staging_directories(user) -> list[str]:
+    """What builds of the test user have on the node's disk."""
+    return [path.name for path in Path("/tmp").glob(f"containerize-build-{user.uid}-*") if path.is_dir()]

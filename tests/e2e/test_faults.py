@@ -1,0 +1,316 @@
+"""What fails around us: full disks, used-up quotas, disks that cannot be read, too few files or too little memory. There is one clear
+message and nothing is lost, and what comes after it works."""
+
+import os
+import random
+import re
+import subprocess
+import threading
+
+import pytest
+from changes import SEED, Node, Runner, case, made  # noqa: F401: the last two are fixtures
+from conftest import BUILD, eventually
+
+FAULTS = int(os.environ.get("CONTAINERIZE_TEST_FAULTS", "12"))
+WRITING = "write,pwrite64,mkdir,mkdirat,link,linkat,symlink,symlinkat,rename,renameat,renameat2,ftruncate,fsync,copy_file_range"
+READING = "read,pread64,getdents64,fsync,rename"
+# What fails, and with which errors.
+KINDS = {"ENOSPC": WRITING, "EDQUOT": WRITING, "EIO": READING, "ENOMEM": "clone3,unshare,mount,socketpair,openat", "EMFILE": "socketpair,pipe2,dup"}
+
+
+
+def one_message(stderr, *words):
+    """Of ours, that says one of these, and no trace of a crash."""
+    assert len(re.findall("^containerize: ", stderr, re.MULTILINE)) == 1, stderr
+    assert "terminate called" not in stderr and "this is a bug" not in stderr and "Traceback" not in stderr, stderr
+    assert not words or any(word in stderr for word in words), stderr
+
+
+def attempts(count):
+    """Each with numbers of its own, which can be had again."""
+    for attempt in range(max(1, count)):
+        seed = SEED + attempt
+        print(f"CONTAINERIZE_TEST_SEED={seed}:", flush=True)
+        yield random.Random(seed)
+
+
+class Breaker(Runner):
+    def fail(self, kind, chance):
+        """Runs the command with one system call of its main thread that fails."""
+        name, count = chance.choice(self.calls[kind])
+        print(f"  {name} {count} gives {kind}", flush=True)
+        return self.run("strace", "-qq", "-o", "/dev/null", "-e", f"trace={name}", "-e", f"inject={name}:error={kind}:when={count}")
+
+    def run(self, *before):
+        return self.user.run(*before, *self.argv(), env=self.case.env, check=False, timeout=600)
+
+    def judge(self, done, *words):
+        """It has done all or nothing, and said why; then it works."""
+        print(done.returncode, done.stderr)
+        self.node.is_clean()
+        if done.returncode == 0:
+            self.case.done()
+            self.case.prepare(None)
+        else:
+            assert done.returncode in (1, 2)
+            one_message(done.stderr, *words)
+            self.case.check(False)
+        self.node.sessions.kill_all()
+        self.whole()
+
+
+@pytest.fixture()
+def breaker(case, user, tool, sessions, work):  # noqa: F811
+    return Breaker(case, user, tool, Node(user, sessions, work))
+
+
+COMMANDS = ["new", "new_in_a_directory", "replacement", "update", "rollback", "squash"]
+
+
+@pytest.mark.parametrize("case", COMMANDS, indirect=True)
+def test_a_call_that_fails(breaker):
+    calls = breaker.list_calls(",".join(KINDS.values()))
+    breaker.calls = {kind: [call for call in calls if call[0] in names.split(",")] for kind, names in KINDS.items()}
+    for chance in attempts(FAULTS // len(COMMANDS)):
+        breaker.case.prepare(chance)
+        breaker.node.rest()
+        kind = chance.choice(list(KINDS))
+        breaker.judge(breaker.fail(kind, chance))
+
+
+@pytest.mark.parametrize("case", ["new", "update", "squash"], indirect=True)
+def test_few_files_and_little_memory(breaker):
+    for chance in attempts(FAULTS // 6):
+        breaker.case.prepare(chance)
+        breaker.node.rest()
+        limit = chance.choice([f"--nofile={chance.randrange(8, 40)}", f"--as={chance.randrange(60, 400) << 20}"])
+        print(f"  {limit}", flush=True)
+        breaker.judge(breaker.run("prlimit", f"{limit}:{limit.partition('=')[2]}"))
+
+
+class SmallDisk:
+    """A directory on a filesystem of its own, which can be filled."""
+
+    def __init__(self, directory):
+        self.directory, self.aside = directory, directory.with_name(f"{directory.name}-aside")
+
+    def __enter__(self):
+        self.directory.rename(self.aside)
+        self.directory.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128m", "none", self.directory], check=True)
+        subprocess.run(["cp", "--archive", f"{self.aside}/.", self.directory], check=True)
+        return self
+
+    def __exit__(self, *_):
+        subprocess.run(["umount", "--lazy", self.directory], check=True)
+        self.directory.rmdir()
+        self.aside.rename(self.directory)
+
+    def fill(self, but):
+        space = os.statvfs(self.directory)
+        with open(self.directory / "filler", "wb") as file:
+            try:
+                os.posix_fallocate(file.fileno(), 0, max(4096, space.f_bavail * space.f_bsize - but))
+            except OSError:  # the command was faster
+                pass
+
+    def empty(self):
+        (self.directory / "filler").unlink(missing_ok=True)
+
+
+@pytest.fixture()
+def only_root():
+    if os.getuid() != 0:
+        pytest.skip("only root can mount a small filesystem")
+
+
+FULL = ("No space left on device", "not enough room", "is full")
+
+
+def fill_at_random_moments(breaker, disk):
+    breaker.case.prepare(None)
+    breaker.whole()
+    for chance in attempts(FAULTS // 6):
+        breaker.case.prepare(chance)
+        breaker.node.rest()
+        moment, room = chance.choice([0, chance.uniform(0, breaker.duration)]), chance.randrange(0, 12 << 20)
+        print(f"  {room} bytes are left after {moment:.3f} of {breaker.duration:.3f} s", flush=True)
+        timer = threading.Timer(moment, disk.fill, [room])
+        timer.start()
+        done = breaker.run()
+        timer.cancel()
+        timer.join()
+        disk.empty()
+        breaker.judge(done, *FULL)
+
+
+@pytest.mark.parametrize("case", COMMANDS, indirect=True)
+def test_a_disk_that_fills(breaker, only_root, sessions):
+    sessions.kill_all()
+    with SmallDisk(breaker.case.place) as disk:
+        fill_at_random_moments(breaker, disk)
+        sessions.kill_all()
+
+
+@pytest.mark.parametrize("case", ["new", "update", "squash"], indirect=True)
+def test_a_disk_for_temporary_files_that_fills(breaker, only_root, user, work):
+    place = user.directory(work)
+    with SmallDisk(place) as disk:
+        breaker.options = ["--tmpdir", place]
+        fill_at_random_moments(breaker, disk)
+
+
+def launch(user, prefix, *before, env=None):
+    return user.run(*before, prefix / "bin/python", "-c", "import six; print(six.__version__)", check=False, env=env)
+
+
+def test_launches_with_few_files_and_little_memory(user, small, sessions):
+    """The session that such a launch starts serves others, too."""
+    for chance in attempts(FAULTS):
+        sessions.kill_all()
+        limit = chance.choice([f"--nofile={chance.randrange(4, 24)}", f"--as={chance.randrange(8, 200) << 20}"])
+        print(f"  {limit}", flush=True)
+        done = launch(user, small, "prlimit", f"{limit}:{limit.partition('=')[2]}")
+        print(done.returncode, done.stderr)
+        assert done.stdout == "1.16.0\n" if done.returncode == 0 else done.stderr, "without a word"
+        assert "terminate called" not in done.stderr
+        assert (launch(user, small).stdout, launch(user, small).stderr) == ("1.16.0\n", "")
+
+
+def test_launches_while_the_sessions_directory_is_full(user, small, sessions, work, only_root):
+    place = user.directory(work)
+    place.chmod(0o700)
+    with SmallDisk(place) as disk:
+        for chance in attempts(FAULTS // 3):
+            sessions.kill_all()
+            room = chance.choice([0, 4096, 8192, 12288, 16384, 65536])
+            disk.fill(room)
+            done = launch(user, small, env={"XDG_RUNTIME_DIR": str(place)})
+            print(room, done.returncode, done.stderr)
+            if done.returncode == 0:
+                assert done.stdout == "1.16.0\n"
+            else:
+                one_message(done.stderr, *FULL)
+            disk.empty()
+            again = launch(user, small, env={"XDG_RUNTIME_DIR": str(place)})
+            assert (again.stdout, again.stderr) == ("1.16.0\n", "")
+        sessions.kill_all()
+
+
+# --- images that cannot be read --------------------------------------------------------------------------------------
+
+
+class BadFilesystem:
+    """Shows a directory; reads of images fail as they are told to."""
+
+    def __init__(self, directory, mounted, faults):
+        self.directory, self.mounted, self.faults = directory, mounted, faults
+        mounted.mkdir()
+        self.server = subprocess.Popen([BUILD / "tests/slow_filesystem", directory, mounted, "0", faults])
+        eventually(lambda: os.path.ismount(mounted))
+
+    def fail(self, kind, each):
+        new = self.faults.with_suffix(".new")
+        new.write_text(f"{kind} {each}\n")
+        new.rename(self.faults)
+
+    def heal(self):
+        self.faults.unlink(missing_ok=True)
+
+    def stop(self):
+        subprocess.run(["umount", "--lazy", self.mounted], check=True)
+        self.server.wait()
+
+
+@pytest.fixture()
+def bad(user, work, small, sessions, only_root):
+    """An installation on such a filesystem, which has no session yet."""
+    directory = user.directory(work)
+    user.copy(small, directory / "env", work / "bad/env")
+    sessions.kill_all()
+    filesystem = BadFilesystem(directory, work / "bad", work / "faults")
+    filesystem.prefix = work / "bad/env"
+    yield filesystem
+    sessions.kill_all()
+    filesystem.stop()
+
+
+NOT_AHEAD = {"CONTAINERIZE_PREFETCH": "off"}  # or it has been read before it cannot be
+# Reads all files, as often as it must, and says what it saw and how often that failed.
+STUBBORN = """
+import errno, hashlib, os, sys
+digest, failures = hashlib.sha256(), 0
+def insist(act):
+    global failures
+    for _ in range(1000):
+        try:
+            return act()
+        except OSError as error:
+            assert error.errno == errno.EIO, error
+            failures += 1
+    raise AssertionError("it fails for ever")
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+pending = [sys.argv[1]]
+while pending:
+    directory = pending.pop()
+    for name in sorted(insist(lambda: os.listdir(directory))):
+        path = os.path.join(directory, name)
+        if insist(lambda: os.path.islink(path)): continue
+        if insist(lambda: os.path.isdir(path)): pending.append(path)
+        else: digest.update(insist(lambda: read(path)))
+print(digest.hexdigest(), failures)
+"""
+
+
+def read_all(user, prefix, interpreter=None):
+    done = user.run(interpreter or prefix / "bin/_debug_exec", *([] if interpreter else ["/usr/bin/python3"]), "-c", STUBBORN, prefix / "lib", timeout=600)
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize(("kind", "each"), [("eio", 2), ("short", 1)])
+def test_reads_that_fail_now_and_then(user, small, sessions, bad, kind, each):
+    """Each is an error that the program gets, and none is remembered."""
+    expected, none = read_all(user, small)
+    assert none == "0"
+    sessions.kill_all()
+    user.run(bad.prefix / "bin/_debug_exec", "true", env=NOT_AHEAD)
+    servers = sessions.servers()
+    bad.fail(kind, each)
+    digest, failures = read_all(user, bad.prefix)
+    assert digest == expected and (int(failures) > 0) == (kind == "eio")
+    assert sessions.servers() == servers, "the server is the same"
+    bad.heal()
+    assert read_all(user, bad.prefix) == [expected, "0"]
+
+
+def test_an_image_that_cannot_be_read_for_a_while(user, sessions, bad):
+    user.run(bad.prefix / "bin/_debug_exec", "true", env=NOT_AHEAD)
+    servers = sessions.servers()
+    bad.fail("eio", 1)
+    done = launch(user, bad.prefix)
+    assert done.returncode != 0 and "Input/output error" in done.stderr and "1.16.0" not in done.stdout
+    bad.heal()
+    assert (launch(user, bad.prefix).stdout, sessions.servers()) == ("1.16.0\n", servers)
+
+
+@pytest.mark.parametrize("each", [1, 2, 3])
+def test_a_session_that_cannot_read_the_image(user, sessions, bad, each):
+    bad.fail("eio", each)
+    done = launch(user, bad.prefix)
+    print(done.returncode, done.stderr)
+    if done.returncode != 0:
+        assert "Input/output error" in done.stderr and "new --force" not in done.stderr, "it need not be built again"
+    bad.heal()
+    assert launch(user, bad.prefix).stdout == "1.16.0\n"
+
+
+def test_what_cannot_be_read_is_not_copied(user, tool, sessions, bad, work):
+    """By a session that stages the image, and by what reads it to make another one."""
+    bad.fail("eio", 3)
+    done = launch(user, bad.prefix, env={"CONTAINERIZE_STAGE": "local"})
+    print(done.returncode, done.stderr)
+    assert done.stdout in ("", "1.16.0\n")
+    bad.heal()
+    assert launch(user, bad.prefix, env={"CONTAINERIZE_STAGE": "local"}).stdout == "1.16.0\n"
