@@ -108,8 +108,8 @@ Target target_of(const fs::path& python) {
     return {.python = python, .pip = {}, .environment = {{"PATH", "/usr/bin:/bin"}}, .in_child = {}};
 }
 
-Choice by(Installer installer, const fs::path& uv = {}) {
-    return {.installer = installer, .uv = uv, .for_uv = {}, .reason = {}, .warning = {}};
+Choice by(Installer installer, const fs::path& program = {}) {
+    return {.installer = installer, .uv = program, .for_uv = {}, .reason = {}, .warning = {}};
 }
 
 TEST(Installer, ALockIsInstalledWithoutDependenciesAndOffline) {
