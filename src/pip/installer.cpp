@@ -153,7 +153,9 @@ std::string reason_in(const std::string& output) {
         const auto end = std::min(output.find('\n', start), output.size());
         const std::string line = output.substr(start, end - start);
         start = end + 1;
-        const bool begins = line.starts_with("The conflict is caused by:") || line.starts_with("  ╰─▶ ");
+        if (line.empty()) continue;
+        const bool begins = line.starts_with("The conflict is caused by:") || line.starts_with("  ╰─▶ ") ||
+                            line.starts_with("  cause: ");
         explains = begins || (explains && line.starts_with("    "));
         const bool says =
             explains || line.starts_with("ERROR:") || line.starts_with("error:") || line.starts_with("  × ");

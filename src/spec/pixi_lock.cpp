@@ -102,8 +102,7 @@ private:
         const std::string wanted = choice_.environment.empty() ? "default" : choice_.environment;
         const auto environments = yaml_.root()["environments"];
         if (environments.IsMap())
-            if (const YAML::Node found = environments[wanted]; found.IsDefined() && found.IsMap())
-                return found;
+            if (YAML::Node found = environments[wanted]; found.IsDefined() && found.IsMap()) return found;
         std::vector<std::string> names;
         if (environments.IsMap())
             for (const auto& one : environments)

@@ -16,9 +16,7 @@ conda::InstalledPackage of_conda(const std::string& name, const std::string& ver
 
 pip::Distribution of_pip(const std::string& name, const std::string& version,
                          const std::string& commit = {}) {
-    pip::Distribution distribution;
-    distribution.name = name;
-    distribution.version = version;
+    pip::Distribution distribution{.name = name, .version = version, .metadata = {}, .origin = {}};
     if (!commit.empty())
         distribution.origin = pip::Origin{
             .url = "https://h/r", .vcs = "git", .commit = commit, .subdirectory = {}, .sha256 = {}};

@@ -165,6 +165,26 @@ TEST(Installer, FailureHasItsReason) {
     EXPECT_EQ(details.front(), "Collecting x");
 }
 
+TEST(Installer, TheCauseThatUvNamesIsShown) {
+    const TemporaryDirectory directory;
+    const auto uv_program = directory.write(
+        "uv-program", "#!/bin/sh\necho 'Resolved 1 package in 2ms'\n"
+                      "printf 'error: Failed to download `x==1`\\n  cause: Hash mismatch for `x==1`\\n\\n"
+                      "         Expected:\\n           sha256:00\\n'\nexit 1\n");
+    chmod(uv_program.c_str(), 0755);
+    const auto failed = install(by(Installer::uv, uv_program),
+                                {.target = target_of("python"),
+                                 .requirements = "r.txt",
+                                 .working_directory = directory.path(),
+                                 .constraints = {},
+                                 .report = {}},
+                                [](std::string_view) {});
+    ASSERT_FALSE(failed);
+    EXPECT_EQ(failed.error().why,
+              "it said\n  error: Failed to download `x==1`\n    cause: Hash mismatch for `x==1`\n"
+              "           Expected:\n             sha256:00");
+}
+
 TEST(Installer, NamesAreParsed) {
     EXPECT_EQ(*parse_installer("auto"), Installer::automatic);
     EXPECT_EQ(*parse_installer("uv"), Installer::uv);

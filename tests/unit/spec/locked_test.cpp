@@ -388,21 +388,21 @@ TEST(PixiLock, WhatCannotBeTakenExactlyIsRefused) {
     };
     const std::string lock = pixi_locks().at("6");
     EXPECT_NE(
-        refusal(replaced(lock, "#" + std::string(commit), "")).find(":11: the lock has no commit for 'demo'"),
+        refusal(replaced(lock, "#" + std::string(commit), "")).find(":12: the lock has no commit for 'demo'"),
         std::string::npos);
     EXPECT_NE(
         refusal(replaced(lock, "- conda: https://x.org/c/linux-64/a-1.0-h0_0.conda", "- conda: ./project"))
-            .find(":9: this package must be built from its source"),
+            .find(":10: this package must be built from its source"),
         std::string::npos);
     EXPECT_NE(refusal(replaced(lock, "- conda: https://x.org/c/linux-64/a-1.0-h0_0.conda",
                                "- conda_source: p[1] @ ."))
-                  .find(":9: this package must be built from its source"),
+                  .find(":10: this package must be built from its source"),
               std::string::npos);
     EXPECT_NE(refusal(lock.substr(0, lock.find("- pypi: https://y.org/six", lock.find("\npackages:"))))
-                  .find(":10: the lock file's `packages:` does not have this package"),
+                  .find(":11: the lock file's `packages:` does not have this package"),
               std::string::npos);
     EXPECT_NE(
-        refusal(replaced(lock, "git+https", "hg+https")).find(":11: packages cannot be taken from such"),
+        refusal(replaced(lock, "git+https", "hg+https")).find(":12: packages cannot be taken from such"),
         std::string::npos);
 }
 
