@@ -1,5 +1,7 @@
 #include "util/error.h"
 
+#include "util/text.h"
+
 #include <cstring>
 
 namespace containerize {
@@ -24,7 +26,7 @@ std::string to_string(const Error& error) {
     // A reason of several lines starts on one of its own.
     if (!error.why.empty()) text += (error.why.starts_with('\n') ? ":" : ": ") + error.why;
     if (!error.hint.empty()) text += "\n" + error.hint;
-    return text;
+    return printable(text);
 }
 
 } // namespace containerize

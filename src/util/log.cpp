@@ -1,6 +1,7 @@
 #include "util/log.h"
 
 #include "util/filesystem.h"
+#include "util/text.h"
 
 #include <cstdio>
 #include <fstream>
@@ -45,14 +46,6 @@ Result<spdlog::sink_ptr> open_sink(const fs::path& file) {
 
 void print(std::string_view text) {
     std::fwrite(text.data(), 1, text.size(), stderr);
-}
-
-/// Output of foreign programs may hold sequences that reprogram a terminal.
-std::string printable(std::string_view line) {
-    std::string text(line);
-    for (char& c : text)
-        if ((static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n') || c == 0x7f) c = '?';
-    return text;
 }
 
 constexpr std::string_view erase_line = "\r\x1b[K";

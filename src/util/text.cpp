@@ -25,6 +25,22 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
     text = std::move(result);
 }
 
+std::string printable(std::string_view text) {
+    std::string result;
+    result.reserve(text.size());
+    for (std::size_t at = 0; at < text.size(); ++at) {
+        const auto byte = static_cast<unsigned char>(text[at]);
+        // The controls from U+0080 on, as UTF-8 has them.
+        const bool high = byte == 0xC2 && at + 1 < text.size() &&
+                          static_cast<unsigned char>(text[at + 1]) < 0xA0 &&
+                          static_cast<unsigned char>(text[at + 1]) >= 0x80;
+        const bool control = high || byte == 0x7F || (byte < ' ' && text[at] != '\t' && text[at] != '\n');
+        result += control ? '?' : text[at];
+        at += high ? 1 : 0;
+    }
+    return result;
+}
+
 std::string shell_quoted(const std::string& word) {
     static constexpr const char* plain =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";

@@ -12,6 +12,10 @@ std::string lower(std::string_view text);
 /// Each `from`, which is not empty. Takes time in proportion to the text.
 void replace_all(std::string& text, std::string_view from, std::string_view to);
 
+/// What others wrote may hold sequences that reprogram a terminal: control characters, but for tabs and
+/// newlines, become '?'.
+std::string printable(std::string_view text);
+
 /// As a user would have to type it.
 std::string shell_quoted(const std::string& word);
 
