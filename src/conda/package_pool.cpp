@@ -186,6 +186,8 @@ private:
         constexpr std::size_t longest = 4096;
         const auto is_control = [](unsigned char c) { return c < ' ' || c == 0x7F; };
         if (text.size() > longest || std::ranges::any_of(text, is_control)) return 0;
+        // It may hold several, and libsolv finds them where we would not.
+        if (text.find('^') != text.npos && !is_harmless_expression(text)) return 0;
         // libsolv's own parser drops what stands in brackets into the version.
         if (text.find('[') != text.npos) {
             const auto spec = parse_match_spec(text, UnknownKeys::ignored);

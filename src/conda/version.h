@@ -56,6 +56,10 @@ private:
     std::shared_ptr<const Condition> condition_;
 };
 
+/// Whether the C library matches a regular expression in time and memory that fit its size: with a count of
+/// repetitions ("{1000}") or a reference to a group ("\1"), some characters can take all that there is.
+bool is_harmless_expression(std::string_view text);
+
 /// A text that must be matched whole: exact, a glob ("py311*"), or a regular expression ("^py3.*$").
 class StringMatch {
 public:
