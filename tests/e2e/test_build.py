@@ -336,12 +336,13 @@ def test_full_staging_directory(user, tool, work, spec, tiny_disk):
 
 
 def test_second_build_at_one_prefix_is_told(user, tool, work, spec):
-    hook = user.write(work / "hook.sh", "touch $HOOK_RUNS; sleep 5\n")
+    hook = user.write(work / "hook.sh", f"touch $HOOK_RUNS; while ! test -e {work}/end; do sleep 0.05; done\n")
     first = user.start(
         str(tool), "new", "--prefix", f"{work}/env", "--post-install", str(hook), str(spec), env={"HOOK_RUNS": f"{work}/runs"}
     )
     eventually((work / "runs").exists)
     done = new(user, tool, work / "env", spec, check=False)
+    (work / "end").touch()
     assert done.returncode == 1 and "another build is under way" in done.stderr
     assert first.wait(60) == 0
     first.communicate()

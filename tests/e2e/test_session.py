@@ -88,15 +88,17 @@ def test_tree_is_what_was_packed(user, env, work):
 @pytest.mark.parametrize("whom", ["supervisors", "servers", "processes"])
 def test_killed_while_idle(user, env, sessions, whom):
     user.run(f"{env}/bin/python", "-c", "pass")
-    for pid in list(getattr(sessions, whom)()):
+    found = list(getattr(sessions, whom)())
+    assert found
+    for pid in found:
         os.kill(pid, signal.SIGKILL)
     assert user.run(f"{env}/bin/python", "-c", "import numpy; print(2)").stdout == "2\n"
 
 
 def test_supervisor_killed_under_a_running_process(user, env, sessions):
-    process = user.start(f"{env}/bin/python", "-c", "input(); import numpy; print(numpy.ones(3).sum())", stdin=subprocess.PIPE)
-    eventually(lambda: sessions.servers())
-    time.sleep(0.3)
+    process = user.start(f"{env}/bin/python", "-c", "print('up', flush=True); input(); import numpy; print(numpy.ones(3).sum())",
+                         stdin=subprocess.PIPE)
+    assert process.stdout.readline() == "up\n"
     orphan = sessions.servers()[0]
     os.kill(sessions.supervisors()[0], signal.SIGKILL)
     assert user.run(f"{env}/bin/python", "-c", "print(3)").stdout == "3\n"

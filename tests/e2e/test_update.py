@@ -290,12 +290,15 @@ def test_killed_squashes(installed):
     assert len(installed.log()) == 1
 
 
-def test_two_at_once(installed, user):
-    first = user.start(str(installed.tool), "update", installed.prefix, "--", "sleep", "3")
-    time.sleep(1)
+def test_two_at_once(installed, user, work):
+    first = user.start(str(installed.tool), "update", installed.prefix, "--", "sh", "-c",
+                       f"touch {work}/begun; while ! test -e {work}/end; do sleep 0.05; done")
+    eventually((work / "begun").exists)
     second = installed.update("--", "true", check=False)
+    (work / "end").touch()
     assert second.returncode == 1 and "another build" in second.stderr
     first.communicate()
+    assert first.returncode == 0
 
 
 @pytest.fixture(params=["ramfs", "overlay"])
@@ -455,11 +458,12 @@ def test_dev_keeps_changes_for_oneself(installed, user, work):
     assert dev("python", "-c", "import mine; print(mine.value)").stdout == "222\n"
     assert dev("sh", "-c", "exit 7", check=False).returncode == 7
     assert not installed.has("mine") and not installed.has("iniconfig") and installed.files() == before
-    first = user.start(str(installed.tool), "dev", installed.prefix, "--overlay", overlay, "--", "sleep", "5")
-    time.sleep(1)
+    first = user.start(str(installed.tool), "dev", installed.prefix, "--overlay", overlay, "--", "sh", "-c", "echo begun; read line",
+                       stdin=subprocess.PIPE)
+    assert first.stdout.readline() == "begun\n"
     done = dev("true", check=False)
     assert done.returncode == 1 and "this overlay is in use" in done.stderr
-    first.communicate()
+    first.communicate("done\n")
     installed.update("--", "pip", "install", "-q", "pygments==2.17.2")
     assert "has been updated since" in dev("true").stderr
     other = installed.call("dev", work, "--overlay", overlay, "--", "true", check=False)
