@@ -2,6 +2,7 @@
 
 #include "util/filesystem.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -12,6 +13,10 @@ namespace containerize::base {
 namespace {
 
 constexpr std::uint64_t largest_file = 512U << 20U;
+// Real files stay far below: more would be an attempt to use up time or memory.
+constexpr std::size_t most_segments = 64;
+constexpr std::size_t most_dynamic_entries = 4096;
+constexpr std::size_t longest_text = 4096;
 
 #if defined(__x86_64__)
 constexpr Elf64_Half this_machine = EM_X86_64;
@@ -37,7 +42,7 @@ std::optional<Value> value_at(std::string_view bytes, std::uint64_t position) {
 
 std::string text_at(std::string_view bytes, std::uint64_t position) {
     if (position >= bytes.size()) return {};
-    const auto rest = bytes.substr(position);
+    const auto rest = bytes.substr(position, longest_text);
     return std::string(rest.substr(0, rest.find('\0')));
 }
 
@@ -49,7 +54,7 @@ public:
         const auto header = value_at<Elf64_Ehdr>(bytes_, 0);
         if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
             header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != this_order ||
-            header->e_machine != this_machine)
+            header->e_machine != this_machine || header->e_phnum > most_segments)
             return std::nullopt;
         std::optional<Elf64_Phdr> dynamic;
         for (unsigned i = 0; i < header->e_phnum; ++i) {
@@ -74,8 +79,10 @@ private:
     void read_dynamic(const Elf64_Phdr& segment) {
         std::uint64_t strings = bytes_.size();
         std::vector<Elf64_Dyn> entries;
-        for (std::uint64_t at = 0; at + sizeof(Elf64_Dyn) <= segment.p_filesz; at += sizeof(Elf64_Dyn)) {
-            const auto entry = value_at<Elf64_Dyn>(bytes_, segment.p_offset + at);
+        const auto count =
+            std::min<std::uint64_t>(segment.p_filesz / sizeof(Elf64_Dyn), most_dynamic_entries);
+        for (std::uint64_t i = 0; i < count; ++i) {
+            const auto entry = value_at<Elf64_Dyn>(bytes_, segment.p_offset + i * sizeof(Elf64_Dyn));
             if (!entry || entry->d_tag == DT_NULL) break;
             if (entry->d_tag == DT_STRTAB) strings = file_offset(entry->d_un.d_ptr);
             entries.push_back(*entry);

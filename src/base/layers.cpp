@@ -49,6 +49,10 @@ std::string_view name_or_empty(const char* name, const char* in_utf8) {
     return in_utf8 == nullptr ? "" : in_utf8;
 }
 
+bool is_hardlink(archive_entry* header) {
+    return archive_entry_hardlink(header) != nullptr || archive_entry_hardlink_utf8(header) != nullptr;
+}
+
 /// What is decided about one path.
 struct Node {
     enum class Kind { directory, file, link, gone };
@@ -122,9 +126,10 @@ std::vector<std::string> LayerMerge::State::take_waiting(const std::string& targ
     if (found == waiting.end()) return {};
     auto paths = std::move(found->second);
     waiting.erase(found);
-    std::erase_if(paths, [this](const std::string& path) {
+    std::erase_if(paths, [this, &target](const std::string& path) {
         Node* node = find(*parts_of(path));
-        return node == nullptr || !std::exchange(node->is_waiting, false);
+        // A later entry of the path may have made it another thing, or a link to another file.
+        return node == nullptr || node->target != target || !std::exchange(node->is_waiting, false);
     });
     return paths;
 }
@@ -267,7 +272,9 @@ Status LayerMerge::State::take_symlink(const Entry& entry) {
         return hostile(entry.path, "is a link to nothing that can be");
     // A hard link to a symbolic one is a copy of it.
     for (const auto& path : take_waiting(entry.path)) {
-        find(*parts_of(path))->kind = Node::Kind::link;
+        Node& copy = *find(*parts_of(path));
+        copy.kind = Node::Kind::link;
+        copy.target = target;
         if (auto done = writer.add_symlink(path, target, attributes_of(entry)); !done) return done;
     }
     auto node = claim(entry, Node::Kind::link);
@@ -304,7 +311,11 @@ Status LayerMerge::State::link_waiting(const std::string& target, const std::str
 /// What waited for `path` waits for `target`: `path` is a hard link itself.
 Status LayerMerge::State::hand_on(const std::string& path, const std::string& target) {
     if (path == target) return {};
-    for (const auto& waits : take_waiting(path))
+    const auto paths = take_waiting(path);
+    // An upper layer's may: then it is a lower layer's file that both are.
+    if (std::ranges::find(paths, target) != paths.end() && find(*parts_of(target))->layer == current)
+        return hostile(path, "is a hard link to a hard link to itself");
+    for (const auto& waits : paths)
         if (auto done = link(waits, target); !done) return done;
     return {};
 }
@@ -365,9 +376,7 @@ Status LayerMerge::State::serve_waiting(Entry& entry) {
 
 Status LayerMerge::State::take(Entry& entry) {
     if (!entry.parts.empty() && entry.parts.back().starts_with(whiteout)) return take_whiteout(entry);
-    if (archive_entry_hardlink(entry.header) != nullptr ||
-        archive_entry_hardlink_utf8(entry.header) != nullptr)
-        return take_hardlink(entry);
+    if (is_hardlink(entry.header)) return take_hardlink(entry);
     switch (archive_entry_filetype(entry.header)) {
     case AE_IFDIR:
         return take_directory(entry);
@@ -395,14 +404,14 @@ Status LayerMerge::State::read(bool for_waiting_links) {
         auto parts = parts_of(name);
         if (!parts || name.empty()) return hostile(name, "leads out of the image");
         // A file must have a name; a directory without one is the root.
-        if (parts->empty() && archive_entry_filetype(*header) != AE_IFDIR)
+        if (parts->empty() && (archive_entry_filetype(*header) != AE_IFDIR || is_hardlink(*header)))
             return hostile(name, "has no name");
         Entry entry{.header = *header, .tar = **tar, .parts = std::move(*parts), .path = {}};
         entry.path = joined(entry.parts);
         Status done;
         if (!for_waiting_links)
             done = take(entry);
-        else if (archive_entry_filetype(*header) == AE_IFREG && archive_entry_hardlink(*header) == nullptr)
+        else if (archive_entry_filetype(*header) == AE_IFREG && !is_hardlink(*header))
             done = serve_waiting(entry);
         if (!done) return done;
     }

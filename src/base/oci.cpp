@@ -4,6 +4,7 @@
 #include "util/json.h"
 
 #include <algorithm>
+#include <ranges>
 #include <set>
 
 #include <sys/utsname.h>
@@ -21,6 +22,11 @@ std::unexpected<Error> bad(const std::string& where, std::string why) {
                  .why = std::move(why),
                  .where = where,
                  .hint = "Ask whoever made the image; another tag of it may be good."});
+}
+
+/// The parser's own words quote the whole text that it stumbled over.
+std::string reason(const json::exception& problem) {
+    return std::string(problem.what()).substr(0, 300);
 }
 
 std::string text_of(const json& object, const char* key) {
@@ -121,7 +127,7 @@ Result<Document> parse_document(std::string_view text, const std::string& where)
         document.manifest = std::move(*manifest);
         return document;
     } catch (const json::exception& problem) {
-        return bad(where, std::string("its manifest is damaged: ") + problem.what());
+        return bad(where, "its manifest is damaged: " + reason(problem));
     }
 }
 
@@ -144,7 +150,7 @@ Result<ImageConfig> parse_config(std::string_view text, const std::string& where
         config.command = texts_of(*run, "Cmd");
         return config;
     } catch (const json::exception& problem) {
-        return bad(where, std::string("its configuration is damaged: ") + problem.what());
+        return bad(where, "its configuration is damaged: " + reason(problem));
     }
 }
 
@@ -173,9 +179,10 @@ Result<Descriptor> choose(const std::vector<IndexEntry>& index, const std::strin
     std::set<std::string> tags;
     for (const auto* entry : found)
         tags.insert(entry->tag);
+    constexpr std::ptrdiff_t most_listed = 20;
     std::string listed;
-    for (const auto& one : tags.size() > 1 ? tags : others)
-        listed += (listed.empty() ? "" : ", ") + one;
+    for (const auto& one : (tags.size() > 1 ? tags : others) | std::views::take(most_listed))
+        listed += (listed.empty() ? "" : ", ") + one.substr(0, 200);
     if (found.empty())
         return fail_input("there is no image for linux/" + architecture +
                               (tag.empty() ? "" : " with the tag " + tag),

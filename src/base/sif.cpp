@@ -1,8 +1,11 @@
 #include "base/sif.h"
 
 #include "util/fd.h"
+#include "util/text.h"
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <span>
@@ -112,6 +115,12 @@ SifDescriptor descriptor_at(std::string_view bytes) {
             .architecture = text_at(bytes, extra_at + 8, 3)};
 }
 
+bool is_variable_name(std::string_view name) {
+    const auto in_name = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
+    return !name.empty() && std::ranges::all_of(name, in_name) &&
+           std::isdigit(static_cast<unsigned char>(name.front())) == 0;
+}
+
 Result<std::string> descriptor_table(const File& file) {
     auto header = file.read(0, header_size);
     if (!header) return fail(std::move(header.error()));
@@ -136,7 +145,8 @@ Result<SifImage> read_sif(const std::filesystem::path& path) {
     for (std::string_view rest = *table; !rest.empty(); rest.remove_prefix(descriptor_size)) {
         if (rest[used_at] == 0) continue;
         const auto descriptor = descriptor_at(rest);
-        if (descriptor.type == type_json && descriptor.name == "oci-config" &&
+        // There is one: thousands of descriptors could name the same large text.
+        if (descriptor.type == type_json && descriptor.name == "oci-config" && !image.config &&
             descriptor.size <= largest_config) {
             auto text = file.read(descriptor.offset, descriptor.size);
             if (!text) return fail(std::move(text.error()));
@@ -171,18 +181,20 @@ std::vector<std::string> exported_variables(std::string_view script) {
         const auto name = line.substr(command.size(), equals - command.size());
         auto value = line.substr(equals + 1);
         const auto unquote = [&value] {
-            if (value.size() < 2 || !value.starts_with('"') || !value.ends_with('"')) return;
-            value = value.substr(1, value.size() - 2);
+            const bool quoted = value.size() >= 2 && value.starts_with('"') && value.ends_with('"');
+            if (quoted) value = value.substr(1, value.size() - 2);
+            return quoted;
         };
-        unquote();
+        const bool quoted = unquote();
         const auto with_default = "${" + std::string(name) + ":-";
         if (value.starts_with(with_default) && value.ends_with('}')) {
             value = value.substr(with_default.size(), value.size() - with_default.size() - 1);
             unquote();
         }
         // What a shell would have to work out is not plain.
-        if (value.find_first_of("\"'`$\\") != value.npos || name.find_first_of(" \"'`$\\") != name.npos)
-            continue;
+        const bool plain = quoted ? value.find_first_of({"\"'`$\\\0", 6}) == value.npos
+                                  : value.empty() || shell_quoted(std::string(value)) == value;
+        if (!plain || !is_variable_name(name)) continue;
         found.push_back(std::string(name) + "=" + std::string(value));
     }
     return found;

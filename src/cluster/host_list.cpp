@@ -11,10 +11,20 @@ namespace containerize::cluster {
 namespace {
 
 constexpr std::size_t most_hosts = 1'000'000;
+/// What DNS allows: a range could repeat a long name a million times.
+constexpr std::size_t longest_name = 255;
 
 std::unexpected<Error> refuse(std::string_view list, std::string why) {
-    return fail_input("this is no list of hosts as Slurm writes it", std::move(why), std::string(list),
-                      "It looks like n[1-3,7],login1.");
+    return fail_input("this is no list of hosts as Slurm writes it", std::move(why),
+                      std::string(list.substr(0, 200)), "It looks like n[1-3,7],login1.");
+}
+
+std::unexpected<Error> refuse_number(std::string_view list) {
+    return refuse(list, "it names too many hosts");
+}
+
+std::unexpected<Error> refuse_length(std::string_view list) {
+    return refuse(list, "a name is longer than any host's");
 }
 
 std::optional<std::uint64_t> number(std::string_view text) {
@@ -30,8 +40,10 @@ Result<std::vector<std::string>> expand_range(std::string_view list, std::string
     const auto written = range.substr(0, dash);
     const auto first = number(written);
     const auto last = dash == range.npos ? first : number(range.substr(dash + 1));
-    if (!first || !last || *last < *first || *last - *first >= most_hosts)
-        return refuse(list, "\"" + std::string(range) + "\" is no range of numbers");
+    if (written.size() > longest_name) return refuse_length(list);
+    if (!first || !last || *last < *first)
+        return refuse(list, "\"" + std::string(range.substr(0, 200)) + "\" is no range of numbers");
+    if (*last - *first >= most_hosts) return refuse_number(list);
     std::vector<std::string> numbers;
     for (auto value = *first; value <= *last; ++value) {
         auto text = std::to_string(value);
@@ -48,6 +60,7 @@ Result<std::vector<std::string>> expand_ranges(std::string_view list, std::strin
         const auto comma = ranges.find(',');
         auto some = expand_range(list, ranges.substr(0, comma));
         if (!some) return some;
+        if (all.size() + some->size() > most_hosts) return refuse_number(list);
         all.insert(all.end(), some->begin(), some->end());
         more = comma != ranges.npos;
         if (more) ranges.remove_prefix(comma + 1);
@@ -61,18 +74,23 @@ Result<std::vector<std::string>> expand_element(std::string_view list, std::stri
     std::vector<std::string> names = {""};
     while (!element.empty()) {
         const auto open = element.find('[');
-        for (auto& name : names)
-            name += element.substr(0, open);
+        const auto plain = element.substr(0, open);
+        for (auto& name : names) {
+            if (name.size() + plain.size() > longest_name) return refuse_length(list);
+            name += plain;
+        }
         if (open == element.npos) break;
         const auto close = element.find(']', open);
         if (close == element.npos) return refuse(list, "a bracket is not closed");
         auto ranges = expand_ranges(list, element.substr(open + 1, close - open - 1));
         if (!ranges) return ranges;
-        if (names.size() * ranges->size() > most_hosts) return refuse(list, "it names too many hosts");
+        if (names.size() * ranges->size() > most_hosts) return refuse_number(list);
         std::vector<std::string> longer;
         for (const auto& name : names)
-            for (const auto& suffix : *ranges)
+            for (const auto& suffix : *ranges) {
+                if (name.size() + suffix.size() > longest_name) return refuse_length(list);
                 longer.push_back(name + suffix);
+            }
         names = std::move(longer);
         element.remove_prefix(close + 1);
     }
@@ -105,7 +123,7 @@ Result<std::vector<std::string>> expand_host_list(std::string_view list) {
         auto some = expand_element(list, rest.substr(0, comma));
         if (!some) return some;
         hosts.insert(hosts.end(), some->begin(), some->end());
-        if (hosts.size() > most_hosts) return refuse(list, "it names too many hosts");
+        if (hosts.size() > most_hosts) return refuse_number(list);
         more = comma != rest.npos;
         if (more) rest.remove_prefix(comma + 1);
     }

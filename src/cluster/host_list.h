@@ -10,7 +10,8 @@
 namespace containerize::cluster {
 
 /// "n[1-3,07],gpu-[1-2]-a" -> n1, n2, n3, n07, gpu-1-a, gpu-2-a: in the order of the list, zero padding kept.
-/// What is no such list, or names more than a million hosts, is an input error.
+/// What is no such list, names more than a million hosts, or one of more than 255 characters, is an input
+/// error.
 Result<std::vector<std::string>> expand_host_list(std::string_view list);
 
 } // namespace containerize::cluster

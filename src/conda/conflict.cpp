@@ -235,7 +235,7 @@ std::vector<std::string> similar_names(const std::vector<std::string>& names, co
 std::string missing_virtual_hint(const std::string& name) {
     if (name == "__cuda")
         return "To build for nodes that have a GPU, say which CUDA their driver has: --cuda 12.4.";
-    std::string variable = name.substr(name.find_first_not_of('_'));
+    std::string variable = name.substr(std::min(name.find_first_not_of('_'), name.size()));
     std::ranges::transform(variable, variable.begin(), [](unsigned char c) { return std::toupper(c); });
     return "If the nodes that it is for have it, set CONDA_OVERRIDE_" + variable + ".";
 }

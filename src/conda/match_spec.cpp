@@ -230,6 +230,7 @@ private:
         constexpr std::string_view allowed = "abcdefghijklmnopqrstuvwxyz0123456789_-.*+^$()|[]\\?";
         if (const auto bad = spec_.name.find_first_not_of(allowed); bad != std::string::npos)
             return refuse(std::string("a package's name has no '") + spec_.name[bad] + "'");
+        if (auto pattern = StringMatch::parse(spec_.name); !pattern) return refuse(pattern.error().why);
         rest = trimmed(rest.substr(end));
         if (rest.empty()) return {};
         return version_and_build(rest);

@@ -1,5 +1,7 @@
 #include "conda/version.h"
 
+#include "util/text.h"
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -16,6 +18,9 @@ namespace {
 constexpr std::uint64_t infinite = std::numeric_limits<std::uint64_t>::max();
 /// No real version or pattern is longer; what matches them may take time that grows with their length.
 constexpr std::size_t longest_text = 512;
+constexpr std::string_view of_versions = "0123456789abcdefghijklmnopqrstuvwxyz_.+!-";
+/// So many digits always fit into 64 bits.
+constexpr std::size_t most_digits = 19;
 
 bool is_digit(char c) {
     return c >= '0' && c <= '9';
@@ -37,6 +42,17 @@ std::string as_expression(std::string_view glob) {
         expression += c;
     }
     return expression + "$";
+}
+
+/// Whether the C library matches a regular expression in time and memory that fit its size: with a count of
+/// repetitions ("{1000}") or a reference to a group ("\1"), some characters can take all that there is.
+bool is_harmless_expression(std::string_view text) {
+    bool escaped = false;
+    for (const char c : text) {
+        if (escaped ? is_digit(c) : c == '{') return false;
+        escaped = !escaped && c == '\\';
+    }
+    return true;
 }
 
 bool glob_matches(std::string_view pattern, std::string_view text) {
@@ -88,10 +104,11 @@ Result<Version::Parts> Version::split(std::string_view text) {
             at = stop;
             Token token;
             if (digits) {
-                for (const char c : run)
-                    token.number = token.number > infinite / 10 - 1
-                                       ? infinite - 1
-                                       : token.number * 10 + static_cast<std::uint64_t>(c - '0');
+                const auto number = run.substr(std::min(run.find_first_not_of('0'), run.size()));
+                if (number.size() > most_digits)
+                    return bad_version(text, "it has a number that is too large");
+                for (const char c : number)
+                    token.number = token.number * 10 + static_cast<std::uint64_t>(c - '0');
             } else if (run == "post") {
                 token.number = infinite;
             } else {
@@ -112,8 +129,7 @@ Result<Version> Version::parse(std::string_view given) {
     std::string text(given);
     std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
     if (text.size() > longest_text) return bad_version(given.substr(0, 40), "it is too long");
-    constexpr std::string_view allowed = "0123456789abcdefghijklmnopqrstuvwxyz_.+!*-";
-    if (text.find_first_not_of(allowed) != std::string::npos)
+    if (text.find_first_not_of(of_versions) != std::string::npos)
         return bad_version(given, "it has a character that no version has");
     // A dash is an underscore to those tools that permit it, and both separate.
     if (text.find('_') == std::string::npos) std::ranges::replace(text, '-', '_');
@@ -385,6 +401,9 @@ private:
     Result<Condition> pattern(std::string_view leaf) const {
         auto match = StringMatch::parse(leaf);
         if (!match) return bad_spec(text_, match.error().why);
+        const bool glob = leaf.front() != '^';
+        if (glob && lower(leaf).find_first_not_of(std::string(of_versions) + "*") != std::string::npos)
+            return bad_spec(text_, "it has a character that no version has");
         return Condition{
             .kind = Kind::text, .parts = {}, .version = {}, .family = {}, .pattern = std::move(*match)};
     }
@@ -401,6 +420,8 @@ Result<VersionSpec> VersionSpec::parse(std::string_view text) {
         if (c != ' ' && c != '\t') spec.text_ += c;
     if (spec.text_.empty()) return bad_spec(text, "it is empty");
     if (spec.text_.size() > 4 * longest_text) return bad_spec(spec.text_.substr(0, 40), "it is too long");
+    if (std::ranges::any_of(spec.text_, [](unsigned char c) { return c < ' ' || c == 0x7F; }))
+        return bad_spec(spec.text_, "it has a control character");
     auto condition = SpecParser(spec.text_).parse();
     if (!condition) return fail(std::move(condition.error()));
     spec.condition_ = std::make_shared<const Condition>(std::move(*condition));
@@ -425,6 +446,9 @@ Result<StringMatch> StringMatch::parse(std::string_view text) {
     const bool set = !starts && glob && text.find('[') != std::string_view::npos;
     if (starts || set) {
         const auto pattern = starts ? match.text_ : as_expression(text);
+        if (!is_harmless_expression(pattern))
+            return fail_input("not a pattern: '" + match.text_ + "'",
+                              "counts of repetitions ('{') and references ('\\1') are not supported");
         regex_t compiled;
         if (const int code = regcomp(&compiled, pattern.c_str(), REG_EXTENDED | REG_NOSUB); code != 0) {
             std::array<char, 256> why{};

@@ -26,13 +26,6 @@ std::string did_you_mean(const std::vector<std::string>& names, const std::strin
     return list.empty() ? "" : "Did you mean " + list + "?";
 }
 
-/// Where the key itself stands: what it has may begin some lines below.
-YAML::Node key_node(const YAML::Node& mapping, const std::string& key) {
-    for (const auto& entry : mapping)
-        if (entry.first.IsScalar() && entry.first.Scalar() == key) return entry.first;
-    return mapping;
-}
-
 class FileReader {
 public:
     explicit FileReader(const spec::YamlFile& yaml) : yaml_(yaml) {}
@@ -44,7 +37,7 @@ public:
             refuse(root, "a configuration has sections, such as `defaults:`");
             return std::move(content_);
         }
-        each(root, [&](const std::string& name, const YAML::Node& value) { section(root, name, value); });
+        each(root, [&](const YAML::Node& key, const YAML::Node& value) { section(key, value); });
         std::ranges::stable_sort(content_.statements, {}, &Given::section);
         return std::move(content_);
     }
@@ -56,35 +49,36 @@ private:
 
     // All mistakes are wanted, so none ends the walk.
     void each(const YAML::Node& mapping,
-              const std::function<void(const std::string&, const YAML::Node&)>& visit) {
+              const std::function<void(const YAML::Node& key, const YAML::Node& value)>& visit) {
         auto done = yaml_.each(mapping, [&](const YAML::Node& key, const YAML::Node& value) -> Status {
-            visit(key.Scalar(), value);
+            visit(key, value);
             return {};
         });
         if (!done) content_.mistakes.push_back(std::move(done.error()));
     }
 
-    void section(const YAML::Node& root, const std::string& name, const YAML::Node& value) {
+    // Complaints of a key are about the line of the key: what it has may begin some lines below.
+    void section(const YAML::Node& node, const YAML::Node& value) {
+        const auto& name = node.Scalar();
         const auto found = std::ranges::find(sections, name, [](const auto& one) { return one.first; });
         if (found == sections.end()) {
             std::vector<std::string> names;
             for (const auto& one : sections)
                 names.emplace_back(one.first);
             const bool is_key = find_key(name) != nullptr;
-            refuse(key_node(root, name), "there is no section `" + name + ":`",
+            refuse(node, "there is no section `" + name + ":`",
                    is_key ? "It is a key: put it below `defaults:` or `force:`." : did_you_mean(names, name));
         } else if (value.IsMap()) {
-            each(value, [&](const std::string& key, const YAML::Node& inner) {
-                statement(found->second, value, key, inner);
+            each(value, [&](const YAML::Node& key, const YAML::Node& inner) {
+                statement(found->second, key, inner);
             });
         } else if (!value.IsNull()) {
             refuse(value, "`" + name + ":` must have keys", "Write `key: value` below it.");
         }
     }
 
-    void statement(Section section, const YAML::Node& mapping, const std::string& name,
-                   const YAML::Node& value) {
-        const auto node = key_node(mapping, name);
+    void statement(Section section, const YAML::Node& node, const YAML::Node& value) {
+        const auto& name = node.Scalar();
         const auto* key = find_key(name);
         if (key == nullptr) {
             std::vector<std::string> names;
@@ -134,10 +128,10 @@ private:
         if (!value.IsMap())
             return refuse(value, "`" + std::string(key.name) + ":` must have keys",
                           "Write `NAME: value` below it.");
-        each(value, [&](const std::string& name, const YAML::Node& inner) {
-            if (!is_variable_name(name))
-                return refuse(key_node(value, name), "'" + name + "' is no name of a variable");
-            read_value(key, inner, given, name);
+        each(value, [&](const YAML::Node& name, const YAML::Node& inner) {
+            if (!is_variable_name(name.Scalar()))
+                return refuse(name, "'" + name.Scalar() + "' is no name of a variable");
+            read_value(key, inner, given, name.Scalar());
         });
     }
 

@@ -73,7 +73,7 @@ Result<json> parse_document(std::string_view text, const std::string& file) {
             return bad("it uses aliases");
         return file.ends_with(".json") ? parse_json(text) : as_json(YAML::Load(std::string(text)));
     } catch (const std::exception& problem) {
-        return bad(problem.what());
+        return bad(std::string(problem.what()).substr(0, 300));
     }
 }
 

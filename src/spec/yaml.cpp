@@ -3,6 +3,7 @@
 #include "spec/text.h"
 #include "util/filesystem.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -26,6 +27,11 @@ Result<YamlFile> YamlFile::read(const std::filesystem::path& file) {
     YamlFile yaml;
     yaml.file_ = file;
     yaml.text_ = std::move(*text);
+    // As yaml-cpp counts lines.
+    for (std::size_t start = 0; start < yaml.text_.size();) {
+        yaml.line_starts_.push_back(static_cast<std::uint32_t>(start));
+        start = std::min(yaml.text_.find('\n', start), yaml.text_.size()) + 1;
+    }
     // yaml-cpp reports by exceptions: they become errors here.
     try {
         auto documents = YAML::LoadAll(yaml.text_);
@@ -46,10 +52,10 @@ Result<YamlFile> YamlFile::read(const std::filesystem::path& file) {
 }
 
 std::string YamlFile::excerpt(int line) const {
-    const auto lines = split_lines(text_);
-    if (line < 1 || static_cast<std::size_t>(line) > lines.size()) return {};
-    return "  " + std::to_string(line) + " | " +
-           std::string(lines[static_cast<std::size_t>(line) - 1].substr(0, 160));
+    if (line < 1 || static_cast<std::size_t>(line) > line_starts_.size()) return {};
+    const auto start = std::string_view(text_).substr(line_starts_[static_cast<std::size_t>(line) - 1]);
+    const auto shown = start.substr(0, std::min<std::size_t>(start.find_first_of("\r\n"), 160));
+    return "  " + std::to_string(line) + " | " + std::string(shown);
 }
 
 std::string YamlFile::where(const YAML::Node& node) const {

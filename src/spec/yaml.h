@@ -3,10 +3,12 @@
 
 #include "util/error.h"
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <yaml-cpp/yaml.h>
 
@@ -29,9 +31,10 @@ public:
          const std::function<Status(const YAML::Node& key, const YAML::Node& value)>& visit) const;
 
 private:
-    [[nodiscard]] std::string excerpt(int line) const;
+    [[nodiscard]] std::string excerpt(int line) const; ///< counted from 1
     std::filesystem::path file_;
     std::string text_;
+    std::vector<std::uint32_t> line_starts_; ///< in text_: a file may have as many mistakes as lines
     YAML::Node root_;
 };
 

@@ -3,13 +3,16 @@
 // allows.
 #pragma once
 
+#include "util/error.h"
 #include "util/fd.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <stdexcept>
 #include <string_view>
+#include <vector>
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -25,6 +28,40 @@ inline std::string_view text_of(const std::uint8_t* data, std::size_t size) {
 /// What must hold whatever the input is; anything else is a finding.
 inline void require(bool holds) {
     if (!holds) std::abort();
+}
+
+/// What a message must be, whatever the input: one that says something, and nothing that a terminal obeys.
+inline void require_message(const Error& error) {
+    const auto text = to_string(error);
+    require(!error.what.empty() && text.size() < 20'000);
+    require(std::ranges::none_of(
+        text, [](unsigned char c) { return (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f; }));
+}
+
+/// The same of a result that is none. Whether there is a result.
+template<class T>
+bool good(const std::expected<T, Error>& result) {
+    if (!result) require_message(result.error());
+    return result.has_value();
+}
+
+/// The same of a file that the user gave: the exit code is to be 2.
+template<class T>
+bool good_input(const std::expected<T, Error>& result) {
+    require(result || result.error().fault == Fault::input);
+    return good(result);
+}
+
+/// The input's parts, where it is several files: 0xFF, which no text has, stands between them.
+inline std::vector<std::string_view> parts_of(std::string_view input, std::size_t count) {
+    std::vector<std::string_view> parts;
+    while (parts.size() + 1 < count) {
+        const auto end = std::min(input.find('\xff'), input.size());
+        parts.push_back(input.substr(0, end));
+        input.remove_prefix(std::min(end + 1, input.size()));
+    }
+    parts.push_back(input);
+    return parts;
 }
 
 /// A file in memory.

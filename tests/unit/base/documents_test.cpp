@@ -9,8 +9,10 @@
 #include "temporary.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
+#include <elf.h>
 #include <gtest/gtest.h>
 
 namespace containerize::base {
@@ -186,6 +188,15 @@ TEST(Documents, AreRefused) {
         many += (i > 0 ? "," : "") + (R"({"digest": ")" + digest + R"(", "size": 1})");
     EXPECT_EQ(why(manifest(many)), "it has 20000 layers; at most 512 are accepted");
     EXPECT_FALSE(parse_config("[1", "here"));
+    // What is quoted in a message is not the whole of a large document.
+    const std::string long_text(1U << 20U, 'x');
+    EXPECT_LT(why("{\"" + long_text).size(), 1000U);
+    EXPECT_LT(to_string(parse_config("{\"" + long_text, "here").error()).size(), 1000U);
+    std::vector<IndexEntry> index(1000);
+    for (std::size_t i = 0; i < index.size(); ++i)
+        index[i].platform = {
+            .os = "plan9", .architecture = std::to_string(i) + long_text.substr(0, 1000), .variant = {}};
+    EXPECT_LT(to_string(choose(index, "amd64", "", "here").error()).size(), 10'000U);
     const auto config = parse_config(
         R"({"architecture": "amd64", "config": {"Env": ["A=b", "=x", 7, "none"], "Cmd": null}})", "here");
     ASSERT_TRUE(config);
@@ -261,12 +272,30 @@ TEST(SifFiles, AreRefused) {
         }
 }
 
+TEST(SifFiles, AConfigurationIsReadOnce) {
+    const TemporaryDirectory directory;
+    auto file = sif_file(1, "02", 100);
+    constexpr std::size_t size = 585;
+    const auto config = file.substr(128, size), partition = file.substr(128 + size, size);
+    auto second = config;
+    second.replace(17, 8, 8, '\0'); // what it names is no configuration
+    const std::array<std::uint64_t, 3> table = {3, file.size(), 3 * size};
+    std::memcpy(file.data() + 88, table.data(), sizeof table);
+    file += config + second + partition;
+    const auto image = read_sif(directory.write("a.sif", file));
+    ASSERT_TRUE(image) << to_string(image.error());
+    EXPECT_EQ(image->config->environment, std::vector<std::string>{"A=b"});
+}
+
 TEST(SifFiles, ScriptsAreReadAsFarAsTheyArePlain) {
     EXPECT_EQ(
         exported_variables("#!/bin/sh\nexport PATH=\"/usr/bin:/bin\"\nexport LANG=\"${LANG:-\"C.UTF-8\"}\"\n"
                            "export E=\"${E:-}\"\nexport X=\"$HOME/x\"\nexport Y=`id`\nexport Z=$(id)\n"
-                           "export A=\"a\"; rm -rf /\"\nB=c\nexport C"),
-        (std::vector<std::string>{"PATH=/usr/bin:/bin", "LANG=C.UTF-8", "E="}));
+                           "export A=\"a\"; rm -rf /\"\nB=c\nexport C\nexport D=d;rm\nexport F=f g\n"
+                           "export  G=g\nexport 1=h\nexport I-J=i\nexport K=k"),
+        (std::vector<std::string>{"PATH=/usr/bin:/bin", "LANG=C.UTF-8", "E=", "K=k"}));
+    using namespace std::string_view_literals;
+    EXPECT_TRUE(exported_variables("export A=\"a\0b\"\nexport B\0=c\nexport C=\0"sv).empty());
 }
 
 TEST(Elf, ProgramsTellWhatTheyNeed) {
@@ -280,6 +309,54 @@ TEST(Elf, ProgramsTellWhatTheyNeed) {
     EXPECT_TRUE(fs::exists(parse_loader_cache(*cache).at("libc.so.6")));
     for (std::size_t size = 0; size < cache->size(); size += 97)
         (void)parse_loader_cache(std::string_view(*cache).substr(0, size));
+}
+
+template<class Value>
+std::string bytes_of(const Value& value) {
+    return {reinterpret_cast<const char*>(&value), sizeof value};
+}
+
+TEST(Elf, AFileThatNamesTheSameLongTextAgainAndAgainTakesLittleMemory) {
+    constexpr std::size_t entries = 100'000, text_size = 1'000'000;
+    Elf64_Ehdr header{};
+    std::memcpy(&header, read_file("/bin/true")->data(), sizeof header);
+    header.e_phoff = sizeof header;
+    header.e_phnum = 2;
+    const std::uint64_t dynamic = sizeof header + 2 * sizeof(Elf64_Phdr), size = entries * sizeof(Elf64_Dyn);
+    const Elf64_Phdr load{.p_type = PT_LOAD,
+                          .p_flags = 0,
+                          .p_offset = 0,
+                          .p_vaddr = 0,
+                          .p_paddr = 0,
+                          .p_filesz = dynamic + size + text_size,
+                          .p_memsz = 0,
+                          .p_align = 0};
+    const Elf64_Phdr table{.p_type = PT_DYNAMIC,
+                           .p_flags = 0,
+                           .p_offset = dynamic,
+                           .p_vaddr = 0,
+                           .p_paddr = 0,
+                           .p_filesz = size,
+                           .p_memsz = 0,
+                           .p_align = 0};
+    auto file = bytes_of(header) + bytes_of(load) + bytes_of(table) +
+                bytes_of(Elf64_Dyn{.d_tag = DT_STRTAB, .d_un = {.d_val = dynamic + size}});
+    const auto needed = bytes_of(Elf64_Dyn{.d_tag = DT_NEEDED, .d_un = {.d_val = 0}});
+    for (std::size_t i = 1; i < entries; ++i)
+        file += needed;
+    file.append(text_size, 'x');
+    const TemporaryDirectory directory;
+    const auto needs = read_elf(directory.write("program", file));
+    ASSERT_TRUE(needs);
+    std::size_t total = 0;
+    for (const auto& library : needs->libraries)
+        total += library.size();
+    EXPECT_GT(total, 0U);
+    EXPECT_LE(total, 16U << 20U);
+
+    header.e_phnum = 65;
+    EXPECT_FALSE(
+        read_elf(directory.write("program", bytes_of(header) + std::string(65 * sizeof load, '\0'))));
 }
 
 TEST(Elf, DamagedFilesAreSurvived) {

@@ -233,6 +233,33 @@ TEST_F(Layers, HardLinksAreKept) {
               std::string::npos);
 }
 
+TEST_F(Layers, HardLinksInACircleAreRefused) {
+    const std::string circle = "is a hard link to a hard link to itself";
+    EXPECT_NE(refused({hardlink("a", "b"), hardlink("b", "a")}).find("'b' " + circle), std::string::npos);
+    EXPECT_NE(refused({hardlink("a", "b"), hardlink("c", "a"), hardlink("b", "c")}).find("'b' " + circle),
+              std::string::npos);
+    EXPECT_NE(refused({hardlink("a", "b"), hardlink("b", "a"), hardlink("c", "a")}).find("'b' " + circle),
+              std::string::npos);
+    // In two layers it is none: both are what the lowest has.
+    EXPECT_EQ(merged({{file("a", "low")}, {hardlink("b", "a")}, {hardlink("a", "b")}}),
+              (Tree{{"a", "low *2"}, {"b", "low *2"}}));
+}
+
+TEST_F(Layers, OfALinkThatIsThereTwiceTheLastCounts) {
+    EXPECT_EQ(merged({{file("b", "b"), file("c", "c")}, {hardlink("a", "b"), hardlink("a", "c")}}),
+              (Tree{{"a", "c *2"}, {"b", "b"}, {"c", "c *2"}}));
+    // A hard link to a link is a copy of it, also where it comes first.
+    EXPECT_EQ(merged({{hardlink("a", "s"), symlink("s", "there"), hardlink("b", "a")}}),
+              (Tree{{"a", "-> there"}, {"b", "-> there"}, {"s", "-> there"}}));
+}
+
+TEST_F(Layers, TheRootIsNoLink) {
+    auto root = directory("./");
+    root.hardlink = true;
+    root.content = "a";
+    EXPECT_NE(refused({file("a", "x"), root}).find("has no name"), std::string::npos);
+}
+
 TEST_F(Layers, WhatMeansNothingInAnImageIsLeftOutAndCounted) {
     auto with_attributes = file("f", "x", 04755);
     with_attributes.xattrs = {

@@ -30,6 +30,23 @@ TEST(HostList, RefusesWhatIsNone) {
         EXPECT_EQ(hosts(list), Names{"refused"}) << list;
 }
 
+TEST(HostList, AShortOneCannotTakeAllMemory) {
+    const std::string longest(255, 'n');
+    EXPECT_EQ(hosts(longest), Names{longest});
+    std::string ranges = "n[1-900000";
+    for (int i = 0; i < 1000; ++i)
+        ranges += ",1-900000";
+    // Names of a million bytes, a million times; zeros as well; a thousand million names.
+    for (const auto& list :
+         {std::string(1'000'000, 'n') + "[1-900000]", "n[" + std::string(1'000'000, '0') + "-9]",
+          ranges + "]", longest + "[1-2]", std::string(500, '[')}) {
+        const auto refused = expand_host_list(list);
+        ASSERT_FALSE(refused);
+        EXPECT_EQ(refused.error().fault, Fault::input);
+        EXPECT_LT(to_string(refused.error()).size(), 1000U);
+    }
+}
+
 TEST(TasksPerNode, AreExpanded) {
     using Counts = std::vector<unsigned>;
     EXPECT_EQ(expand_tasks_per_node("2(x3),1").value(), (Counts{2, 2, 2, 1}));

@@ -92,7 +92,12 @@ TEST(VersionSpec, SelectAsCondaDoes) {
 }
 
 TEST(VersionSpec, WhatIsNoneSaysWhy) {
+    EXPECT_FALSE(Version::parse("1.20000000000000000000"));
+    EXPECT_LT(version_of("1.9999999999999999998"), version_of("1.09999999999999999999"));
     for (const auto& [text, why] : {std::pair{"", "it is empty"},
+                                    {"^1\x1b$", "it has a control character"},
+                                    {"1.*?2", "it has a character that no version has"},
+                                    {">=1.*.2", "it has a character that no version has"},
                                     {">=", "there is no version after '>='"},
                                     {"1.2,,3", "a condition is empty"},
                                     {"(1.2", "a ')' is missing"},
@@ -105,6 +110,18 @@ TEST(VersionSpec, WhatIsNoneSaysWhy) {
         ASSERT_FALSE(spec) << text;
         EXPECT_NE(to_string(spec.error()).find(why), std::string::npos) << to_string(spec.error());
     }
+}
+
+TEST(VersionSpec, RegularExpressionsThatTakeAllMemoryAreRefused) {
+    EXPECT_TRUE(StringMatch::parse("^py3[0-9]+(cuda|cpu)?\\.[a-z]*_\\{0$"));
+    for (const char* text : {"^((a{1,30000}){1,30000}){1,30000}$", "^(a*)*\\1$", "^a\\\\{9}$"}) {
+        const auto pattern = StringMatch::parse(text);
+        ASSERT_FALSE(pattern) << text;
+        EXPECT_EQ(pattern.error().fault, Fault::input);
+        EXPECT_FALSE(VersionSpec::parse(text)) << text;
+        EXPECT_FALSE(parse_match_spec("a * " + std::string(text))) << text;
+    }
+    EXPECT_FALSE(parse_match_spec("^(a*)*\\1$"));
 }
 
 PackageRecord record(std::string name, std::string version, std::string build, std::uint64_t number = 0) {

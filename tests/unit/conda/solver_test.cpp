@@ -288,12 +288,15 @@ TEST(Solver, DependenciesInOddForms) {
     const std::string deep(5000, '(');
     channels.add("main",
                  {"a 1 0 0 | ns:b >=1", "b 2 0 0", "c 1 0 0 | ^B.$", "bx 1 0 0", "d 1 0 0 | b " + deep,
-                  "d 0 0 0", "e 1 0 0 | b \x1b[31m", "e 0 0 0", "f 1 0 0 | k[0-9]* >=1", "k1 1 0 0"});
+                  "d 0 0 0", "e 1 0 0 | b \x1b[31m", "e 0 0 0", "f 1 0 0 | k[0-9]* >=1", "k1 1 0 0",
+                  "g 1 0 0 | b * ^((x{1,30000}){1,30000}){1,30000}$", "g 0 0 0", "h 1 0 0 | __"});
     EXPECT_EQ(channels.solved({"a"}), "a-1-0 b-2-0");
     EXPECT_EQ(channels.solved({"c"}), "bx-1-0 c-1-0");
     EXPECT_EQ(channels.solved({"f"}), "f-1-0 k1-1-0");
     EXPECT_EQ(channels.solved({"d"}), "d-0-0") << "one that would take the solver too deep";
     EXPECT_EQ(channels.solved({"e"}), "e-0-0") << "one that would write to the terminal";
+    EXPECT_EQ(channels.solved({"g"}), "g-0-0") << "one that would take all memory";
+    EXPECT_NE(channels.solved({"h"}).find("h 1 needs __, which this machine lacks"), std::string::npos);
 }
 
 TEST(Solver, ADamagedListIsNamed) {

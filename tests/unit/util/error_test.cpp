@@ -12,6 +12,15 @@ TEST(Error, IsPrintedInTheAgreedOrder) {
               "file:3: cannot X: no Y\nDo Z.");
 }
 
+TEST(Error, WhatOthersWroteCannotReprogramATerminal) {
+    EXPECT_EQ(to_string(Error{.what = "not a name: '\x1b]0;x\a'",
+                              .why = "a\r\x7f\tb\nc \xC2\x9B"
+                                     "2J \xC3\xBC\xC2\xB5",
+                              .where = std::string("f\0", 2),
+                              .hint = "\b"}),
+              "f?: not a name: '?]0;x?': a??\tb\nc ?2J \xC3\xBC\xC2\xB5\n?");
+}
+
 TEST(Error, ErrnoAndInput) {
     const Status errno_failure = fail_errno("cannot read", "/a", ENOENT);
     EXPECT_EQ(to_string(errno_failure.error()), "/a: cannot read: No such file or directory");

@@ -1,0 +1,15 @@
+// What a batch system says of the nodes of a job, or somebody in its place: variables of the environment.
+#include "cluster/host_list.h"
+#include "cluster/tasks_per_node.h"
+#include "harness.h"
+
+using namespace containerize;
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    const auto text = fuzz::text_of(data, size);
+    if (const auto hosts = cluster::expand_host_list(text); fuzz::good_input(hosts))
+        fuzz::require(!hosts->empty() && hosts->size() <= 1'000'000);
+    if (const auto tasks = cluster::expand_tasks_per_node(text); fuzz::good_input(tasks))
+        fuzz::require(tasks->size() <= 1'000'000);
+    return 0;
+}
