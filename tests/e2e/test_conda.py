@@ -432,6 +432,14 @@ def test_updates_keep_to_the_channel_that_was_asked_for(build, user, channels):
     user.run(CONTAINERIZE, "update", str(build.prefix), str(both), env=env)
 
 
+@pytest.mark.parametrize("package", ["where-1.0-0.conda", "odd-1.0-0.tar.bz2"])
+def test_what_was_asked_for_by_its_url_stays(build, user, channels, package):
+    build(build.spec([f"file://{channels}/main/linux-64/{package}"]))
+    later = build.spec(["torchlike"], name="later.yml")
+    user.run(CONTAINERIZE, "update", str(build.prefix), str(later), env={"CONTAINERIZE_CACHE": str(build.work / "cache")})
+    assert package in build.run("_debug_exec", "sh", "-c", f"cat {build.prefix}/conda-meta/*.json").stdout
+
+
 def test_a_misspelt_name_is_guessed(build):
     error = build.refused(build.spec(["nunpy"]))
     assert "env.yml:5: no channel has nunpy: there is no package of that name\nDid you mean numpy?" in error

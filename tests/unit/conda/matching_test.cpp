@@ -121,7 +121,7 @@ TEST_F(Judges, WhereTheyDifferWeSayWhatCondaSays) {
                                              {"1.26.4+cu118", ">=1.26.4", false},
                                              {"1.26.4+cu118", "<1.26.4", true},
                                              {"1.26.4", "<1.26.4+cu118", false},
-                                             {"3.0", "1_.*", false},
+                                             {"1.26rc1", "1_.*", false},
                                              {"1_", "!=1", true},
                                              {"1_", "<1", true},
                                              {"1_", "==1", false}}) {
