@@ -15,6 +15,7 @@ constexpr std::uint64_t resent = std::uint64_t{1} << 63U;
 constexpr auto long_life = std::chrono::minutes(1);
 constexpr unsigned deaths_without_pause = 2;
 constexpr std::chrono::milliseconds first_pause{50};
+constexpr unsigned most_doublings = 2;
 
 } // namespace
 
@@ -65,7 +66,7 @@ std::chrono::milliseconds ServerDeaths::pause() const {
     for (const auto& [number, deaths] : under_way_)
         in_a_row = std::max(in_a_row, deaths);
     if (in_a_row <= deaths_without_pause) return std::chrono::milliseconds(0);
-    return first_pause * (1U << std::min(in_a_row - deaths_without_pause - 1, most));
+    return first_pause * (1U << std::min(in_a_row - deaths_without_pause - 1, most_doublings));
 }
 
 } // namespace containerize::runtime

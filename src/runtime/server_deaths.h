@@ -39,9 +39,10 @@ public:
     using Clock = std::chrono::steady_clock;
 
     /// So often a request may be under way, or a server die without having answered any.
-    static constexpr unsigned most = 8;
+    /// Twenty in a second, from outside, can all come before a busy machine lets any server answer.
+    static constexpr unsigned most = 32;
     /// From then on what is under way is answered alone.
-    static constexpr unsigned until_alone = 4;
+    static constexpr unsigned until_alone = 8;
 
     void born(ServerProgress& progress, Clock::time_point now);
     enum class Next { successor, none };

@@ -115,7 +115,14 @@ bool is_reference(std::string_view value) {
         const auto start = at;
         while (at < value.size() && (is_alphanumeric(value[at]) || value[at] == '_'))
             ++at;
-        if (at == start || (braced && (at == value.size() || value[at++] != '}'))) return false;
+        if (at == start) return false;
+        if (!braced) { // a password may begin so
+            const auto name = value.substr(start, at - start);
+            if (std::ranges::any_of(name, [](unsigned char c) { return std::islower(c) != 0; })) return false;
+            continue;
+        }
+        if (at == value.size() || value[at] != '}') return false;
+        ++at;
     }
     return true;
 }

@@ -47,6 +47,7 @@ TEST(Redact, FindsSecretsByTheirPlace) {
         // Options:
         {"tool --password hunter22 --user me", "tool --password **** --user me"},
         {"tool --password=hunter22 --token 'a b' x", "tool --password=**** --token '****' x"},
+        {"tool --password $ecret", "tool --password ****"},
         {"tool --api-key=\"k e y\"", "tool --api-key=\"****\""},
         {"curl -u bob:pw https://h", "curl -u **** https://h"},
         {"pip --trusted-host bob:pw@host:80", "pip --trusted-host ****@host:80"},
