@@ -12,6 +12,8 @@ void Decompressor::Release::operator()(sqfs_compressor_t* compressor) const {
 }
 
 std::expected<std::unique_ptr<Decompressor>, int> Decompressor::create(const sqfs_super_t& super) {
+    if (super.compression_id < SQFS_COMP_MIN || super.compression_id > SQFS_COMP_MAX)
+        return std::unexpected(EINVAL);
     auto decompressor = std::unique_ptr<Decompressor>(new Decompressor);
     const auto id = static_cast<SQFS_COMPRESSOR>(super.compression_id);
     if (sqfs_compressor_config_init(&decompressor->config_, id, super.block_size,

@@ -9,6 +9,8 @@
 #include "image/unpack.h"
 
 #include <cerrno>
+#include <cstddef>
+#include <cstring>
 #include <string>
 
 #include <fcntl.h>
@@ -89,6 +91,19 @@ TEST_F(HostileImage, ThatIsWholeIsRead) {
     const auto layers = open(image_of_a_file("content"));
     ASSERT_TRUE(layers) << to_string(layers.error());
     EXPECT_EQ(read_file_of(**layers, "file"), "content");
+}
+
+TEST_F(HostileImage, OfACompressorThatThereIsNotIsRefused) {
+    for (const std::uint16_t number : {std::uint16_t{0}, std::uint16_t{7}, std::uint16_t{53253}}) {
+        auto bytes = to_bytes(image_of_a_file("content"));
+        std::memcpy(&bytes[offsetof(sqfs_super_t, compression_id)], &number, sizeof number);
+        const auto layers = open_layers(std::vector{directory_.write("image", bytes)});
+        ASSERT_FALSE(layers) << number;
+        EXPECT_NE(
+            to_string(layers.error()).find("number " + std::to_string(number) + ", which is not supported"),
+            std::string::npos)
+            << to_string(layers.error());
+    }
 }
 
 TEST_F(HostileImage, TablesOfMoreThanFourGigabytesAreRefused) {
