@@ -236,8 +236,9 @@ Result<Solved> solve(const BuildOptions& options, const Inputs& inputs, const st
     for (const auto& wanted : request->wanted)
         plan.requested[wanted.spec.name].push_back(wanted.spec.to_string());
     // Another version of these may come; that was asked for, too.
-    for (const auto& one : installed)
-        if (!prune && !one.requested.empty()) plan.requested.emplace(one.record.name, one.requested);
+    if (present != nullptr && !present->prune)
+        for (const auto& one : present->installed)
+            if (!one.requested.empty()) plan.requested.emplace(one.record.name, one.requested);
     if (auto added = add_earlier(earlier, plan.channels, config, *request); !added)
         return fail(std::move(added.error()));
     if (present != nullptr)
