@@ -182,6 +182,8 @@ Result<install::BuildOptions> options_from(const BuildArguments& arguments, cons
     for (const auto& file : arguments.requirements)
         options.conda.requirements.emplace_back(file);
     options.conda.cuda = arguments.cuda;
+    options.conda.environment = arguments.environment;
+    options.conda.categories = arguments.categories;
     options.conda.offline = arguments.offline;
     options.conda.allow_defaults = arguments.allow_defaults;
     options.conda.constraints = !arguments.no_constraints;
@@ -220,7 +222,18 @@ void add_content_options(CLI::App& command, BuildArguments& arguments) {
         .add_option("--cuda", arguments.cuda,
                     "CUDA version of the nodes that it is for (default: this machine's, if any)")
         ->type_name("X.Y");
-    command.add_flag("--offline", arguments.offline, "Use what the caches have, never the network");
+    command
+        .add_option("--environment", arguments.environment,
+                    "Of a pixi lock file: the environment to take (default: default)")
+        ->type_name("NAME");
+    command
+        .add_option("--category", arguments.categories,
+                    "Of a conda-lock file: take the packages of this category, too, beside main")
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->type_name("NAME");
+    command.add_flag("--offline", arguments.offline,
+                     "Use what caches and --find-links directories have, never the network");
     command.add_flag("--no-config", arguments.no_config,
                      "Ignore conda's .condarc files and CONDA_ variables");
     command.add_flag("--allow-defaults", arguments.allow_defaults,

@@ -18,7 +18,8 @@ struct BuildArguments {
     std::vector<std::string> wrapper_paths, requirements, binds, host_profiles;
     std::string gpu;
     bool isolate = false, bind_required = false;
-    std::string cuda;
+    std::string cuda, environment;
+    std::vector<std::string> categories;
     bool offline = false, no_config = false, allow_defaults = false, no_constraints = false, mamba = false,
          uv = false;
     bool no_profile = false;

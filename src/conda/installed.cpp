@@ -28,11 +28,12 @@ std::string channel_of(const json& entry, const PackageRecord& record) {
     return channel;
 }
 
-std::string request_of(const json& entry) {
-    if (const auto requested = entry.value("requested_spec", ""); !requested.empty() && requested != "None")
+std::vector<std::string> requests_of(const json& entry) {
+    if (auto requested = entry.value("requested_specs", std::vector<std::string>()); !requested.empty())
         return requested;
-    const auto several = entry.value("requested_specs", json::array());
-    return several.empty() ? "" : several.back().get<std::string>();
+    if (auto requested = entry.value("requested_spec", ""); !requested.empty() && requested != "None")
+        return {std::move(requested)};
+    return {};
 }
 
 Result<InstalledPackage> read_record(const fs::path& file) {
@@ -43,7 +44,7 @@ Result<InstalledPackage> read_record(const fs::path& file) {
         auto record = parse_record(entry);
         if (!record) return damaged(file, record.error().what);
         InstalledPackage installed{
-            .record = std::move(*record), .requested = request_of(entry), .files = {}, .record_file = file};
+            .record = std::move(*record), .requested = requests_of(entry), .files = {}, .record_file = file};
         installed.record.url = entry.value("url", "");
         installed.record.file_name = entry.value("fn", "");
         installed.record.channel = channel_of(entry, installed.record);

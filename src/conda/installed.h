@@ -12,9 +12,9 @@ namespace containerize::conda {
 
 struct InstalledPackage {
     PackageRecord record;
-    std::string requested;             ///< the spec that asked for it; empty for what others need
-    std::vector<std::string> files;    ///< relative to the prefix, below it
-    std::filesystem::path record_file; ///< its own, as given by `prefix`
+    std::vector<std::string> requested; ///< the specs that asked for it; none for what others need
+    std::vector<std::string> files;     ///< relative to the prefix, below it
+    std::filesystem::path record_file;  ///< its own, as given by `prefix`
 };
 
 /// By name. `prefix` may be any path at which the environment can be seen.

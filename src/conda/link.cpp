@@ -343,7 +343,7 @@ private:
         std::vector<PackageRecord> records;
         for (std::size_t i = 0; i < infos_.size(); ++i) {
             records.push_back(infos_[i].record);
-            if (!packages_[i].requested.empty()) requested.push_back(packages_[i].requested);
+            requested.insert(requested.end(), packages_[i].requested.begin(), packages_[i].requested.end());
         }
         const auto entry = history_text({.removed = options_.removed,
                                          .added = std::move(records),

@@ -20,7 +20,7 @@ namespace containerize::conda {
 struct PackageToLink {
     PackageRecord record;
     std::filesystem::path archive;
-    std::string requested; ///< the spec that asked for it; empty for what others need
+    std::vector<std::string> requested; ///< the specs that asked for it; none for what others need
 };
 
 struct LinkOptions {

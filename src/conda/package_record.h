@@ -4,6 +4,7 @@
 #include "util/error.h"
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,9 @@ struct PackageRecord {
     /// "numpy-1.26.4-py311h64a7726_0", under which conda-meta keeps it.
     [[nodiscard]] std::string distribution() const { return name + "-" + version + "-" + build; }
 };
+
+/// By name of a package: the specs that asked for it, as they were written.
+using Requests = std::map<std::string, std::vector<std::string>>;
 
 /// Whether `text` can be a name, version or build: they become parts of paths and of lines in files.
 bool is_plain(std::string_view text);

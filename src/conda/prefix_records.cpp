@@ -45,15 +45,15 @@ std::string channel_and_subdir(const PackageRecord& record) {
 } // namespace
 
 std::string prefix_record(const PackageRecord& record, const std::vector<InstalledPath>& paths,
-                          const std::string& requested) {
+                          const std::vector<std::string>& requested) {
     json root = to_json(record);
     if (!record.channel.empty()) root["channel"] = channel_and_subdir(record);
     // Where the archive lay and was unpacked is of no use elsewhere; conda wants the fields.
     root["extracted_package_dir"] = "";
     root["package_tarball_full_path"] = "";
     root["link"] = {{"source", ""}, {"type", 1}};
-    root["requested_spec"] = requested;
-    root["requested_specs"] = requested.empty() ? json::array() : json::array({requested});
+    root["requested_spec"] = requested.empty() ? "" : requested.back(); // older tools know of one only
+    root["requested_specs"] = requested;
     json files = json::array();
     json path_data = json::array();
     for (const auto& path : paths) {

@@ -21,7 +21,7 @@ struct InstalledPath {
 
 /// Text of conda-meta/NAME-VERSION-BUILD.json. Names nothing of the machine that installed it.
 std::string prefix_record(const PackageRecord& record, const std::vector<InstalledPath>& paths,
-                          const std::string& requested);
+                          const std::vector<std::string>& requested);
 
 struct HistoryEntry {
     std::vector<PackageRecord> removed, added;

@@ -27,9 +27,11 @@ struct CondaOptions {
     std::vector<std::filesystem::path> requirements; ///< further requirements for pip (-r)
     std::string cuda; ///< CUDA version of the nodes that it is for; empty: this machine's
     bool offline = false;
-    bool use_config = true;      ///< .condarc and CONDA_ variables
-    bool allow_defaults = false; ///< Anaconda's channels
-    bool constraints = true;     ///< pip may not replace what conda installed
+    bool use_config = true;              ///< .condarc and CONDA_ variables
+    bool allow_defaults = false;         ///< Anaconda's channels
+    bool constraints = true;             ///< pip may not replace what conda installed
+    std::string environment;             ///< of a pixi lock file; empty: "default"
+    std::vector<std::string> categories; ///< of a conda-lock file, beside "main"
 };
 
 /// What a configuration says beside the values of options.

@@ -183,7 +183,8 @@ private:
             const auto requested = plan.requested.find(plan.packages[i].name);
             packages.push_back({.record = plan.packages[i],
                                 .archive = archives_[i],
-                                .requested = requested == plan.requested.end() ? "" : requested->second});
+                                .requested = requested == plan.requested.end() ? std::vector<std::string>()
+                                                                               : requested->second});
         }
         return packages;
     }

@@ -107,18 +107,24 @@ Result<std::optional<conda::Repodata>> list_installed(const std::vector<conda::I
 
 // What was asked for before stays asked for, unless the input asks for another version of it.
 void keep_earlier_requests(const std::vector<conda::InstalledPackage>& installed,
-                           conda::SolveRequest& request) {
+                           conda::SolveRequest& request, conda::Requests& requested) {
     std::set<std::string> asked;
     for (const auto& one : request.wanted)
         asked.insert(one.spec.name);
     for (const auto& one : installed) {
         if (asked.contains(one.record.name)) continue;
-        auto spec = conda::parse_match_spec(one.requested.empty() ? one.record.name : one.requested);
-        // A spec that conda understands and we do not: then any version.
-        if (!spec || spec->name != one.record.name) spec = conda::parse_match_spec(one.record.name);
-        if (!spec) continue;
-        spec->channel.clear();
-        request.wanted.push_back({.spec = std::move(*spec), .channels = {}, .where = {}});
+        auto requests = one.requested;
+        // Another version of it may come; that was asked for, too.
+        if (!requests.empty()) requested.emplace(one.record.name, requests);
+        if (requests.empty()) requests.push_back(one.record.name);
+        for (const auto& text : requests) {
+            auto spec = conda::parse_match_spec(text);
+            // A spec that conda understands and we do not: then any version.
+            if (!spec || spec->name != one.record.name) spec = conda::parse_match_spec(one.record.name);
+            if (!spec) continue;
+            spec->channel.clear();
+            request.wanted.push_back({.spec = std::move(*spec), .channels = {}, .where = {}});
+        }
     }
 }
 
@@ -149,8 +155,8 @@ Result<Solved> solve(const BuildOptions& options, const Inputs& inputs, const st
     auto request = make_request(inputs, plan.channels);
     if (!request) return fail(std::move(request.error()));
     for (const auto& wanted : request->wanted)
-        plan.requested.emplace(wanted.spec.name, wanted.spec.to_string());
-    if (!prune) keep_earlier_requests(installed, *request);
+        plan.requested[wanted.spec.name].push_back(wanted.spec.to_string());
+    if (!prune) keep_earlier_requests(installed, *request, plan.requested);
     if (request->wanted.empty()) return result;
     std::optional<std::string> glibc;
     if (!inputs.base.is_host()) {
@@ -189,12 +195,12 @@ void log_packages(const CondaPlan& plan) {
 
 /// The installed packages that nothing in `wanted` needs, given what else there will be.
 std::set<std::string> not_needed(const std::vector<const conda::PackageRecord*>& present,
-                                 const std::map<std::string, std::string>& wanted) {
+                                 const conda::Requests& wanted) {
     std::map<std::string, const conda::PackageRecord*> by_name;
     for (const auto* record : present)
         by_name.emplace(record->name, record);
     std::vector<std::string> next;
-    for (const auto& [name, spec] : wanted)
+    for (const auto& [name, specs] : wanted)
         next.push_back(name);
     // With Python comes pip, as for a new environment.
     if (wanted.contains("python")) next.emplace_back("pip");

@@ -9,15 +9,14 @@
 #include "util/error.h"
 
 #include <filesystem>
-#include <map>
 #include <string>
 #include <vector>
 
 namespace containerize::install {
 
 struct CondaPlan {
-    std::vector<conda::PackageRecord> packages;   ///< in link order
-    std::map<std::string, std::string> requested; ///< by name: the spec that asked for it
+    std::vector<conda::PackageRecord> packages; ///< in link order
+    conda::Requests requested;
     std::vector<conda::Channel> channels;
     bool locked = false; ///< as a list has them, not solved
 };

@@ -7,12 +7,11 @@
 #include "install/conda_contents.h"
 #include "install/conda_plan.h"
 #include "install/link_scripts.h"
-#include "install/pip_report.h"
+#include "install/pip_part.h"
 #include "install/recipe.h"
 #include "install/writable_images.h"
 #include "util/filesystem.h"
 #include "util/log.h"
-#include "util/url.h"
 
 #include <algorithm>
 #include <array>
@@ -40,7 +39,7 @@ std::uint32_t newest(const std::vector<conda::PackageInfo>& packages) {
 
 class CondaRecipe : public Recipe {
 public:
-    explicit CondaRecipe(Workshop& shop) : shop_(shop) {}
+    explicit CondaRecipe(Workshop& shop) : shop_(shop), pip_(shop) {}
 
     Status create() override {
         using Step = Status (CondaRecipe::*)();
@@ -52,39 +51,16 @@ public:
     }
 
     Status install() override {
-        const auto& lines = pip_lines();
-        if (lines.empty()) return {};
-        if (!has_python_)
-            return fail_input("there is no Python for the `pip:` section", {}, shop_.inputs.spec.string(),
-                              "Add `- python` and `- pip` to the dependencies.");
-        Stage stage("Installing packages of PyPI");
-        const fs::path file = shop_.staging / "pip-requirements.txt";
-        const fs::path directory = shop_.inputs.spec.parent_path();
-        if (auto written = write_file(file, requirements_text(lines, directory)); !written) return written;
-        auto requirements = spec::read_requirements(file, directory);
-        if (!requirements) {
-            requirements.error().where = shop_.inputs.spec.string();
-            return fail(std::move(requirements.error()));
+        if (shop_.inputs.locked) {
+            if (auto done = pip_.install_locked(python_name(), PipPart::Present::stays); !done) return done;
+        } else if (!shop_.inputs.conda->pip.empty()) {
+            if (auto done = pip_.install(shop_.inputs.conda->pip, python_name()); !done) return done;
         }
-        fs::path constraints;
-        if (shop_.options.conda.constraints) {
-            constraints = shop_.staging / "conda-constraints.txt";
-            if (auto written = write_constraints(constraints); !written) return written;
-        }
-        const fs::path report = shop_.staging / "pip-report.json";
-        auto installed = install_requirements(shop_,
-                                              {.file = file,
-                                               .read = *requirements,
-                                               .directory = directory,
-                                               .constraints = constraints,
-                                               .report = report},
-                                              stage);
-        if (!installed) {
-            installed.error().where = shop_.inputs.spec.string();
-            return installed;
-        }
-        read_report(report, *requirements, directory);
-        return forget_requests();
+        for (const auto& [file, read] : shop_.inputs.more_requirements)
+            if (auto done = pip_.install_file(file, read, shop_.inputs.working_directory, python_name());
+                !done)
+                return done;
+        return {};
     }
 
     Status compile() override {
@@ -111,7 +87,8 @@ public:
     Result<std::string> packages() override {
         auto contents = read_contents(shop_.root(), python_name());
         if (!contents) return fail(std::move(contents.error()));
-        return package_list(*contents);
+        contents_ = std::move(*contents);
+        return package_list(contents_);
     }
 
     std::string lock() override {
@@ -123,11 +100,8 @@ public:
         locked.variables =
             shop_.inputs.conda ? shop_.inputs.conda->variables : shop_.inputs.locked->variables;
         if (plan_.locked) locked.channels = shop_.inputs.locked->channels;
-        locked.pip = locked_pip_;
-        for (auto& line : locked.pip)
-            line.text = without_credentials_within(line.text);
         locked.requested = plan_.requested;
-        locked.pip_requested = pip_requested_;
+        pip_.lock(contents_.of_pip, locked);
         return spec::lock_text(locked, conda::this_subdir());
     }
 
@@ -153,9 +127,6 @@ public:
     [[nodiscard]] std::string python_name() const override { return has_python_ ? linked_.python_name : ""; }
 
 private:
-    [[nodiscard]] const std::vector<conda::Located>& pip_lines() const {
-        return shop_.inputs.conda ? shop_.inputs.conda->pip : shop_.inputs.locked->pip;
-    }
     [[nodiscard]] image::WriterOptions writer_options() const {
         auto options = shop_.writer_options();
         options.source_date_epoch = epoch_;
@@ -192,7 +163,8 @@ private:
             const auto requested = plan_.requested.find(plan_.packages[i].name);
             packages.push_back({.record = plan_.packages[i],
                                 .archive = archives_[i],
-                                .requested = requested == plan_.requested.end() ? "" : requested->second});
+                                .requested = requested == plan_.requested.end() ? std::vector<std::string>()
+                                                                                : requested->second});
         }
         auto infos = conda::read_packages(packages, shop_.jobs);
         if (!infos) return fail(std::move(infos.error()));
@@ -256,57 +228,6 @@ private:
 
     Status run_scripts() { return run_link_scripts(shop_, linked_.scripts); }
 
-    // Every Python package that conda installed, as pip sees it.
-    Status write_constraints(const fs::path& file) {
-        auto listed = capture(shop_.inside({shop_.python().string(), "-m", "pip", "list", "--format",
-                                            "freeze", "--disable-pip-version-check"}));
-        if (!listed) return fail(std::move(listed.error()));
-        return write_file(file, listed->output);
-    }
-
-    // What pip says that it installed: versions and checksums, for the lock. Options stay, since they say
-    // where to look.
-    void read_report(const fs::path& file, const spec::Requirements& requirements,
-                     const fs::path& directory) {
-        locked_pip_.clear();
-        pip_requested_.clear();
-        const auto text = read_file(file);
-        auto report = text ? parse_pip_report(*text) : std::nullopt;
-        if (!report) {
-            // uv reports nothing: the lines as they were given.
-            locked_pip_ = pip_lines();
-            return;
-        }
-        for (auto lines : {lasting_options(requirements, directory), std::move(report->requirements)})
-            for (auto& line : lines)
-                locked_pip_.push_back({.text = std::move(line), .where = {}});
-        pip_requested_ = std::move(report->requested);
-        if (shop_.inputs.locked && shop_.inputs.locked->pip_requested)
-            pip_requested_ = *shop_.inputs.locked->pip_requested;
-    }
-
-    // A lock lists every package, so pip takes all for asked for; its marks would make another image.
-    Status forget_requests() const {
-        if (!shop_.inputs.locked || !shop_.inputs.locked->pip_requested) return {};
-        const auto& requested = *shop_.inputs.locked->pip_requested;
-        std::error_code failed;
-        for (const auto& entry : fs::directory_iterator(shop_.root() / linked_.site_packages, failed)) {
-            const auto directory = entry.path().filename().string();
-            const auto mark = entry.path() / "REQUESTED";
-            if (!directory.ends_with(".dist-info") || !fs::exists(mark)) continue;
-            const auto name = pip::normalised_name(directory.substr(0, directory.find('-')));
-            if (std::ranges::find(requested, name) != requested.end()) continue;
-            auto record = read_file(entry.path() / "RECORD");
-            if (!record) return fail(std::move(record.error()));
-            const std::string line = directory + "/REQUESTED,";
-            if (const auto at = record->find(line); at != std::string::npos)
-                record->erase(at, std::min(record->find('\n', at), record->size() - 1) - at + 1);
-            fs::remove(mark, failed);
-            if (auto written = write_file(entry.path() / "RECORD", *record); !written) return written;
-        }
-        return {};
-    }
-
     /// Relative to the prefix: what the packages have no byte-code for, and what came since.
     Result<std::set<std::string>> sources_to_compile() const {
         const auto changed = images_.changes(shop_.options.umask_bits);
@@ -325,8 +246,8 @@ private:
     bool has_python_ = false;
     WritableImages images_;
     std::optional<image::Writer> writer_;
-    std::vector<conda::Located> locked_pip_;
-    std::vector<std::string> pip_requested_;
+    PipPart pip_;
+    CondaContents contents_;
     std::vector<std::string> launch_scripts_;
 };
 

@@ -181,6 +181,42 @@ void add_channels(const SiteSettings& site, conda::Config& config) {
     channels.insert(channels.end(), site.last_channels.begin(), site.last_channels.end());
 }
 
+Status refuse_lock_options(const BuildOptions& options, const Inputs& inputs) {
+    const bool by_category = options.conda.environment.empty() && !options.conda.categories.empty();
+    if (options.conda.environment.empty() && !by_category) return {};
+    return fail_input(by_category ? "--category is for conda-lock files"
+                                  : "--environment is for pixi lock files",
+                      "this is " + spec::describe(inputs.kind), inputs.spec.string(), "Leave it out.");
+}
+
+Status read_lock(const BuildOptions& options, Inputs& inputs) {
+    const spec::LockChoice choice{.subdir = conda::this_subdir(),
+                                  .environment = options.conda.environment,
+                                  .categories = options.conda.categories,
+                                  .machine = [&] {
+                                      return conda::virtual_packages(inputs.environment, options.conda.cuda,
+                                                                     std::nullopt);
+                                  }};
+    auto locked = spec::read_locked(inputs.spec, inputs.kind, choice);
+    if (!locked) return fail(std::move(locked.error()));
+    inputs.locked = std::move(*locked);
+    return options.pre_install ? Status()
+                               : spec::check_requirements(inputs.locked->pip, inputs.spec.parent_path());
+}
+
+/// Those of -r, which are installed after the rest.
+Status read_more_requirements(const BuildOptions& options, Inputs& inputs) {
+    for (const auto& given : options.conda.requirements) {
+        auto file = resolve(given);
+        if (!file) return fail(std::move(file.error()));
+        auto read = spec::read_requirements(*file, inputs.working_directory);
+        if (!read) return fail(std::move(read.error()));
+        inputs.files.insert(inputs.files.end(), read->files.begin(), read->files.end());
+        inputs.more_requirements.push_back({.file = std::move(*file), .read = std::move(*read)});
+    }
+    return {};
+}
+
 } // namespace
 
 Status read_spec(const BuildOptions& options, Inputs& inputs) {
@@ -196,6 +232,7 @@ Status read_spec(const BuildOptions& options, Inputs& inputs) {
         if (!requirements) return fail(std::move(requirements.error()));
         inputs.requirements = std::move(*requirements);
         inputs.files = inputs.requirements.files;
+        if (auto good = refuse_lock_options(options, inputs); !good) return good;
         return refuse_conda_options(options, inputs.spec.string());
     }
     inputs.mode = "conda";
@@ -209,6 +246,7 @@ Status read_spec(const BuildOptions& options, Inputs& inputs) {
     of_machine.insert(of_machine.end(), options.site.machine_channels.begin(),
                       options.site.machine_channels.end());
     if (*kind == spec::SpecKind::environment_yaml || *kind == spec::SpecKind::conda_list_export) {
+        if (auto good = refuse_lock_options(options, inputs); !good) return good;
         auto environment = *kind == spec::SpecKind::environment_yaml
                                ? spec::read_environment_yaml(inputs.spec)
                                : spec::read_list_export(inputs.spec);
@@ -217,10 +255,7 @@ Status read_spec(const BuildOptions& options, Inputs& inputs) {
         if (inputs.conda->channels.empty()) add_channels(options.site, inputs.conda_config);
         return add_requirements(options, inputs, inputs.conda->pip);
     }
-    auto locked = spec::read_locked(inputs.spec, *kind, conda::this_subdir());
-    if (!locked) return fail(std::move(locked.error()));
-    inputs.locked = std::move(*locked);
-    return add_requirements(options, inputs, inputs.locked->pip);
+    return read_lock(options, inputs);
 }
 
 Result<Inputs> check_inputs(const BuildOptions& options) {
@@ -229,6 +264,8 @@ Result<Inputs> check_inputs(const BuildOptions& options) {
     if (!prefix) return fail(std::move(prefix.error()));
     inputs.prefix = std::move(*prefix);
     if (auto read = read_spec(options, inputs); !read) return fail(std::move(read.error()));
+    if (inputs.locked)
+        if (auto read = read_more_requirements(options, inputs); !read) return fail(std::move(read.error()));
     if (auto good = collect_wrapper_paths(options, inputs); !good) return fail(std::move(good.error()));
     if (auto good = check_rest(options, inputs); !good) return fail(std::move(good.error()));
     if (auto chosen = choose_programs(options, inputs); !chosen) return fail(std::move(chosen.error()));
@@ -331,14 +368,7 @@ Result<Inputs> check_update(const BuildOptions& options, const runtime::Manifest
                                                             : "venv";
     if (auto read = options.spec.empty() ? read_surroundings(inputs) : read_spec(options, inputs); !read)
         return fail(std::move(read.error()));
-    for (const auto& given : options.conda.requirements) {
-        auto file = resolve(given);
-        if (!file) return fail(std::move(file.error()));
-        auto read = spec::read_requirements(*file, inputs.working_directory);
-        if (!read) return fail(std::move(read.error()));
-        inputs.files.insert(inputs.files.end(), read->files.begin(), read->files.end());
-        inputs.more_requirements.push_back({.file = std::move(*file), .read = std::move(*read)});
-    }
+    if (auto read = read_more_requirements(options, inputs); !read) return fail(std::move(read.error()));
     auto paths = previous.wrapper_paths;
     paths.insert(paths.end(), options.wrapper_paths.begin(), options.wrapper_paths.end());
     auto checked = check_wrapper_paths(paths, inputs.prefix);

@@ -32,7 +32,7 @@ struct Inputs {
     spec::Requirements requirements;                 ///< of kind requirements
     std::optional<spec::CondaEnvironment> conda;     ///< what must be solved
     std::optional<spec::LockedEnvironment> locked;   ///< what must not
-    std::vector<RequirementsFile> more_requirements; ///< of an update: -r
+    std::vector<RequirementsFile> more_requirements; ///< -r, beside a lock or of an update
     conda::Config conda_config;
     Environment environment; ///< the user's, less what would lead a Python astray
     pip::Interpreter interpreter;

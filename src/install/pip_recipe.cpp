@@ -1,4 +1,5 @@
 // A venv, and what a requirements file lists, installed by pip or uv.
+#include "install/installers.h"
 #include "install/recipe.h"
 #include "pip/bundle.h"
 #include "pip/venv.h"
@@ -67,13 +68,16 @@ public:
             log::info("Note: '" + editable +
                       "' is installed as editable: it stays where it is, outside the image.");
         Stage stage("Installing packages");
-        return install_requirements(shop_,
-                                    {.file = shop_.inputs.spec,
-                                     .read = shop_.inputs.requirements,
-                                     .directory = shop_.inputs.working_directory,
-                                     .constraints = {},
-                                     .report = {}},
-                                    stage);
+        Installers installers(shop_);
+        if (auto installed = installers.install({.file = shop_.inputs.spec,
+                                                 .read = shop_.inputs.requirements,
+                                                 .directory = shop_.inputs.working_directory,
+                                                 .constraints = {}},
+                                                stage);
+            !installed)
+            return installed;
+        stage.finish("with " + installers.name());
+        return {};
     }
 
     // Unchecked hashes: no run compares times or compiles again, whatever happens to times on the way into

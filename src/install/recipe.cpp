@@ -1,10 +1,5 @@
 #include "install/recipe.h"
 
-#include "install/scripts.h"
-#include "pip/installer.h"
-#include "util/interrupt.h"
-#include "util/log.h"
-
 #include <algorithm>
 #include <utility>
 
@@ -77,53 +72,6 @@ std::string name_of_python(const Workshop& shop) {
     const auto answer = capture(shop.inside({shop.python().string(), "-c", question}));
     if (!answer || !answer->ok()) return {};
     return answer->output.substr(0, answer->output.find('\n'));
-}
-
-std::string requirements_text(const std::vector<spec::Located>& lines,
-                              const std::filesystem::path& directory) {
-    std::string text;
-    for (const auto& line : lines) {
-        std::string content = line.text;
-        for (const std::string_view option : {"-r", "--requirement", "-c", "--constraint"}) {
-            if (!content.starts_with(option)) continue;
-            const auto start = content.find_first_not_of(" =", option.size());
-            if (start == content.npos || (start == option.size() && option.size() > 2)) continue;
-            const auto file = content.substr(start);
-            if (file.find("://") == file.npos)
-                content = std::string(option) + " " + (directory / file).lexically_normal().string();
-            break;
-        }
-        text += content + "\n";
-    }
-    return text;
-}
-
-Status install_requirements(Workshop& shop, const RequirementsToInstall& requirements, Stage& stage) {
-    auto configuration = capture(shop.inside({shop.python().string(), "-m", "pip", "config", "list"}));
-    if (!configuration) return fail(std::move(configuration.error()));
-    auto choice = pip::choose_installer(shop.options.installer, shop.inputs.uv, configuration->output,
-                                        requirements.read, shop.inputs.environment);
-    if (!choice) return fail(std::move(choice.error()));
-    if (!choice->warning.empty()) log::warn(choice->warning);
-    log::detail("installing with " + choice->reason);
-    const bool by_uv = choice->installer == pip::Installer::uv;
-    auto installed = pip::install(*choice,
-                                  {.python = shop.python(),
-                                   .requirements = requirements.file,
-                                   .working_directory = requirements.directory,
-                                   .constraints = requirements.constraints,
-                                   .report = requirements.report,
-                                   .environment = shop.environment,
-                                   .in_child = shop.join},
-                                  [&stage](std::string_view line) { stage.detail(line); });
-    if (!installed && !requirements.constraints.empty() && !interrupted())
-        installed.error().hint += "What conda installed stays as it is: if that is in the way, ask conda for "
-                                  "another version, or give --no-constraints.";
-    if (!installed) return installed;
-    shop.record["installer"] = by_uv ? "uv" : "pip";
-    if (auto repaired = repair_scripts(shop.root() / "bin", shop.prefix); !repaired) return repaired;
-    stage.finish(std::string("with ") + (by_uv ? "uv" : "pip"));
-    return {};
 }
 
 } // namespace containerize::install

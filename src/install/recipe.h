@@ -105,18 +105,6 @@ struct UpdateRequest {
 std::unique_ptr<Recipe> make_update_recipe(Workshop& shop, const runtime::Manifest& previous,
                                            const UpdateRequest& request);
 
-struct RequirementsToInstall {
-    std::filesystem::path file;
-    const spec::Requirements& read;            ///< of that file
-    std::filesystem::path directory;           ///< local paths in it are relative to it
-    std::filesystem::path constraints, report; ///< as pip::InstallRequest has them
-};
-
-/// The text of a requirements file with these lines, for a place other than `directory`, to which what they
-/// name is relative.
-std::string requirements_text(const std::vector<spec::Located>& lines,
-                              const std::filesystem::path& directory);
-
 /// What activating a venv at the prefix changes.
 std::vector<runtime::EnvironmentChange> venv_activation();
 /// And of software that is neither: its commands are found.
@@ -124,8 +112,5 @@ std::vector<runtime::EnvironmentChange> path_activation();
 
 /// "python3.11", for which the packages of the environment at the prefix are; empty where no Python runs.
 std::string name_of_python(const Workshop& shop);
-
-/// Installs requirements into the environment, with pip or uv, and finishes `stage`.
-Status install_requirements(Workshop& shop, const RequirementsToInstall& requirements, Stage& stage);
 
 } // namespace containerize::install

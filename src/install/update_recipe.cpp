@@ -5,6 +5,7 @@
 #include "install/conda_change.h"
 #include "install/conda_contents.h"
 #include "install/environ_script.h"
+#include "install/pip_part.h"
 #include "install/recipe.h"
 #include "install/states.h"
 #include "install/writable_images.h"
@@ -12,7 +13,7 @@
 #include "util/log.h"
 
 #include <algorithm>
-#include <map>
+#include <functional>
 #include <optional>
 #include <ranges>
 #include <set>
@@ -32,7 +33,7 @@ class UpdateRecipe : public Recipe {
 public:
     UpdateRecipe(Workshop& shop, const Manifest& previous, const UpdateRequest& request)
         : shop_(shop), previous_(previous), request_(request),
-          of_conda_(previous.build.contains("conda_packages")) {}
+          of_conda_(previous.build.contains("conda_packages")), pip_(shop) {}
 
     Status create() override {
         Stage stage("Mounting the environment");
@@ -100,7 +101,8 @@ public:
         const auto file = shop_.prefix / state_directory(previous_.state) / "containerize.lock";
         std::error_code failed;
         if (fs::exists(file, failed))
-            if (auto earlier = spec::read_locked(file, spec::SpecKind::lock, conda::this_subdir()))
+            if (auto earlier =
+                    spec::read_locked(file, spec::SpecKind::lock, {.subdir = conda::this_subdir()}))
                 locked = std::move(*earlier);
         locked.packages.clear();
         locked.requested.clear();
@@ -116,7 +118,8 @@ public:
                 std::erase_if(locked.variables, [&](const auto& one) { return one.first == name; });
                 locked.variables.emplace_back(name, value);
             }
-        lock_pip(locked);
+        pip_.remember(locked);
+        pip_.lock(contents_.of_pip, locked);
         return spec::lock_text(locked, conda::this_subdir());
     }
 
@@ -147,17 +150,19 @@ private:
         channels_ = std::move(*channels);
         python_name_ = name_of_python(shop_);
         if (auto kept = keep_variables(); !kept) return kept;
-        const auto& lines = shop_.inputs.conda ? shop_.inputs.conda->pip : shop_.inputs.locked->pip;
-        if (lines.empty()) return {};
-        const fs::path file = shop_.staging / "pip-requirements.txt";
-        const fs::path directory = shop_.inputs.spec.parent_path();
-        if (auto written = write_file(file, requirements_text(lines, directory)); !written) return written;
-        auto read = spec::read_requirements(file, directory);
-        if (!read) {
-            read.error().where = shop_.inputs.spec.string();
-            return fail(std::move(read.error()));
-        }
-        return install_file(file, *read);
+        return keeping_installer([&]() -> Status {
+            if (shop_.inputs.locked) return pip_.install_locked(python_name_, PipPart::Present::goes);
+            if (shop_.inputs.conda->pip.empty()) return {};
+            return pip_.install(shop_.inputs.conda->pip, python_name_);
+        });
+    }
+
+    /// Runs what may name another installer than the one that made the installation.
+    Status keeping_installer(const std::function<Status()>& action) {
+        const auto installer = shop_.record.value("installer", "");
+        auto done = action();
+        if (!installer.empty()) shop_.record["installer"] = installer;
+        return done;
     }
 
     // What the file sets joins what was set before.
@@ -176,30 +181,8 @@ private:
     }
 
     Status install_file(const fs::path& file, const spec::Requirements& read) {
-        if (python_name_.empty())
-            return fail_input("there is no Python in this installation", {}, file.string(),
-                              "Add `- python` and `- pip` to its environment file.");
-        Stage stage("Installing packages of PyPI");
-        fs::path constraints;
-        if (of_conda_ && shop_.options.conda.constraints) {
-            constraints = shop_.staging / "conda-constraints.txt";
-            auto contents = read_contents(shop_.root(), python_name_);
-            if (!contents) return fail(std::move(contents.error()));
-            std::string text;
-            for (const auto& one : contents->of_conda)
-                text += one.name + "==" + one.version + "\n";
-            if (auto written = write_file(constraints, text); !written) return written;
-        }
-        const auto installer = shop_.record.value("installer", "");
-        auto installed = install_requirements(shop_,
-                                              {.file = file,
-                                               .read = read,
-                                               .directory = shop_.inputs.working_directory,
-                                               .constraints = constraints,
-                                               .report = {}},
-                                              stage);
-        if (!installer.empty()) shop_.record["installer"] = installer; // of the installation
-        return installed;
+        return keeping_installer(
+            [&] { return pip_.install_file(file, read, shop_.inputs.working_directory, python_name_); });
     }
 
     Status run_command() {
@@ -239,38 +222,11 @@ private:
         return read(STDIN_FILENO, &answer, 1) == 1 && (answer == 'y' || answer == 'Y');
     }
 
-    // Of what pip installed before, the lock knew checksums.
-    void lock_pip(spec::LockedEnvironment& locked) const {
-        std::map<std::string, std::string> earlier;
-        std::vector<conda::Located> lines;
-        for (const auto& line : locked.pip) {
-            if (line.text.starts_with("-"))
-                lines.push_back(line);
-            else
-                earlier.emplace(line.text.substr(0, line.text.find(' ')), line.text);
-        }
-        const auto options = lines.size();
-        bool all_hashed = true;
-        std::vector<std::string> requested;
-        for (const auto& one : contents_.of_pip) {
-            const auto pin = one.name + "==" + one.version;
-            const auto known = earlier.find(pin);
-            lines.push_back({.text = known == earlier.end() ? pin : known->second, .where = {}});
-            all_hashed = all_hashed && lines.back().text.find("--hash") != std::string::npos;
-            if (one.requested) requested.push_back(pip::normalised_name(one.name));
-        }
-        // pip wants a checksum of all, or of none.
-        if (!all_hashed)
-            for (auto i = options; i < lines.size(); ++i)
-                lines[i].text = lines[i].text.substr(0, lines[i].text.find(" --hash"));
-        locked.pip = std::move(lines);
-        locked.pip_requested = std::move(requested);
-    }
-
     Workshop& shop_;
     const Manifest& previous_;
     UpdateRequest request_;
     bool of_conda_;
+    PipPart pip_;
     WritableImages images_;
     Result<image::Changes> changed_; ///< of has_changes(), which comes right before pack()
     Environment bare_environment_;

@@ -1,14 +1,20 @@
 #include "pip/distributions.h"
 
 #include "util/filesystem.h"
+#include "util/url.h"
 
 #include <algorithm>
 #include <cctype>
 #include <sstream>
+#include <utility>
+
+#include <nlohmann/json.hpp>
 
 namespace containerize::pip {
 
 namespace {
+
+using nlohmann::json;
 
 /// The file in which an entry of site-packages describes a distribution; empty if it is none.
 fs::path metadata_file(const fs::path& entry) {
@@ -37,12 +43,130 @@ Distribution parse_metadata(const std::string& text) {
     return distribution;
 }
 
+/// What is below `key`, an empty object if there is nothing.
+json part(const json& entry, const char* key) {
+    const auto found = entry.find(key);
+    return found != entry.end() && found->is_object() ? *found : json::object();
+}
+
+std::string text_of(const json& entry, const char* key) {
+    const auto found = entry.find(key);
+    return found != entry.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+std::optional<Origin> read_origin(const fs::path& directory) {
+    const auto text = read_file(directory / "direct_url.json");
+    const auto root = text ? json::parse(*text, nullptr, false) : json();
+    if (!root.is_object()) return std::nullopt;
+    const auto repository = part(root, "vcs_info");
+    return Origin{.url = text_of(root, "url"),
+                  .vcs = text_of(repository, "vcs"),
+                  .commit = text_of(repository, "commit_id"),
+                  .subdirectory = text_of(root, "subdirectory"),
+                  .sha256 = text_of(part(part(root, "archive_info"), "hashes"), "sha256"),
+                  .directory = root.contains("dir_info"),
+                  .editable = part(root, "dir_info").value("editable", json()) == true};
+}
+
+/// What `setup.py develop` leaves: a file that names the project's directory, which describes itself.
+std::optional<Distribution> read_link(const fs::path& link) {
+    const auto text = read_file(link);
+    if (!text) return std::nullopt;
+    const fs::path project = text->substr(0, text->find('\n'));
+    std::error_code failed;
+    for (const auto& entry : fs::directory_iterator(project, failed)) {
+        if (entry.path().extension() != ".egg-info") continue;
+        const auto metadata = read_file(entry.path() / "PKG-INFO");
+        auto distribution = metadata ? parse_metadata(*metadata) : Distribution();
+        if (normalised_name(distribution.name) != normalised_name(link.stem().string())) continue;
+        distribution.metadata = link.filename().string();
+        distribution.origin = Origin{.url = file_url(project.string()),
+                                     .vcs = {},
+                                     .commit = {},
+                                     .subdirectory = {},
+                                     .sha256 = {},
+                                     .directory = true,
+                                     .editable = true};
+        return distribution;
+    }
+    return std::nullopt;
+}
+
+/// The digits at the beginning of `text`, which loses them.
+std::string take_number(std::string_view& text) {
+    const auto end = std::min(text.find_first_not_of("0123456789"), text.size());
+    auto digits = text.substr(0, end);
+    text.remove_prefix(end);
+    while (digits.size() > 1 && digits.front() == '0')
+        digits.remove_prefix(1);
+    return std::string(digits);
+}
+
+/// "rc" of "RC", "c" and "preview", as versions are compared.
+std::string canonical_phase(std::string_view word) {
+    for (const auto& [written, canonical] :
+         {std::pair("alpha", "a"), std::pair("beta", "b"), std::pair("c", "rc"), std::pair("pre", "rc"),
+          std::pair("preview", "rc"), std::pair("rev", "post"), std::pair("r", "post")})
+        if (word == written) return canonical;
+    return std::string(word);
+}
+
 } // namespace
+
+std::string normalised_version(std::string_view text) {
+    std::string lowered;
+    for (const char c : text)
+        lowered += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    std::string_view rest = lowered;
+    if (rest.starts_with('v')) rest.remove_prefix(1);
+    const auto plus = std::min(rest.find('+'), rest.size());
+    std::string local(rest.substr(plus));
+    std::ranges::replace(local, '-', '.');
+    std::ranges::replace(local, '_', '.');
+    rest = rest.substr(0, plus);
+    std::string result;
+    if (const auto epoch = rest.find('!'); epoch != rest.npos) {
+        const auto number = take_number(rest);
+        if (number != "0") result = number + "!";
+        rest.remove_prefix(std::min<std::size_t>(1, rest.size()));
+    }
+    std::string release;
+    for (std::size_t kept = 0;;) {
+        const auto number = take_number(rest);
+        release += (release.empty() ? "" : ".") + number;
+        if (number != "0" || kept == 0) kept = release.size(); // trailing zeros mean nothing
+        const bool goes_on =
+            rest.size() > 1 && rest[0] == '.' && std::isdigit(static_cast<unsigned char>(rest[1])) != 0;
+        if (!goes_on) {
+            release.resize(kept);
+            break;
+        }
+        rest.remove_prefix(1);
+    }
+    result += release;
+    while (!rest.empty()) {
+        const bool dash = rest.starts_with('-');
+        while (!rest.empty() && std::string_view(".-_").find(rest.front()) != std::string_view::npos)
+            rest.remove_prefix(1);
+        const auto end = std::min(rest.find_first_not_of("abcdefghijklmnopqrstuvwxyz"), rest.size());
+        const auto phase = canonical_phase(rest.substr(0, end));
+        rest.remove_prefix(end);
+        while (!rest.empty() && std::string_view(".-_").find(rest.front()) != std::string_view::npos)
+            rest.remove_prefix(1);
+        const auto number = take_number(rest);
+        if (phase.empty() && number.empty()) break;
+        result += (phase.empty() && dash ? "post" : phase) + (number.empty() ? "0" : number);
+        if (end == 0 && number.empty()) break;
+    }
+    return result + std::string(rest) + local;
+}
 
 std::vector<Distribution> read_distributions(const fs::path& site_packages) {
     std::vector<Distribution> distributions;
     std::error_code missing;
     for (const auto& entry : fs::directory_iterator(site_packages, missing)) {
+        if (entry.path().extension() == ".egg-link")
+            if (auto linked = read_link(entry.path())) distributions.push_back(std::move(*linked));
         const auto file = metadata_file(entry.path());
         if (file.empty()) continue;
         const auto text = read_file(file);
@@ -52,6 +176,7 @@ std::vector<Distribution> read_distributions(const fs::path& site_packages) {
         distribution.metadata = file.lexically_relative(site_packages).string();
         std::error_code failed;
         distribution.requested = fs::exists(file.parent_path() / "REQUESTED", failed);
+        distribution.origin = read_origin(file.parent_path());
         distributions.push_back(std::move(distribution));
     }
     std::ranges::sort(distributions, {}, [](const auto& one) { return normalised_name(one.name); });

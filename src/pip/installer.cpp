@@ -153,13 +153,50 @@ std::string reason_in(const std::string& output) {
         const auto end = std::min(output.find('\n', start), output.size());
         const std::string line = output.substr(start, end - start);
         start = end + 1;
-        const bool begins = line.starts_with("The conflict is caused by:") || line.starts_with("  ╰─▶ ");
+        if (line.empty()) continue;
+        const bool begins = line.starts_with("The conflict is caused by:") || line.starts_with("  ╰─▶ ") ||
+                            line.starts_with("  cause: ");
         explains = begins || (explains && line.starts_with("    "));
         const bool says =
             explains || line.starts_with("ERROR:") || line.starts_with("error:") || line.starts_with("  × ");
         if (says && ++count <= 12) marked += line + "\n";
     }
     return tail(marked.empty() ? output : marked, 12);
+}
+
+void append(std::vector<std::string>& argv, const std::vector<std::string>& words) {
+    argv.insert(argv.end(), words.begin(), words.end());
+}
+
+/// Neither has one switch for all that pip does: it looks at no index, fetches URLs from its cache or through
+/// a proxy that is not there, and lets git read repositories on disk.
+void go_offline(bool by_uv, Environment& environment) {
+    if (by_uv) environment["UV_OFFLINE"] = "1";
+    environment["PIP_NO_INDEX"] = "1";
+    environment["PIP_PROXY"] = "http://127.0.0.1:9";
+    environment["PIP_RETRIES"] = "0";
+    environment["GIT_ALLOW_PROTOCOL"] = "file";
+}
+
+std::string offline_hint(bool by_uv) {
+    if (by_uv) return "With --offline, uv takes what its cache and directories of --find-links have.";
+    return "With --offline, pip takes what directories of --find-links have: it cannot use its cache for "
+           "what "
+           "an index gave. uv can use its own.";
+}
+
+/// uv's or pip's command as far as it is the same for all that they do.
+Command command_for(const Choice& choice, const Target& target) {
+    const bool by_uv = choice.installer == Installer::uv;
+    Command command;
+    command.argv = by_uv ? std::vector<std::string>{choice.uv.string(), "pip"} : pip_command(target);
+    command.environment = target.environment;
+    if (by_uv)
+        for (const auto& [variable, value] : choice.for_uv)
+            command.environment->insert_or_assign(variable, value);
+    if (target.offline) go_offline(by_uv, *command.environment);
+    command.in_child = target.in_child;
+    return command;
 }
 
 } // namespace
@@ -196,46 +233,69 @@ Result<Choice> choose_installer(Installer wanted, const std::optional<std::files
     return choice;
 }
 
+std::vector<std::string> pip_command(const Target& target) {
+    if (target.pip.empty()) return {target.python.string(), "-m", "pip"};
+    return {target.python.string(), target.pip.string()};
+}
+
 Status install(const Choice& choice, const InstallRequest& request, const Detail& detail) {
     const bool by_uv = choice.installer == Installer::uv;
-    const std::string name = by_uv ? "uv" : "pip";
-    Command command;
-    command.environment = request.environment;
-    if (by_uv) {
-        command.argv = {choice.uv.string(),      "pip",           "install", "--python",
-                        request.python.string(), "--no-progress", "-r",      request.requirements.string()};
-        for (const auto& [variable, value] : choice.for_uv)
-            command.environment->insert_or_assign(variable, value);
-    } else {
-        command.argv = {request.python.string(),
-                        "-m",
-                        "pip",
-                        "install",
-                        "--no-compile",
-                        "--no-input",
-                        "--progress-bar",
-                        "off",
-                        "-r",
-                        request.requirements.string()};
-    }
-    if (!request.constraints.empty()) {
-        command.argv.emplace_back("-c");
-        command.argv.push_back(request.constraints.string());
-    }
-    if (!by_uv && !request.report.empty()) {
-        command.argv.emplace_back("--report");
-        command.argv.push_back(request.report.string());
-    }
+    auto command = command_for(choice, request.target);
+    append(command.argv, {"install"});
+    if (by_uv)
+        append(command.argv, {"--python", request.target.python.string(), "--no-progress"});
+    else
+        append(command.argv, {"--no-compile", "--no-input", "--progress-bar", "off"});
+    append(command.argv, {"-r", request.requirements.string()});
+    if (!request.constraints.empty()) append(command.argv, {"-c", request.constraints.string()});
+    if (!by_uv && !request.report.empty()) append(command.argv, {"--report", request.report.string()});
+    if (!request.dependencies) append(command.argv, {"--no-deps"});
+    if (request.verified) append(command.argv, {"--require-hashes"});
     command.working_directory = request.working_directory;
-    command.in_child = request.in_child;
     command.on_line = detail;
     auto outcome = run(command);
     if (!outcome) return fail(std::move(outcome.error()));
     if (outcome->ok()) return {};
-    return fail({.what = name + " could not install the requirements",
+    return fail({.what = std::string(by_uv ? "uv" : "pip") + " could not install the requirements",
                  .why = "it said\n" + reason_in(outcome->output),
                  .where = request.requirements.string(),
+                 .hint = request.target.offline ? offline_hint(by_uv) : ""});
+}
+
+Status uninstall(const Choice& choice, const Target& target, const std::vector<std::string>& names,
+                 const Detail& detail) {
+    const bool by_uv = choice.installer == Installer::uv;
+    auto command = command_for(choice, target);
+    append(command.argv, {"uninstall"});
+    if (by_uv)
+        append(command.argv, {"--python", target.python.string()});
+    else
+        append(command.argv, {"--yes", "--no-input"});
+    append(command.argv, names);
+    command.on_line = detail;
+    auto outcome = run(command);
+    if (!outcome) return fail(std::move(outcome.error()));
+    if (outcome->ok()) return {};
+    return fail({.what = std::string(by_uv ? "uv" : "pip") + " could not remove packages",
+                 .why = "it said\n" + reason_in(outcome->output),
+                 .where = {},
                  .hint = {}});
+}
+
+Result<std::string> checksums_by_uv(const Choice& choice, const Target& target,
+                                    const std::filesystem::path& pins) {
+    auto command = command_for(choice, target);
+    append(command.argv, {"compile", "--python", target.python.string(), "--no-progress", "--quiet",
+                          "--no-deps", "--no-header", "--no-annotate", "--generate-hashes", pins.string()});
+    command.working_directory = pins.parent_path();
+    auto outcome = capture(command);
+    if (!outcome) return fail(std::move(outcome.error()));
+    if (!outcome->ok())
+        return fail({.what = "uv did not say the checksums of what it installed",
+                     .why = "it said\n" + reason_in(outcome->errors),
+                     .where = {},
+                     .hint = {}});
+    return std::move(outcome->output);
 }
 
 } // namespace containerize::pip

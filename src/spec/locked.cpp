@@ -1,7 +1,7 @@
-// Lists of exact packages: nothing is solved for them.
+// Lists of exact packages, for which nothing is solved: explicit ones, and our own lock files.
 #include "spec/conda_environment.h"
+#include "spec/locked_package.h"
 #include "spec/text.h"
-#include "spec/yaml.h"
 #include "util/filesystem.h"
 #include "util/url.h"
 
@@ -34,42 +34,6 @@ std::string where_of(const fs::path& file, std::size_t line) {
     return file.string() + ":" + std::to_string(line);
 }
 
-/// Credentials are for the download alone: all else of a record is written into files.
-void set_address(conda::PackageRecord& record, const std::string& url, const std::string& channel) {
-    record.url = without_credentials(url);
-    if (record.url != url) record.download_url = url;
-    record.channel = without_credentials(channel);
-}
-
-/// The record of a package's URL or path, "#" and a checksum after it.
-Result<conda::PackageRecord> record_of_url(const std::string& text, const fs::path& file,
-                                           const std::string& where) {
-    auto spec = conda::parse_match_spec(text);
-    if (!spec || spec->url.empty()) {
-        if (spec)
-            return fail_input("this is not the URL of a package", spec->text.substr(0, 200), where,
-                              "It ends in .conda or .tar.bz2.");
-        spec.error().where = where;
-        return fail(std::move(spec.error()));
-    }
-    conda::PackageRecord record;
-    record.of_list = true;
-    const auto parts = conda::parse_file_name(spec->file_name);
-    record.name = parts->name;
-    record.version = parts->version;
-    record.build = parts->build;
-    record.file_name = spec->file_name;
-    record.subdir = spec->subdir;
-    record.md5 = spec->md5;
-    record.sha256 = spec->sha256;
-    // Paths are relative to the list that has them.
-    std::string url = spec->url;
-    if (url.find("://") == std::string::npos)
-        url = "file://" + fs::absolute(file.parent_path() / url).lexically_normal().string();
-    set_address(record, url, spec->channel);
-    return record;
-}
-
 bool is_for(const conda::PackageRecord& record, const std::string& subdir) {
     return record.subdir.empty() || record.subdir == subdir || record.subdir == "noarch";
 }
@@ -78,6 +42,7 @@ Result<LockedEnvironment> read_explicit(const fs::path& file, const std::string&
     auto text = text_of(file);
     if (!text) return fail(std::move(text.error()));
     LockedEnvironment locked;
+    locked.of_pip.emplace();
     std::size_t number = 0;
     std::size_t unverified = 0;
     for (const auto whole : split_lines(*text)) {
@@ -95,7 +60,7 @@ Result<LockedEnvironment> read_explicit(const fs::path& file, const std::string&
             return fail_input("this package is for " + record->subdir + ", and this machine is " + subdir, {},
                               where_of(file, number), "Make a list for this platform.");
         unverified += record->md5.empty() && record->sha256.empty() ? 1 : 0;
-        locked.packages.push_back(std::move(*record));
+        add_conda_package(std::move(*record), {}, locked);
     }
     if (locked.packages.empty()) return fail_input("there is no package in this list", {}, file.string());
     if (unverified > 0)
@@ -104,154 +69,23 @@ Result<LockedEnvironment> read_explicit(const fs::path& file, const std::string&
     return locked;
 }
 
-/// A package of pip's in a lock.
-struct PipPackage {
-    std::string name, version;
-    std::string location; ///< URL, or path relative to the lock; empty if the lock names none
-    std::string sha256;
-    bool editable = false;
-};
-
-/// The URL of a file or project beside the lock.
-Result<std::string> local_url(const std::string& path, const fs::path& lock, const std::string& where) {
-    const auto full = fs::absolute(lock.parent_path() / path).lexically_normal();
-    std::error_code failed;
-    if (!fs::exists(full, failed))
-        return fail_input("there is no file or directory '" + path + "'", {}, where,
-                          "Paths are relative to the lock file: put it beside what it locks.");
-    return file_url(full.string());
+void read_part_of_pip(const json& root, const fs::path& file, LockedEnvironment& locked) {
+    for (const auto& one : root.at("pip"))
+        locked.pip.push_back({.text = one.get<std::string>(), .where = file.string()});
+    // Older locks do not have it.
+    if (!root.contains("pip_packages") && !locked.pip.empty()) return;
+    locked.of_pip.emplace();
+    for (const auto& one : root.value("pip_packages", json::array()))
+        locked.of_pip->push_back({.name = one.at("name").get<std::string>(),
+                                  .version = one.at("version").get<std::string>(),
+                                  .build = {},
+                                  .commit = one.value("commit", ""),
+                                  .directory = one.value("directory", false)});
 }
 
-/// A requirement that pip takes and verifies. What the lock has from somewhere comes from there alone: a
-/// package of the same name on PyPI is another one.
-Result<std::string> pip_requirement(const PipPackage& package, const fs::path& lock,
-                                    const std::string& where) {
-    if (package.location.empty()) return package.name + "==" + package.version;
-    std::string url = package.location;
-    if (!is_url(url)) {
-        auto local = local_url(url, lock, where);
-        if (!local) return local;
-        url = std::move(*local);
-    }
-    if (package.editable) return "-e " + url;
-    // Of a directory a lock has the checksum of other things.
-    std::error_code failed;
-    const bool verifiable = !package.sha256.empty() && url.find('#') == std::string::npos &&
-                            !fs::is_directory(file_url_path(url), failed);
-    if (verifiable) url += "#sha256=" + package.sha256;
-    return package.name.empty() ? url : package.name + " @ " + url;
-}
-
-std::string scalar(const YAML::Node& node, const char* key) {
-    const auto value = node[key];
-    return value.IsDefined() && value.IsScalar() ? value.Scalar() : std::string();
-}
-
-std::vector<std::string> dependency_list(const YAML::Node& node) {
-    std::vector<std::string> list;
-    if (!node.IsDefined()) return list;
-    if (node.IsSequence())
-        for (const auto& one : node)
-            if (one.IsScalar()) list.push_back(one.Scalar());
-    if (node.IsMap()) // conda-lock: name -> condition
-        for (const auto& one : node)
-            if (one.first.IsScalar() && one.second.IsScalar())
-                list.push_back(one.first.Scalar() + (one.second.Scalar().empty() || one.second.Scalar() == "*"
-                                                         ? ""
-                                                         : " " + one.second.Scalar()));
-    return list;
-}
-
-Result<LockedEnvironment> read_conda_lock(const fs::path& file, const std::string& subdir) {
-    auto yaml = YamlFile::read(file);
-    if (!yaml) return fail(std::move(yaml.error()));
-    const auto packages = yaml->root()["package"];
-    if (!packages.IsSequence())
-        return yaml->refuse(yaml->root(), "this conda-lock file has no list `package:`");
-    LockedEnvironment locked;
-    std::map<std::string, std::size_t> left_out;
-    for (const auto& one : packages) {
-        if (!one.IsMap()) return yaml->refuse(one, "a package must have keys");
-        if (scalar(one, "platform") != subdir) continue;
-        if (const auto category = scalar(one, "category"); !category.empty() && category != "main") {
-            ++left_out[category];
-            continue;
-        }
-        const auto url = scalar(one, "url");
-        const auto hash = one["hash"];
-        const auto sha256 = hash.IsMap() ? scalar(hash, "sha256") : std::string();
-        if (scalar(one, "manager") == "pip") {
-            auto text = pip_requirement({.name = scalar(one, "name"),
-                                         .version = scalar(one, "version"),
-                                         .location = url,
-                                         .sha256 = sha256},
-                                        file, yaml->where(one));
-            if (!text) return fail(std::move(text.error()));
-            locked.pip.push_back({.text = std::move(*text), .where = yaml->where(one)});
-            continue;
-        }
-        auto record = record_of_url(url, file, yaml->where(one));
-        if (!record) return fail(std::move(record.error()));
-        record->sha256 = sha256;
-        record->md5 = hash.IsMap() ? scalar(hash, "md5") : std::string();
-        record->depends = dependency_list(one["dependencies"]);
-        locked.packages.push_back(std::move(*record));
-    }
-    if (locked.packages.empty())
-        return fail_input("this lock file has no package for " + subdir, {}, file.string(),
-                          "Lock it again with that platform.");
-    for (const auto& [category, count] : left_out)
-        locked.notes.push_back(std::to_string(count) + " packages of the category '" + category +
-                               "' are left out.");
-    return locked;
-}
-
-Result<LockedEnvironment> read_pixi(const fs::path& file, const std::string& subdir) {
-    auto yaml = YamlFile::read(file);
-    if (!yaml) return fail(std::move(yaml.error()));
-    const auto& root = yaml->root();
-    const auto version = scalar(root, "version");
-    if (version != "4" && version != "5" && version != "6")
-        return yaml->refuse(root, "this pixi lock file has the version '" + version + "', which is not known",
-                            "Versions 4 to 6 are.");
-    std::map<std::string, YAML::Node> details;
-    for (const auto& one : root["packages"]) {
-        if (!one.IsMap()) continue;
-        for (const char* key : {"conda", "pypi", "url", "path"})
-            if (const auto url = scalar(one, key); !url.empty()) details.emplace(url, one);
-    }
-    const auto environment = root["environments"]["default"];
-    if (!environment.IsMap()) return yaml->refuse(root, "this pixi lock file has no environment 'default'");
-    LockedEnvironment locked;
-    for (const auto& channel : environment["channels"])
-        if (channel.IsMap()) locked.channels.push_back(without_credentials(scalar(channel, "url")));
-    for (const auto& one : environment["packages"][subdir]) {
-        const auto conda = scalar(one, "conda");
-        const auto pypi = scalar(one, "pypi");
-        const auto found = details.find(conda.empty() ? pypi : conda);
-        const YAML::Node detail = found == details.end() ? YAML::Node(YAML::NodeType::Map) : found->second;
-        if (!pypi.empty()) {
-            auto text = pip_requirement({.name = scalar(detail, "name"),
-                                         .version = scalar(detail, "version"),
-                                         .location = pypi,
-                                         .sha256 = scalar(detail, "sha256"),
-                                         .editable = scalar(detail, "editable") == "true"},
-                                        file, yaml->where(one));
-            if (!text) return fail(std::move(text.error()));
-            locked.pip.push_back({.text = std::move(*text), .where = yaml->where(one)});
-            continue;
-        }
-        auto record = record_of_url(conda, file, yaml->where(one));
-        if (!record) return fail(std::move(record.error()));
-        record->sha256 = scalar(detail, "sha256");
-        record->md5 = scalar(detail, "md5");
-        record->depends = dependency_list(detail["depends"]);
-        locked.packages.push_back(std::move(*record));
-    }
-    if (locked.packages.empty())
-        return fail_input("this lock file has no package for " + subdir, {}, file.string(),
-                          "Lock it again with that platform.");
-    return locked;
+std::vector<std::string> one_or_several(const json& value) {
+    if (value.is_string()) return {value.get<std::string>()};
+    return value.get<std::vector<std::string>>();
 }
 
 Result<LockedEnvironment> read_own(const fs::path& file, const std::string& subdir) {
@@ -275,12 +109,11 @@ Result<LockedEnvironment> read_own(const fs::path& file, const std::string& subd
             set_address(*record, one.at("url").get<std::string>(), one.value("channel", ""));
             if (record->sha256.empty() && record->md5.empty())
                 return fail_input("a package of this lock file has no checksum", record->name, file.string());
-            locked.packages.push_back(std::move(*record));
+            add_conda_package(std::move(*record), {}, locked);
         }
-        for (const auto& one : root.at("pip"))
-            locked.pip.push_back({.text = one.get<std::string>(), .where = file.string()});
-        for (const auto& [name, spec] : root.at("requested").items())
-            locked.requested.emplace(name, spec.get<std::string>());
+        read_part_of_pip(root, file, locked);
+        for (const auto& [name, specs] : root.at("requested").items())
+            locked.requested.emplace(name, one_or_several(specs));
         locked.pip_requested = root.at("pip_requested").get<std::vector<std::string>>();
         locked.channels = root.at("channels").get<std::vector<std::string>>();
         for (const auto& [name, value] : root.at("variables").items())
@@ -315,13 +148,19 @@ void sort_by_dependency(std::vector<conda::PackageRecord>& packages) {
 
 } // namespace
 
-Result<LockedEnvironment> read_locked(const fs::path& file, SpecKind kind, const std::string& subdir) {
-    if (kind == SpecKind::lock) return read_own(file, subdir); // in link order already
+Result<LockedEnvironment> read_locked(const fs::path& file, SpecKind kind, const LockChoice& choice) {
+    if (!choice.environment.empty() && kind != SpecKind::pixi_lock)
+        return fail_input("--environment is for pixi lock files", "this is " + describe(kind), file.string(),
+                          "Leave it out.");
+    if (!choice.categories.empty() && kind != SpecKind::conda_lock)
+        return fail_input("--category is for conda-lock files", "this is " + describe(kind), file.string(),
+                          "Leave it out.");
+    if (kind == SpecKind::lock) return read_own(file, choice.subdir); // in link order already
     // yaml-cpp reports what is missing in a lock by exceptions: they become errors here.
     try {
-        auto locked = kind == SpecKind::conda_lock  ? read_conda_lock(file, subdir)
-                      : kind == SpecKind::pixi_lock ? read_pixi(file, subdir)
-                                                    : read_explicit(file, subdir);
+        auto locked = kind == SpecKind::conda_lock  ? read_conda_lock(file, choice)
+                      : kind == SpecKind::pixi_lock ? read_pixi_lock(file, choice)
+                                                    : read_explicit(file, choice.subdir);
         if (locked) sort_by_dependency(locked->packages);
         return locked;
     } catch (const YAML::Exception& problem) {
@@ -342,7 +181,15 @@ std::string lock_text(const LockedEnvironment& locked, const std::string& subdir
     json root = {
         {"containerize-lock", lock_format}, {"subdir", subdir},      {"channels", locked.channels},
         {"conda", std::move(packages)},     {"pip", std::move(pip)}, {"variables", std::move(variables)}};
-    root["requested"] = locked.requested;
+    auto& requested = root["requested"] = json::object();
+    for (const auto& [name, specs] : locked.requested)
+        requested[name] = specs.size() == 1 ? json(specs.front()) : json(specs);
+    auto& of_pip = root["pip_packages"] = json::array();
+    for (const auto& package : locked.of_pip.value_or(std::vector<LockedPackage>())) {
+        of_pip.push_back({{"name", package.name}, {"version", package.version}});
+        if (!package.commit.empty()) of_pip.back()["commit"] = package.commit;
+        if (package.directory) of_pip.back()["directory"] = true;
+    }
     root["pip_requested"] = locked.pip_requested.value_or(std::vector<std::string>());
     if (locked.source_date_epoch) root["source_date_epoch"] = *locked.source_date_epoch;
     return root.dump(2, ' ', false, json::error_handler_t::replace) + "\n";

@@ -263,7 +263,7 @@ def test_other_lists_are_taken(build, channels, user):
                             f"  - {{name: where, version: '1.0', manager: conda, platform: linux-64, url: '{where['url']}', hash: {{sha256: {where['sha256']}}}, category: main, dependencies: {{}}}}\n"
                             f"  - {{name: dev, version: '1.0', manager: conda, platform: linux-64, url: 'https://x/linux-64/dev-1.0-0.conda', hash: {{}}, category: dev, dependencies: {{}}}}\n")
     log = build(conda_lock, "--force").stderr
-    assert "1 packages of the category 'dev' are left out." in log
+    assert "1 packages of the category 'dev' are left out; --category dev takes them, too." in log
     assert build.run("where").returncode == 0
     pixi = user.write(build.work / "pixi.lock", "version: 6\nenvironments:\n  default:\n    channels:\n    - url: https://x/\n    packages:\n      linux-64:\n"
                       f"      - conda: {where['url']}\npackages:\n- conda: {where['url']}\n  sha256: {where['sha256']}\n")

@@ -1,5 +1,6 @@
 #include "../temporary.h"
 #include "pip/installer.h"
+#include "util/filesystem.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -103,6 +104,46 @@ TEST(Installer, CertificatesOfRequestsAreUsed) {
               "/site.pem");
 }
 
+Target target_of(const fs::path& python) {
+    return {.python = python, .pip = {}, .environment = {{"PATH", "/usr/bin:/bin"}}, .in_child = {}};
+}
+
+Choice by(Installer installer, const fs::path& program = {}) {
+    return {.installer = installer, .uv = program, .for_uv = {}, .reason = {}, .warning = {}};
+}
+
+TEST(Installer, ALockIsInstalledWithoutDependenciesAndOffline) {
+    const TemporaryDirectory directory;
+    const auto program = directory.write("program", "#!/bin/sh\necho \"$@\" > called\nenv > environment\n");
+    chmod(program.c_str(), 0755);
+    const auto called = [&] { return *read_file(directory.path() / "called"); };
+    const auto environment = [&] { return *read_file(directory.path() / "environment"); };
+    InstallRequest request{.target = target_of(program),
+                           .requirements = "r.txt",
+                           .working_directory = directory.path(),
+                           .constraints = {},
+                           .report = {}};
+    const auto quietly = [](std::string_view) {};
+    ASSERT_TRUE(install(by(Installer::pip), request, quietly));
+    EXPECT_TRUE(called().starts_with("-m pip install ")) << called();
+    EXPECT_EQ(called().find("--no-deps"), std::string::npos);
+    EXPECT_EQ(environment().find("PIP_NO_INDEX"), std::string::npos);
+    request.dependencies = false;
+    request.verified = true;
+    request.target.offline = true;
+    request.target.pip = "/staging/pip";
+    for (const auto installer : {Installer::pip, Installer::uv}) {
+        ASSERT_TRUE(install(by(installer, program), request, quietly));
+        EXPECT_TRUE(called().ends_with(" -r r.txt --no-deps --require-hashes\n")) << called();
+        EXPECT_TRUE(
+            called().starts_with(installer == Installer::pip ? "/staging/pip install " : "pip install "))
+            << called();
+        EXPECT_NE(environment().find("PIP_NO_INDEX=1\n"), std::string::npos);
+        EXPECT_NE(environment().find("GIT_ALLOW_PROTOCOL=file\n"), std::string::npos);
+        EXPECT_EQ(environment().find("UV_OFFLINE=1\n") != std::string::npos, installer == Installer::uv);
+    }
+}
+
 TEST(Installer, FailureHasItsReason) {
     const TemporaryDirectory directory;
     const auto python = directory.write(
@@ -110,16 +151,13 @@ TEST(Installer, FailureHasItsReason) {
                   "echo '[notice] a new release of pip'\nexit 1\n");
     chmod(python.c_str(), 0755);
     std::vector<std::string> details;
-    const auto failed =
-        install({.installer = Installer::pip, .uv = {}, .for_uv = {}, .reason = {}, .warning = {}},
-                {.python = python,
-                 .requirements = directory.path() / "r.txt",
-                 .working_directory = directory.path(),
-                 .constraints = {},
-                 .report = {},
-                 .environment = {{"PATH", "/usr/bin:/bin"}},
-                 .in_child = {}},
-                [&](std::string_view line) { details.emplace_back(line); });
+    const auto failed = install(by(Installer::pip),
+                                {.target = target_of(python),
+                                 .requirements = directory.path() / "r.txt",
+                                 .working_directory = directory.path(),
+                                 .constraints = {},
+                                 .report = {}},
+                                [&](std::string_view line) { details.emplace_back(line); });
     ASSERT_FALSE(failed);
     EXPECT_EQ(failed.error().what, "pip could not install the requirements");
     EXPECT_EQ(failed.error().why, "it said\n  ERROR: No matching distribution found for x");

@@ -1,0 +1,157 @@
+#include "install/installers.h"
+
+#include "install/scripts.h"
+#include "util/filesystem.h"
+#include "util/interrupt.h"
+#include "util/log.h"
+
+#include <cstdlib>
+#include <utility>
+
+namespace containerize::install {
+
+namespace {
+
+/// Of "pip 23.0.1 from ...".
+bool writes_reports(const std::string& version) {
+    char* rest = nullptr;
+    const auto start = version.find(' ');
+    if (start == std::string::npos) return false;
+    const auto major = std::strtoul(version.c_str() + start, &rest, 10);
+    const auto minor = *rest == '.' ? std::strtoul(rest + 1, nullptr, 10) : 0;
+    return major > 22 || (major == 22 && minor >= 2);
+}
+
+} // namespace
+
+std::string requirements_text(const std::vector<spec::Located>& lines, const fs::path& directory) {
+    std::string text;
+    for (const auto& line : lines) {
+        std::string content = line.text;
+        for (const std::string_view option : {"-r", "--requirement", "-c", "--constraint"}) {
+            if (!content.starts_with(option)) continue;
+            const auto start = content.find_first_not_of(" =", option.size());
+            if (start == content.npos || (start == option.size() && option.size() > 2)) continue;
+            const auto file = content.substr(start);
+            if (file.find("://") == file.npos)
+                content = std::string(option) + " " + (directory / file).lexically_normal().string();
+            break;
+        }
+        text += content + "\n";
+    }
+    return text;
+}
+
+/// pip's code beside the environment, which a lock may want to have no pip. It is what the environment's own
+/// Python brings for venvs, so that nothing is fetched and no other Python must be there.
+Result<fs::path> Installers::place_pip() {
+    const fs::path venv = shop_.staging / "venv-of-pip";
+    auto made = capture(shop_.inside({shop_.python().string(), "-m", "venv", venv.string()}));
+    if (!made) return fail(std::move(made.error()));
+    std::error_code failed;
+    for (const auto& library : fs::directory_iterator(venv / "lib", failed)) {
+        const auto code = library.path() / "site-packages/pip";
+        if (!fs::exists(code / "__main__.py", failed)) continue;
+        // Alone in its directory: no other package there may seem to be installed.
+        const fs::path place = shop_.staging / "pip";
+        fs::create_directory(place, failed);
+        if (!failed) fs::rename(code, place / "pip", failed);
+        if (failed) return fail_errno("cannot put pip aside", place.string(), failed.value());
+        fs::remove_all(venv, failed);
+        return place / "pip";
+    }
+    return fail({.what = "there is no pip in the environment, and its Python brings none",
+                 .why = made->ok() ? "" : "`python -m venv` said\n" + tail(made->errors, 6),
+                 .where = {},
+                 .hint = "Add pip to the environment, or have uv on PATH, which needs none."});
+}
+
+Status Installers::prepare() {
+    if (std::exchange(prepared_, true)) return {};
+    target_ = {.python = shop_.python(),
+               .pip = {},
+               .offline = shop_.options.conda.offline || shop_.inputs.conda_config.offline,
+               .environment = shop_.environment,
+               .in_child = shop_.join};
+    // What it imports is no part of what it installs; byte-code is made later.
+    target_.environment["PYTHONDONTWRITEBYTECODE"] = "1";
+    const auto ask = [&](const std::vector<std::string>& question) {
+        auto argv = pip::pip_command(target_);
+        argv.insert(argv.end(), question.begin(), question.end());
+        return capture(shop_.inside(std::move(argv)));
+    };
+    auto version = ask({"--version"});
+    if (version && !version->ok()) {
+        auto place = place_pip();
+        const bool needed = !shop_.inputs.uv || shop_.options.installer == pip::Installer::pip;
+        if (!place && (needed || interrupted())) return fail(std::move(place.error()));
+        if (!place) return {};
+        target_.pip = std::move(*place);
+        version = ask({"--version"});
+    }
+    if (!version) return fail(std::move(version.error()));
+    writes_report_ = writes_reports(version->output);
+    auto configuration = ask({"config", "list"});
+    if (!configuration) return fail(std::move(configuration.error()));
+    configuration_ = std::move(configuration->output);
+    return {};
+}
+
+Status Installers::choose(const spec::Requirements& requirements) {
+    if (auto ready = prepare(); !ready) return ready;
+    auto choice = pip::choose_installer(shop_.options.installer, shop_.inputs.uv, configuration_,
+                                        requirements, shop_.inputs.environment);
+    if (!choice) return fail(std::move(choice.error()));
+    choice_ = std::move(*choice);
+    return {};
+}
+
+Status Installers::install(const RequirementsToInstall& requirements, Stage& stage) {
+    if (auto chosen = choose(requirements.read); !chosen) return chosen;
+    if (!choice_.warning.empty()) log::warn(choice_.warning);
+    log::detail("installing with " + choice_.reason);
+    std::error_code ignored;
+    fs::remove(report_file(), ignored);
+    auto installed = pip::install(choice_,
+                                  {.target = target_,
+                                   .requirements = requirements.file,
+                                   .working_directory = requirements.directory,
+                                   .constraints = requirements.constraints,
+                                   .report = writes_report_ ? report_file() : fs::path(),
+                                   .dependencies = requirements.dependencies,
+                                   .verified = requirements.verified},
+                                  [&stage](std::string_view line) { stage.detail(line); });
+    if (!installed && !requirements.constraints.empty() && !interrupted()) {
+        auto& hint = installed.error().hint;
+        hint += (hint.empty() ? "" : "\n") +
+                std::string("What conda installed stays as it is: if that is in the way, ask conda for "
+                            "another version, or give --no-constraints.");
+    }
+    if (!installed) return installed;
+    shop_.record["installer"] = name();
+    return repair_scripts(shop_.root() / "bin", shop_.prefix);
+}
+
+Status Installers::uninstall(const std::vector<std::string>& names, Stage& stage) {
+    if (auto chosen = choose({}); !chosen) return chosen;
+    return pip::uninstall(choice_, target_, names, [&stage](std::string_view line) { stage.detail(line); });
+}
+
+std::string Installers::report() const {
+    return read_file(report_file()).value_or("");
+}
+
+Result<std::string> Installers::checksums(const fs::path& pins) const {
+    if (choice_.installer != pip::Installer::uv) return std::string();
+    return pip::checksums_by_uv(choice_, target_, pins);
+}
+
+std::string Installers::name() const {
+    return choice_.installer == pip::Installer::uv ? "uv" : "pip";
+}
+
+fs::path Installers::report_file() const {
+    return shop_.staging / "pip-report.json";
+}
+
+} // namespace containerize::install

@@ -1,0 +1,60 @@
+// pip and uv at work in a build.
+#pragma once
+
+#include "install/recipe.h"
+#include "pip/installer.h"
+#include "spec/requirements.h"
+#include "util/error.h"
+#include "util/progress.h"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace containerize::install {
+
+struct RequirementsToInstall {
+    std::filesystem::path file;
+    const spec::Requirements& read;    ///< of that file
+    std::filesystem::path directory;   ///< local paths in it are relative to it
+    std::filesystem::path constraints; ///< as pip::InstallRequest has them, and so on
+    bool dependencies = true, verified = false;
+};
+
+/// The text of a requirements file with these lines, for a place other than `directory`, to which what they
+/// name is relative.
+std::string requirements_text(const std::vector<spec::Located>& lines,
+                              const std::filesystem::path& directory);
+
+class Installers {
+public:
+    explicit Installers(Workshop& shop) : shop_(shop) {}
+
+    /// Installs requirements into the environment at the prefix.
+    Status install(const RequirementsToInstall& requirements, Stage& stage);
+
+    Status uninstall(const std::vector<std::string>& names, Stage& stage);
+
+    /// What pip wrote of the last install(); empty if there is nothing, as of uv, or of an old pip.
+    [[nodiscard]] std::string report() const;
+
+    /// What pip::checksums_by_uv() says of `pins`, if uv did the last install(); else nothing.
+    [[nodiscard]] Result<std::string> checksums(const std::filesystem::path& pins) const;
+
+    /// "pip" or "uv", which did the last install().
+    [[nodiscard]] std::string name() const;
+
+private:
+    Status prepare();
+    Result<std::filesystem::path> place_pip();
+    Status choose(const spec::Requirements& requirements);
+    [[nodiscard]] std::filesystem::path report_file() const;
+
+    Workshop& shop_;
+    pip::Target target_;
+    bool prepared_ = false, writes_report_ = false;
+    std::string configuration_; ///< pip's
+    pip::Choice choice_;
+};
+
+} // namespace containerize::install

@@ -1,0 +1,111 @@
+// conda-lock.yml, version 1.
+#include "spec/locked_package.h"
+#include "spec/yaml.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace containerize::spec {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Takes the packages of a file, one after the other.
+class Reader {
+public:
+    Reader(const YamlFile& yaml, const fs::path& file, const LockChoice& choice)
+        : yaml_(yaml), file_(file), choice_(choice) {
+        locked_.of_pip.emplace();
+    }
+
+    Status take(const YAML::Node& package) {
+        if (!package.IsMap()) return yaml_.refuse(package, "a package must have keys");
+        if (scalar(package, "platform") != choice_.subdir || !is_wanted(package)) return {};
+        // What belongs to several categories stands there once for each.
+        const auto url = scalar(package, "url");
+        if (!url.empty() && !taken_.insert(url).second) return {};
+        const auto where = yaml_.where(package);
+        const auto hash = package["hash"];
+        const auto sha256 = hash.IsMap() ? scalar(hash, "sha256") : std::string();
+        if (scalar(package, "manager") == "pip")
+            return add_requirement({.name = scalar(package, "name"),
+                                    .version = scalar(package, "version"),
+                                    .location = url,
+                                    .sha256 = sha256},
+                                   file_, where, locked_);
+        auto record = record_of_url(url, file_, where);
+        if (!record) return fail(std::move(record.error()));
+        record->sha256 = sha256;
+        record->md5 = hash.IsMap() ? scalar(hash, "md5") : std::string();
+        record->depends = dependency_list(package["dependencies"]);
+        add_conda_package(std::move(*record),
+                          {.name = scalar(package, "name"),
+                           .version = scalar(package, "version"),
+                           .build = scalar(package, "build"),
+                           .commit = {}},
+                          locked_);
+        return {};
+    }
+
+    Result<LockedEnvironment> finish() {
+        for (const auto& category : choice_.categories)
+            if (!categories_.contains(category))
+                return fail_input("this lock file has no category '" + category + "' for " + choice_.subdir,
+                                  "it has " + names_of_categories(), file_.string(), "Give one of these.");
+        if (locked_.packages.empty())
+            return fail_input("this lock file has no package for " + choice_.subdir, {}, file_.string(),
+                              "Lock it again with that platform.");
+        for (const auto& [category, count] : left_out_)
+            locked_.notes.push_back(std::to_string(count) + " packages of the category '" + category +
+                                    "' are left out; --category " + category + " takes them, too.");
+        return std::move(locked_);
+    }
+
+private:
+    bool is_wanted(const YAML::Node& package) {
+        auto category = scalar(package, "category");
+        if (category.empty()) category = "main";
+        categories_.insert(category);
+        if (category == "main" || std::ranges::find(choice_.categories, category) != choice_.categories.end())
+            return true;
+        ++left_out_[category];
+        return false;
+    }
+
+    [[nodiscard]] std::string names_of_categories() const {
+        std::string names;
+        for (const auto& category : categories_)
+            names += (names.empty() ? "" : ", ") + category;
+        return names.empty() ? "none" : names;
+    }
+
+    const YamlFile& yaml_;
+    const fs::path& file_;
+    const LockChoice& choice_;
+    LockedEnvironment locked_;
+    std::set<std::string> categories_, taken_;
+    std::map<std::string, std::size_t> left_out_;
+};
+
+} // namespace
+
+Result<LockedEnvironment> read_conda_lock(const fs::path& file, const LockChoice& choice) {
+    auto yaml = YamlFile::read(file);
+    if (!yaml) return fail(std::move(yaml.error()));
+    if (const auto version = scalar(yaml->root(), "version"); !version.empty() && version != "1")
+        return yaml->refuse(yaml->root(),
+                            "this conda-lock file has the version '" + version + "', which is not known",
+                            "Version 1 is.");
+    const auto packages = yaml->root()["package"];
+    if (!packages.IsSequence())
+        return yaml->refuse(yaml->root(), "this conda-lock file has no list `package:`");
+    Reader reader(*yaml, file, choice);
+    for (const auto& package : packages)
+        if (auto taken = reader.take(package); !taken) return fail(std::move(taken.error()));
+    return reader.finish();
+}
+
+} // namespace containerize::spec

@@ -1,0 +1,225 @@
+#include "spec/locked_package.h"
+
+#include "util/url.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace containerize::spec {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The URL of a file or project beside the lock.
+Result<std::string> local_url(const std::string& path, const fs::path& lock, const std::string& where) {
+    const auto full = fs::absolute(lock.parent_path() / path).lexically_normal();
+    std::error_code failed;
+    if (!fs::exists(full, failed))
+        return fail_input("there is no file or directory '" + path + "'", {}, where,
+                          "Paths are relative to the lock file: put it beside what it locks.");
+    return file_url(full.string());
+}
+
+bool is_commit(std::string_view text) {
+    return (text.size() == 40 || text.size() == 64) &&
+           text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+/// The parts between `separator`s.
+std::vector<std::string_view> split(std::string_view text, char separator) {
+    std::vector<std::string_view> parts;
+    while (!text.empty()) {
+        const auto end = std::min(text.find(separator), text.size());
+        parts.push_back(text.substr(0, end));
+        text.remove_prefix(std::min(end + 1, text.size()));
+    }
+    return parts;
+}
+
+/// What stands after `key` and "=".
+std::optional<std::string> value_of(std::string_view part, std::string_view key) {
+    if (!part.starts_with(key) || part.substr(key.size(), 1) != "=") return std::nullopt;
+    return url_decoded(part.substr(key.size() + 1));
+}
+
+Result<std::string> git_requirement(const GitSource& source, const LockedRequirement& package,
+                                    const std::string& where) {
+    if (source.commit.empty())
+        return fail_input("the lock has no commit for '" + package.name + "'",
+                          "a branch or a tag can be another one tomorrow: " +
+                              without_credentials_within(package.location),
+                          where, "Lock it again.");
+    // After "name @" pip takes no git+file:///..., which has no host.
+    const bool named = !package.name.empty() && !source.url.starts_with("file:");
+    std::string fragment;
+    if (!named && !package.name.empty()) fragment = "#egg=" + package.name;
+    if (!source.subdirectory.empty())
+        fragment += (fragment.empty() ? "#" : "&") + ("subdirectory=" + url_encoded(source.subdirectory));
+    return (named ? package.name + " @ " : "") + "git+" + source.url + "@" + source.commit + fragment;
+}
+
+struct Requirement {
+    std::string text;
+    LockedPackage expected;
+};
+
+/// A requirement that pip takes and verifies. What the lock has from somewhere comes from there alone: a
+/// package of the same name on PyPI is another one.
+Result<Requirement> requirement(const LockedRequirement& package, const fs::path& lock,
+                                const std::string& where) {
+    Requirement result;
+    result.expected.name = package.name;
+    result.expected.version = package.version;
+    if (package.location.empty()) {
+        if (package.version.empty())
+            return fail_input("the lock has neither a version nor a place for '" + package.name + "'", {},
+                              where, "Lock it again.");
+        result.text = package.name + "==" + package.version;
+        if (!package.sha256.empty()) result.text += " --hash=sha256:" + package.sha256;
+        return result;
+    }
+    if (const auto git = parse_git_source(package.location)) {
+        auto text = git_requirement(*git, package, where);
+        if (!text) return fail(std::move(text.error()));
+        result.text = std::move(*text);
+        result.expected.commit = git->commit;
+        return result;
+    }
+    std::string url = package.location;
+    constexpr std::string_view direct = "direct+"; // of pixi's version 4
+    if (url.starts_with(direct)) url.erase(0, direct.size());
+    if (const auto kind = url.substr(0, url.find("://")); is_url(url) && kind.find('+') != kind.npos)
+        return fail_input("packages cannot be taken from such a repository", without_credentials_within(url),
+                          where, "Lock it with the package from git, or from an index.");
+    if (!is_url(url)) {
+        auto local = local_url(url, lock, where);
+        if (!local) return fail(std::move(local.error()));
+        url = std::move(*local);
+    }
+    std::error_code failed;
+    result.expected.directory = fs::is_directory(file_url_path(url), failed);
+    if (package.editable) {
+        result.text = "-e " + url;
+        return result;
+    }
+    // Of a directory a lock has the checksum of other things.
+    const bool verifiable =
+        !package.sha256.empty() && url.find('#') == std::string::npos && !result.expected.directory;
+    if (verifiable) url += "#sha256=" + package.sha256;
+    result.text = package.name.empty() ? url : package.name + " @ " + url;
+    return result;
+}
+
+} // namespace
+
+void set_address(conda::PackageRecord& record, const std::string& url, const std::string& channel) {
+    record.url = without_credentials(url);
+    if (record.url != url) record.download_url = url;
+    record.channel = without_credentials(channel);
+}
+
+Result<conda::PackageRecord> record_of_url(const std::string& text, const fs::path& file,
+                                           const std::string& where) {
+    auto spec = conda::parse_match_spec(text);
+    if (!spec || spec->url.empty()) {
+        if (spec)
+            return fail_input("this is not the URL of a package", spec->text.substr(0, 200), where,
+                              "It ends in .conda or .tar.bz2.");
+        spec.error().where = where;
+        return fail(std::move(spec.error()));
+    }
+    conda::PackageRecord record;
+    record.of_list = true;
+    const auto parts = conda::parse_file_name(spec->file_name);
+    record.name = parts->name;
+    record.version = parts->version;
+    record.build = parts->build;
+    record.file_name = spec->file_name;
+    record.subdir = spec->subdir;
+    record.md5 = spec->md5;
+    record.sha256 = spec->sha256;
+    // Paths are relative to the list that has them.
+    std::string url = spec->url;
+    if (url.find("://") == std::string::npos)
+        url = "file://" + fs::absolute(file.parent_path() / url).lexically_normal().string();
+    set_address(record, url, spec->channel);
+    return record;
+}
+
+std::optional<GitSource> parse_git_source(std::string_view text) {
+    constexpr std::string_view scheme = "git+";
+    if (!text.starts_with(scheme)) return std::nullopt;
+    text.remove_prefix(scheme.size());
+    GitSource source;
+    const auto hash = text.find('#');
+    const auto fragment = hash == text.npos ? std::string_view() : text.substr(hash + 1);
+    text = text.substr(0, hash);
+    const auto question = text.find('?');
+    const auto query = question == text.npos ? std::string_view() : text.substr(question + 1);
+    text = text.substr(0, question);
+    // "git@host" is the user; after the last "/" it is a revision.
+    const auto at = text.rfind('@');
+    if (at != text.npos && text.find('/', at) == text.npos) {
+        if (is_commit(text.substr(at + 1))) source.commit = text.substr(at + 1);
+        text = text.substr(0, at);
+    }
+    source.url = text;
+    std::string server_query;
+    for (const auto part : split(query, '&')) {
+        if (auto directory = value_of(part, "subdirectory"))
+            source.subdirectory = std::move(*directory);
+        else if (const auto revision = value_of(part, "rev"))
+            source.commit = is_commit(*revision) ? *revision : source.commit;
+        else if (!value_of(part, "branch") && !value_of(part, "tag") && !value_of(part, "lfs"))
+            server_query += (server_query.empty() ? "?" : "&") + std::string(part);
+    }
+    source.url += server_query;
+    for (const auto part : split(fragment, '&')) {
+        if (auto directory = value_of(part, "subdirectory")) source.subdirectory = std::move(*directory);
+        if (is_commit(part)) source.commit = part;
+    }
+    return source;
+}
+
+Status add_requirement(const LockedRequirement& package, const fs::path& lock, const std::string& where,
+                       LockedEnvironment& locked) {
+    auto made = requirement(package, lock, where);
+    if (!made) return fail(std::move(made.error()));
+    locked.pip.push_back({.text = std::move(made->text), .where = where});
+    if (package.name.empty())
+        locked.of_pip.reset();
+    else if (locked.of_pip)
+        locked.of_pip->push_back(std::move(made->expected));
+    return {};
+}
+
+void add_conda_package(conda::PackageRecord record, LockedPackage expected, LockedEnvironment& locked) {
+    if (expected.name.empty()) expected.name = record.name;
+    if (expected.version.empty()) expected.version = record.version;
+    if (expected.build.empty()) expected.build = record.build;
+    locked.of_conda.push_back(std::move(expected));
+    locked.packages.push_back(std::move(record));
+}
+
+std::string scalar(const YAML::Node& node, const char* key) {
+    const auto value = node[key];
+    return value.IsDefined() && value.IsScalar() ? value.Scalar() : std::string();
+}
+
+std::vector<std::string> dependency_list(const YAML::Node& node) {
+    std::vector<std::string> list;
+    if (!node.IsDefined()) return list;
+    if (node.IsSequence())
+        for (const auto& one : node)
+            if (one.IsScalar()) list.push_back(one.Scalar());
+    if (node.IsMap()) // conda-lock: name -> condition
+        for (const auto& one : node)
+            if (one.first.IsScalar() && one.second.IsScalar())
+                list.push_back(one.first.Scalar() + (one.second.Scalar().empty() || one.second.Scalar() == "*"
+                                                         ? ""
+                                                         : " " + one.second.Scalar()));
+    return list;
+}
+
+} // namespace containerize::spec

@@ -1,0 +1,217 @@
+// pixi.lock, versions 4 to 7.
+#include "spec/locked_package.h"
+#include "spec/yaml.h"
+#include "util/url.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <utility>
+
+namespace containerize::spec {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr auto known_versions = std::to_array<std::string_view>({"4", "5", "6", "7"});
+
+std::string joined(const std::vector<std::string>& names) {
+    std::string text;
+    for (const auto& name : names)
+        text += (text.empty() ? "" : ", ") + name;
+    return text.empty() ? "none" : text;
+}
+
+/// The N of "x86_64_vN": each level has what those below it have. Nothing for other names.
+std::optional<int> level_of(std::string_view architecture) {
+    constexpr std::string_view levels = "x86_64_v";
+    int level = 0;
+    if (architecture == "x86_64") return 1;
+    if (!architecture.starts_with(levels)) return std::nullopt;
+    const auto digits = architecture.substr(levels.size());
+    const auto [end, failed] = std::from_chars(digits.begin(), digits.end(), level);
+    return failed == std::errc() && end == digits.end() ? std::optional(level) : std::nullopt;
+}
+
+/// Whether the machine has "__glibc=2.28", "__archspec=1=x86_64_v3" or "__cuda >=12", or better.
+bool has(const std::vector<conda::VirtualPackage>& machine, std::string_view wanted) {
+    const auto end = std::min(wanted.find_first_of(" =<>!~"), wanted.size());
+    const auto found =
+        std::ranges::find(machine, std::string(wanted.substr(0, end)), &conda::VirtualPackage::name);
+    if (found == machine.end()) return false;
+    auto rest = wanted.substr(end);
+    while (rest.starts_with(' '))
+        rest.remove_prefix(1);
+    if (rest.empty()) return true;
+    const auto own = conda::Version::parse(found->version);
+    if (!own) return false;
+    if (!rest.starts_with('=') || rest.starts_with("==")) {
+        const auto asked = conda::VersionSpec::parse(rest);
+        return asked && asked->matches(*own);
+    }
+    rest.remove_prefix(1);
+    const auto build_at = std::min(rest.find('='), rest.size());
+    const auto least = conda::Version::parse(rest.substr(0, build_at));
+    if (!least || (*own <=> *least) < 0) return false;
+    if (build_at == rest.size()) return true;
+    const auto build = rest.substr(build_at + 1);
+    const auto asked_level = level_of(build);
+    const auto own_level = level_of(found->build);
+    return asked_level && own_level ? *own_level >= *asked_level : found->build == build;
+}
+
+/// A row of an environment: the packages for one platform.
+struct Row {
+    std::string name;
+    std::vector<std::string> virtual_packages; ///< that the machine must have
+    YAML::Node packages;
+};
+
+class Reader {
+public:
+    Reader(const YamlFile& yaml, const fs::path& file, const LockChoice& choice)
+        : yaml_(yaml), file_(file), choice_(choice) {
+        locked_.of_pip.emplace();
+        for (const auto& one : yaml_.root()["packages"]) {
+            if (!one.IsMap()) continue;
+            for (const char* key : {"conda", "pypi", "url", "path"})
+                if (const auto place = scalar(one, key); !place.empty()) details_.emplace(place, one);
+        }
+    }
+
+    Result<LockedEnvironment> read() {
+        auto environment = choose_environment();
+        if (!environment) return fail(std::move(environment.error()));
+        for (const auto& channel : (*environment)["channels"])
+            if (channel.IsMap()) locked_.channels.push_back(without_credentials(scalar(channel, "url")));
+        auto rows = rows_of((*environment)["packages"]);
+        auto row = choose_row(rows);
+        if (!row) return fail(std::move(row.error()));
+        for (const auto& package : row->packages)
+            if (auto taken = take(package); !taken) return fail(std::move(taken.error()));
+        if (locked_.packages.empty())
+            return fail_input("this lock file has no package for " + choice_.subdir, {}, file_.string(),
+                              "Lock it again with that platform.");
+        return std::move(locked_);
+    }
+
+private:
+    Result<YAML::Node> choose_environment() {
+        const std::string wanted = choice_.environment.empty() ? "default" : choice_.environment;
+        const auto environments = yaml_.root()["environments"];
+        if (environments.IsMap())
+            if (YAML::Node found = environments[wanted]; found.IsDefined() && found.IsMap()) return found;
+        std::vector<std::string> names;
+        if (environments.IsMap())
+            for (const auto& one : environments)
+                names.push_back(one.first.Scalar());
+        return fail_input("this pixi lock file has no environment '" + wanted + "'",
+                          "it has " + joined(names), file_.string(), "Give --environment one of these.");
+    }
+
+    /// Those for this subdir, the one that pixi would prefer first.
+    [[nodiscard]] std::vector<Row> rows_of(const YAML::Node& packages) const {
+        std::vector<Row> rows;
+        if (!packages.IsDefined() || !packages.IsMap()) return rows;
+        bool of_this_name = false;
+        // From version 7 on, a platform can have a name of its own.
+        for (const auto& platform : yaml_.root()["platforms"]) {
+            if (!platform.IsMap()) continue;
+            const auto name = scalar(platform, "name");
+            const auto subdir = scalar(platform, "subdir");
+            of_this_name = of_this_name || name == choice_.subdir;
+            const YAML::Node listed = packages[name];
+            if ((subdir.empty() ? name : subdir) != choice_.subdir || !listed.IsDefined()) continue;
+            Row row{.name = name, .virtual_packages = {}, .packages = listed};
+            for (const auto& one : platform["virtual-packages"])
+                if (one.IsScalar()) row.virtual_packages.push_back(one.Scalar());
+            rows.push_back(std::move(row));
+        }
+        if (const YAML::Node listed = packages[choice_.subdir]; !of_this_name && listed.IsDefined())
+            rows.push_back({.name = choice_.subdir, .virtual_packages = {}, .packages = listed});
+        return rows;
+    }
+
+    Result<Row> choose_row(std::vector<Row>& rows) const {
+        if (rows.empty())
+            return fail_input("this lock file has no package for " + choice_.subdir, {}, file_.string(),
+                              "Lock it again with that platform.");
+        if (rows.size() == 1) return std::move(rows.front());
+        auto machine = choice_.machine();
+        if (!machine) return fail(std::move(machine.error()));
+        std::string needs;
+        for (auto& row : rows) {
+            if (std::ranges::all_of(row.virtual_packages,
+                                    [&](const auto& one) { return has(*machine, one); }))
+                return std::move(row);
+            needs += "\n- " + row.name + " needs " + joined(row.virtual_packages);
+        }
+        return fail_input("this machine fits none of the lock file's platforms for " + choice_.subdir, needs,
+                          file_.string(), "If it is for nodes that have CUDA, say which: --cuda 12.4.");
+    }
+
+    Status take(const YAML::Node& entry) {
+        if (const auto pypi = scalar(entry, "pypi"); !pypi.empty()) return take_requirement(entry, pypi);
+        const auto conda = scalar(entry, "conda");
+        if (conda.empty() || !(conda.ends_with(".conda") || conda.ends_with(".tar.bz2")))
+            return yaml_.refuse(entry,
+                                "this package must be built from its source, which containerize does not do",
+                                "Build it with `pixi build`, and lock the package that this gives.");
+        const auto detail = details_of(entry, conda);
+        if (!detail) return fail(Error(detail.error()));
+        auto record = record_of_url(conda, file_, yaml_.where(entry));
+        if (!record) return fail(std::move(record.error()));
+        record->sha256 = scalar(*detail, "sha256");
+        record->md5 = scalar(*detail, "md5");
+        record->depends = dependency_list((*detail)["depends"]);
+        add_conda_package(std::move(*record),
+                          {.name = scalar(*detail, "name"),
+                           .version = scalar(*detail, "version"),
+                           .build = scalar(*detail, "build"),
+                           .commit = {}},
+                          locked_);
+        return {};
+    }
+
+    Status take_requirement(const YAML::Node& entry, const std::string& location) {
+        const auto detail = details_of(entry, location);
+        if (!detail) return fail(Error(detail.error()));
+        return add_requirement({.name = scalar(*detail, "name"),
+                                .version = scalar(*detail, "version"),
+                                .location = location,
+                                .sha256 = scalar(*detail, "sha256"),
+                                .editable = scalar(*detail, "editable") == "true"},
+                               file_, yaml_.where(entry), locked_);
+    }
+
+    /// What the list of all packages says of it, checksums among it.
+    [[nodiscard]] Result<YAML::Node> details_of(const YAML::Node& entry, const std::string& place) const {
+        const auto found = details_.find(place);
+        if (found != details_.end()) return found->second;
+        return yaml_.refuse(entry, "the lock file's `packages:` does not have this package",
+                            "Lock it again: a part of the file is missing.");
+    }
+
+    const YamlFile& yaml_;
+    const fs::path& file_;
+    const LockChoice& choice_;
+    std::map<std::string, YAML::Node> details_;
+    LockedEnvironment locked_;
+};
+
+} // namespace
+
+Result<LockedEnvironment> read_pixi_lock(const fs::path& file, const LockChoice& choice) {
+    auto yaml = YamlFile::read(file);
+    if (!yaml) return fail(std::move(yaml.error()));
+    const auto version = scalar(yaml->root(), "version");
+    if (std::ranges::find(known_versions, version) == known_versions.end())
+        return yaml->refuse(yaml->root(),
+                            "this pixi lock file has the version '" + version + "', which is not known",
+                            "Versions 4 to 7 are.");
+    return Reader(*yaml, file, choice).read();
+}
+
+} // namespace containerize::spec

@@ -1,0 +1,334 @@
+"""Locks: what they say is what is installed, of conda's packages and of pip's."""
+
+import hashlib
+import json
+import re
+import shutil
+import socketserver
+import subprocess
+import sys
+import threading
+
+import pytest
+from conftest import SOURCE
+from test_conda import CONTAINERIZE, Builder, Server, image_of, python
+
+sys.path.insert(0, str(SOURCE / "tests/lib"))
+import conda_channel
+
+PROJECT = """[build-system]
+requires = ["flit_core"]
+build-backend = "flit_core.buildapi"
+[project]
+name = "{name}"
+dynamic = ["version", "description"]
+dependencies = {dependencies}
+"""
+
+
+@pytest.fixture
+def work(user):
+    directory = user.directory()
+    yield directory
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture
+def build(user, work, channels):
+    return Builder(user, work, channels)
+
+
+@pytest.fixture(scope="module")
+def uv(user, place):
+    """A directory with uv, which comes from PyPI."""
+    user.run("/usr/bin/python3", "-m", "venv", str(place / "uv"))
+    user.run(f"{place}/uv/bin/pip", "install", "-q", "uv")
+    directory = user.directory(place)
+    (directory / "uv").symlink_to(place / "uv/bin/uv")
+    return {"PATH": f"{directory}:/usr/bin:/bin", "PIP_FIND_LINKS": None, "UV_CACHE_DIR": str(place / "uv-cache")}
+
+
+class Repository:
+    """A project in git, of which each version is a commit."""
+
+    def __init__(self, user, directory, name, subdirectory="", dependencies=()):
+        self.user, self.path, self.name = user, directory / f"{name}.git", name
+        self.project = self.path / subdirectory
+        user.run("mkdir", "-p", self.project)
+        self.git("init", "-q", "-b", "main")
+        user.write(self.project / "pyproject.toml", PROJECT.format(name=name, dependencies=json.dumps(list(dependencies))))
+
+    def git(self, *words):
+        return self.user.run("git", "-C", self.path, "-c", "user.name=x", "-c", "user.email=x@example.org", *words).stdout.strip()
+
+    def commit(self, version, content=""):
+        self.user.write(self.project / f"{self.name}.py", f'"""A module."""\n__version__ = "{version}"\n{content}')
+        self.git("add", ".")
+        self.git("commit", "-qm", version)
+        return self.git("rev-parse", "HEAD")
+
+
+@pytest.fixture
+def git_server(user, work):
+    """The repositories below `work`, by git's own protocol."""
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self):
+            subprocess.run(["git", "daemon", "--inetd", "--export-all", f"--base-path={work}", str(work)],
+                           **user.options(stdin=self.request, stdout=self.request, stderr=subprocess.DEVNULL))
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"git://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+def pixi_lock(build, records, pypi=(), version=6, environments=None, name="pixi.lock"):
+    """A lock as pixi writes it. `pypi`: locations with what the lock says of them."""
+    environments = environments or {"default": {"linux-64": ([record["url"] for record in records], [one["pypi"] for one in pypi])}}
+    lines = [f"version: {version}"]
+    if version >= 7:
+        lines += ["platforms:", "- name: linux-64", "  virtual-packages:", "  - __glibc=2.17", "- name: linux-64-cuda", "  subdir: linux-64", "  virtual-packages:", "  - __cuda=12.0"]
+    lines += ["environments:"]
+    for environment, platforms in environments.items():
+        lines += [f"  {environment}:", "    channels:", "    - url: https://conda.anaconda.org/conda-forge/", "    packages:"]
+        for platform, (conda, of_pip) in platforms.items():
+            lines += [f"      {platform}:"] + [f"      - conda: {url}" for url in conda] + [f"      - pypi: {place}" for place in of_pip]
+    lines += ["packages:"]
+    for record in records:
+        lines += [f"- conda: {record['url']}", f"  sha256: {record['sha256']}"]
+    for one in pypi:
+        lines += [f"- pypi: {one['pypi']}"] + [f"  {key}: '{value}'" for key, value in one.items() if key != "pypi"]
+    return build.user.write(build.work / name, "\n".join(lines) + "\n")
+
+
+def only(build, *names):
+    """Records of packages, without those that a solver adds: pip comes with Python."""
+    plan = build.plan(build.spec(names))
+    return [plan[name] for name in names]
+
+
+def wheel(build, name):
+    return next((build.channels.parent / "wheels").glob(f"{name}-*.whl"))
+
+
+def locked_wheel(build, name, **other):
+    """What a lock says of a wheel that is there."""
+    file = wheel(build, name)
+    return {"pypi": file, "name": name, "version": file.name.split("-")[1], "sha256": hashlib.sha256(file.read_bytes()).hexdigest(), **other}
+
+
+def distributions(build):
+    code = "import importlib.metadata as m; print(*sorted(f'{d.name}=={d.version}' for d in m.distributions()))"
+    return set(python(build, code).split())
+
+
+def lock_of(build):
+    return json.loads((build.prefix / "share/containerize.lock").read_text())
+
+
+def rebuild(build, lock, *options, **more):
+    return build(build.user.write(build.work / "again.lock", json.dumps(lock)), "--force", *options, **more)
+
+
+def test_a_pixi_lock_gives_the_locked_commits_and_no_pip(build, user, git_server):
+    """Neither what the branch has now, nor a pip that the lock does not have."""
+    first = Repository(user, build.work, "first", "python/first")
+    second = Repository(user, build.work, "second")
+    commits = {}
+    for repository in (first, second):
+        commits[repository.name] = repository.commit("1.0")
+        repository.git("tag", "v1")
+        repository.commit("2.0")
+        repository.git("tag", "-f", "v1")
+    records = only(build, "python")
+    lock = pixi_lock(build, records, [
+        {"pypi": f"git+{git_server}/first.git?subdirectory=python%2Ffirst&branch=main#{commits['first']}", "name": "first", "version": "1.0"},
+        {"pypi": f"git+file://{second.path}?rev=v1#{commits['second']}", "name": "second", "version": "1.0"}])
+    build(lock)
+    assert distributions(build) == {"first==1.0", "second==1.0"}
+    code = "import importlib.metadata as m, json; print(*(json.loads(m.distribution(n).read_text('direct_url.json'))['vcs_info']['commit_id'] for n in ('first', 'second')))"
+    assert python(build, code).split() == [commits["first"], commits["second"]]
+    assert "No module named pip" in build.run("python", "-m", "pip", check=False).stderr
+    assert not (build.prefix / "bin/pip").exists()
+    own = lock_of(build)
+    assert own["pip"] == [f"first @ git+{git_server}/first.git@{commits['first']}#subdirectory=python/first",
+                          f"git+file://{second.path}@{commits['second']}#egg=second"]
+    before = image_of(build.prefix)
+    rebuild(build, own)
+    assert image_of(build.prefix) == before and lock_of(build) == own
+
+
+def test_nothing_that_the_lock_does_not_have_is_installed(build):
+    """requests needs four packages; a lock without them is taken at its word."""
+    records = only(build, "python")
+    build(pixi_lock(build, records, [locked_wheel(build, "requests")]))
+    assert distributions(build) == {"requests==2.31.0"}
+    own = lock_of(build)
+    assert [one["name"] for one in own["pip_packages"]] == ["requests"]
+    rebuild(build, own)
+    assert distributions(build) == {"requests==2.31.0"}
+
+
+def test_a_lock_beside_more_requirements(build, user):
+    records = only(build, "python")
+    more = user.write(build.work / "more.txt", "idna==3.7\n")
+    build(pixi_lock(build, records, [locked_wheel(build, "requests")]), "-r", str(more))
+    assert distributions(build) == {"requests==2.31.0", "idna==3.7"}
+    assert [one["name"] for one in lock_of(build)["pip_packages"]] == ["idna", "requests"]
+
+
+@pytest.mark.parametrize("installer", ["pip", "uv"])
+def test_a_difference_ends_the_build(build, user, uv, installer):
+    """Each is named, and nothing is left."""
+    repository = Repository(user, build.work, "demo")
+    commit = repository.commit("1.0")
+    records = only(build, "python", "where")
+    lock = pixi_lock(build, records, [{"pypi": f"git+file://{repository.path}#{commit}", "name": "demo", "version": "1.1"},
+                                      locked_wheel(build, "idna", version="3.6")])
+    error = build.refused(lock, "--installer", installer, code=1, env=uv)
+    assert f"{lock}: what was installed is not what the lock says:\n" in error
+    assert f"- demo: the lock has 1.1 (commit {commit}), installed is 1.0 (commit {commit})\n- idna: the lock has 3.6, installed is 3.7\n" in error
+
+
+def test_packages_of_conda_are_compared_too(build, user):
+    where = build.plan(build.spec(["where"]))["where"]
+    lock = user.write(build.work / "conda-lock.yml", "version: 1\nmetadata:\n  platforms: [linux-64]\npackage:\n"
+                      f"  - {{name: where, version: '1.1', manager: conda, platform: linux-64, url: '{where['url']}', hash: {{sha256: {where['sha256']}}}, category: main, dependencies: {{}}}}\n")
+    assert "- where: the lock has 1.1 (0), installed is 1.0 (0)\n" in build.refused(lock, code=1)
+    # A file whose name lies.
+    renamed = build.work / "linux-64/where-2.0-0.conda"
+    renamed.parent.mkdir()
+    shutil.copy(where["url"].removeprefix("file://"), renamed)
+    listed = user.write(build.work / "explicit.txt", f"@EXPLICIT\n{renamed}\n")
+    assert "it says of itself that it is where-1.0-0" in build.refused(listed, code=1)
+
+
+def test_environments_and_platforms_of_version_7(build):
+    where, torchlike = only(build, "where", "torchlike")
+    cuda = build.plan(build.spec(["torchlike=2=cuda"]), "--cuda", "12.4")["torchlike"]
+    lock = pixi_lock(build, [where, torchlike, cuda], version=7, environments={
+        "default": {"linux-64": ([where["url"]], [])},
+        "test": {"linux-64": ([torchlike["url"]], []), "linux-64-cuda": ([cuda["url"]], [])}})
+    build(lock)
+    assert build.run("where").returncode == 0
+    # The platforms' order counts; what needs no CUDA comes first here.
+    text = lock.read_text()
+    first, second = "- name: linux-64\n  virtual-packages:\n  - __glibc=2.17\n", "- name: linux-64-cuda\n  subdir: linux-64\n  virtual-packages:\n  - __cuda=12.0\n"
+    build.user.write(lock, text.replace(first + second, second + first))
+    for options, expected in ((("--cuda", "12.4"), "cuda"), ((), "cpu")):
+        build(lock, "--environment", "test", "--force", *options, env={"CONDA_OVERRIDE_CUDA": ""} if not options else None)
+        assert build.run("_debug_exec", "cat", f"{build.prefix}/share/torchlike").stdout == expected
+    error = build(lock, "--environment", "tset", "--force", check=False)
+    assert error.returncode == 2 and "this pixi lock file has no environment 'tset': it has default, test\nGive --environment one of these." in error.stderr
+    error = build(build.spec(["where"]), "--environment", "test", "--force", check=False)
+    assert error.returncode == 2 and "--environment is for pixi lock files: this is a conda environment file" in error.stderr
+
+
+def test_categories_of_conda_lock(build, user):
+    plan = build.plan(build.spec(["where", "odd"]))
+    packages = "".join(f"- name: {name}\n  version: '1.0'\n  manager: conda\n  platform: {platform}\n  dependencies: {{}}\n  url: {plan[name]['url']}\n"
+                       f"  hash:\n    md5: {plan[name]['md5']}\n    sha256: {plan[name]['sha256']}\n  category: {category}\n  optional: {str(category != 'main').lower()}\n"
+                       for name, category in (("where", "main"), ("odd", "dev"), ("where", "dev")) for platform in ("linux-64", "osx-64"))
+    lock = user.write(build.work / "conda-lock.yml", "version: 1\nmetadata:\n  content_hash:\n    linux-64: x\n  channels:\n  - url: conda-forge\n    used_env_vars: []\n  platforms:\n  - linux-64\n  - osx-64\n  sources:\n  - environment.yml\npackage:\n" + packages)
+    assert "--category dev takes them, too" in build(lock).stderr
+    assert build.run("_debug_exec", "test", "-e", f"{build.prefix}/share/odd", check=False).returncode == 1
+    build(lock, "--category", "dev", "--force")
+    assert build.run("_debug_exec", "test", "-e", f"{build.prefix}/share/odd").returncode == 0
+
+
+@pytest.mark.parametrize("installer", ["pip", "uv"])
+def test_our_own_lock_has_versions_and_checksums(build, user, uv, installer):
+    """Whoever installed; and building from it verifies them, beside a repository, which has none."""
+    repository = Repository(user, build.work, "demo", dependencies=["six==1.16.0"])
+    commit = repository.commit("1.0")
+    env = uv if installer == "uv" else None
+    build(build.spec(["python", "pip"], more=f"  - pip:\n    - git+file://{repository.path}@main#egg=demo\n    - rich==13.7.1\n"), "--installer", installer, env=env)
+    own = lock_of(build)
+    lines = {line.split("==")[0]: line for line in own["pip"] if "==" in line}
+    assert set(lines) == {"six", "rich", "markdown-it-py", "mdurl", "Pygments"} or set(lines) == {"six", "rich", "markdown-it-py", "mdurl", "pygments"}
+    assert all(re.search(r"==\S+ --hash=sha256:[0-9a-f]{64}", line) for line in lines.values()), own["pip"]
+    assert f"git+file://{repository.path}@{commit}#egg=demo" in own["pip"]
+    if installer == "pip":  # uv marks everything as asked for
+        assert own["pip_requested"] == ["demo", "rich"]
+    before = distributions(build)
+    repository.commit("1.0", "later = True\n")
+    # By the other one, too: the lock is of neither.
+    for other in ("uv", "pip"):
+        rebuild(build, own, "--installer", other, env=uv)
+        assert distributions(build) == before and lock_of(build) == own
+        assert python(build, "import demo; print(hasattr(demo, 'later'))") == "False"
+    broken = json.loads(re.sub(r"sha256:[0-9a-f]{64}", "sha256:" + "0" * 64, json.dumps(own)))
+    for other in ("uv", "pip"):
+        error = rebuild(build, broken, "--installer", other, env=uv, check=False)
+        assert error.returncode == 1 and "hash" in error.stderr.lower(), error.stderr
+    assert distributions(build) == before, "what was there stays"
+
+
+def test_updates_keep_what_the_lock_knows(build, user):
+    """Commits and checksums stay in the lock; and updating to an earlier lock gives what that has."""
+    repository = Repository(user, build.work, "demo")
+    commit = repository.commit("1.0")
+    build(build.spec(["python", "pip"], more=f"  - pip:\n    - git+file://{repository.path}#egg=demo\n    - six==1.16.0\n"))
+    first = lock_of(build)
+    later = repository.commit("1.0", "later = True\n")
+    more = user.write(build.work / "more.txt", f"idna==3.7\ngit+file://{repository.path}@{later}#egg=demo\n")
+
+    def update(*words):
+        return user.run(CONTAINERIZE, "update", build.prefix, *words, env={"CONTAINERIZE_CACHE": str(build.work / "cache")})
+
+    update("--", "pip", "uninstall", "-qy", "demo")
+    update("-r", str(more))
+    second = lock_of(build)
+    assert f"git+file://{repository.path}@{later}#egg=demo" in second["pip"] and commit not in json.dumps(second["pip"])
+    assert [line for line in second["pip"] if line.startswith("six==")] == [line for line in first["pip"] if line.startswith("six==")]
+    assert all("--hash=sha256:" in line for line in second["pip"] if "==" in line), second["pip"]
+    update(str(user.write(build.work / "first.lock", json.dumps(first))))
+    assert {"demo==1.0", "six==1.16.0"} <= distributions(build) and "idna==3.7" not in distributions(build)
+    assert python(build, "import demo; print(hasattr(demo, 'later'))") == "False"
+    assert lock_of(build)["pip"] == first["pip"]
+
+
+def test_offline_reaches_pip(build, user, channels, tmp_path):
+    server = Server(channels, tmp_path / "requests.log")
+    try:
+        index = {"PIP_INDEX_URL": server.url("simple"), "PIP_FIND_LINKS": None, "PIP_EXTRA_INDEX_URL": None, "PIP_CONFIG_FILE": "/dev/null"}
+        for line in ("idna==3.7", f"idna @ {server.url('wheels')}/idna-3.7-py3-none-any.whl"):
+            error = build.refused(user.write(build.work / "requirements.txt", f"{line}\n"), "--offline", code=1, env=index)
+            assert "With --offline, pip takes what directories of --find-links have" in error, error
+        assert server.requests() == []
+        links = wheel(build, "idna").parent
+        build(user.write(build.work / "requirements.txt", f"--find-links {links}\nidna==3.7\n"), "--offline", env=index)
+        assert python(build, "import idna; print(idna.__version__)") == "3.7"
+        assert server.requests() == []
+    finally:
+        server.stop()
+
+
+def test_offline_reaches_uv(build, user, uv, work):
+    env = {**uv, "UV_CACHE_DIR": str(work / "uv-cache")}
+    spec = user.write(build.work / "requirements.txt", "idna==3.7\n")
+    error = build.refused(spec, "--offline", "--installer", "uv", code=1, env=env)
+    assert "With --offline, uv takes what its cache and directories of --find-links have" in error
+    build(spec, "--installer", "uv", env=env)
+    build(spec, "--installer", "uv", "--offline", "--force", env=env)
+    assert python(build, "import idna; print(idna.__version__)") == "3.7"
+
+
+def test_every_request_is_remembered(build, user):
+    """Two lines for one package are two conditions, also later."""
+    channel = build.work / "channel"
+    for version in ("1.0", "1.5"):
+        conda_channel.Package("multi", version).add("share/multi", version).write(channel)
+    conda_channel.index(channel)
+    build(build.spec(["multi>=1.0", "multi<3"], f"file://{channel}"))
+    assert lock_of(build)["requested"] == {"multi": ["multi >=1.0", "multi <3"]}
+    record = json.loads(build.run("_debug_exec", "cat", f"{build.prefix}/conda-meta/multi-1.5-0.json").stdout)
+    assert record["requested_specs"] == ["multi >=1.0", "multi <3"]
+    for version in ("2.0", "3.0"):
+        conda_channel.Package("multi", version).add("share/multi", version).write(channel)
+    conda_channel.Package("other", "1.0", depends=["multi >=2"]).add("share/other", "x").write(channel)
+    conda_channel.index(channel)
+    user.run(CONTAINERIZE, "update", build.prefix, build.spec(["other"], f"file://{channel}", name="other.yml"), env={"CONTAINERIZE_CACHE": str(build.work / "cache2")})
+    assert build.run("_debug_exec", "cat", f"{build.prefix}/share/multi").stdout == "2.0"
+    assert lock_of(build)["requested"] == {"multi": ["multi >=1.0", "multi <3"], "other": "other"}

@@ -1,0 +1,472 @@
+#include "../temporary.h"
+#include "fixtures.h"
+#include "spec/conda_environment.h"
+#include "spec/locked_package.h"
+
+#include <array>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace containerize::spec {
+namespace {
+
+using test::TemporaryDirectory;
+
+TEST(LockedRealData, LockFilesHaveTheirPackages) {
+    const auto directory = test::fixture_directory() / "conda/lockfiles";
+    if (!fs::exists(directory)) GTEST_SKIP() << "the fixtures are not there";
+    const auto conda_lock =
+        read_locked(directory / "conda-lock-v1-numpy.yml", SpecKind::conda_lock, {.subdir = "linux-64"});
+    ASSERT_TRUE(conda_lock) << to_string(conda_lock.error());
+    EXPECT_GT(conda_lock->packages.size(), 20U);
+    for (const auto& record : conda_lock->packages)
+        EXPECT_EQ(record.sha256.size(), 64U) << record.name;
+    const auto pixi =
+        read_locked(directory / "pixi-v4-python.lock", SpecKind::pixi_lock, {.subdir = "linux-64"});
+    ASSERT_TRUE(pixi) << to_string(pixi.error());
+    EXPECT_EQ(pixi->packages.size(), 22U);
+    for (const auto& record : pixi->packages)
+        EXPECT_EQ(record.sha256.size(), 64U) << record.name;
+    const auto other =
+        read_locked(directory / "pixi-v4-python.lock", SpecKind::pixi_lock, {.subdir = "linux-riscv64"});
+    ASSERT_FALSE(other);
+    EXPECT_NE(to_string(other.error()).find("this lock file has no package for linux-riscv64"),
+              std::string::npos);
+}
+
+TEST(Locked, WhatALockHasFromAPathIsNeverLookedForByName) {
+    const TemporaryDirectory directory;
+    fs::create_directories(directory.path() / "projects/a b");
+    const std::string lock = R"(version: 6
+environments:
+  default:
+    channels:
+    - url: https://x.org/c
+    packages:
+      linux-64:
+      - conda: https://x.org/c/noarch/a-1-0.conda
+      - pypi: ./
+      - pypi: "../projects/a b"
+      - pypi: ../w-1.0-py3-none-any.whl
+      - pypi: https://y.org/z-1.0-py3-none-any.whl
+packages:
+- conda: https://x.org/c/noarch/a-1-0.conda
+- pypi: ./
+  name: mine
+  version: 0.1.0
+  sha256: ")" + std::string(64, 'a') +
+                             R"("
+- pypi: "../projects/a b"
+  name: edited
+  version: 0.1.0
+  editable: true
+- pypi: ../w-1.0-py3-none-any.whl
+  name: w
+  version: '1.0'
+  sha256: b
+- pypi: https://y.org/z-1.0-py3-none-any.whl
+  name: z
+  version: '1.0'
+  sha256: c
+)";
+    fs::create_directory(directory.path() / "lock");
+    const auto file = directory.write("lock/pixi.lock", lock);
+    const auto missing = read_locked(file, SpecKind::pixi_lock, {.subdir = "linux-64"});
+    ASSERT_FALSE(missing);
+    EXPECT_EQ(to_string(missing.error()),
+              file.string() + ":11: there is no file or directory '../w-1.0-py3-none-any.whl'\n"
+                              "Paths are relative to the lock file: put it beside what it locks.");
+    directory.write("w-1.0-py3-none-any.whl", "");
+    const auto locked = read_locked(file, SpecKind::pixi_lock, {.subdir = "linux-64"});
+    ASSERT_TRUE(locked) << to_string(locked.error());
+    ASSERT_EQ(locked->pip.size(), 4U);
+    const auto base = "file://" + directory.path().string();
+    EXPECT_EQ(locked->pip[0].text, "mine @ " + base + "/lock/");
+    EXPECT_EQ(locked->pip[1].text, "-e " + base + "/projects/a%20b");
+    EXPECT_EQ(locked->pip[2].text, "w @ " + base + "/w-1.0-py3-none-any.whl#sha256=b");
+    EXPECT_EQ(locked->pip[3].text, "z @ https://y.org/z-1.0-py3-none-any.whl#sha256=c");
+}
+
+TEST(Locked, OurOwnIsReadAsItWasWritten) {
+    const TemporaryDirectory directory;
+    LockedEnvironment locked;
+    conda::PackageRecord record;
+    record.name = "zlib";
+    record.version = "1.3";
+    record.build = "h_1";
+    record.build_number = 1;
+    record.file_name = "zlib-1.3-h_1.conda";
+    record.url = "https://x.org/c/linux-64/zlib-1.3-h_1.conda";
+    record.sha256 = std::string(64, 'a');
+    record.depends = {"libgcc >=13"};
+    record.noarch = conda::Noarch::generic;
+    locked.packages = {record};
+    locked.requested = {{"zlib", {"zlib >=1", "zlib <2"}}, {"xz", {"xz"}}};
+    locked.of_pip = {{.name = "six", .version = "1.16.0", .build = {}, .commit = {}},
+                     {.name = "demo", .version = "1", .build = {}, .commit = "c0ffee"},
+                     {.name = "mine", .version = "2", .build = {}, .commit = {}, .directory = true}};
+    locked.pip = {{.text = "six==1.16.0 --hash=sha256:00", .where = {}}};
+    locked.pip_requested = {"six"};
+    locked.variables = {{"A", "b"}};
+    locked.channels = {"https://x.org/c"};
+    locked.source_date_epoch = 1'700'000'000;
+    const auto text = lock_text(locked, "linux-64");
+    const auto file = directory.write("containerize.lock", text);
+    const auto read = read_locked(file, SpecKind::lock, {.subdir = "linux-64"});
+    ASSERT_TRUE(read) << to_string(read.error());
+    EXPECT_EQ(lock_text(*read, "linux-64"), text);
+    EXPECT_EQ(read->packages.front().depends, record.depends);
+    EXPECT_EQ(read->requested, locked.requested);
+    ASSERT_TRUE(read->of_pip);
+    ASSERT_EQ(read->of_pip->size(), 3U);
+    EXPECT_EQ(read->of_pip->at(1).commit, "c0ffee");
+    EXPECT_TRUE(read->of_pip->at(2).directory);
+    ASSERT_EQ(read->of_conda.size(), 1U);
+    EXPECT_EQ(read->of_conda.front().build, "h_1");
+    EXPECT_EQ(to_string(read_locked(file, SpecKind::lock, {.subdir = "linux-aarch64"}).error()),
+              file.string() + ": this lock file is for linux-64, and this machine is linux-aarch64");
+    const auto broken = directory.write("broken.lock", text.substr(0, text.size() / 2));
+    EXPECT_NE(to_string(read_locked(broken, SpecKind::lock, {.subdir = "linux-64"}).error())
+                  .find("this is not a whole lock file"),
+              std::string::npos);
+}
+
+TEST(Locked, CredentialsServeTheDownloadAlone) {
+    const TemporaryDirectory directory;
+    const auto file = directory.write("list.txt", "@EXPLICIT\n"
+                                                  "https://u:p@x.org/c/noarch/a-1-0.conda\n"
+                                                  "https://x.org/t/to-ken/c/noarch/b-1-0.conda\n"
+                                                  "https://x.org/c/noarch/c-1-0.conda\n");
+    const auto locked = read_locked(file, SpecKind::conda_explicit, {.subdir = "linux-64"});
+    ASSERT_TRUE(locked) << to_string(locked.error());
+    const auto& packages = locked->packages;
+    ASSERT_EQ(packages.size(), 3U);
+    EXPECT_EQ(packages[0].url, "https://x.org/c/noarch/a-1-0.conda");
+    EXPECT_EQ(packages[0].download_url, "https://u:p@x.org/c/noarch/a-1-0.conda");
+    EXPECT_EQ(packages[1].url, "https://x.org/c/noarch/b-1-0.conda");
+    EXPECT_EQ(packages[1].download_url, "https://x.org/t/to-ken/c/noarch/b-1-0.conda");
+    EXPECT_EQ(packages[2].download_url, "");
+    for (const auto& record : packages)
+        EXPECT_EQ(record.channel, "https://x.org/c");
+    const auto text = lock_text(*locked, "linux-64");
+    EXPECT_EQ(text.find("u:p"), std::string::npos);
+    EXPECT_EQ(text.find("to-ken"), std::string::npos);
+}
+
+TEST(Locked, ExplicitListsNameTheLineThatIsWrong) {
+    const TemporaryDirectory directory;
+    for (const auto& [text, message] :
+         {std::pair{"@EXPLICIT\nhttps://x/linux-64/a-1-0.conda#12\n", ":2: not a package specification"},
+          {"@EXPLICIT\nnumpy\n", ":2: this is not the URL of a package: numpy"},
+          {"# platform: osx-64\n@EXPLICIT\n", ":1: this list is for osx-64, and this machine is linux-64"},
+          {"@EXPLICIT\nhttps://x/osx-64/a-1-0.conda\n", ":2: this package is for osx-64"},
+          {"@EXPLICIT\n", ": there is no package in this list"}}) {
+        const auto file = directory.write("list.txt", text);
+        const auto locked = read_locked(file, SpecKind::conda_explicit, {.subdir = "linux-64"});
+        ASSERT_FALSE(locked) << text;
+        EXPECT_TRUE(to_string(locked.error()).starts_with(file.string() + message))
+            << to_string(locked.error());
+    }
+}
+
+constexpr std::string_view commit = "0123456789abcdef0123456789abcdef01234567";
+constexpr std::string_view other_commit = "ffffffffffffffffffffffffffffffffffffffff";
+
+std::string replaced(std::string text, std::string_view what, std::string_view by) {
+    for (std::size_t at = 0; (at = text.find(what, at)) != text.npos; at += by.size())
+        text.replace(at, what.size(), by);
+    return text;
+}
+
+TEST(GitSource, TheLockedCommitIsFoundInEveryForm) {
+    const std::string c(commit);
+    for (const auto& [text, url, found, subdirectory] : std::vector<std::array<std::string, 4>>{
+             {"git+https://h/r@" + c, "https://h/r", c, ""},
+             {"git+https://h/r.git#" + c, "https://h/r.git", c, ""},
+             {"git+https://h/r?rev=" + c, "https://h/r", c, ""},
+             {"git+https://h/r?rev=v1#" + c, "https://h/r", c, ""},
+             {"git+https://h/r?rev=" + std::string(other_commit) + "#" + c, "https://h/r", c, ""},
+             {"git+https://h/r?branch=feature/x#" + c, "https://h/r", c, ""},
+             {"git+https://h/r?tag=v1@2#" + c, "https://h/r", c, ""},
+             {"git+https://h/r?subdirectory=a%2Fb&rev=v1#" + c, "https://h/r", c, "a/b"},
+             {"git+https://h/r@" + c + "#subdirectory=py&egg=r", "https://h/r", c, "py"},
+             {"git+https://h/r@v1#" + c, "https://h/r", c, ""},
+             {"git+https://h/r?lfs=true&key=1#" + c, "https://h/r?key=1", c, ""},
+             {"git+ssh://git@h/o/r@" + c, "ssh://git@h/o/r", c, ""},
+             {"git+ssh://git@h/o/r?rev=main#" + c, "ssh://git@h/o/r", c, ""},
+             {"git+file:///a%20b#" + c, "file:///a%20b", c, ""},
+             {"git+https://h/r", "https://h/r", "", ""},
+             {"git+https://h/r@main", "https://h/r", "", ""},
+             {"git+https://h/r?branch=main", "https://h/r", "", ""},
+             {"git+https://h/r#0123456", "https://h/r", "", ""}}) {
+        const auto source = parse_git_source(text);
+        ASSERT_TRUE(source) << text;
+        EXPECT_EQ(source->url, url) << text;
+        EXPECT_EQ(source->commit, found) << text;
+        EXPECT_EQ(source->subdirectory, subdirectory) << text;
+    }
+    EXPECT_FALSE(parse_git_source("https://h/r.git"));
+}
+
+// The same packages as each version of pixi writes them.
+const std::map<std::string, std::string>& pixi_locks() {
+    const std::string head = "environments:\n"
+                             "  default:\n"
+                             "    channels:\n"
+                             "    - url: https://x.org/c/\n"
+                             "    indexes:\n"
+                             "    - https://pypi.org/simple\n"
+                             "    packages:\n"
+                             "      linux-64:\n"
+                             "      - conda: https://x.org/c/linux-64/a-1.0-h0_0.conda\n"
+                             "      - pypi: https://y.org/six-1.16.0-py2.py3-none-any.whl\n"
+                             "      - pypi: GIT\n"
+                             "      osx-64:\n"
+                             "      - conda: https://x.org/c/osx-64/a-1.0-h1_0.conda\n"
+                             "  test:\n"
+                             "    channels:\n"
+                             "    - url: https://x.org/c/\n"
+                             "    packages:\n"
+                             "      linux-64:\n"
+                             "      - conda: https://x.org/c/linux-64/b-2.0-h0_0.conda\n"
+                             "packages:\n";
+    const std::string kinds = "- kind: conda\n"
+                              "  name: a\n"
+                              "  version: '1.0'\n"
+                              "  build: h0_0\n"
+                              "  subdir: linux-64\n"
+                              "  url: https://x.org/c/linux-64/a-1.0-h0_0.conda\n"
+                              "  sha256: AAAA\n"
+                              "  depends:\n"
+                              "  - b >=1\n"
+                              "- kind: conda\n"
+                              "  name: b\n"
+                              "  version: '2.0'\n"
+                              "  build: h0_0\n"
+                              "  url: https://x.org/c/linux-64/b-2.0-h0_0.conda\n"
+                              "  sha256: BBBB\n"
+                              "- kind: pypi\n"
+                              "  name: six\n"
+                              "  version: 1.16.0\n"
+                              "  url: https://y.org/six-1.16.0-py2.py3-none-any.whl\n"
+                              "  sha256: CCCC\n"
+                              "- kind: pypi\n"
+                              "  name: demo\n"
+                              "  version: '1.0'\n"
+                              "  url: GIT\n";
+    const std::string places = "- conda: https://x.org/c/linux-64/a-1.0-h0_0.conda\n"
+                               "  sha256: AAAA\n"
+                               "  depends:\n"
+                               "  - b >=1\n"
+                               "- conda: https://x.org/c/linux-64/b-2.0-h0_0.conda\n"
+                               "  sha256: BBBB\n"
+                               "- pypi: https://y.org/six-1.16.0-py2.py3-none-any.whl\n"
+                               "  name: six\n"
+                               "  version: 1.16.0\n"
+                               "  sha256: CCCC\n"
+                               "- pypi: GIT\n"
+                               "  name: demo\n"
+                               "  version: '1.0'\n";
+    const std::string platforms = "platforms:\n"
+                                  "- name: linux-64\n"
+                                  "  virtual-packages:\n"
+                                  "  - __glibc=2.28\n"
+                                  "- name: osx-64\n";
+    const std::string c(commit);
+    static const std::map<std::string, std::string> locks = {
+        {"4", replaced("version: 4\n" + head + kinds, "GIT", "git+https://h/demo@" + c)},
+        {"5", replaced("version: 5\n" + head + kinds, "GIT", "git+https://h/demo?rev=v1#" + c)},
+        {"6", replaced("version: 6\n" + head + places, "GIT", "git+https://h/demo?branch=main#" + c)},
+        {"7", replaced("version: 7\n" + platforms + head + places, "GIT", "git+https://h/demo#" + c)}};
+    return locks;
+}
+
+TEST(PixiLock, EveryVersionGivesTheSamePackages) {
+    const TemporaryDirectory directory;
+    for (const auto& [version, text] : pixi_locks()) {
+        const auto file = directory.write("pixi.lock", text);
+        const auto locked = read_locked(file, SpecKind::pixi_lock, {.subdir = "linux-64"});
+        ASSERT_TRUE(locked) << version << ": " << to_string(locked.error());
+        ASSERT_EQ(locked->packages.size(), 1U) << version;
+        EXPECT_EQ(locked->packages[0].distribution(), "a-1.0-h0_0") << version;
+        EXPECT_EQ(locked->packages[0].sha256, "AAAA") << version;
+        EXPECT_EQ(locked->packages[0].depends, std::vector<std::string>{"b >=1"}) << version;
+        ASSERT_EQ(locked->of_conda.size(), 1U);
+        EXPECT_EQ(locked->of_conda[0].build, "h0_0");
+        ASSERT_EQ(locked->pip.size(), 2U) << version;
+        EXPECT_EQ(locked->pip[0].text, "six @ https://y.org/six-1.16.0-py2.py3-none-any.whl#sha256=CCCC");
+        EXPECT_EQ(locked->pip[1].text, "demo @ git+https://h/demo@" + std::string(commit)) << version;
+        ASSERT_TRUE(locked->of_pip);
+        EXPECT_EQ(locked->of_pip->at(0).version, "1.16.0");
+        EXPECT_EQ(locked->of_pip->at(1).name, "demo");
+        EXPECT_EQ(locked->of_pip->at(1).commit, commit) << version;
+    }
+    const auto newer = directory.write("newer.lock", "version: 8\n");
+    EXPECT_EQ(to_string(read_locked(newer, SpecKind::pixi_lock, {.subdir = "linux-64"}).error()),
+              newer.string() + ":1: this pixi lock file has the version '8', which is not known:\n"
+                               "  1 | version: 8\nVersions 4 to 7 are.");
+}
+
+TEST(PixiLock, OtherEnvironmentsAreTakenByName) {
+    const TemporaryDirectory directory;
+    for (const auto& [version, text] : pixi_locks()) {
+        const auto file = directory.write("pixi.lock", text);
+        const auto locked =
+            read_locked(file, SpecKind::pixi_lock, {.subdir = "linux-64", .environment = "test"});
+        ASSERT_TRUE(locked) << version << ": " << to_string(locked.error());
+        ASSERT_EQ(locked->packages.size(), 1U);
+        EXPECT_EQ(locked->packages[0].distribution(), "b-2.0-h0_0");
+        const auto wrong =
+            read_locked(file, SpecKind::pixi_lock, {.subdir = "linux-64", .environment = "tset"});
+        ASSERT_FALSE(wrong);
+        EXPECT_EQ(to_string(wrong.error()),
+                  file.string() + ": this pixi lock file has no environment 'tset': it has default, test\n"
+                                  "Give --environment one of these.");
+    }
+    const auto list = directory.write("list.txt", "@EXPLICIT\nhttps://x.org/c/noarch/a-1-0.conda\n");
+    EXPECT_NE(
+        to_string(read_locked(list, SpecKind::conda_explicit, {.subdir = "linux-64", .environment = "test"})
+                      .error())
+            .find("--environment is for pixi lock files: this is an explicit list"),
+        std::string::npos);
+}
+
+TEST(PixiLock, APlatformIsTakenThatTheMachineFits) {
+    const TemporaryDirectory directory;
+    std::string text = "version: 7\nplatforms:\n";
+    for (const auto* platform :
+         {"cuda13\n  subdir: linux-64\n  virtual-packages:\n  - __cuda=13.0",
+          "cuda12\n  subdir: linux-64\n  virtual-packages:\n  - __cuda=12.0\n  - __archspec=1=x86_64_v3",
+          "osx-64", "linux-64\n  virtual-packages:\n  - __glibc=2.28"})
+        text += std::string("- name: ") + platform + "\n";
+    text += "environments:\n  default:\n    channels: []\n    packages:\n";
+    for (const auto* name : {"linux-64", "cuda12", "cuda13"})
+        text += std::string("      ") + name + ":\n      - conda: https://x.org/c/noarch/" + name +
+                "-1-0.conda\n";
+    text += "packages:\n";
+    for (const auto* name : {"linux-64", "cuda12", "cuda13"})
+        text += std::string("- conda: https://x.org/c/noarch/") + name + "-1-0.conda\n  sha256: AA\n";
+    const auto file = directory.write("pixi.lock", text);
+    const auto taken = [&](std::vector<conda::VirtualPackage> machine) {
+        const auto locked = read_locked(file, SpecKind::pixi_lock,
+                                        {.subdir = "linux-64", .machine = [&] {
+                                             return Result<std::vector<conda::VirtualPackage>>(machine);
+                                         }});
+        return locked ? locked->packages.at(0).name : to_string(locked.error());
+    };
+    const conda::VirtualPackage glibc{"__glibc", "2.36", "0"}, old{"__glibc", "2.17", "0"},
+        v4{"__archspec", "1", "x86_64_v4"}, v2{"__archspec", "1", "x86_64_v2"};
+    EXPECT_EQ(taken({glibc, v4}), "linux-64");
+    EXPECT_EQ(taken({glibc, v4, {"__cuda", "12.4", "0"}}), "cuda12");
+    EXPECT_EQ(taken({glibc, v4, {"__cuda", "13.1", "0"}}), "cuda13");
+    EXPECT_EQ(taken({glibc, v2, {"__cuda", "12.4", "0"}}), "linux-64");
+    EXPECT_NE(
+        taken({old, v2}).find("this machine fits none of the lock file's platforms for linux-64:\n- cuda13 "
+                              "needs __cuda=13.0\n- cuda12 needs __cuda=12.0, __archspec=1=x86_64_v3\n"
+                              "- linux-64 needs __glibc=2.28"),
+        std::string::npos)
+        << taken({old, v2});
+    // One alone is taken as it is, under whatever name.
+    const auto one =
+        directory.write("one.lock", "version: 7\nplatforms:\n- name: mine\n  subdir: linux-64\n  "
+                                    "virtual-packages:\n  - __cuda=13.0\n"
+                                    "environments:\n  default:\n    channels: []\n    packages:\n"
+                                    "      mine:\n      - conda: https://x.org/c/noarch/a-1-0.conda\n"
+                                    "packages:\n- conda: https://x.org/c/noarch/a-1-0.conda\n");
+    EXPECT_TRUE(read_locked(one, SpecKind::pixi_lock, {.subdir = "linux-64"}));
+}
+
+TEST(PixiLock, WhatCannotBeTakenExactlyIsRefused) {
+    const TemporaryDirectory directory;
+    const auto refusal = [&](std::string text) {
+        const auto locked =
+            read_locked(directory.write("pixi.lock", text), SpecKind::pixi_lock, {.subdir = "linux-64"});
+        return locked ? std::string("taken") : to_string(locked.error());
+    };
+    const std::string lock = pixi_locks().at("6");
+    EXPECT_NE(
+        refusal(replaced(lock, "#" + std::string(commit), "")).find(":12: the lock has no commit for 'demo'"),
+        std::string::npos);
+    EXPECT_NE(
+        refusal(replaced(lock, "- conda: https://x.org/c/linux-64/a-1.0-h0_0.conda", "- conda: ./project"))
+            .find(":10: this package must be built from its source"),
+        std::string::npos);
+    EXPECT_NE(refusal(replaced(lock, "- conda: https://x.org/c/linux-64/a-1.0-h0_0.conda",
+                               "- conda_source: p[1] @ ."))
+                  .find(":10: this package must be built from its source"),
+              std::string::npos);
+    EXPECT_NE(refusal(lock.substr(0, lock.find("- pypi: https://y.org/six", lock.find("\npackages:"))))
+                  .find(":11: the lock file's `packages:` does not have this package"),
+              std::string::npos);
+    EXPECT_NE(
+        refusal(replaced(lock, "git+https", "hg+https")).find(":12: packages cannot be taken from such"),
+        std::string::npos);
+}
+
+TEST(CondaLock, CategoriesAreTakenWhenTheyAreAskedFor) {
+    const TemporaryDirectory directory;
+    std::string text = "version: 1\nmetadata:\n  platforms:\n  - linux-64\n  - osx-64\npackage:\n";
+    for (const auto& [name, platform, category] :
+         std::vector<std::array<std::string, 3>>{{"a", "linux-64", "main"},
+                                                 {"a", "osx-64", "main"},
+                                                 {"b", "linux-64", "dev"},
+                                                 {"a", "linux-64", "dev"},
+                                                 {"c", "linux-64", "docs"}})
+        text += "- name: " + name + "\n  version: '1.0'\n  manager: conda\n  platform: " + platform +
+                "\n  dependencies: {}\n  url: https://x.org/c/" + platform + "/" + name +
+                "-1.0-0.conda\n  hash:\n    md5: AA\n    sha256: BB\n  category: " + category +
+                "\n  optional: false\n";
+    text += "- name: demo\n  version: '1.0'\n  manager: pip\n  platform: linux-64\n  dependencies: {}\n"
+            "  url: git+https://h/demo@" +
+            std::string(commit) +
+            "\n  hash:\n    sha256: CC\n  category: main\n"
+            "- name: six\n  version: 1.16.0\n  manager: pip\n  platform: linux-64\n  dependencies: {}\n"
+            "  url: https://y.org/six.whl\n  hash:\n    sha256: DD\n  category: main\n";
+    const auto file = directory.write("conda-lock.yml", text);
+    const auto names = [&](std::vector<std::string> categories) {
+        const auto locked =
+            read_locked(file, SpecKind::conda_lock, {.subdir = "linux-64", .categories = categories});
+        if (!locked) return to_string(locked.error());
+        std::string result;
+        for (const auto& record : locked->packages)
+            result += record.name;
+        for (const auto& note : locked->notes)
+            result += "|" + note;
+        return result;
+    };
+    EXPECT_EQ(names({}), "a|2 packages of the category 'dev' are left out; --category dev takes them, too.|1 "
+                         "packages of the category 'docs' are left out; --category docs takes them, too.");
+    EXPECT_EQ(names({"dev", "docs"}), "abc");
+    EXPECT_EQ(names({"test"}), file.string() + ": this lock file has no category 'test' for linux-64: it has "
+                                               "dev, docs, main\nGive one of these.");
+    const auto locked = read_locked(file, SpecKind::conda_lock, {.subdir = "linux-64"});
+    ASSERT_TRUE(locked);
+    EXPECT_EQ(locked->pip.at(0).text, "demo @ git+https://h/demo@" + std::string(commit));
+    EXPECT_EQ(locked->pip.at(1).text, "six @ https://y.org/six.whl#sha256=DD");
+    EXPECT_EQ(locked->of_pip->at(0).commit, commit);
+}
+
+TEST(Locked, OlderLocksOfOursDoNotSayWhatPipInstalls) {
+    const TemporaryDirectory directory;
+    const auto read = [&](const char* pip) {
+        return read_locked(
+            directory.write("containerize.lock",
+                            std::string(R"({"containerize-lock": 1, "subdir": "linux-64", "channels": [],
+            "conda": [], "variables": {}, "requested": {"a": "a >=1"}, "pip_requested": [], "pip": )") +
+                                pip + "}"),
+            SpecKind::lock, {.subdir = "linux-64"});
+    };
+    const auto without = read("[]");
+    ASSERT_TRUE(without) << to_string(without.error());
+    EXPECT_TRUE(without->of_pip);
+    EXPECT_EQ(without->requested, (conda::Requests{{"a", {"a >=1"}}}));
+    const auto with = read(R"(["six"])");
+    ASSERT_TRUE(with);
+    EXPECT_FALSE(with->of_pip);
+}
+
+} // namespace
+} // namespace containerize::spec
