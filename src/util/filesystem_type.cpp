@@ -1,4 +1,5 @@
 #include "util/filesystem.h"
+#include "util/filesystem_magic.h"
 
 #include <algorithm>
 #include <array>
@@ -11,23 +12,6 @@
 namespace containerize {
 
 namespace {
-
-struct Magic {
-    std::uint32_t number;
-    std::string_view type;
-};
-
-// linux/magic.h, and for those outside the kernel tree (lustre, gpfs, beegfs, panfs, wekafs) their own
-// sources.
-constexpr std::array magics = {
-    Magic{0x0BD00BD0, "lustre"},   Magic{0x47504653, "gpfs"},   Magic{0x19830326, "beegfs"},
-    Magic{0x00006969, "nfs"},      Magic{0xFF534D42, "cifs"},   Magic{0xFE534D42, "smb2"},
-    Magic{0x00C36400, "ceph"},     Magic{0x5346414F, "afs"},    Magic{0x6B414653, "afs"},
-    Magic{0xAAD7AAEA, "panfs"},    Magic{0x18031977, "wekafs"}, Magic{0x0000EF53, "ext4"},
-    Magic{0x58465342, "xfs"},      Magic{0x9123683E, "btrfs"},  Magic{0x2FC12FC1, "zfs"},
-    Magic{0x01021994, "tmpfs"},    Magic{0x858458F6, "ramfs"},  Magic{0x794C7630, "overlay"},
-    Magic{0x73717368, "squashfs"},
-};
 
 /// mountinfo writes blanks and backslashes in paths as \ooo.
 std::string unescape(std::string_view text) {
@@ -94,9 +78,8 @@ std::string filesystem_type(const fs::path& path) {
         if (existing == existing.parent_path()) return "unknown";
         existing = existing.parent_path();
     }
-    const auto number = static_cast<std::uint32_t>(info.f_type);
-    const auto known = std::ranges::find(magics, number, &Magic::number);
-    return known != magics.end() ? std::string(known->type) : mounted_type(existing);
+    const auto known = type_of_magic(static_cast<std::uint32_t>(info.f_type));
+    return known.empty() ? mounted_type(existing) : std::string(known);
 }
 
 std::vector<std::string> mount_points_below(const fs::path& path) {
@@ -107,11 +90,7 @@ std::vector<std::string> mount_points_below(const fs::path& path) {
 }
 
 bool is_network_filesystem(std::string_view type) {
-    constexpr std::array networks = {
-        "lustre", "gpfs", "beegfs", "nfs",    "nfs4", "cifs", "smb2",     "smb3",
-        "ceph",   "afs",  "panfs",  "wekafs", "9p",   "dvs",  "orangefs", "pvfs2",
-    };
-    if (std::ranges::find(networks, type) != networks.end()) return true;
+    if (std::ranges::find(network_filesystems, type) != network_filesystems.end()) return true;
     // A FUSE file system that is not known to be local (sshfs, glusterfs, s3fs, ...) is taken for a
     // network's.
     constexpr std::array local = {"fuse.fuse-overlayfs", "fuse.squashfuse", "fuse.squashfuse_ll",
