@@ -13,6 +13,7 @@
 #include "runtime/session_state.h"
 #include "util/ownership.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
@@ -26,8 +27,10 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <spawn.h>
 #include <sys/auxv.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -64,9 +67,18 @@ struct Call {
     std::string name;   ///< last part of `target`
     std::string root;   ///< which one its programs need (root_key.h)
     bool through_prefix =
-        true;            ///< called by a path of the installation, not by a link from elsewhere (a venv's)
-    bool inside = false; ///< by a program of the session
+        true;             ///< called by a path of the installation, not by a link from elsewhere (a venv's)
+    bool inside = false;  ///< by a program of the session
+    struct stat self {};  ///< this program's file, whatever its path shows by now
+    std::string identity; ///< of the manifest (launch_plan.h)
 };
+
+struct stat own_file() {
+    struct stat self {};
+    if (stat("/proc/self/exe", &self) != 0)
+        die(std::string("cannot examine /proc/self/exe: ") + std::strerror(errno));
+    return self;
+}
 
 std::string directory_of(const std::string& path) {
     const auto slash = path.rfind('/');
@@ -87,9 +99,9 @@ std::string own_path() {
 /// Another call from inside may have mounted the image since the kernel opened this program: then the real
 /// one is at our path by now, and takes our place.
 void give_way_to_program(const std::string& program, char** argv) {
-    struct stat self {};
+    const struct stat self = own_file();
     struct stat now {};
-    if (stat("/proc/self/exe", &self) != 0 || stat(program.c_str(), &now) != 0) return;
+    if (stat(program.c_str(), &now) != 0) return;
     if (self.st_dev == now.st_dev && self.st_ino == now.st_ino) return;
     // By the path that we were called by, a venv's link perhaps.
     std::array<char, PATH_MAX> real;
@@ -111,17 +123,20 @@ void check_made_with_us(const std::string& directory, const std::string& name, c
 }
 
 // A manifest in a directory like /tmp may be anyone's: the first that is found is the one, or nothing is.
-std::string find_prefix(const std::string& program, const struct stat& self, char** argv) {
+void find_prefix(Call& call, char** argv) {
     struct stat manifest {};
-    for (std::string directory = directory_of(directory_of(program));; directory = directory_of(directory)) {
+    for (std::string directory = directory_of(directory_of(call.program));;
+         directory = directory_of(directory)) {
         if (stat((directory + "/" + manifest_name).c_str(), &manifest) == 0) {
-            check_made_with_us(directory, manifest_name, manifest, self);
-            return directory;
+            check_made_with_us(directory, manifest_name, manifest, call.self);
+            call.prefix = directory;
+            call.identity = manifest_identity(manifest);
+            return;
         }
         if (directory == "/") break;
     }
-    give_way_to_program(program, argv);
-    die(program +
+    give_way_to_program(call.program, argv);
+    die(call.program +
         ": this is a wrapper of an installation, but no directory above it is one (containerize.json is "
         "missing)");
 }
@@ -131,11 +146,9 @@ std::string session_program(const Call& call) {
     const std::string directory = call.prefix + "/libexec";
     static constexpr const char* name = "containerize-session";
     std::string program = directory + "/" + name;
-    struct stat self {};
     struct stat info {};
-    if (stat("/proc/self/exe", &self) != 0 || stat(program.c_str(), &info) != 0)
-        die("cannot start " + program + ": " + std::strerror(errno));
-    check_made_with_us(directory, name, info, self);
+    if (stat(program.c_str(), &info) != 0) die("cannot start " + program + ": " + std::strerror(errno));
+    check_made_with_us(directory, name, info, call.self);
     return program;
 }
 
@@ -148,17 +161,15 @@ bool same_file(const char* path, const struct stat& self) {
 Call understand_call(int argc, char** argv) {
     Call call;
     call.program = own_path();
-    struct stat self {};
-    if (stat("/proc/self/exe", &self) != 0)
-        die("cannot examine " + call.program + ": " + std::strerror(errno));
-    call.prefix = find_prefix(call.program, self, argv);
+    call.self = own_file();
+    find_prefix(call, argv);
     call.root = root_key(call.prefix);
     // The path given to execve(); for a script whose interpreter we are it is the script, and argv[0] names
     // us.
     const auto* executed = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
-    if (same_file(executed, self))
+    if (same_file(executed, call.self))
         call.target = executed;
-    else if (argc > 0 && std::strchr(argv[0], '/') != nullptr && same_file(argv[0], self))
+    else if (argc > 0 && std::strchr(argv[0], '/') != nullptr && same_file(argv[0], call.self))
         call.target = argv[0];
     else
         call.target = call.program;
@@ -216,16 +227,47 @@ std::vector<std::string> variables_of_session() {
     die(error);
 }
 
+// A filesystem that does not answer is to hang us where nobody waits for us yet.
+void touch(const std::string& file) {
+    const Fd opened(open(file.c_str(), O_RDONLY | O_CLOEXEC));
+    std::array<char, 512> start;
+    [[maybe_unused]] const auto size = pread(opened.get(), start.data(), start.size(), 0);
+}
+
+// What the session says when it is ready, or has failed. It shows all the time that it goes on; if it does
+// not, it waits for a filesystem, perhaps for ever: then others may start theirs.
+std::string wait_for_session(const Fd& reader, const Fd& start_lock) {
+    std::string answer;
+    std::array<char, 4096> buffer;
+    int patience = session_patience_ms;
+    // Up to a NUL: the session's servers hold the pipe too, so its end would not come.
+    while (!answer.ends_with('\0')) {
+        pollfd said{.fd = reader.get(), .events = POLLIN, .revents = 0};
+        if (poll(&said, 1, patience) == 0) {
+            flock(start_lock.get(), LOCK_UN);
+            patience = -1;
+            continue;
+        }
+        const auto got = read(reader.get(), buffer.data(), buffer.size());
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) break;
+        answer.append(buffer.data(), static_cast<std::size_t>(got));
+    }
+    if (answer.ends_with('\0')) answer.pop_back();
+    return answer.substr(std::min(answer.find_first_not_of(sign_of_life), answer.size()));
+}
+
 // Runs PREFIX/libexec/containerize-session and waits until it can be entered.
 Status start_session(const StateDirectory& state, const Call& call) {
+    const std::string program = session_program(call);
+    touch(program);
     const auto lock = lock_starts(state);
     if (!lock) return fail(Error(lock.error()));
     const Fd given(fcntl(lock->get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
     // While we waited for the lock, another rank may have started it.
     if (find_session(state, call.root)) return {};
 
-    const std::string program = session_program(call);
-    const std::string key = session_key(call.root);
+    const auto names = session_names(own_identity(call.root));
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) die("cannot make a pipe: " + std::string(std::strerror(errno)));
     Fd reader(ends[0]);
@@ -237,7 +279,7 @@ Status start_session(const StateDirectory& state, const Call& call) {
     posix_spawn_file_actions_adddup2(&actions, given.get(), STDIN_FILENO);
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_RDWR, 0);
     posix_spawn_file_actions_addclosefrom_np(&actions, 3);
-    std::vector<std::string> arguments = {program, state.path, key, call.prefix};
+    std::vector<std::string> arguments = {program, state.path, names.shared, names.of_login, call.prefix};
     std::vector<char*> argument_list;
     for (auto& argument : arguments)
         argument_list.push_back(argument.data());
@@ -253,20 +295,11 @@ Status start_session(const StateDirectory& state, const Call& call) {
     posix_spawn_file_actions_destroy(&actions);
     if (failed != 0) die("cannot start " + program + ": " + std::strerror(failed));
     writer.reset();
-    std::string answer;
-    std::array<char, 4096> buffer;
-    // Up to a NUL: the session's servers hold the pipe too, so its end would not come.
-    while (!answer.ends_with('\0')) {
-        const auto got = read(reader.get(), buffer.data(), buffer.size());
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) break;
-        answer.append(buffer.data(), static_cast<std::size_t>(got));
-    }
-    if (answer.ends_with('\0')) answer.pop_back();
+    const auto answer = wait_for_session(reader, *lock);
     // ECHILD where the caller has SIGCHLD ignored: then the kernel has reaped it.
     while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
     }
-    if (answer == "ok") return {};
+    if (answer == "ok" || answer == superseded_answer) return {};
     if (answer.starts_with("ok\n")) {
         const std::string lines = answer.substr(3) + "\n";
         [[maybe_unused]] const auto written = write(STDERR_FILENO, lines.data(), lines.size());
@@ -301,7 +334,7 @@ private:
 // Moves this process into the session; the working directory stays what it was.
 void enter(const SessionHandle& session, bool has_base) {
     const Directory before; // setns() goes to the root
-    if (const int error_number = join_namespaces(session.supervisor); error_number != 0)
+    if (const int error_number = session.namespaces.enter(); error_number != 0)
         die("cannot enter the session of process " + std::to_string(session.supervisor) + ": " +
             std::strerror(error_number));
     before.enter(has_base);
@@ -319,7 +352,7 @@ LaunchPlan enter_session(Call& call, char** argv) {
             continue;
         }
         auto plan = read_plan(*session, call.prefix);
-        if (!plan || (!session->inside && plan->identity != manifest_identity(call.prefix))) {
+        if (!plan || (!session->inside && plan->identity != call.identity)) {
             const Directory before;
             auto answer = request_mount(*session, call.prefix);
             if (session->inside) before.enter(); // the session may have got a new root
@@ -526,8 +559,6 @@ void run_debug_command(char** argv, Launch& launch) {
 
 // Inside: what the installation asks for is done to the caller's variables, and the program takes our place.
 [[noreturn]] void launch(Call call, const LaunchPlan& plan, char** argv, Variables variables) {
-    struct stat self {};
-    stat("/proc/self/exe", &self);
     if (call.through_prefix && would_change_installation(call.name, argv)) refuse_change(call, argv);
     Launch launch{.call = call, .variables = std::move(variables), .scripts = {}};
     // The next call from inside will find the program itself and no wrapper: this one must not see another
@@ -537,7 +568,8 @@ void run_debug_command(char** argv, Launch& launch) {
 
     // A path that bypasses the mount (a descriptor, a hard link elsewhere) would start this program again,
     // for ever.
-    if (same_file(call.target.c_str(), self) && same_file((call.target = call.program).c_str(), self))
+    if (same_file(call.target.c_str(), call.self) &&
+        same_file((call.target = call.program).c_str(), call.self))
         die("the image of " + call.prefix + " is not mounted over it", exit_cannot_execute);
     execute(call.target, argv, launch);
 }
@@ -550,7 +582,9 @@ void run_debug_command(char** argv, Launch& launch) {
               .name = {},
               .root = {},
               .through_prefix = carried.through_prefix,
-              .inside = false};
+              .inside = false,
+              .self = own_file(),
+              .identity = {}};
     call.name = call.target.substr(call.target.rfind('/') + 1);
     std::vector<char*> arguments;
     for (auto& argument : carried.arguments)

@@ -5,7 +5,7 @@
 #include "drivers.h"
 #include "rank.h"
 #include "runtime/container.h"
-#include "runtime/job_step.h"
+#include "runtime/job.h"
 #include "runtime/session_state.h"
 
 #include <cstdio>
@@ -29,7 +29,7 @@ int report(const Error& error) {
     return exit_failure;
 }
 
-// STATE KEY PREFIX
+// STATE KEY KEY-OF-LOGIN PREFIX
 int start_session(char** arguments) {
     // Before the fork, after which we are nobody's descendants.
     Fd step = step_process();
@@ -43,9 +43,12 @@ int start_session(char** arguments) {
     // Standard output is the launcher's pipe.
     Fd report(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
     dup2(STDERR_FILENO, STDOUT_FILENO);
-    return run_session(
-        {.state_path = arguments[0], .key = arguments[1], .prefix = arguments[2], .inject = find_drivers},
-        std::move(step), std::move(report));
+    return run_session({.state_path = arguments[0],
+                        .key = arguments[1],
+                        .key_of_login = arguments[2],
+                        .prefix = arguments[3],
+                        .inject = find_drivers},
+                       std::move(step), std::move(report));
 }
 
 // PREFIX PROGRAM TARGET THROUGH-PREFIX NATIVE-FAILURE ARGUMENT...
@@ -76,7 +79,7 @@ int main(int argc, char** argv) {
     const std::string_view mode = argc > 1 ? argv[1] : "";
     if (mode == "--container" && argc > 7) return start_container(argv + 2);
     if (mode == "--serve" && argc > 3) return serve(argv + 2);
-    if (argc == 4) return start_session(argv + 1);
+    if (argc == 5) return start_session(argv + 1);
     std::fputs("containerize-session is started by the programs of an installation, when they need it.\n",
                stderr);
     return exit_usage;

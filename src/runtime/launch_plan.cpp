@@ -11,7 +11,7 @@ namespace containerize::runtime {
 
 namespace {
 
-constexpr std::string_view header = "containerize launch plan 3";
+const std::string header = "containerize launch plan " + std::to_string(session_format);
 constexpr std::string_view footer = "end";
 constexpr std::string_view script_tag = "S";
 constexpr std::string_view kinds = "supa"; ///< set, unset, prepend, append
@@ -27,18 +27,6 @@ void put_changes(std::string& bytes, char list, const std::vector<EnvironmentCha
         put(bytes, change.name);
         put(bytes, change.value);
     }
-}
-
-std::string identity_of(const struct stat& info) {
-    char text[160];
-    std::snprintf(text, sizeof text, "%llx:%llx:%llx:%llx.%lx:%llx.%lx",
-                  static_cast<unsigned long long>(info.st_dev), static_cast<unsigned long long>(info.st_ino),
-                  static_cast<unsigned long long>(info.st_size),
-                  static_cast<unsigned long long>(info.st_mtim.tv_sec),
-                  static_cast<unsigned long>(info.st_mtim.tv_nsec),
-                  static_cast<unsigned long long>(info.st_ctim.tv_sec),
-                  static_cast<unsigned long>(info.st_ctim.tv_nsec));
-    return text;
 }
 
 } // namespace
@@ -91,14 +79,27 @@ std::optional<LaunchPlan> plan_from_bytes(std::string_view bytes) {
     }
 }
 
+std::string manifest_identity(const struct stat& manifest) {
+    char text[160];
+    std::snprintf(text, sizeof text, "%llx:%llx:%llx:%llx.%lx:%llx.%lx",
+                  static_cast<unsigned long long>(manifest.st_dev),
+                  static_cast<unsigned long long>(manifest.st_ino),
+                  static_cast<unsigned long long>(manifest.st_size),
+                  static_cast<unsigned long long>(manifest.st_mtim.tv_sec),
+                  static_cast<unsigned long>(manifest.st_mtim.tv_nsec),
+                  static_cast<unsigned long long>(manifest.st_ctim.tv_sec),
+                  static_cast<unsigned long>(manifest.st_ctim.tv_nsec));
+    return text;
+}
+
 std::string manifest_identity(const std::string& prefix) {
     struct stat info {};
-    return stat((prefix + "/" + manifest_name).c_str(), &info) == 0 ? identity_of(info) : std::string();
+    return stat((prefix + "/" + manifest_name).c_str(), &info) == 0 ? manifest_identity(info) : std::string();
 }
 
 std::string manifest_identity(int directory) {
     struct stat info {};
-    return fstatat(directory, manifest_name, &info, 0) == 0 ? identity_of(info) : std::string();
+    return fstatat(directory, manifest_name, &info, 0) == 0 ? manifest_identity(info) : std::string();
 }
 
 std::string plan_file_name(std::string_view prefix) {

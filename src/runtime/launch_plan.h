@@ -8,7 +8,13 @@
 #include <string_view>
 #include <vector>
 
+#include <sys/stat.h>
+
 namespace containerize::runtime {
+
+/// Of the plan, and of all else that launchers and sessions tell each other. Part of each session's name, so
+/// that one never meets the other of another version: to be counted up with every change.
+inline constexpr unsigned session_format = 4;
 
 /// Kept in the session's directory, one file an installation: that it is there means that the image is
 /// mounted.
@@ -30,6 +36,8 @@ std::optional<LaunchPlan> plan_from_bytes(std::string_view bytes);
 std::string manifest_identity(const std::string& prefix);
 /// The same, asked of an open directory: a session's own mount hides the path.
 std::string manifest_identity(int directory);
+/// Of one that was found.
+std::string manifest_identity(const struct stat& manifest);
 
 /// Name of the plan's file for an installation at `prefix`.
 std::string plan_file_name(std::string_view prefix);

@@ -1,9 +1,8 @@
 #include "runtime/namespace.h"
 
-#include "util/fd.h"
-
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <string>
@@ -11,6 +10,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -65,11 +65,38 @@ Status make_mounts_slaves() {
     return {};
 }
 
-} // namespace
-
 Status enter_mount_namespace() {
     if (unshare(CLONE_NEWNS) != 0) return no_namespace(fail_errno("cannot make a mount namespace"));
     return make_mounts_slaves();
+}
+
+/// Not so where a user namespace calls somebody else root.
+bool is_root_of_machine() {
+    if (geteuid() != 0) return false;
+    std::ifstream map("/proc/self/uid_map");
+    unsigned long inside = 1, outside = 1, size = 0;
+    map >> inside >> outside >> size;
+    return inside == 0 && outside == 0 && size == 0xffffffffUL;
+}
+
+Fd open_namespace(pid_t pid, const char* name) {
+    char path[64];
+    std::snprintf(path, sizeof path, "/proc/%d/ns/%s", pid, name);
+    return Fd(open(path, O_RDONLY | O_CLOEXEC));
+}
+
+ino_t number_of_pid_namespace(pid_t pid) {
+    char path[64];
+    std::snprintf(path, sizeof path, "/proc/%d/ns/pid", pid);
+    struct stat info {};
+    return stat(path, &info) == 0 ? info.st_ino : 0;
+}
+
+} // namespace
+
+Status enter_session_namespaces() {
+    if (is_root_of_machine() && enter_mount_namespace()) return {};
+    return enter_new_namespaces();
 }
 
 Status enter_new_namespaces() {
@@ -95,30 +122,53 @@ Status enter_new_namespaces() {
     return make_mounts_slaves();
 }
 
-int join_namespaces(pid_t pid) {
-    constexpr int both = CLONE_NEWUSER | CLONE_NEWNS;
+ProcessNamespaces ProcessNamespaces::of(pid_t pid) {
+    ProcessNamespaces namespaces;
+    namespaces.pid_ = pid;
+    namespaces.process_.reset(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+    if (namespaces.process_ || errno == ESRCH) return namespaces;
+    namespaces.users_ = open_namespace(pid, "user");
+    namespaces.mounts_ = open_namespace(pid, "mnt");
+    return namespaces;
+}
+
+bool ProcessNamespaces::in_pid_namespace(ino_t number) const {
+    if (number_of_pid_namespace(pid_) == number) return true;
+    // /proc may be that of another pid namespace, with other numbers of processes. Read without streams: this
+    // is the launcher's.
+    char text[512] = {};
+    const Fd file(
+        open(("/proc/self/fdinfo/" + std::to_string(process_.get())).c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file || read(file.get(), text, sizeof text - 1) <= 0) return false;
+    static constexpr const char* field = "\nPid:";
+    const char* line = std::strstr(text, field);
+    return line != nullptr && number_of_pid_namespace(std::atoi(line + std::strlen(field))) == number;
+}
+
+int ProcessNamespaces::enter() const {
+    if (!process_) return enter_by_files();
     // One call that takes both in the right order by itself: Linux 5.8.
-    const auto pidfd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
-    if (pidfd >= 0) {
-        const int result = setns(pidfd, both);
-        const int error_number = errno;
-        close(pidfd);
-        if (result == 0) return 0;
-        if (error_number != EINVAL) return error_number;
-    }
-    // Older kernels, and one user namespace for both: the files are opened first, because after the first
-    // setns /proc may show another view.
-    char path[64];
-    std::snprintf(path, sizeof path, "/proc/%d/ns/user", pid);
-    const Fd user(open(path, O_RDONLY | O_CLOEXEC));
-    if (!user) return errno;
-    std::snprintf(path, sizeof path, "/proc/%d/ns/mnt", pid);
-    const Fd mounts(open(path, O_RDONLY | O_CLOEXEC));
-    if (!mounts) return errno;
-    // EINVAL: a session of root's that is in our own user namespace (enter_new_namespaces).
-    if (setns(user.get(), CLONE_NEWUSER) != 0 && errno != EINVAL) return errno;
-    if (setns(mounts.get(), CLONE_NEWNS) != 0) return errno;
-    return 0;
+    if (setns(process_.get(), CLONE_NEWUSER | CLONE_NEWNS) == 0) return 0;
+    if (errno != EINVAL) return errno;
+    // Root's are in the user namespace that we are in already.
+    if (setns(process_.get(), CLONE_NEWNS) == 0) return 0;
+    if (errno != EINVAL) return errno;
+    ProcessNamespaces files;
+    files.users_ = open_namespace(pid_, "user");
+    files.mounts_ = open_namespace(pid_, "mnt");
+    // Those of another that has got its number would not be what was asked for.
+    if (syscall(SYS_pidfd_send_signal, process_.get(), 0, nullptr, 0) != 0) return errno;
+    return files.enter_by_files();
+}
+
+int ProcessNamespaces::enter_by_files() const {
+    if (!users_ || !mounts_) return ESRCH;
+    if (setns(users_.get(), CLONE_NEWUSER) != 0 && errno != EINVAL) return errno;
+    return setns(mounts_.get(), CLONE_NEWNS) == 0 ? 0 : errno;
+}
+
+int join_namespaces(pid_t pid) {
+    return ProcessNamespaces::of(pid).enter();
 }
 
 } // namespace containerize::runtime

@@ -1,7 +1,7 @@
 #include "runtime/session.h"
 
 #include "runtime/cold_start.h"
-#include "runtime/kernel_mount.h"
+#include "runtime/logind.h"
 #include "runtime/manifest.h"
 #include "runtime/mounted_image.h"
 #include "runtime/namespace.h"
@@ -26,6 +26,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/mempolicy.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/file.h>
@@ -34,6 +35,8 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -63,7 +66,10 @@ std::chrono::seconds idle_time() {
 class Session {
 public:
     Session(const SessionArguments& arguments, Fd step)
-        : arguments_(arguments), name_(arguments.key), step_(std::move(step)) {}
+        : arguments_(arguments),
+          name_(!arguments.key_of_login.empty() && logins_end_their_processes() ? arguments.key_of_login
+                                                                                : arguments.key),
+          step_(std::move(step)) {}
 
     Status start() {
         // Held open, so that the kernel gives their numbers, which are this session's name, to no other
@@ -80,6 +86,8 @@ public:
                          .where = state_.path,
                          .hint = {}});
         remove_remains();
+        // The launcher could not enter what has our name: it is not of the processes that it is for.
+        remove_directory(name_);
         if (mkdirat(state_.fd.get(), name_.c_str(), 0700) != 0)
             return fail_errno("cannot make the session's directory", state_.path + "/" + name_);
         directory_.reset(
@@ -87,8 +95,10 @@ public:
         log_.reset(
             openat(directory_.get(), session_log_name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
         if (auto done = set_up(); !done) {
+            const bool superseded = is_superseded(); // then it may have failed for want of the directory
             end_mounts();
             remove_own_directory();
+            if (superseded) return fail({.what = superseded_answer, .why = {}, .where = {}, .hint = {}});
             return done;
         }
         note("started with " + arguments_.prefix);
@@ -135,9 +145,9 @@ private:
     }
 
     Status set_up() {
-        if (auto done = enter_namespaces(); !done) return done;
+        if (auto done = enter_session_namespaces(); !done) return done;
         mounts_ = mount_namespace();
-        inside_link_ = inside_link_name();
+        inside_link_ = inside_link_name(own_identity({}));
 
         sigset_t signals;
         sigemptyset(&signals);
@@ -151,6 +161,8 @@ private:
         if (auto done = set_up_root(); !done) return done;
         if (auto done = mount(arguments_.prefix); !done) return done;
         if (auto done = listen_for_requests(); !done) return done;
+        if (is_superseded())
+            return fail({.what = "another session is there", .why = {}, .where = {}, .hint = {}});
         unlinkat(state_.fd.get(), inside_link_.c_str(), 0);
         if (symlinkat(name_.c_str(), state_.fd.get(), inside_link_.c_str()) != 0)
             return fail_errno("cannot announce the session", state_.path + "/" + inside_link_);
@@ -161,14 +173,9 @@ private:
         return {};
     }
 
-    /// In a user namespace of its own, the kernel mounts nothing for root either.
-    [[nodiscard]] Status enter_namespaces() const {
-        if (geteuid() == 0) {
-            const auto manifest = read_manifest(arguments_.prefix);
-            if (manifest && is_for_kernel_mount(*manifest, arguments_.prefix) && enter_mount_namespace())
-                return {};
-        }
-        return enter_new_namespaces();
+    /// Our standard input is start.lock, held for us. A launcher that waited too long for us lets go of it.
+    [[nodiscard]] bool is_superseded() const {
+        return flock(STDIN_FILENO, LOCK_EX | LOCK_NB) != 0 || !directory_has_its_name();
     }
 
     /// The root that the first installation asks for; all others in this session ask for the same.
@@ -235,17 +242,35 @@ private:
         images_.push_back(std::move(*mounted));
         for (const auto& line : images_.back().notes())
             note(line);
-        // Written beside and renamed: a launcher sees a whole plan or none.
-        const auto& plan = images_.back().plan();
+        if (auto written = write_plan(images_.back().plan()); !written) {
+            give_up(images_.end() - 1);
+            return written;
+        }
+        return {};
+    }
+
+    // Written beside and renamed: a launcher sees a whole plan or none.
+    [[nodiscard]] Status write_plan(const LaunchPlan& plan) const {
         const std::string bytes = to_bytes(plan);
-        const std::string file = plan_file_name(prefix);
+        const std::string file = plan_file_name(plan.prefix);
         const std::string temporary = file + ".new";
         const Fd out(
             openat(directory_.get(), temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-        if (!out || write(out.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()) ||
-            renameat(directory_.get(), temporary.c_str(), directory_.get(), file.c_str()) != 0)
-            return fail_errno("cannot write the launch plan", state_.path + "/" + name_ + "/" + file);
-        return {};
+        errno = out ? ENOSPC : errno; // a file that takes less than all of it
+        if (out && write(out.get(), bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()) &&
+            renameat(directory_.get(), temporary.c_str(), directory_.get(), file.c_str()) == 0)
+            return {};
+        const bool full = errno == ENOSPC || errno == EDQUOT;
+        auto failed = fail_errno("cannot write the launch plan", state_.path + "/" + name_ + "/" + file);
+        if (full) failed.error().hint = "Make room on that filesystem: each program needs its plan to start.";
+        unlinkat(directory_.get(), temporary.c_str(), 0);
+        return failed;
+    }
+
+    /// Takes away a mount that no launcher could use. Its server ends by itself.
+    void give_up(std::vector<MountedImage>::iterator image) {
+        image->served().unmount();
+        if (image->served().server() == 0) forget(image);
     }
 
     void answer_control() {
@@ -271,15 +296,25 @@ private:
         send(client.get(), answer.data(), std::min(answer.size(), control_message_size), MSG_NOSIGNAL);
     }
 
-    std::string answer_mount(const std::string& prefix, pid_t caller) {
-        const auto known = std::ranges::find_if(
-            images_, [&](const MountedImage& image) { return image.plan().prefix == prefix; });
-        if (known != images_.end()) {
-            // Two launchers may have asked at once.
-            if (known->current()) return "mounted";
+    [[nodiscard]] const MountedImage* find_mounted(const std::string& prefix) const {
+        const auto found = std::ranges::find_if(images_, [&](const MountedImage& image) {
+            return image.plan().prefix == prefix && !image.mount_points().empty();
+        });
+        return found == images_.end() ? nullptr : &*found;
+    }
+
+    /// Two launchers may have asked at once; or the plan was removed, or lost with what its filesystem lost.
+    std::string answer_known(const MountedImage& image) {
+        if (!image.current()) {
             retire();
             return "stale";
         }
+        if (auto written = write_plan(image.plan()); !written) return answer_for(written.error());
+        return "mounted";
+    }
+
+    std::string answer_mount(const std::string& prefix, pid_t caller) {
+        if (const auto* known = find_mounted(prefix)) return answer_known(*known);
         // On a filesystem that was mounted after we started, and did not reach our namespace; or now for
         // another root.
         if (const auto root = root_key(prefix);
@@ -301,10 +336,9 @@ private:
         return "mounted";
     }
 
-    std::string answer_statistics(const std::string& prefix) const {
-        const auto known = std::ranges::find_if(
-            images_, [&](const MountedImage& image) { return image.plan().prefix == prefix; });
-        if (known == images_.end()) return "no installation of this session";
+    [[nodiscard]] std::string answer_statistics(const std::string& prefix) const {
+        const auto* known = find_mounted(prefix);
+        if (known == nullptr) return "no installation of this session";
         const auto* statistics = known->statistics();
         return statistics == nullptr ? "the kernel mounts its image" : to_json(*statistics);
     }
@@ -364,9 +398,10 @@ private:
     }
 
     void forget(std::vector<MountedImage>::iterator image) {
-        unlinkat(directory_.get(), plan_file_name(image->plan().prefix).c_str(), 0);
+        const std::string prefix = image->plan().prefix;
         image->served().forget_server();
         images_.erase(image);
+        if (find_mounted(prefix) == nullptr) unlinkat(directory_.get(), plan_file_name(prefix).c_str(), 0);
     }
 
     void end_if_idle() {
@@ -433,7 +468,7 @@ private:
     void remove_remains() const {
         const auto names = names_in(state_.fd);
         for (const auto& name : names)
-            if (!name.starts_with(inside_link_start) && !is_alive(name)) remove_directory(name);
+            if (!name.starts_with(inside_link_start) && is_dead(state_, name)) remove_directory(name);
         for (const auto& name : names)
             if (name.starts_with(inside_link_start) && !leads_to_another_session(name))
                 unlinkat(state_.fd.get(), name.c_str(), 0);
@@ -447,12 +482,6 @@ private:
         if (size <= 0) return false;
         const std::string name(target.data(), static_cast<std::size_t>(size));
         return name != name_ && faccessat(state_.fd.get(), name.c_str(), F_OK, 0) == 0;
-    }
-
-    [[nodiscard]] bool is_alive(const std::string& name) const {
-        const Fd lock(
-            openat(state_.fd.get(), (name + "/" + lock_name).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-        return lock && lock_holder(lock.get()) > 0;
     }
 
     static std::vector<std::string> names_in(const Fd& directory) {
@@ -532,21 +561,64 @@ void leave_the_launcher() {
     cpu_set_t all;
     std::memset(&all, 0xff, sizeof all);
     sched_setaffinity(0, sizeof all, &all); // the kernel keeps to what the cgroup allows
+    syscall(SYS_set_mempolicy, MPOL_DEFAULT, nullptr, 0);
+    const sched_param usual{.sched_priority = 0};
+    sched_setscheduler(0, SCHED_OTHER, &usual);
+    // The kernel keeps some limits with a user namespace, for all that will ever be in it. Hard limits, which
+    // nobody can raise, are in the session's name.
+    for (int resource = 0; resource < RLIM_NLIMITS; ++resource) {
+        const auto which = static_cast<__rlimit_resource_t>(resource);
+        rlimit limit{};
+        if (getrlimit(which, &limit) != 0) continue;
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(which, &limit);
+    }
     const rlimit no_core{.rlim_cur = 0, .rlim_max = 0};
     setrlimit(RLIMIT_CORE, &no_core);
-    rlimit files{};
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-        files.rlim_cur = files.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &files);
-    }
 }
+
+int signs_of_life_to = -1;
+
+/// While this lives, a sign of life is written every second: by a signal, which waits as long as the process
+/// does for a filesystem.
+class SignsOfLife {
+public:
+    explicit SignsOfLife(const Fd& to) {
+        signs_of_life_to = to.get();
+        struct sigaction action {};
+        action.sa_flags = SA_RESTART;
+        action.sa_handler = [](int) {
+            const int error_number = errno;
+            [[maybe_unused]] const auto written = write(signs_of_life_to, &sign_of_life, 1);
+            errno = error_number;
+        };
+        sigaction(SIGALRM, &action, nullptr);
+        set_timer(1);
+    }
+    ~SignsOfLife() {
+        set_timer(0);
+        std::signal(SIGALRM, SIG_DFL);
+    }
+    SignsOfLife(const SignsOfLife&) = delete;
+    SignsOfLife& operator=(const SignsOfLife&) = delete;
+
+private:
+    static void set_timer(time_t seconds) {
+        const timeval period{.tv_sec = seconds, .tv_usec = 0};
+        const itimerval timer{.it_interval = period, .it_value = period};
+        setitimer(ITIMER_REAL, &timer, nullptr);
+    }
+};
 
 } // namespace
 
 int run_session(const SessionArguments& arguments, Fd step, Fd report) {
     leave_the_launcher();
     Session session(arguments, std::move(step));
-    auto started = session.start();
+    auto started = [&] {
+        const SignsOfLife going_on(report);
+        return session.start();
+    }();
     // Our standard input is the lock that the launcher took for us. Servers that were forked have it, too.
     flock(STDIN_FILENO, LOCK_UN);
     dup2(STDERR_FILENO, STDIN_FILENO);

@@ -11,10 +11,11 @@
 namespace containerize::runtime {
 
 struct SessionArguments {
-    std::string state_path; ///< the state directory, checked by the launcher
-    std::string key;        ///< the session's name in it
-    std::string prefix;     ///< the first installation to mount
-    FindInjection inject;   ///< what the base of the installation at `prefix` gets; may be empty
+    std::string state_path;   ///< the state directory, checked by the launcher
+    std::string key;          ///< the session's name in it (session_key.h)
+    std::string key_of_login; ///< its name where logins end what they have started; may be empty
+    std::string prefix;       ///< the first installation to mount
+    FindInjection inject;     ///< what the base of the installation at `prefix` gets; may be empty
 };
 
 /// Becomes the session. The caller holds STATE/start.lock, and waits on the other end of `report`: "ok" and

@@ -1,7 +1,6 @@
 #include "runtime/session_state.h"
 
-#include "runtime/engine.h"
-#include "runtime/job_step.h"
+#include "util/filesystem_magic.h"
 #include "util/ownership.h"
 
 #include <array>
@@ -10,24 +9,97 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 namespace containerize::runtime {
 
 namespace {
 
-/// How many names for the state directory are tried.
-constexpr int names_tried = 8;
+/// Locks tell nothing of processes on other nodes.
+bool is_of_this_node(const Fd& directory) {
+    struct statfs info {};
+    return fstatfs(directory.get(), &info) == 0 && !is_network_magic(static_cast<std::uint32_t>(info.f_type));
+}
 
-unsigned long long inode_of(const char* path) {
+Fd open_own_directory(const std::string& path) {
+    Fd fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     struct stat info {};
-    return stat(path, &info) == 0 ? static_cast<unsigned long long>(info.st_ino) : 0;
+    if (fd && fstat(fd.get(), &info) == 0 && is_private_directory(info) && is_of_this_node(fd)) return fd;
+    return {};
+}
+
+/// Tries places one after the other, and remembers why each was no good.
+class StateSearch {
+public:
+    /// The directory `path`, made if it is not there.
+    bool try_path(const std::string& path) {
+        found_ = {.fd = open_own_directory(path), .path = path};
+        if (found_.fd) return true;
+        const bool made = mkdir(path.c_str(), 0700) == 0;
+        std::string why = "it is somebody else's, open to others, or on a network";
+        if (made || errno == EEXIST) // another rank may have been faster
+            found_.fd = open_own_directory(path);
+        else
+            why = std::strerror(errno);
+        if (found_.fd) return true;
+        if (made) rmdir(path.c_str());
+        reasons_ += (reasons_.empty() ? "" : "; ") + path + ": " + why;
+        return false;
+    }
+
+    /// In a directory in which all may make files.
+    bool try_in(const std::string& parent) {
+        const std::string usual = parent + "/containerize-" + std::to_string(geteuid());
+        return try_path(usual) || try_beside(parent, usual + ".");
+    }
+
+    StateDirectory take() { return std::move(found_); }
+    [[nodiscard]] const std::string& reasons() const { return reasons_; }
+
+private:
+    /// Where another has taken the usual name: nobody can take all names that begin with `start`.
+    bool try_beside(const std::string& parent, const std::string& start) {
+        struct stat taken {};
+        if (lstat(start.substr(0, start.size() - 1).c_str(), &taken) != 0) return false;
+        if (take_first(parent, start)) return true;
+        std::string made = start + "XXXXXX";
+        if (mkdtemp(made.data()) == nullptr) return false;
+        // Of two that were made at once, both are to take the same.
+        const bool found = take_first(parent, start);
+        if (found_.path != made) rmdir(made.c_str());
+        return found;
+    }
+
+    bool take_first(const std::string& parent, const std::string& start) {
+        DIR* listing = opendir(parent.c_str());
+        if (listing == nullptr) return false;
+        std::string first;
+        while (const dirent* entry = readdir(listing)) {
+            const std::string path = parent + "/" + static_cast<const char*>(entry->d_name);
+            if (path.starts_with(start) && (first.empty() || path < first) && open_own_directory(path))
+                first = path;
+        }
+        closedir(listing);
+        if (first.empty()) return false;
+        found_ = {.fd = open_own_directory(first), .path = first};
+        return static_cast<bool>(found_.fd);
+    }
+
+    StateDirectory found_;
+    std::string reasons_;
+};
+
+const char* absolute_path_in(const char* variable) {
+    const char* path = std::getenv(variable);
+    return path != nullptr && path[0] == '/' ? path : nullptr;
 }
 
 std::string read_all(int fd) {
@@ -38,75 +110,56 @@ std::string read_all(int fd) {
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0) return bytes;
         bytes.append(buffer.data(), static_cast<std::size_t>(got));
+        if (static_cast<std::size_t>(got) < buffer.size()) return bytes;
         offset += got;
     }
 }
 
-/// Empty for a process that is in none.
-std::string root_of_own_session(const StateDirectory& state) {
+/// The name of the session that this process runs in; empty for a process that is in none.
+std::string own_session(const StateDirectory& state, const std::string& inside_link) {
     std::array<char, 256> name;
-    const auto size = readlinkat(state.fd.get(), inside_link_name().c_str(), name.data(), name.size());
-    return root_in_name({name.data(), size > 0 ? static_cast<std::size_t>(size) : 0});
+    const auto size = readlinkat(state.fd.get(), inside_link.c_str(), name.data(), name.size());
+    return {name.data(), size > 0 ? static_cast<std::size_t>(size) : 0};
+}
+
+/// What the kernel says of a session's lock.
+struct Supervisor {
+    bool may_live = true; ///< false only if nobody holds the lock
+    pid_t pid = 0;        ///< none where it cannot be seen from here
+};
+
+Supervisor supervisor_of(int lock_file) {
+    struct flock lock {};
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    lock.l_start = supervisor_byte;
+    lock.l_len = 1;
+    if (fcntl(lock_file, F_GETLK, &lock) != 0) return {};
+    if (lock.l_type == F_UNLCK) return {.may_live = false};
+    return {.pid = std::max(lock.l_pid, 0)};
 }
 
 } // namespace
 
 Result<StateDirectory> open_state_directory() {
-    std::string path = "/tmp/containerize-" + std::to_string(geteuid());
-    // A job may inherit the login node's variable, without the directory: then /tmp serves.
-    if (const char* runtime = std::getenv("XDG_RUNTIME_DIR"); runtime != nullptr && runtime[0] == '/') {
+    StateSearch search;
+    // Which no container shares with its host, as /tmp may be.
+    if (geteuid() == 0 && search.try_path("/run/containerize")) return search.take();
+    // A job may inherit the login node's variable, without the directory.
+    if (const char* runtime = absolute_path_in("XDG_RUNTIME_DIR")) {
         struct stat info {};
-        if (lstat(runtime, &info) == 0 && is_private_directory(info))
-            path = std::string(runtime) + "/containerize";
+        if (lstat(runtime, &info) == 0 && is_private_directory(info) &&
+            search.try_path(std::string(runtime) + "/containerize"))
+            return search.take();
     }
-    // Somebody else may have taken the name: another user, or the real root where a namespace calls us root.
-    for (int i = 0; i < names_tried; ++i) {
-        const std::string candidate = i == 0 ? path : path + "-" + std::to_string(i);
-        const auto open_it = [&] {
-            return open(candidate.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        };
-        Fd fd(open_it());
-        if (!fd && errno == ENOENT) {
-            if (mkdir(candidate.c_str(), 0700) != 0 && errno != EEXIST)
-                return fail_errno("cannot make the directory for session state", candidate);
-            fd.reset(open_it());
-        }
-        struct stat info {};
-        if (fd && fstat(fd.get(), &info) == 0 && is_private_directory(info))
-            return StateDirectory{.fd = std::move(fd), .path = candidate};
-    }
-    return fail({.what = "cannot use the directory for session state",
-                 .why = "neither it nor its substitutes are directories that only you can read and write",
-                 .where = path,
-                 .hint = "Ask an administrator to remove them: another user may have made them."});
-}
-
-std::string session_key(const std::string& root) {
-    struct stat root_directory {};
-    stat("/", &root_directory);
-    char text[128];
-    // The group, because a session has a name for one only: in another's (newgrp, sg), files could not be
-    // given to the caller's own group.
-    std::snprintf(text, sizeof text, "v1-%llx-%llx-%llx-%llx.%llx-%x", inode_of("/proc/self/ns/user"),
-                  inode_of("/proc/self/ns/mnt"), inode_of("/proc/self/ns/pid"),
-                  static_cast<unsigned long long>(root_directory.st_dev),
-                  static_cast<unsigned long long>(root_directory.st_ino), static_cast<unsigned>(getegid()));
-    std::string key = text;
-    // slurmd kills what a job step started when the step ends, so a session belongs to its step.
-    if (const auto step = job_step(); !step.empty()) key.append(1, '.').append(step);
-    // Its session mounts what others would leave to a container runtime.
-    if (const auto engine = engine_of_environment(); engine && *engine == Engine::native) key += "-native";
-    if (!root.empty()) key.append(1, root_separator).append(root);
-    return key;
-}
-
-std::string root_in_name(std::string_view name) {
-    const auto at = name.rfind(root_separator);
-    return at == std::string_view::npos ? std::string() : std::string(name.substr(at + 1));
-}
-
-std::string inside_link_name() {
-    return inside_link_start + std::to_string(inode_of("/proc/self/ns/mnt"));
+    if (search.try_in("/tmp")) return search.take();
+    if (const char* directory = absolute_path_in("TMPDIR"))
+        if (search.try_in(directory)) return search.take();
+    if (search.try_in("/dev/shm")) return search.take();
+    return fail({.what = "there is no place for session state",
+                 .why = search.reasons(),
+                 .where = {},
+                 .hint = "Set TMPDIR to a directory of this node where you may write."});
 }
 
 bool lock_byte(int fd, off_t byte, short type) {
@@ -118,32 +171,53 @@ bool lock_byte(int fd, off_t byte, short type) {
     return fcntl(fd, F_SETLK, &lock) == 0;
 }
 
-pid_t lock_holder(int fd) {
-    struct flock lock {};
-    lock.l_type = F_WRLCK;
-    lock.l_whence = SEEK_SET;
-    lock.l_start = supervisor_byte;
-    lock.l_len = 1;
-    if (fcntl(fd, F_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return 0;
-    return lock.l_pid;
+bool is_dead(const StateDirectory& state, const std::string& name) {
+    const Fd lock(openat(state.fd.get(), (name + "/" + lock_name).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    // Without a lock, it was ended before it was ready: nobody is about to start one now.
+    if (!lock) return errno == ENOENT;
+    return !supervisor_of(lock.get()).may_live;
 }
 
-std::optional<SessionHandle> find_session(const StateDirectory& state, const std::string& root) {
+namespace {
+
+/// The session in the directory `name`, if it may live: it does not end from now on.
+std::optional<SessionHandle> hold_session(const StateDirectory& state, const std::string& name) {
+    if (name.empty()) return std::nullopt;
     SessionHandle session;
-    session.directory.reset(
-        openat(state.fd.get(), session_key(root).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!session.directory && (root.empty() || root == root_of_own_session(state))) {
-        session.inside = true;
-        session.directory.reset(
-            openat(state.fd.get(), inside_link_name().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    }
+    session.directory.reset(openat(state.fd.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!session.directory) return std::nullopt;
     session.lock.reset(openat(session.directory.get(), lock_name, O_RDWR | O_CLOEXEC));
     if (!session.lock) return std::nullopt;
     // The supervisor takes this byte for writing when it ends: then it is too late to come in.
     if (!lock_byte(session.lock.get(), entering_byte, F_RDLCK)) return std::nullopt;
-    session.supervisor = lock_holder(session.lock.get());
-    if (session.supervisor <= 0) return std::nullopt;
+    const auto supervisor = supervisor_of(session.lock.get());
+    if (!supervisor.may_live) return std::nullopt;
+    session.supervisor = supervisor.pid;
+    return session;
+}
+
+/// Opens the session's namespaces.
+bool can_be_entered(SessionHandle& session, const SessionIdentity& identity) {
+    if (session.supervisor == 0) return false;
+    session.namespaces = ProcessNamespaces::of(session.supervisor);
+    // This directory may be shared with a container, and the session be one of that.
+    if (!session.namespaces.in_pid_namespace(identity.pid_namespace)) return false;
+    // The supervisor may have died meanwhile, and its number have become another's.
+    return supervisor_of(session.lock.get()).pid == session.supervisor;
+}
+
+} // namespace
+
+std::optional<SessionHandle> find_session(const StateDirectory& state, const std::string& root) {
+    const auto identity = own_identity(root);
+    const auto names = session_names(identity);
+    for (const auto& name : {names.shared, names.of_login})
+        if (auto session = hold_session(state, name); session && can_be_entered(*session, identity))
+            return session;
+    const auto own = own_session(state, inside_link_name(identity));
+    if (!root.empty() && root != root_in_name(own)) return std::nullopt;
+    auto session = hold_session(state, own);
+    if (session) session->inside = true;
     return session;
 }
 

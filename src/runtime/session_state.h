@@ -1,24 +1,24 @@
-// Where sessions are found: a directory that only the user can write. Used by launchers and by the session
-// itself.
+// Where sessions are found: a directory of this node that only the user can write. Used by launchers and by
+// the session itself.
 //
-//   STATE/                        $XDG_RUNTIME_DIR/containerize, else /tmp/containerize-UID; mode 0700, owner
-//   checked
-//     start.lock                  held (flock) while a session is started or ends; a session that starts
-//     holds its
-//                                 launcher's lock, too
-//     KEY/                        one session; KEY names the namespaces (and job step) that it serves
-//       lock                      byte 0: write-locked by the supervisor as long as it lives (F_GETLK tells
-//       its pid)
-//                                 byte 1: read-locked by a launcher on its way in; the supervisor ends only
-//                                 if none is
-//       control                   socket: "mount this installation too", "what has its server done?"
-//       plan-HASH                 one for each mounted installation (launch_plan.h)
-//       log                       what happened to the session's servers
-//     in-NUMBER -> KEY            from the inode number of a session's own mount namespace: for processes
-//     inside
+//   STATE/           /run/containerize for root, $XDG_RUNTIME_DIR/containerize, /tmp/containerize-UID, or
+//   what
+//                    is there in their place (open_state_directory); mode 0700, owner checked
+//     start.lock     held (flock) while a session is started or ends; a session that starts holds its
+//     launcher's
+//                    lock, too
+//     KEY/           one session; KEY names those that it serves (session_key.h)
+//       lock         byte 0: write-locked by the supervisor as long as it lives (F_GETLK tells its pid)
+//                    byte 1: read-locked by a launcher on its way in; the supervisor ends only if none is
+//       control      socket: "mount this installation too", "what has its server done?"
+//       plan-HASH    one for each mounted installation (launch_plan.h)
+//       log          what happened to the session's servers
+//     in-NODE-NUMBER -> KEY    from the inode number of a session's own mount namespace: for processes inside
 #pragma once
 
 #include "runtime/launch_plan.h"
+#include "runtime/namespace.h"
+#include "runtime/session_key.h"
 #include "util/error.h"
 #include "util/fd.h"
 
@@ -35,26 +35,17 @@ struct StateDirectory {
     std::string path;
 };
 
-/// Makes it where it is missing. One that is not ours alone is passed over: a directory in /tmp may be
-/// anyone's.
+/// Makes it where it is missing: at the first place on a filesystem of this node where nobody else has taken
+/// its name, or has given it to the user but with rights for others.
 Result<StateDirectory> open_state_directory();
-
-/// Which session serves this process: its user, mount and pid namespaces, its root, its group, its job
-/// step, whether it insists on the native engine; and which root the programs get (root_key.h), at the end
-/// after `root_separator`, unless that is empty.
-std::string session_key(const std::string& root);
-inline constexpr char root_separator = '+';
-/// The root in such a name, or in the name of a session that made way for another.
-std::string root_in_name(std::string_view name);
-/// "in-NUMBER" for the mount namespace of this process.
-std::string inside_link_name();
 
 /// A session that is alive, as a launcher sees it. While this object lives, the session does not end.
 struct SessionHandle {
     Fd directory;
     Fd lock; ///< carries the lock on byte 1
     pid_t supervisor = 0;
-    bool inside = false; ///< this process runs in that session already
+    ProcessNamespaces namespaces; ///< the supervisor's, unless this process is in them
+    bool inside = false;          ///< this process runs in that session already
 };
 
 /// Nothing where there is none, or only what a killed one left.
@@ -88,15 +79,24 @@ inline constexpr off_t supervisor_byte = 0;
 inline constexpr off_t entering_byte = 1;
 /// fcntl(F_SETLK) of one byte; false if it is held otherwise.
 bool lock_byte(int fd, off_t byte, short type);
-/// Who holds byte 0; 0 if nobody does.
-pid_t lock_holder(int fd);
 
-inline constexpr const char* inside_link_start = "in-";
+/// Whether the session with that name has no supervisor any more. Only what the kernel says of its lock
+/// counts: one that is held by a process that cannot be seen from here, or that cannot be asked about, is
+/// alive.
+bool is_dead(const StateDirectory& state, const std::string& name);
+
 inline constexpr const char* lock_name = "lock";
 inline constexpr const char* control_name = "control";
 inline constexpr const char* session_log_name = "log";
 /// Largest message of the control socket.
 inline constexpr std::size_t control_message_size = 16384;
+
+/// What a session that starts writes to its launcher every second, before its answer.
+inline constexpr char sign_of_life = '.';
+/// For how long it may write nothing before its launcher lets others start a session.
+inline constexpr int session_patience_ms = 10000;
+/// The answer of one that found another in its place when it could go on.
+inline constexpr const char* superseded_answer = "superseded";
 
 /// Before what failed, in answers to a launcher: another engine may do what this one cannot.
 inline constexpr char engine_mark = '\1';

@@ -152,7 +152,7 @@ class Copies:
         return [name for name in names if "env.sqfs" in name or "containerize-image" in name or name.startswith("/tmp/#") or "deleted" in name and "/dev/" not in name]
 
     def log(self) -> str:
-        (log,) = self.sessions.state.glob("v1-*/log")
+        (log,) = self.sessions.state.glob("v*-*/log")
         return log.read_text()
 
 

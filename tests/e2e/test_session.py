@@ -48,7 +48,7 @@ def test_64_cold_starts_at_once(user, env, sessions):
     assert [(done.returncode, done.stdout, done.stderr) for done in results] == [(0, "up\n", "")] * 64
     assert len(sessions.supervisors()) == 1
     assert len(sessions.servers()) == 1
-    log = next(sessions.state.glob("v1-*/log")).read_text()
+    log = next(sessions.state.glob("v*-*/log")).read_text()
     assert log.count("started with") == 1
 
 
@@ -74,7 +74,7 @@ def test_server_killed_twenty_times_during_parallel_reads(user, env, sessions):
     for reader in readers:
         out, err = reader.communicate(timeout=120)
         assert (out, err, reader.returncode) == (expected, "", 0)
-    log = next(sessions.state.glob("v1-*/log")).read_text()
+    log = next(sessions.state.glob("v*-*/log")).read_text()
     assert log.count("died of signal 9") == 20
     assert user.run(python, "-c", "import numpy; print(1)").stdout == "1\n"
 
@@ -118,18 +118,17 @@ def test_launcher_killed_while_it_starts_a_session(user, small, sessions, work):
     os.chown(manifest, user.uid, user.uid)
     command = [f"{installation}/bin/python", "-c", "print('up')"]
     first = user.start(*command)
-    eventually(lambda: len(sessions.supervisors()) == 1 and list(sessions.state.glob("v1-*")))
+    eventually(lambda: len(sessions.supervisors()) == 1 and list(sessions.state.glob("v*-*")))
     first.kill()
     first.communicate()
-    pipe = manifest.rename(work / "pipe")
-    user.write(manifest, text)
     second = user.start(*command)
     time.sleep(1)
     assert second.poll() is None
-    pipe.write_text(text)
+    # With each sign of life that it gives, the session opens the file anew.
+    user.write(work / "manifest", text).rename(manifest)
     assert second.communicate(timeout=30) == ("up\n", "")
     # The first has made way, since the manifest is not the one that it began with. None lost its directory.
-    assert len(sessions.supervisors()) == len([*sessions.state.glob("v1-*"), *sessions.state.glob("old-*")])
+    assert len(sessions.supervisors()) == len([*sessions.state.glob("v*-*"), *sessions.state.glob("old-*")])
 
 
 def test_ends_by_itself_when_idle(user, env, sessions):
@@ -200,12 +199,19 @@ def test_planted_state_directory_is_not_used(user, env, sessions):
     try:
         state.mkdir(mode=0o777)
         state.chmod(0o777)
-        assert user.run(f"{env}/bin/python", "-c", "print(7)").stdout == "7\n"
+        # However many names are taken: in place of that one there is one of the user's own, the same for all.
+        for number in range(10):
+            state.with_name(f"{state.name}-{number}").mkdir()
+        for _ in range(3):
+            assert user.run(f"{env}/bin/python", "-c", "print(7)").stdout == "7\n"
         assert list(state.iterdir()) == []
-        assert state.with_name(state.name + "-1").stat().st_uid == user.uid
+        (own,) = state.parent.glob(f"{state.name}.*")
+        assert (own.stat().st_uid, own.stat().st_mode & 0o777) == (user.uid, 0o700)
+        assert len(sessions.supervisors()) == 1
     finally:
         sessions.kill_all()
-        shutil.rmtree(state.with_name(state.name + "-1"), ignore_errors=True)
+        for path in [*state.parent.glob(f"{state.name}.*"), *state.parent.glob(f"{state.name}-*")]:
+            shutil.rmtree(path)
         state.rmdir()
         aside.rename(state)
 

@@ -38,14 +38,6 @@ TEST(Engine, TheEnvironmentMaySayNothing) {
     unsetenv("CONTAINERIZE_ENGINE");
 }
 
-TEST(Engine, WhoInsistsOnTheNativeOneHasAnotherSession) {
-    unsetenv("CONTAINERIZE_ENGINE");
-    const auto usual = session_key({});
-    setenv("CONTAINERIZE_ENGINE", "native", 1);
-    EXPECT_EQ(session_key({}), usual + "-native");
-    unsetenv("CONTAINERIZE_ENGINE");
-}
-
 TEST(Engine, AnAnswerTellsWhetherAnotherEngineMayHelp) {
     const Error refused{.what = "no", .why = "policy", .where = {}, .hint = "ask", .fault = Fault::engine};
     const Error broken{.what = "no", .why = "disk", .where = {}, .hint = {}};

@@ -1,0 +1,337 @@
+"""Who shares a session, and sessions that can always be used: whatever becomes of their files, of the jobs that others run, and of
+those that share a directory with them."""
+
+import copy
+import os
+import shutil
+import signal
+import subprocess
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from conftest import BUILD, Sessions, eventually
+
+as_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can make this situation")
+
+
+@pytest.fixture(autouse=True)
+def no_session_before(sessions):
+    sessions.kill_all()
+
+
+def plans(sessions):
+    return sorted(sessions.state.glob("v*/plan-*"))
+
+
+# ---- Files of a session
+
+
+@pytest.mark.parametrize("damage", ["deleted", "cut", "of another version", "a directory"])
+def test_a_plan_that_is_lost_is_written_again(user, small, sessions, damage):
+    command = [f"{small}/bin/python", "-c", "import six; print(six.__file__)"]
+    expected = user.run(*command).stdout
+    supervisors = sessions.supervisors()
+    (plan,) = plans(sessions)
+    before = plan.read_bytes()
+    if damage == "deleted":
+        plan.unlink()
+    elif damage == "cut":
+        plan.write_bytes(before[:-5])
+    elif damage == "of another version":
+        plan.write_bytes(before.replace(b"launch plan ", b"launch plan 9"))
+    else:
+        plan.unlink()
+        plan.mkdir()
+        done = user.run(*command, check=False)
+        assert done.returncode == 1 and "cannot write the launch plan" in done.stderr and str(plan) in done.stderr
+        plan.rmdir()
+    assert user.run(*command).stdout == expected
+    assert sessions.supervisors() == supervisors
+    assert plan.read_bytes() == before
+
+
+@contextmanager
+def small_filesystem(user, place):
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size=256k,mode=0700,uid={user.uid},gid={user.entry.pw_gid}", "none", str(place)], check=True)
+    yield place
+    subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+def fill(directory: Path) -> Path:
+    file = directory / "filler"
+    with open(file, "wb", buffering=0) as filler:
+        try:
+            while True:
+                filler.write(b"x" * 4096)
+        except OSError:
+            return file
+
+
+@as_root
+def test_a_full_filesystem_ends_no_session(user, env, small, sessions, work):
+    with small_filesystem(user, work / "state") as state:
+        def start(installation):
+            return user.run(f"{installation}/bin/python", "-c", "print('up')", check=False, env={"XDG_RUNTIME_DIR": str(state)})
+
+        def assert_full(done):
+            assert done.returncode == 1
+            assert "cannot write the launch plan: No space left on device" in done.stderr and "Make room" in done.stderr
+
+        filler = fill(state)
+        assert_full(start(env))
+        eventually(lambda: not sessions.processes())
+        filler.unlink()
+        assert start(env).stdout == "up\n"
+        supervisors = sessions.supervisors()
+        # One more installation: it is not left half mounted, and the other one is used on.
+        filler = fill(state)
+        for _ in range(2):
+            assert_full(start(small))
+        assert start(env).stdout == "up\n"
+        next(state.glob("containerize/v*/plan-*")).unlink()
+        filler.write_bytes(b"")
+        filler = fill(state)
+        assert_full(start(env))
+        filler.unlink()
+        assert start(env).stdout == start(small).stdout == "up\n"
+        assert sessions.supervisors() == supervisors
+        eventually(lambda: len(sessions.servers()) == 2)
+        sessions.kill_all()
+
+
+@as_root
+def test_a_filesystem_that_hangs_holds_up_nobody_else(user, small, sessions, work):
+    """Its launch waits; others start a session meanwhile, and it uses that when it can go on."""
+    hanging = user.copy(small, work / "hanging", work / "hanging")
+    image = hanging / "env.sqfs"
+    (work / "slow").mkdir()
+    (work / "fast").mkdir()
+    image.rename(work / "fast/env.sqfs")
+    server = subprocess.Popen([BUILD / "tests/slow_filesystem", str(work / "fast"), str(work / "slow"), "0"])
+    try:
+        eventually(lambda: (work / "slow").is_mount())
+        image.touch()
+        subprocess.run(["mount", "--bind", str(work / "slow/env.sqfs"), str(image)], check=True)
+        server.send_signal(signal.SIGSTOP)
+        first = user.start(f"{hanging}/bin/python", "-c", "print('late')")
+        eventually(sessions.supervisors)
+        assert user.run(f"{small}/bin/python", "-c", "print('up')").stdout == "up\n"
+        assert first.poll() is None
+        server.send_signal(signal.SIGCONT)
+        out, err = first.communicate(timeout=60)
+        assert (out, err) == ("late\n", "")
+        eventually(lambda: len(sessions.supervisors()) == 1)
+    finally:
+        server.send_signal(signal.SIGCONT)
+        sessions.kill_all()
+        subprocess.run(["umount", "--lazy", str(image), str(work / "slow")], check=True)
+        server.wait()
+
+
+# ---- Jobs
+
+
+def start_waiting(user, installation, **environment):
+    """A program that imports something when it is told to."""
+    code = "print('up', flush=True); input(); import json, email.parser, xml.dom.minidom; print('imported')"
+    process = user.start(f"{installation}/bin/python", "-c", code, stdin=subprocess.PIPE, env=environment)
+    assert process.stdout.readline() == "up\n"
+    return process
+
+
+@pytest.mark.parametrize("variable", ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID", "FLUX_JOB_ID", "OAR_JOB_ID"])
+def test_the_end_of_a_job_is_nothing_to_another(user, small, sessions, variable):
+    first = start_waiting(user, small, **{variable: "1.server"})
+    of_first = set(sessions.processes())
+    second = start_waiting(user, small, **{variable: "2.server"})
+    # As batch systems do with all that a job has started.
+    first.kill()
+    for pid in of_first:
+        os.kill(pid, signal.SIGKILL)
+    assert second.communicate("\n", timeout=60) == ("imported\n", "")
+    first.communicate()
+    assert second.returncode == 0
+
+
+def test_ranks_of_a_job_share_a_session(user, small, sessions):
+    ranks = [start_waiting(user, small, PBS_JOBID="1.server", PMI_RANK=str(rank)) for rank in range(3)]
+    assert len(sessions.supervisors()) == len(sessions.servers()) == 1
+    for rank in ranks:
+        assert rank.communicate("\n", timeout=60) == ("imported\n", "")
+
+
+# ---- Those that share a directory
+
+
+@as_root
+def test_two_pid_namespaces_share_a_tmp(user, small, sessions):
+    """As containers and their host do: each keeps its session, and its files."""
+    contained = ["unshare", "--pid", "--fork", "--mount-proc", "--propagation", "unchanged", "setpriv", f"--reuid={user.uid}", f"--regid={user.entry.pw_gid}",
+                 "--clear-groups"]
+    outer = start_waiting(user, small)
+    supervisors = sessions.supervisors()
+    directories = set(sessions.state.glob("v*"))
+    hold = "print('up', flush=True); input(); import json, xml.dom.minidom; print('imported')"
+    options = {**user.options(), "user": None, "group": None, "extra_groups": None}
+    inner = subprocess.Popen([*contained, f"{small}/bin/python", "-c", hold], text=True, **{**options, "stdin": subprocess.PIPE}, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE)
+    assert inner.stdout.readline() == "up\n"
+    assert directories < set(sessions.state.glob("v*"))
+    # A third one starts a session, and removes what dead ones have left.
+    assert user.run(f"{small}/bin/python", "-c", "print('third')", env={"PBS_JOBID": "3"}).stdout == "third\n"
+    assert user.run(f"{small}/bin/python", "-c", "print('same')").stdout == "same\n"
+    assert set(supervisors) < set(sessions.supervisors())
+    assert len(set(sessions.state.glob("v*"))) == 3
+    for process in (outer, inner):
+        assert process.communicate("\n", timeout=60) == ("imported\n", "")
+
+
+@as_root
+def test_a_pid_namespace_whose_proc_is_another(user, small, sessions):
+    """Numbers of processes in /proc are not those of the kernel's answers then."""
+    options = {**user.options(), "user": None, "group": None, "extra_groups": None}
+    for _ in range(2):
+        done = subprocess.run(["unshare", "--pid", "--fork", "setpriv", f"--reuid={user.uid}", f"--regid={user.entry.pw_gid}", "--clear-groups",
+                               f"{small}/bin/python", "-c", "print('up')"], text=True, capture_output=True, timeout=300, **options)
+        assert (done.stdout, done.returncode) == ("up\n", 0), done.stderr
+
+
+MARKER = "import os; print(os.path.exists('/mnt/planted'))"
+
+
+def run_as_root(*argv, check=True, **more):
+    clean = {"PATH": "/usr/bin:/bin", "HOME": "/root", "CONTAINERIZE_SESSION_IDLE": "2"}
+    done = subprocess.run([str(word) for word in argv], env=clean, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, **more)
+    assert not check or done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def roots(tmp_path_factory):
+    """An installation of root's, that others can use."""
+    place = tmp_path_factory.mktemp("roots")
+    for directory in (place, *place.parents[:-2]):
+        directory.chmod(0o755)
+    (place / "requirements.txt").write_text("six\n")
+    # By an interpreter that all can use.
+    environment = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
+    subprocess.run([BUILD / "bin/containerize", "new", "--prefix", place / "env", place / "requirements.txt"], check=True, capture_output=True,
+                   env={**environment, "PATH": "/usr/bin:/bin", "HOME": "/root"})
+    return place / "env"
+
+
+@pytest.fixture()
+def run_directory():
+    """A /run/containerize that is the test's alone."""
+    path = Path("/run/containerize")
+    path.mkdir(mode=0o700, exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=0700", "none", str(path)], check=True)
+    yield path
+    subprocess.run(["umount", "--lazy", str(path)], check=True)
+
+
+@as_root
+def test_a_session_that_a_container_planted_is_not_entered(roots, run_directory):
+    run_as_root(f"{roots}/bin/python", "-c", MARKER)
+    (ours,) = run_directory.glob("v*")
+    eventually(lambda: not list(run_directory.glob("v*")))
+    script = f"mount -t tmpfs none /mnt; touch /mnt/planted; exec {roots}/bin/python -c \"{MARKER}; import sys; sys.stdout.flush(); input()\""
+    contained = subprocess.Popen(["unshare", "--pid", "--mount", "--fork", "--mount-proc", "sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                 text=True, env={"PATH": "/usr/bin:/bin", "CONTAINERIZE_SESSION_IDLE": "2"}, cwd="/")
+    assert contained.stdout.readline() == "True\n"
+    (planted,) = run_directory.glob("v*")
+    planted.rename(ours)
+    assert run_as_root(f"{roots}/bin/python", "-c", MARKER).stdout == "False\n"
+    contained.communicate("\n", timeout=60)
+
+
+@as_root
+def test_root_has_its_state_where_no_container_writes(roots, run_directory):
+    planted = Path("/tmp/containerize-0")
+    planted.mkdir(mode=0o700, exist_ok=True)
+    before = list(planted.iterdir())
+    run_as_root(f"{roots}/bin/python", "-c", "pass")
+    assert list(run_directory.glob("v*")) and list(planted.iterdir()) == before
+
+
+# ---- Root
+
+
+@as_root
+def test_a_program_of_roots_can_become_another_user(user, roots, run_directory, work):
+    secret = user.write(work / "secret", "of the user's own", 0o600)
+    own = work / "made"
+    own.touch()
+    code = f"""
+import os, subprocess, sys
+print(open({str(secret)!r}).read())
+os.chown({str(own)!r}, {user.uid}, {user.uid})
+os.setgroups([]); os.setgid({user.uid}); os.setuid({user.uid})
+import six
+print(os.getuid(), six.__file__)
+print(subprocess.run([sys.executable, '-c', 'import os, json; print(os.getuid())'], capture_output=True, text=True, check=True).stdout)
+"""
+    out = run_as_root(f"{roots}/bin/python", "-c", code).stdout.split("\n")
+    assert out[0] == "of the user's own"
+    assert out[1].startswith(f"{user.uid} {roots}/lib/")
+    assert out[2] == str(user.uid)
+    assert own.stat().st_uid == user.uid
+
+
+@as_root
+def test_roots_mounts_stay_in_its_session(roots, run_directory):
+    shown = run_as_root(f"{roots}/bin/python", "-c", "print(open('/proc/self/mountinfo').read(), open('/proc/self/uid_map').read().split())").stdout
+    assert f" {roots} " in shown and "['0', '0', '4294967295']" in shown
+    assert str(roots) not in Path("/proc/self/mountinfo").read_text()
+
+
+def test_who_is_root_by_a_map_alone_has_a_session(user, small, sessions):
+    code = "import os; print(os.getuid(), open('/proc/self/uid_map').read().split())"
+    assert user.run("unshare", "-Ur", f"{small}/bin/python", "-c", code, env={"CONTAINERIZE_SESSION_IDLE": "0"}).stdout == "0 ['0', '0', '1']\n"
+
+
+# ---- Limits
+
+
+CHILDREN = "import subprocess; print(len([child.wait() for child in [subprocess.Popen(['sleep', '0.2']) for _ in range(40)]]))"
+
+
+@pytest.fixture()
+def lone_user(user):
+    """One of whom nothing else runs on this machine: the kernel counts all processes of a user."""
+    lone = copy.copy(user)
+    lone.uid = 47011
+    lone.switch = {"user": lone.uid, "group": lone.uid, "extra_groups": []}
+    yield lone
+    Sessions(lone).kill_all()
+    shutil.rmtree(f"/tmp/containerize-{lone.uid}")
+
+
+@as_root
+def test_a_soft_limit_of_the_first_is_not_for_all(lone_user, small):
+    soft = f"ulimit -S -u 30; exec {small}/bin/python -c 'print(1)'"
+    assert lone_user.run("bash", "-c", soft).stdout == "1\n"
+    assert lone_user.run(f"{small}/bin/python", "-c", CHILDREN).stdout == "40\n"
+    (supervisor,) = Sessions(lone_user).supervisors()
+    for line in Path(f"/proc/{supervisor}/limits").read_text().splitlines()[1:]:
+        if "core file" not in line:
+            soft, hard = line[26:].split()[:2]
+            assert soft == hard, line
+
+
+@as_root
+def test_a_hard_limit_has_a_session_of_its_own(lone_user, small):
+    hard = f"ulimit -u 30; exec {small}/bin/python -c 'print(1)'"
+    assert lone_user.run("bash", "-c", hard).stdout == "1\n"
+    assert lone_user.run(f"{small}/bin/python", "-c", CHILDREN).stdout == "40\n"
+    assert lone_user.run("bash", "-c", hard).stdout == "1\n"
+    assert len(Sessions(lone_user).supervisors()) == 2
+
+
+def test_who_is_nicer_is_served_apart(user, small, sessions):
+    user.run("nice", "-n", "15", f"{small}/bin/python", "-c", "pass")
+    user.run(f"{small}/bin/python", "-c", "pass")
+    assert sorted(os.getpriority(os.PRIO_PROCESS, pid) for pid in sessions.servers()) == [0, 15]
