@@ -7,6 +7,7 @@
 #include "runtime/namespace.h"
 #include "runtime/root.h"
 #include "runtime/session_state.h"
+#include "runtime/ssh_settings.h"
 #include "runtime/staged_image.h"
 #include "util/ownership.h"
 
@@ -122,6 +123,7 @@ public:
             if ((events[2].revents & POLLIN) != 0) end_with_step();
             if (!ended_ && Clock::now() - last_look >= tick()) {
                 last_look = Clock::now();
+                refresh_ssh_settings();
                 end_if_idle();
             }
         }
@@ -159,6 +161,8 @@ private:
         set_server_cleanup([](void* self) { static_cast<Session*>(self)->let_go_in_server(); }, this);
 
         if (auto done = set_up_root(); !done) return done;
+        ssh_settings_.emplace(state_.path + "/" + name_);
+        refresh_ssh_settings();
         if (auto done = mount(arguments_.prefix); !done) return done;
         if (auto done = listen_for_requests(); !done) return done;
         if (is_superseded())
@@ -171,6 +175,11 @@ private:
         if (!lock_ || !lock_byte(lock_.get(), supervisor_byte, F_WRLCK))
             return fail_errno("cannot lock the session", state_.path + "/" + name_ + "/" + lock_name);
         return {};
+    }
+
+    void refresh_ssh_settings() {
+        for (const auto& path : ssh_settings_->refresh())
+            note("shown as the user's own, for ssh: " + path);
     }
 
     /// Our standard input is start.lock, held for us. A launcher that waited too long for us lets go of it.
@@ -455,7 +464,7 @@ private:
         const Fd directory(
             openat(state_.fd.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
         if (!directory) return;
-        for (const char* file : {lock_name, control_name, session_log_name})
+        for (const char* file : {lock_name, control_name, session_log_name, SshSettings::copy_name})
             unlinkat(directory.get(), file, 0);
         for (const auto& file : names_in(directory))
             if (file.starts_with("plan-")) unlinkat(directory.get(), file.c_str(), 0);
@@ -539,6 +548,7 @@ private:
     Fd outer_mounts_, outer_user_, directory_, lock_, control_, children_, log_;
     Fd step_;            ///< readable when the job step has ended
     std::string mounts_; ///< the session's namespace
+    std::optional<SshSettings> ssh_settings_;
     std::optional<ServedMount> base_;
     std::vector<EnvironmentChange> root_environment_;
     std::vector<std::string> warnings_;

@@ -335,3 +335,107 @@ def test_who_is_nicer_is_served_apart(user, small, sessions):
     user.run("nice", "-n", "15", f"{small}/bin/python", "-c", "pass")
     user.run(f"{small}/bin/python", "-c", "pass")
     assert sorted(os.getpriority(os.PRIO_PROCESS, pid) for pid in sessions.servers()) == [0, 15]
+
+
+# ---- ssh
+
+
+@pytest.fixture(scope="module")
+def ssh_host(user, place):
+    """A server of the user's own on this machine; "host" in the user's settings."""
+    directory = user.directory(place)
+    for key in ("host_key", "user_key"):
+        user.run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(directory / key))
+    shutil.copy(directory / "user_key.pub", directory / "authorized_keys")
+    port = 22022
+    user.write(directory / "sshd_config", f"""\
+ListenAddress 127.0.0.1:{port}
+HostKey {directory}/host_key
+AuthorizedKeysFile {directory}/authorized_keys
+PidFile none
+StrictModes no
+UsePAM no
+""")
+    home = Path(user.entry.pw_dir)
+    (home / ".ssh").mkdir(mode=0o700)
+    os.chown(home / ".ssh", user.uid, user.entry.pw_gid)
+    user.write(home / ".ssh/config", f"""\
+Host host
+    HostName 127.0.0.1
+    Port {port}
+    IdentityFile {directory}/user_key
+    StrictHostKeyChecking no
+    UserKnownHostsFile {directory}/known_hosts
+    LogLevel ERROR
+""", 0o600)
+    server = user.start("/usr/sbin/sshd", "-D", "-e", "-f", str(directory / "sshd_config"))
+    assert "Server listening" in server.stderr.readline()
+    yield "host"
+    server.kill()
+    server.communicate()
+    shutil.rmtree(home / ".ssh")
+
+
+@pytest.fixture()
+def site_settings(work):
+    """/etc/ssh as on RHEL: a file that includes another by a link. Returned is that directory, which is root's."""
+    settings = work / "etc-ssh"
+    (settings / "ssh_config.d").mkdir(parents=True)
+    (settings / "policies").mkdir()
+    (settings / "back-ends").mkdir()
+    for directory in (settings, *settings.iterdir()):
+        directory.chmod(0o755)
+    (settings / "ssh_config").write_text("Include /etc/ssh/ssh_config.d/*.conf\n")
+    (settings / "ssh_config.d/50-site.conf").write_text("Match final all\n\tInclude /etc/ssh/back-ends/openssh.config\n\tForwardX11Trusted yes\n")
+    (settings / "policies/default.txt").write_text("RekeyLimit 1G\n")
+    (settings / "back-ends/openssh.config").symlink_to("../policies/default.txt")
+    subprocess.run(["chown", "-R", "root:root", str(settings)], check=True)
+    subprocess.run(["mount", "--bind", str(settings), "/etc/ssh"], check=True)
+    yield settings
+    subprocess.run(["umount", "--lazy", "/etc/ssh"], check=True)
+
+
+@as_root
+def test_ssh_works_inside(user, small, sessions, ssh_host, site_settings, work):
+    def inside(*command, **more):
+        return user.run(f"{small}/bin/_debug_exec", *command, env={"CONTAINERIZE_SESSION_IDLE": "4"}, **more)
+
+    assert inside("ssh", ssh_host, "echo", "there").stdout == "there\n"
+    assert inside("ssh", "-G", ssh_host).stdout == user.run("ssh", "-G", ssh_host).stdout
+    assert "rekeylimit 1073741824" in inside("ssh", "-G", ssh_host).stdout.lower()
+    # By git, as requirements are fetched.
+    user.run("git", "init", "--quiet", "--initial-branch=main", str(work / "repository"))
+    user.run("git", "-C", str(work / "repository"), "-c", "user.name=T", "-c", "user.email=t@example.org", "commit", "--quiet", "--allow-empty", "-m", "first")
+    inside("git", "clone", "--quiet", f"ssh://{ssh_host}{work}/repository", str(work / "clone"))
+    assert user.run("git", "-C", str(work / "clone"), "log", "--format=%s").stdout == "first\n"
+    # What is shown of other users' files is the same as outside, and only that of ssh is the user's.
+    assert inside("cat", "/etc/ssh/ssh_config.d/50-site.conf").stdout == (site_settings / "ssh_config.d/50-site.conf").read_text()
+
+
+@as_root
+def test_settings_of_ssh_that_are_changed_are_seen(user, small, sessions, ssh_host, site_settings):
+    held = start_waiting(user, small, CONTAINERIZE_SESSION_IDLE="1")
+
+    def settings():
+        done = user.run(f"{small}/bin/_debug_exec", "ssh", "-G", ssh_host, check=False)
+        return done.stdout.lower() if done.returncode == 0 else ""
+
+    assert "rekeylimit 1073741824" in settings()
+    # Written over, put in its place, and new.
+    (site_settings / "policies/default.txt").write_text("RekeyLimit 2G\n")
+    eventually(lambda: "rekeylimit 2147483648" in settings())
+    (site_settings / "policies/new.txt").write_text("RekeyLimit 3G\n")
+    (site_settings / "policies/new.txt").rename(site_settings / "policies/default.txt")
+    eventually(lambda: "rekeylimit 3221225472" in settings())
+    (site_settings / "ssh_config.d/60-more.conf").write_text("ConnectTimeout 77\n")
+    eventually(lambda: "connecttimeout 77" in settings())
+    held.communicate("\n", timeout=60)
+
+
+@as_root
+def test_settings_of_ssh_that_others_may_write_are_refused(user, small, sessions, ssh_host, site_settings):
+    (site_settings / "ssh_config.d/70-open.conf").write_text("ConnectTimeout 78\n")
+    (site_settings / "ssh_config.d/70-open.conf").chmod(0o666)
+    for command in (["ssh", "-G", ssh_host], [f"{small}/bin/_debug_exec", "ssh", "-G", ssh_host]):
+        done = user.run(*command, check=False)
+        assert done.returncode != 0 and "Bad owner or permissions" in done.stderr

@@ -10,7 +10,7 @@ run_packages=(python3 python3-venv)
 test_packages=(
     apache2-utils attr bubblewrap busybox-static ccache clang-19 clang-format clang-tidy-19 dash docker-registry fuse-overlayfs
     fuse3 gcc iproute2 ksh libarchive-tools libclang-rt-19-dev libfuse3-dev libfuzzer-19-dev libgtest-dev libpmix-dev lmod mksh
-    mmdebstrap mpich munge openmpi-bin python3-pip python3-pytest python3-zstandard skopeo slurm-client slurm-wlm-basic-plugins
+    mmdebstrap mpich munge openmpi-bin openssh-client openssh-server python3-pip python3-pytest python3-zstandard skopeo slurm-client slurm-wlm-basic-plugins
     slurmctld slurmd squashfs-tools squashfuse strace umoci util-linux zsh
 )
 
