@@ -1,6 +1,7 @@
 #include "rank.h"
 
 #include "cluster/rank.h"
+#include "runtime/session_state.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -170,9 +171,16 @@ Result<Settings> settings_of(const Options& options, const Variables& variables,
     for (const auto& one : site_settings(variables, site))
         settings.push_back(one);
     const auto temporary = value_of(variables, "TMPDIR");
-    auto caches = make_caches(variables, site, temporary.empty() ? "/tmp" : temporary, machine.user);
-    if (!caches) return caches;
-    settings.insert(settings.end(), caches->begin(), caches->end());
+    std::vector<std::string> parents = {temporary.empty() ? "/tmp" : temporary};
+    // There nobody else can take its name.
+    if (const auto state = runtime::open_state_directory()) parents.push_back(state->path);
+    auto caches = make_caches(variables, site, parents, machine.user);
+    if (!caches) return fail(std::move(caches.error()));
+    // Said once for each node.
+    if (place.ranks.local_rank == 0)
+        for (const auto& refused : caches->refused)
+            std::fprintf(stderr, "containerize: warning: %s\n", to_string(refused).c_str());
+    settings.insert(settings.end(), caches->settings.begin(), caches->settings.end());
     return settings;
 }
 

@@ -1,7 +1,9 @@
 #include "cluster/rank.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <utility>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -86,20 +88,35 @@ Settings site_settings(const Variables& variables, const Site& site) {
     return where_not_set(variables, site.environment);
 }
 
-Result<Settings> make_caches(const Variables& variables, const Site& site, const std::string& parent,
-                             unsigned user) {
-    const auto own = parent + "/containerize-cache-" + std::to_string(user);
-    Settings settings;
-    for (const auto& [name, subdirectory] : site.caches) {
-        const auto directory = own + "/" + subdirectory;
-        const auto given = value_of(variables, name);
-        // One that a job script has from --print is made on each of the other nodes.
-        if (!given.empty() && given != directory) continue;
-        for (const auto& path : {own, directory})
-            if (auto made = make_own_directory(path); !made) return fail(std::move(made.error()));
-        if (given.empty()) settings.emplace_back(name, directory);
+Result<Caches> make_caches(const Variables& variables, const Site& site, std::span<const std::string> parents,
+                           unsigned user) {
+    Caches caches;
+    std::vector<std::string> tried;
+    std::string own; // the first that can be used
+    for (const auto& parent : parents) {
+        tried.push_back(parent + "/containerize-cache-" + std::to_string(user));
+        if (auto made = make_own_directory(tried.back()); !made) {
+            caches.refused.push_back(std::move(made.error()));
+            continue;
+        }
+        own = tried.back();
+        break;
     }
-    return settings;
+    for (const auto& [name, subdirectory] : site.caches) {
+        const auto given = value_of(variables, name);
+        // One that a job script has from --print is made on each of the other nodes, if it can be had there.
+        const bool is_ours = std::ranges::any_of(
+            tried, [&](const std::string& directory) { return given == directory + "/" + subdirectory; });
+        if (!given.empty() && !is_ours) continue;
+        if (own.empty()) {
+            if (is_ours) return fail(Error(caches.refused.front())); // who has it decides what is loaded
+            continue;
+        }
+        const auto directory = own + "/" + subdirectory;
+        if (auto made = make_own_directory(directory); !made) return fail(std::move(made.error()));
+        if (given != directory) caches.settings.emplace_back(name, directory);
+    }
+    return caches;
 }
 
 std::vector<std::string> torchrun_command(const std::string& torchrun, const Variables& variables,

@@ -7,6 +7,7 @@
 #include "cluster/site.h"
 #include "util/error.h"
 
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,10 +41,15 @@ Settings rank_settings(const Variables& variables, const Place& place);
 /// Those of the site that are not set.
 Settings site_settings(const Variables& variables, const Site& site);
 
-/// Makes the directories of the site's caches on this node's own storage (`parent`, where the user's is made)
-/// and returns the variables that are not set. A parent's directory that is not the user's alone is refused.
-Result<Settings> make_caches(const Variables& variables, const Site& site, const std::string& parent,
-                             unsigned user);
+struct Caches {
+    Settings settings;          ///< variables that are not set, or name what cannot be used
+    std::vector<Error> refused; ///< why the first of `parents` was not used
+};
+/// Makes the directories of the site's caches on this node's own storage: in the first of `parents` in which
+/// the user's is, or can be made, the user's alone. Without any, programs have their caches where they always
+/// have them; a failure where they were told to use one that is another's here.
+Result<Caches> make_caches(const Variables& variables, const Site& site, std::span<const std::string> parents,
+                           unsigned user);
 
 /// The words by which torchrun starts `processes` on this node and finds the other nodes'.
 std::vector<std::string> torchrun_command(const std::string& torchrun, const Variables& variables,

@@ -102,35 +102,6 @@ def test_a_full_filesystem_ends_no_session(user, env, small, sessions, work):
         sessions.kill_all()
 
 
-@as_root
-def test_a_filesystem_that_hangs_holds_up_nobody_else(user, small, sessions, work):
-    """Its launch waits; others start a session meanwhile, and it uses that when it can go on."""
-    hanging = user.copy(small, work / "hanging", work / "hanging")
-    image = hanging / "env.sqfs"
-    (work / "slow").mkdir()
-    (work / "fast").mkdir()
-    image.rename(work / "fast/env.sqfs")
-    server = subprocess.Popen([BUILD / "tests/slow_filesystem", str(work / "fast"), str(work / "slow"), "0"])
-    try:
-        eventually(lambda: (work / "slow").is_mount())
-        image.touch()
-        subprocess.run(["mount", "--bind", str(work / "slow/env.sqfs"), str(image)], check=True)
-        server.send_signal(signal.SIGSTOP)
-        first = user.start(f"{hanging}/bin/python", "-c", "print('late')")
-        eventually(sessions.supervisors)
-        assert user.run(f"{small}/bin/python", "-c", "print('up')").stdout == "up\n"
-        assert first.poll() is None
-        server.send_signal(signal.SIGCONT)
-        out, err = first.communicate(timeout=60)
-        assert (out, err) == ("late\n", "")
-        eventually(lambda: len(sessions.supervisors()) == 1)
-    finally:
-        server.send_signal(signal.SIGCONT)
-        sessions.kill_all()
-        subprocess.run(["umount", "--lazy", str(image), str(work / "slow")], check=True)
-        server.wait()
-
-
 # ---- Jobs
 
 

@@ -2,6 +2,7 @@
 #include "cluster/site.h"
 #include "temporary.h"
 
+#include <array>
 #include <fstream>
 
 #include <gtest/gtest.h>
@@ -85,24 +86,46 @@ TEST(Torchrun, FindsTheOtherNodes) {
 
 TEST(Caches, AreOfTheUserAlone) {
     const test::TemporaryDirectory directory;
+    const std::array parents = {directory.path().string()};
     const auto site = find_site("lumi", {}).value();
-    const auto caches =
-        make_caches({{"TRITON_CACHE_DIR", "/mine"}}, site, directory.path().string(), 1000).value();
-    ASSERT_EQ(caches.size(), site.caches.size() - 1);
-    for (const auto& [name, path] : caches) {
+    const auto caches = make_caches({{"TRITON_CACHE_DIR", "/mine"}}, site, parents, 1000).value();
+    EXPECT_TRUE(caches.refused.empty());
+    ASSERT_EQ(caches.settings.size(), site.caches.size() - 1);
+    for (const auto& [name, path] : caches.settings) {
         struct stat info {};
         ASSERT_EQ(stat(path.c_str(), &info), 0) << path;
         EXPECT_EQ(info.st_mode & 0777U, 0700U) << name;
     }
-    // Another user may have made it, and put in what would be loaded.
-    const auto open_to_all = directory.path() / "open";
-    std::filesystem::create_directories(open_to_all / "containerize-cache-1000");
-    chmod((open_to_all / "containerize-cache-1000").c_str(), 0777);
-    EXPECT_FALSE(make_caches({}, site, open_to_all.string(), 1000));
+}
+
+// Another user may have made it, and put in what would be loaded.
+TEST(Caches, AreElsewhereWhereAnotherHasTheirName) {
+    const test::TemporaryDirectory directory;
+    const auto site = find_site("lumi", {}).value();
+    const auto taken = directory.path() / "taken";
     const auto link = directory.path() / "link";
+    const auto free = directory.path() / "free";
+    std::filesystem::create_directories(taken / "containerize-cache-1000");
+    chmod((taken / "containerize-cache-1000").c_str(), 0777);
     std::filesystem::create_directories(link);
     ASSERT_EQ(symlink("/tmp", (link / "containerize-cache-1000").c_str()), 0);
-    EXPECT_FALSE(make_caches({}, site, link.string(), 1000));
+    std::filesystem::create_directories(free);
+
+    const std::array parents = {taken.string(), link.string(), free.string()};
+    const auto caches = make_caches({}, site, parents, 1000).value();
+    EXPECT_EQ(caches.refused.size(), 2U);
+    ASSERT_EQ(caches.settings.size(), site.caches.size());
+    for (const auto& [name, path] : caches.settings)
+        EXPECT_TRUE(path.starts_with(free.string())) << name;
+
+    // Told by a job script, as it is on another node.
+    const auto& [name, subdirectory] = site.caches.front();
+    const Variables told = {{name, (taken / "containerize-cache-1000" / subdirectory).string()}};
+    EXPECT_EQ(make_caches(told, site, parents, 1000)->settings.size(), site.caches.size());
+
+    const std::array none = {taken.string()};
+    EXPECT_TRUE(make_caches({}, site, none, 1000)->settings.empty());
+    EXPECT_FALSE(make_caches(told, site, none, 1000));
 }
 
 } // namespace
