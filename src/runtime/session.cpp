@@ -96,8 +96,10 @@ public:
         log_.reset(
             openat(directory_.get(), session_log_name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
         if (auto done = set_up(); !done) {
+            const bool superseded = is_superseded(); // then it may have failed for want of the directory
             end_mounts();
             remove_own_directory();
+            if (superseded) return fail({.what = superseded_answer, .why = {}, .where = {}, .hint = {}});
             return done;
         }
         note("started with " + arguments_.prefix);
