@@ -11,10 +11,10 @@ Status check_trusted(const std::filesystem::path& file) {
     const auto foreign = find_foreign(std::filesystem::absolute(file).string());
     if (!foreign) return {};
     const bool of_another = foreign->why.find("another user") != std::string::npos;
-    return fail_input(
-        "this configuration is not used",
-        "others could have anything run by it: " + foreign->path + ": " + foreign->why, file.string(),
-        of_another ? "Make a copy of your own." : "Take that away: chmod go-w " + foreign->path);
+    return fail_input("this configuration is not used",
+                      (foreign->path == file ? "" : foreign->path + ": ") + foreign->why, file.string(),
+                      of_another ? "Make a copy of your own."
+                                 : "Take that away: chmod go-w " + foreign->path);
 }
 
 } // namespace containerize::config

@@ -289,7 +289,7 @@ def test_planted_stores_and_build_directories(user, tool, home, trap):
     config.write_text("")
     config.chmod(0o666)
     done = user.run(str(tool), "base", "list", env={**configured, **mine}, check=False)
-    assert done.returncode == 2 and f"{config}: everybody may write to it" in done.stderr
+    assert done.returncode == 2 and f"{config}: this configuration is not used: everybody may write to it" in done.stderr
 
 
 def test_what_others_put_into_a_store(user, other, tool, home, trap):
