@@ -48,12 +48,19 @@ constexpr std::uint8_t directory_types[] = {DT_UNKNOWN, DT_DIR, DT_REG,  DT_LNK,
                                             DT_BLK,     DT_CHR, DT_FIFO, DT_SOCK};
 constexpr unsigned basic_types = 7; ///< extended types are the basic ones plus this
 
-std::expected<sqfs_super_t, std::string> read_super(int file, std::uint64_t offset, std::uint64_t file_size) {
-    sqfs_super_t super;
-    const std::uint64_t size = offset < file_size ? file_size - offset : 0;
-    if (size < sizeof super ||
-        pread(file, &super, sizeof super, static_cast<off_t>(offset)) != static_cast<ssize_t>(sizeof super))
-        return std::unexpected("it is shorter than a squashfs header");
+/// 0, or the number of the error; a file that ends before cannot be read either.
+int read_all(int file, std::uint64_t offset, std::span<std::byte> out) {
+    while (!out.empty()) {
+        const auto got = pread(file, out.data(), out.size(), static_cast<off_t>(offset));
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) return got == 0 ? EIO : errno;
+        offset += static_cast<std::uint64_t>(got);
+        out = out.subspan(static_cast<std::size_t>(got));
+    }
+    return 0;
+}
+
+std::expected<void, std::string> check_super(const sqfs_super_t& super, std::uint64_t size) {
     if (super.magic != SQFS_MAGIC) return std::unexpected("it does not begin as a squashfs image does");
     if (super.version_major != SQFS_VERSION_MAJOR || super.version_minor != SQFS_VERSION_MINOR)
         return std::unexpected("it is of another squashfs version than 4.0");
@@ -67,7 +74,7 @@ std::expected<sqfs_super_t, std::string> read_super(int file, std::uint64_t offs
         return std::unexpected("its tables are not where they can be");
     if (super.bytes_used - super.inode_table_start > largest_tables)
         return std::unexpected("its tables are larger than 1 GiB");
-    return super;
+    return {};
 }
 
 /// squashfs's own names of compressors, by their numbers.
@@ -98,17 +105,21 @@ struct Header {
 Result<Header> read_header(int file, const std::filesystem::path& path, std::uint64_t offset) {
     auto size = size_of(file, path);
     if (!size) return fail(std::move(size.error()));
-    auto super = read_super(file, offset, *size);
-    if (!super) return bad_image(path, std::move(super.error()));
-    auto decompressor = Decompressor::create(*super);
+    sqfs_super_t super;
+    const std::uint64_t left = offset < *size ? *size - offset : 0;
+    if (left < sizeof super) return bad_image(path, "it is shorter than a squashfs header");
+    if (const int error = read_all(file, offset, std::as_writable_bytes(std::span(&super, 1))))
+        return fail_errno("cannot read the image", path.string(), error);
+    if (auto good = check_super(super, left); !good) return bad_image(path, std::move(good.error()));
+    auto decompressor = Decompressor::create(super);
     if (!decompressor)
         return fail(
             {.what = "cannot read the image",
              .why =
-                 "it is compressed by " + compressor_name(super->compression_id) + ", which is not supported",
+                 "it is compressed by " + compressor_name(super.compression_id) + ", which is not supported",
              .where = path.string(),
              .hint = "Make it again with zstd, gzip, xz or lz4: unsquashfs, then mksquashfs -comp zstd."});
-    return Header{.file_size = *size, .super = *super, .decompressor = std::move(*decompressor)};
+    return Header{.file_size = *size, .super = super, .decompressor = std::move(*decompressor)};
 }
 
 bool good_name(std::string_view name) {
@@ -168,17 +179,24 @@ Result<std::unique_ptr<Reader>> Reader::open(Fd file, const std::filesystem::pat
     auto reader = std::unique_ptr<Reader>(new Reader(std::move(file), offset, header->file_size,
                                                      header->super, std::move(header->decompressor), sharing,
                                                      path.string(), instruments));
-    if (auto done = reader->load_tables(); !done) return bad_image(path, "its tables are damaged");
+    // What cannot be read now is not what cannot be understood.
+    auto tables = reader->read_tables();
+    if (!tables) return fail_errno("cannot read the image", path.string(), tables.error());
+    if (auto done = reader->load_tables(*tables); !done) return bad_image(path, "its tables are damaged");
     return reader;
 }
 
 // The tables lie at the image's end, in the order inodes, listings, fragments, export, ids, xattrs: one large
 // read fetches them all, about a megabyte for 50,000 files.
-std::expected<void, int> Reader::load_tables() {
+std::expected<Reader::Tables, int> Reader::read_tables() {
     const std::uint64_t base = super_.inode_table_start;
     Tables tables{.start = base, .bytes = std::vector<std::byte>(super_.bytes_used - base)};
-    if (auto done = source_.read(base, tables.bytes); !done) return done;
+    if (auto done = source_.read(base, tables.bytes); !done) return std::unexpected(done.error());
+    return tables;
+}
 
+std::expected<void, int> Reader::load_tables(const Tables& tables) {
+    const std::uint64_t base = tables.start;
     // The listings end where the first block of the next table starts, which that table's index names first.
     std::uint64_t listings_end = super_.bytes_used;
     for (const std::uint64_t index :

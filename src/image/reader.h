@@ -155,7 +155,8 @@ private:
     Reader(Fd file, std::uint64_t offset, std::uint64_t file_size, const sqfs_super_t& super,
            std::unique_ptr<Decompressor> decompressor, std::size_t sharing, std::string name,
            const Instruments& instruments);
-    std::expected<void, int> load_tables();
+    std::expected<Tables, int> read_tables();
+    std::expected<void, int> load_tables(const Tables& tables);
     std::expected<void, int> load_fragments(const Tables& tables);
     std::expected<void, int> load_xattr_sets(const Tables& tables, std::size_t count);
     /// The value at `at`, which is passed.
