@@ -3,6 +3,7 @@
 #include "spec/text.h"
 #include "util/digest.h"
 #include "util/filesystem.h"
+#include "util/ownership.h"
 #include "util/redact.h"
 
 #include <ctime>
@@ -68,8 +69,7 @@ std::string log_directory_name() {
 bool is_ours(const fs::path& directory) {
     const Fd opened(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     struct stat info {};
-    return opened && fstat(opened.get(), &info) == 0 && info.st_uid == geteuid() &&
-           (info.st_mode & 077U) == 0;
+    return opened && fstat(opened.get(), &info) == 0 && is_private_directory(info);
 }
 
 } // namespace
