@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <set>
+#include <sstream>
 #include <utility>
+
+#include <yaml-cpp/eventhandler.h>
 
 namespace containerize::spec {
 
@@ -13,6 +16,30 @@ namespace {
 
 /// Lock files of many platforms have some megabytes. In memory a document takes up to 130 times as much.
 constexpr std::uint64_t largest_file = std::uint64_t{16} << 20U;
+
+class Ignore : public YAML::EventHandler {
+    void OnDocumentStart(const YAML::Mark& /*mark*/) override {}
+    void OnDocumentEnd() override {}
+    void OnNull(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
+    void OnAlias(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
+    void OnScalar(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                  const std::string& /*value*/) override {}
+    void OnSequenceStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                         YAML::EmitterStyle::value /*style*/) override {}
+    void OnSequenceEnd() override {}
+    void OnMapStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                    YAML::EmitterStyle::value /*style*/) override {}
+    void OnMapEnd() override {}
+};
+
+/// Not by YAML::LoadAll(): a comma or a bracket after a document is one empty document after the other to it,
+/// without end.
+bool goes_on_after_its_document(const std::string& text) {
+    std::istringstream stream(text);
+    YAML::Parser parser(stream);
+    Ignore ignore;
+    return parser.HandleNextDocument(ignore) && parser.HandleNextDocument(ignore);
+}
 
 } // namespace
 
@@ -34,11 +61,11 @@ Result<YamlFile> YamlFile::read(const std::filesystem::path& file) {
     }
     // yaml-cpp reports by exceptions: they become errors here.
     try {
-        auto documents = YAML::LoadAll(yaml.text_);
-        if (documents.size() > 1)
-            return fail_input("this file has several YAML documents", {}, file.string(),
-                              "Keep one, without '---' between.");
-        if (!documents.empty()) yaml.root_ = documents.front();
+        if (goes_on_after_its_document(yaml.text_))
+            return fail_input(
+                "this file has several YAML documents", {}, file.string(),
+                "Keep one, without '---' between, and nothing after it, such as a bracket too many.");
+        yaml.root_ = YAML::Load(yaml.text_);
         return yaml;
     } catch (const YAML::Exception& problem) {
         const int line = problem.mark.line + 1;

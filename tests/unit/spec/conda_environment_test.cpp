@@ -69,6 +69,9 @@ TEST(EnvironmentYaml, AnAliasBombAndDeepNestingAreRefusedQuickly) {
     EXPECT_FALSE(read_environment_yaml(directory.write("bomb.yml", bomb)));
     EXPECT_FALSE(
         read_environment_yaml(directory.write("deep.yml", "dependencies: " + std::string(100'000, '['))));
+    // To yaml-cpp, one empty document after the other without end.
+    for (const std::string text : {",", "# c\n,", "dependencies: [a]\n]\n", "dependencies: [a]\n---\n,"})
+        EXPECT_FALSE(read_environment_yaml(directory.write("more.yml", text))) << text;
 }
 
 TEST(EnvironmentYamlRealData, EveryFileIsReadOrRefusedWithItsReason) {
