@@ -137,7 +137,9 @@ Result<std::optional<conda::Repodata>> list_installed(const std::vector<conda::I
     for (const auto& one : installed) {
         auto entry = conda::to_json(one.record);
         entry["channel"] = one.record.channel;
-        packages[one.record.distribution() + ".conda"] = std::move(entry);
+        const auto& file = one.record.file_name; // a request may name it
+        const bool known = conda::parse_file_name(file) && file.find('/') == std::string::npos;
+        packages[known ? file : one.record.distribution() + ".conda"] = std::move(entry);
     }
     conda::Repodata list;
     list.channel.name = "installed";

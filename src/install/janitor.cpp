@@ -89,6 +89,7 @@ void end_processes_in(const Fd& mount_namespace) {
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
         dup2(null, stream);
+    send_message(builder.get(), "ready", -1);
 
     std::vector<std::string> tasks;
     Fd mount_namespace;
@@ -132,6 +133,9 @@ Result<Janitor> Janitor::start() {
         ours.reset();
         clean_up_after(std::move(theirs));
     }
+    // Who kills the builder's group from now on does not kill it.
+    theirs.reset();
+    receive_message(ours.get(), longest_message);
     return Janitor(std::move(ours), pid);
 }
 

@@ -134,10 +134,10 @@ std::unexpected<Error> claimed_by_another(const fs::path& prefix) {
 
 // Whether it had to be made.
 Result<bool> make_directory(const fs::path& directory, Janitor& janitor) {
-    if (mkdir(directory.c_str(), 0777) == 0) {
-        janitor.remove_directory_later(directory);
-        return true;
-    }
+    std::error_code failed;
+    if (fs::exists(directory, failed)) return false;
+    janitor.remove_directory_later(directory); // said before: we may be killed right after
+    if (mkdir(directory.c_str(), 0777) == 0) return true;
     if (errno != EEXIST) return cannot_claim("cannot make the directory", directory);
     return false;
 }

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <set>
 #include <thread>
@@ -175,13 +176,13 @@ void ServedMount::serve(Fd leaving) {
     auto instruments = instruments_of_environment();
     instruments.statistics = {statistics_, &statistics_->image};
     auto layers = image::Layers::open(std::move(images_), instruments);
-    if (!layers) _exit(1);
+    if (!layers) end_server(to_string(layers.error()));
     const std::string mounts = mount_namespace();
     // The server of a root must not keep the namespace alive whose root it is. A successor, for which that
     // root is the only one, cannot leave it.
     const bool leaves = use_ == Use::root && !revived_;
     if (leaves && (unshare(CLONE_NEWNS) != 0 || umount2(mount_points_.front().c_str(), MNT_DETACH) != 0))
-        _exit(1);
+        end_server(std::strerror(errno));
     leaving.reset();
     sigset_t death;
     sigemptyset(&death);
@@ -203,7 +204,14 @@ void ServedMount::serve(Fd leaving) {
     statistics_->progress.serving = true;
     const int failed = serve_fuse(**layers, connection, {.uid = geteuid(), .gid = getegid()}, *statistics_,
                                   root, HardLinks::one_file, deaths_.suspects());
-    _exit(failed == 0 ? 0 : 1);
+    if (failed != 0) end_server(std::strerror(failed));
+    _exit(0);
+}
+
+void ServedMount::end_server(const std::string& why) {
+    auto& failure = statistics_->progress.failure;
+    failure.at(why.copy(failure.data(), failure.size() - 1)) = '\0';
+    _exit(1);
 }
 
 // When the supervisor is killed, servers stay as long as processes use their mount, and end with them.
@@ -233,8 +241,12 @@ Status ServedMount::mourn(int status) {
              .why = "that needs Linux 6.9",
              .where = where,
              .hint = {}});
-    return fail({.what = WIFEXITED(status) ? "the server of an image cannot go on"
-                                           : "the servers of an image keep dying",
+    if (WIFEXITED(status))
+        return fail({.what = "the server of an image cannot go on",
+                     .why = statistics_->progress.failure.data(),
+                     .where = where,
+                     .hint = {}});
+    return fail({.what = "the servers of an image keep dying",
                  .why = {},
                  .where = where,
                  .hint = "If the image was changed, build it again with `containerize new --force`."});

@@ -77,6 +77,8 @@ private:
     /// Where that can be had; fails if the server is dead for good.
     Status cover_by_overlay();
     [[noreturn]] void serve(Fd leaving);
+    /// A server that cannot serve; the supervisor will say why.
+    [[noreturn]] void end_server(const std::string& why);
     [[noreturn]] void outlive_supervisor(const std::string& mounts);
 
     Use use_ = Use::tree;

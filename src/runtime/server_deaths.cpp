@@ -34,6 +34,7 @@ void ServerDeaths::born(ServerProgress& progress, Clock::time_point now) {
     for (auto& thread : progress.threads)
         thread.request = 0;
     progress.serving = false;
+    progress.failure.front() = '\0';
     answered_before_ = progress.answered();
     birth_ = now;
 }

@@ -21,6 +21,8 @@ struct ServerProgress {
     static constexpr std::size_t most_threads = 16;
     std::array<Thread, most_threads> threads;
     std::atomic<bool> serving = false; ///< its images are open
+    /// Why the server ended by itself, NUL-terminated; written last of all.
+    std::array<char, 512> failure{};
 
     [[nodiscard]] std::uint64_t answered() const;
 };

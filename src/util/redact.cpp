@@ -265,6 +265,8 @@ private:
             while (at < text_.size() && in_name(text_[at]))
                 ++at;
             const auto name = part(start, at);
+            // "/etc/passwd: ..." is a file and what is said of it.
+            if (start > 0 && text_[start - 1] == '/' && text_.substr(at).starts_with(": ")) continue;
             const bool telling = is_secret_key(name);
             if (!telling && !is_address_name(name) && name != "-u" && name != "--user") continue;
             auto [first, stop] = value_after(at, name.starts_with('-'));

@@ -32,7 +32,7 @@ class Node:
 
     def temporary(self):
         hidden = {f"{where}/{name}" for where, directories, _ in os.walk(self.work) for name in directories if name.startswith(".containerize-")}
-        logs = {path.name for path in Path("/tmp").glob("containerize-*.log")}  # of failures, which their messages name
+        logs = {path.name for path in Path("/tmp").glob("containerize-*-logs")}  # of failures, which their messages name
         return set(os.listdir("/tmp")) - logs | hidden
 
     def rest(self):
@@ -48,7 +48,8 @@ class Node:
         try:
             eventually(lambda: not self.left(of_files))
         except AssertionError:
-            assert self.left(of_files) == []
+            left = self.left(of_files)
+            assert left == [], f"{left} is left"
 
 
 class Case:
