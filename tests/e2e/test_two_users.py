@@ -219,9 +219,9 @@ def key(user, small, sessions, trap):
 PLANTED_STATE = {
     "a directory for all": 'mkdir -m 777 "$1"; cp -r "$2" "$1/$3"',
     "a directory": 'mkdir -m 755 "$1"; cp -r "$2" "$1/$3"',
-    "a link to a directory": 'mkdir -m 777 "$1.there"; cp -r "$2" "$1.there/$3"; ln -s "$1.there" "$1"',
+    "a link to a directory": 'mkdir -m 777 "$1-there"; cp -r "$2" "$1-there/$3"; ln -s "$1-there" "$1"',
     "a link to one of the user's": 'ln -s "$4" "$1"',
-    "a link to nowhere": 'ln -s "$1.nowhere" "$1"',
+    "a link to nowhere": 'ln -s "$1-nowhere" "$1"',
     "a file": ': > "$1"',
     "a pipe": 'mkfifo "$1"',
 }
@@ -243,10 +243,24 @@ def test_a_planted_state_directory(user, small, home, trap, sessions, key, kind)
         assert python(user, small, timeout=60).stdout == "fine\n"
         assert (sorted(map(str, sessions.state.rglob("*"))) if sessions.state.is_dir() else []) == before
         assert list((home / "mine").iterdir()) == []
-        (substitute,) = TMP.glob(f"containerize-{user.uid}-*")
+        (substitute,) = TMP.glob(f"containerize-{user.uid}.*")
         assert substitute.stat().st_uid == user.uid and substitute.stat().st_mode & 0o777 == 0o700
     finally:
         shutil.rmtree(session)
+
+
+def test_all_names_of_state_directories_are_taken(user, small, home, trap, sessions):
+    """And those of the caches of ranks."""
+    names = [f"containerize-{user.uid}{end}" for end in ("", *(f"-{i}" for i in range(8)), *(f".{i:06}" for i in range(100)))]
+    trap.shell('cd "$1"; shift; mkdir -m 777 "$@"', TMP, f"containerize-cache-{user.uid}", *names)
+    for _ in range(2):
+        assert python(user, small).stdout == "fine\n"
+    assert len(sessions.supervisors()) == 1
+    assert all(list((TMP / name).iterdir()) == [] for name in names)
+    profile = user.write(home / "site.yaml", "name: ours\ndescription: none\ncaches:\n  TRITON_CACHE_DIR: triton\n")
+    done = user.run(f"{small}/bin/containerize-rank", "--site", str(profile), "printenv", "TRITON_CACHE_DIR", check=False)
+    assert done.returncode == 0 and not done.stdout.startswith(f"{TMP}/containerize-cache-"), done.stderr
+    assert list((TMP / f"containerize-cache-{user.uid}").iterdir()) == []
 
 
 def test_the_state_directory_under_a_session(user, small, trap, sessions):
