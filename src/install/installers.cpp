@@ -76,6 +76,8 @@ Status Installers::prepare() {
                .in_child = shop_.join};
     // Where pip clones what is editable: of an environment of conda it would be the working directory.
     target_.environment.emplace("PIP_SRC", (shop_.prefix / "src").string());
+    // A clone that is there has lost its login, so it seems to be of another address: that is set again.
+    target_.environment.emplace("PIP_EXISTS_ACTION", "s");
     // What it imports is no part of what it installs; byte-code is made later.
     target_.environment["PYTHONDONTWRITEBYTECODE"] = "1";
     const auto ask = [&](const std::vector<std::string>& question) {

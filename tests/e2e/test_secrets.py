@@ -300,7 +300,7 @@ def test_updates(workplace, server):
     workplace.run("update", workplace.prefix, "--", "sh", "-c", "exit 3", "--password", SECRETS["word"], code=1)
     states = workplace.user.run(workplace.tool, "log", workplace.prefix).stdout
     assert_no_secret("the list of states", states.encode())
-    workplace.run("update", workplace.prefix, "--post-install", script(workplace, server))
+    workplace.run("update", workplace.prefix, "-r", workplace.work / "requirements.txt", "--post-install", script(workplace, server))
     workplace.search()
     workplace.user.run(workplace.tool, "rollback", workplace.prefix)
     workplace.search()

@@ -48,6 +48,7 @@ class Trap:
 @pytest.fixture
 def trap(other, sessions):
     sessions.kill_all()
+    shutil.rmtree(sessions.state, ignore_errors=True)  # its name is free for the other user
     before = set(TMP.iterdir())
     trap = Trap(other)
     trap.caught.touch()
