@@ -52,7 +52,7 @@ class Node:
     def supervisors_of(self, job):
         """The job and its step are part of a session's name."""
         names = {pid: Path(f"/proc/{pid}/cmdline").read_text().split("\0")[2] for pid in self.supervisors()}
-        return [pid for pid, name in names.items() if f".{job.number}." in name]
+        return [pid for pid, name in names.items() if f"slurm-{job.number}." in name]
 
     def servers(self):
         return sorted(set(self.sessions.servers()) & set(self.machine.processes()))
@@ -321,7 +321,7 @@ def test_time_limit(timed_out, nodes, slurm):
 
 def log_of(node, job) -> str:
     """Of the session of the job's step on that node, while it lives."""
-    logs = list(node.temporary.glob(f"containerize-{node.sessions.user.uid}/*.{job.number}.[0-9]*/log"))
+    logs = list(node.temporary.glob(f"containerize-{node.sessions.user.uid}/*slurm-{job.number}.[0-9]*/log"))
     assert len(logs) == 1, logs
     return logs[0].read_text()
 
