@@ -1,6 +1,7 @@
 #include "install/installers.h"
 
 #include "install/scripts.h"
+#include "util/entries.h"
 #include "util/filesystem.h"
 #include "util/interrupt.h"
 #include "util/log.h"
@@ -50,7 +51,7 @@ Result<fs::path> Installers::place_pip() {
     auto made = capture(shop_.inside({shop_.python().string(), "-m", "venv", venv.string()}));
     if (!made) return fail(std::move(made.error()));
     std::error_code failed;
-    for (const auto& library : fs::directory_iterator(venv / "lib", failed)) {
+    for (const auto& library : entries_in(venv / "lib", failed)) {
         const auto code = library.path() / "site-packages/pip";
         if (!fs::exists(code / "__main__.py", failed)) continue;
         // Alone in its directory: no other package there may seem to be installed.

@@ -3,6 +3,7 @@
 #include "spec/text.h"
 #include "util/base64.h"
 #include "util/digest.h"
+#include "util/entries.h"
 #include "util/filesystem.h"
 #include "util/redact.h"
 #include "util/text.h"
@@ -88,6 +89,15 @@ Status clean_git_configuration(const fs::path& file) {
     return write_file(file, cleaned);
 }
 
+/// What cannot be listed may have secrets.
+Result<std::vector<fs::directory_entry>> entries_where_there_are_some(const fs::path& directory) {
+    std::error_code failed;
+    auto entries = entries_in(directory, failed);
+    if (failed && failed != std::errc::no_such_file_or_directory)
+        return fail_errno("cannot read the directory", directory.string(), failed.value());
+    return entries;
+}
+
 } // namespace
 
 void remember_configured_secrets(const Environment& environment) {
@@ -117,14 +127,16 @@ void remember_secrets_of(const Inputs& inputs) {
 }
 
 Status remove_secrets_of_packages(const fs::path& root, const std::string& python_name) {
-    std::error_code failed;
-    std::vector<fs::path> metadata;
-    for (const auto& entry : fs::directory_iterator(root / "lib" / python_name / "site-packages", failed))
-        if (entry.path().extension() == ".dist-info") metadata.push_back(entry.path());
-    for (const auto& directory : metadata)
-        if (auto done = clean_direct_url(directory); !done) return done;
+    const auto site_packages = root / "lib" / python_name / "site-packages";
+    auto installed = entries_where_there_are_some(site_packages);
+    if (!installed) return fail(std::move(installed.error()));
+    for (const auto& entry : *installed)
+        if (entry.path().extension() == ".dist-info")
+            if (auto done = clean_direct_url(entry.path()); !done) return done;
     // Where pip clones what is editable.
-    for (const auto& entry : fs::directory_iterator(root / "src", failed))
+    auto clones = entries_where_there_are_some(root / "src");
+    if (!clones) return fail(std::move(clones.error()));
+    for (const auto& entry : *clones)
         if (auto done = clean_git_configuration(entry.path() / ".git/config"); !done) return done;
     return {};
 }

@@ -76,7 +76,7 @@ std::optional<Distribution> read_link(const fs::path& link) {
     if (!text) return std::nullopt;
     const fs::path project = text->substr(0, text->find('\n'));
     std::error_code failed;
-    for (const auto& entry : fs::directory_iterator(project, failed)) {
+    for (const auto& entry : entries_in(project, failed)) {
         if (entry.path().extension() != ".egg-info") continue;
         const auto metadata = read_file(entry.path() / "PKG-INFO");
         auto distribution = metadata ? parse_metadata(*metadata) : Distribution();

@@ -9,8 +9,10 @@ import time
 from pathlib import Path
 
 import pytest
+from changes import made  # noqa: F401 (a fixture)
 from conftest import eventually
 from installation import Installation, staging_directories
+
 
 @pytest.fixture()
 def installed(user, tool, work, made):
@@ -21,15 +23,6 @@ def installed(user, tool, work, made):
     for path in [prefix, *prefix.rglob("*")]:
         os.chown(path, user.uid, user.uid, follow_symlinks=False)
     return Installation(user, tool, prefix)
-
-
-@pytest.fixture(scope="module")
-def made(user, tool, place):
-    work = user.directory(place)
-    installation = Installation(user, tool, work / "env")
-    installation.new(user.write(work / "requirements.txt", "six==1.16.0\n"))
-    shutil.copytree(work / "env", work / "backup", symlinks=True)
-    return work / "env", work / "backup"
 
 
 def test_updates_add_up(installed, user, work):
