@@ -26,7 +26,7 @@ unsigned default_jobs(const Resources& resources);
 /// system's limit (`ulimit -Hn`) is lower.
 Status allow_open_files(std::uint64_t count);
 
-/// Outside a job: lowest CPU priority and idle I/O class for this process and its children.
+/// Outside a job: a low CPU and I/O priority for this process and its children.
 void be_polite(const Resources& resources);
 
 } // namespace containerize
