@@ -131,6 +131,8 @@ private:
             } else {
                 const auto end = std::min(end_of_value(inner), inner.size());
                 value = trimmed(inner.substr(0, end));
+                if (value.find_first_of("'\"") != value.npos)
+                    return refuse("in brackets, a quotation mark stands within the value of '" + key + "'");
                 inner = inner.substr(end);
             }
             if (inner.starts_with(',')) inner.remove_prefix(1);
@@ -311,6 +313,10 @@ bool name_matches(const std::string& wanted, const std::string& name) {
     return pattern && pattern->matches(name);
 }
 
+bool is_plain_in_build(unsigned char c) {
+    return std::isalnum(c) != 0 || std::string_view("_.*+-").find(static_cast<char>(c)) != std::string_view::npos;
+}
+
 std::string joined(const std::vector<std::string>& words) {
     std::string text;
     for (const auto& word : words)
@@ -393,19 +399,22 @@ bool MatchSpec::matches(const PackageRecord& record) const {
     return true;
 }
 
-// Values are put between quotation marks, which they can hold one kind of.
+// Values are put between quotation marks, which they can hold one kind of. Builds are, too, that would be read
+// as something else where they stand alone, such as a regular expression.
 std::string MatchSpec::to_string() const {
     std::string result =
         channel.empty() ? "" : without_credentials(channel) + (subdir.empty() ? "" : "/" + subdir) + "::";
     result += name.empty() ? "*" : name;
     if (version) result += " " + version->text();
-    if (build) result += (version ? " " : " * ") + build->text();
+    const bool plain_build = build && std::ranges::all_of(build->text(), is_plain_in_build);
+    if (plain_build) result += (version ? " " : " * ") + build->text();
     std::string more;
     const auto add = [&more](std::string_view key, const std::string& value) {
         if (value.empty()) return;
         const char quote = value.find('\'') == std::string::npos ? '\'' : '"';
         more += (more.empty() ? "" : ",") + std::string(key) + "=" + quote + value + quote;
     };
+    if (build && !plain_build) add("build", build->text());
     if (build_number) add("build_number", build_number->text());
     if (channel.empty()) add("subdir", subdir);
     add("fn", file_name);

@@ -176,7 +176,8 @@ private:
         return names_ != nullptr && SeparateNames::is_node(node);
     }
     [[nodiscard]] Reference reference(std::uint64_t node) const {
-        if (is_separate(node)) return names_->file(node);
+        // Of a node that was never given out, Layers says that there is none.
+        if (is_separate(node)) return names_->file(node).value_or(node);
         return node == FUSE_ROOT_ID ? layers_.root() : (node & ~in_layer_) - node_offset;
     }
     /// Seen from where the request comes from.

@@ -11,9 +11,10 @@ std::uint64_t SeparateNames::node(Reference directory, std::string_view name, Re
     return known->second;
 }
 
-Reference SeparateNames::file(std::uint64_t node) const {
+std::optional<Reference> SeparateNames::file(std::uint64_t node) const {
     const std::scoped_lock lock(mutex_);
-    return files_.at(node - first);
+    if (node - first >= files_.size()) return std::nullopt;
+    return files_[node - first];
 }
 
 } // namespace containerize::runtime

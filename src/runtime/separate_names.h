@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,7 +22,8 @@ public:
     /// The same for the same name, and no reference of Layers.
     std::uint64_t node(image::Reference directory, std::string_view name, image::Reference file);
     [[nodiscard]] static bool is_node(std::uint64_t id) { return id >= first; }
-    [[nodiscard]] image::Reference file(std::uint64_t node) const;
+    /// None for a node that was never given out.
+    [[nodiscard]] std::optional<image::Reference> file(std::uint64_t node) const;
 
 private:
     static constexpr std::uint64_t first = 1ULL << 63U; ///< Layers has fewer images than that

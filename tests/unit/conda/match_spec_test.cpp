@@ -283,6 +283,8 @@ TEST(MatchSpec, WhatItIsWrittenAsMeansTheSame) {
                              "c::a",
                              "c/linux-64::a =1",
                              "a[build=x*]",
+                             "a[version='>=1', build='^(a|b),c=d .*$']",
+                             "a[build=*cuda*,su@dir=noarch]",
                              "a[version='>=1', build_number='>=3']",
                              "a[subdir=noarch]",
                              "a[fn=a-1-0.tar.bz2]",
