@@ -110,7 +110,7 @@ private:
     Status brackets(std::string_view& rest) {
         // From the first that opens after the name: values have brackets of their own, and so has
         // "channel[subdir]::name".
-        const auto channel_end = rest.find("]::");
+        const auto channel_end = rest.substr(0, rest.find_first_of("'\"")).find("]::");
         const auto open = rest.find('[', channel_end == rest.npos ? 0 : channel_end);
         if (open == rest.npos) return refuse("a '[' is missing");
         std::string_view inner = rest.substr(open + 1, rest.size() - open - 2);
@@ -157,8 +157,6 @@ private:
     Status attribute(const std::string& key, std::string_view value) {
         if (value.empty()) return refuse("'" + key + "' has no value");
         const auto text_fields = std::to_array<std::pair<std::string_view, std::string*>>({
-            {"channel", &spec_.channel},
-            {"subdir", &spec_.subdir},
             {"fn", &spec_.file_name},
             {"license", &spec_.license},
             {"license_family", &spec_.license_family},
@@ -168,6 +166,8 @@ private:
                 *field = value;
                 return {};
             }
+        if (key == "channel") return set_channel(value);
+        if (key == "subdir") return set_subdir(value);
         if (key == "version") return set_version(value);
         if (key == "build") return set_build(value);
         if (key == "build_number") return set_build_number(value);
@@ -213,14 +213,28 @@ private:
         rest = trimmed(rest.substr(mark + 2));
         if (written.empty()) return refuse("there is no channel before '::'");
         if (const auto open = written.find('['); open != written.npos && written.ends_with(']')) {
-            spec_.subdir = written.substr(open + 1, written.size() - open - 2);
+            if (auto done = set_subdir(written.substr(open + 1, written.size() - open - 2)); !done)
+                return done;
             written = written.substr(0, open);
         } else if (const auto slash = written.rfind('/');
                    slash != written.npos && is_subdir(written.substr(slash + 1))) {
             spec_.subdir = written.substr(slash + 1);
             written = written.substr(0, slash);
         }
-        spec_.channel = written;
+        return set_channel(written);
+    }
+
+    Status set_subdir(std::string_view text) {
+        if (!is_subdir(text))
+            return refuse("'" + std::string(text) + "' is no platform", "For example: linux-64, noarch.");
+        spec_.subdir = text;
+        return {};
+    }
+
+    Status set_channel(std::string_view text) {
+        if (text.find_first_of("[]") != text.npos || text.find("::") != text.npos)
+            return refuse("a channel's name has no brackets and no '::'");
+        spec_.channel = text;
         return {};
     }
 
@@ -288,6 +302,7 @@ private:
     }
 
     Status set_build(std::string_view text) {
+        if (text.find_first_of("'\"") != text.npos) return refuse("a build has no quotation mark");
         auto build = StringMatch::parse(text);
         if (!build)
             return refuse(build.error().what + (build.error().why.empty() ? "" : ": " + build.error().why));
@@ -314,7 +329,8 @@ bool name_matches(const std::string& wanted, const std::string& name) {
 }
 
 bool is_plain_in_build(unsigned char c) {
-    return std::isalnum(c) != 0 || std::string_view("_.*+-").find(static_cast<char>(c)) != std::string_view::npos;
+    return std::isalnum(c) != 0 ||
+           std::string_view("_.*+-").find(static_cast<char>(c)) != std::string_view::npos;
 }
 
 std::string joined(const std::vector<std::string>& words) {
@@ -399,22 +415,32 @@ bool MatchSpec::matches(const PackageRecord& record) const {
     return true;
 }
 
-// Values are put between quotation marks, which they can hold one kind of. Builds are, too, that would be read
-// as something else where they stand alone, such as a regular expression.
+// Values are put between quotation marks, which they can hold one kind of. There, too, are names with a set
+// of characters ("k[0-9]*"), and builds that would be read as something else if they stood alone, or would
+// change what the version before them means: "=1" means 1.*, "=1 build" exactly 1.
 std::string MatchSpec::to_string() const {
     std::string result =
         channel.empty() ? "" : without_credentials(channel) + (subdir.empty() ? "" : "/" + subdir) + "::";
-    result += name.empty() ? "*" : name;
-    if (version) result += " " + version->text();
-    const bool plain_build = build && std::ranges::all_of(build->text(), is_plain_in_build);
-    if (plain_build) result += (version ? " " : " * ") + build->text();
+    const bool name_apart = name.find_first_of("[]") == std::string::npos;
+    const bool fuzzy = version && version->text().starts_with('=') && !version->text().starts_with("==");
+    const bool build_apart =
+        name_apart && !fuzzy && build && std::ranges::all_of(build->text(), is_plain_in_build);
+    if (name_apart) {
+        result += name.empty() ? "*" : name;
+        if (version) result += " " + version->text();
+        if (build_apart) result += (version ? " " : " * ") + build->text();
+    }
     std::string more;
     const auto add = [&more](std::string_view key, const std::string& value) {
         if (value.empty()) return;
         const char quote = value.find('\'') == std::string::npos ? '\'' : '"';
         more += (more.empty() ? "" : ",") + std::string(key) + "=" + quote + value + quote;
     };
-    if (build && !plain_build) add("build", build->text());
+    if (!name_apart) {
+        add("name", name);
+        if (version) add("version", version->text());
+    }
+    if (build && !build_apart) add("build", build->text());
     if (build_number) add("build_number", build_number->text());
     if (channel.empty()) add("subdir", subdir);
     add("fn", file_name);

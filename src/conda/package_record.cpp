@@ -127,7 +127,8 @@ json to_json(const PackageRecord& record) {
     for (const auto& [key, value] : texts)
         if (!value->empty()) entry[key] = *value;
     if (record.size != 0) entry["size"] = record.size;
-    if (record.timestamp != 0) entry["timestamp"] = record.timestamp;
+    if (record.timestamp != 0)
+        entry["timestamp"] = record.timestamp > largest_seconds ? record.timestamp : record.timestamp / 1000;
     if (record.noarch != Noarch::no) entry["noarch"] = record.noarch == Noarch::python ? "python" : "generic";
     if (!record.track_features.empty()) {
         std::string joined;

@@ -9,7 +9,7 @@
 #include <optional>
 #include <utility>
 
-#include <regex.h>
+#include <re2/re2.h>
 
 namespace containerize::conda {
 
@@ -44,15 +44,17 @@ std::string as_expression(std::string_view glob) {
     return expression + "$";
 }
 
-/// Whether the C library matches a regular expression in time and memory that fit its size: with a count of
-/// repetitions ("{1000}") or a reference to a group ("\1"), some characters can take all that there is.
-bool is_harmless_expression(std::string_view text) {
-    bool escaped = false;
-    for (const char c : text) {
-        if (escaped ? is_digit(c) : c == '{') return false;
-        escaped = !escaped && c == '\\';
-    }
-    return true;
+/// What a regular expression may take once it is compiled, in bytes; any that is written for packages takes a
+/// few thousand.
+constexpr std::int64_t largest_expression = 1 << 20;
+
+/// RE2 matches in a time that grows with the text alone, whatever the expression: the C library may take all
+/// memory for some characters, such as "a++++++++".
+std::shared_ptr<const re2::RE2> compiled(const std::string& expression) {
+    re2::RE2::Options options;
+    options.set_max_mem(largest_expression);
+    options.set_log_errors(false);
+    return std::make_shared<const re2::RE2>(expression, options);
 }
 
 bool glob_matches(std::string_view pattern, std::string_view text) {
@@ -446,21 +448,10 @@ Result<StringMatch> StringMatch::parse(std::string_view text) {
     const bool set = !starts && glob && text.find('[') != std::string_view::npos;
     if (starts || set) {
         const auto pattern = starts ? match.text_ : as_expression(text);
-        if (!is_harmless_expression(pattern))
-            return fail_input("not a pattern: '" + match.text_ + "'",
-                              "counts of repetitions ('{') and references ('\\1') are not supported");
-        regex_t compiled;
-        if (const int code = regcomp(&compiled, pattern.c_str(), REG_EXTENDED | REG_NOSUB); code != 0) {
-            std::array<char, 256> why{};
-            regerror(code, &compiled, why.data(), why.size());
-            return fail_input("not a regular expression: '" + match.text_ + "'", why.data());
-        }
+        match.expression_ = compiled(pattern);
+        if (!match.expression_->ok())
+            return fail_input("not a regular expression: '" + match.text_ + "'", match.expression_->error());
         match.kind_ = Kind::expression;
-        match.expression_ = std::shared_ptr<const void>(new regex_t(compiled), [](const void* pointer) {
-            auto* expression = static_cast<regex_t*>(const_cast<void*>(pointer));
-            regfree(expression);
-            delete expression;
-        });
     } else if (glob) {
         match.kind_ = Kind::glob;
     }
@@ -474,8 +465,7 @@ bool StringMatch::matches(std::string_view text) const {
     case Kind::glob:
         return glob_matches(text_, text);
     case Kind::expression:
-        return regexec(static_cast<const regex_t*>(expression_.get()), std::string(text).c_str(), 0, nullptr,
-                       0) == 0;
+        return re2::RE2::FullMatch(text, *expression_);
     }
     return false;
 }

@@ -10,6 +10,10 @@
 #include <string_view>
 #include <vector>
 
+namespace re2 {
+class RE2;
+}
+
 namespace containerize::conda {
 
 /// "1!2.0.1rc2+cuda12": epoch, parts, local part; in conda's order, where "1.0" equals "1.0.0", "dev" comes
@@ -68,7 +72,7 @@ private:
     enum class Kind { exact, glob, expression };
     Kind kind_ = Kind::exact;
     std::string text_;
-    std::shared_ptr<const void> expression_; ///< compiled
+    std::shared_ptr<const re2::RE2> expression_;
 };
 
 } // namespace containerize::conda

@@ -9,6 +9,8 @@ build=build/fuzz
 
 # What one input may take. A reader's caches alone may have 48 MB, and the sanitizers need several times as much.
 limits=(-rss_limit_mb=1024 -malloc_limit_mb=256 -timeout=10)
+# So many inputs a process: what allocators and sanitizers keep of millions is not what one takes.
+most_runs=500000
 # A harness that has found so much is broken, and is left alone.
 most_findings=5
 
@@ -23,7 +25,7 @@ fuzz() {
     done
     : >"$log"
     while [ $((SECONDS - start)) -lt "$seconds" ] && [ "$found" -lt "$most_findings" ]; do
-        "$build/tests/fuzz/fuzz_$name" "${limits[@]}" "${options[@]}" -print_final_stats=1 \
+        "$build/tests/fuzz/fuzz_$name" "${limits[@]}" "${options[@]}" -runs="$most_runs" -print_final_stats=1 \
             -max_total_time=$((seconds - (SECONDS - start))) -artifact_prefix="$findings/" \
             "$corpus" "${seeds[@]}" >"$log.part" 2>&1 || found=$((found + 1))
         executions=$((executions + $(sed -n 's/^stat::number_of_executed_units: *//p' "$log.part" | tail -1 | grep . || echo 0)))
@@ -53,6 +55,8 @@ cmake --build "$build" --target "${@/#/fuzz_}" >&2
 tests/fuzz/seeds.py "$build/seeds"
 
 export UBSAN_OPTIONS=print_stacktrace=1
+ASAN_SYMBOLIZER_PATH=$(command -v llvm-symbolizer || true)
+export ASAN_SYMBOLIZER_PATH
 printf '%-20s %12s %8s %9s %8s\n' harness executions edges findings time
 failed=0
 printf '%s\n' "$@" | xargs -P "${JOBS:-1}" -I NAME nice -n 19 "$0" --one NAME $((minutes * 60)) || failed=1

@@ -2,8 +2,8 @@
 
 build_packages=(
     ca-certificates cmake g++ git ninja-build pkg-config
-    libarchive-dev libbz2-dev libcli11-dev libcurl4-openssl-dev libfmt-dev liblz4-dev liblzma-dev libsimdjson-dev
-    libspdlog-dev libsquashfs-dev libssl-dev libyaml-cpp-dev libzstd-dev nettle-dev nlohmann-json3-dev zlib1g-dev
+    libarchive-dev libbz2-dev libcli11-dev libcurl4-openssl-dev libfmt-dev liblz4-dev liblzma-dev libre2-dev
+    libsimdjson-dev libspdlog-dev libsquashfs-dev libssl-dev libyaml-cpp-dev libzstd-dev nettle-dev nlohmann-json3-dev zlib1g-dev
 )
 # What a user's machine has as well, when an environment is built on it.
 run_packages=(python3 python3-venv)

@@ -112,16 +112,28 @@ TEST(VersionSpec, WhatIsNoneSaysWhy) {
     }
 }
 
-TEST(VersionSpec, RegularExpressionsThatTakeAllMemoryAreRefused) {
+TEST(VersionSpec, RegularExpressionsThatCouldTakeAllMemoryAreRefused) {
     EXPECT_TRUE(StringMatch::parse("^py3[0-9]+(cuda|cpu)?\\.[a-z]*_\\{0$"));
-    for (const char* text : {"^((a{1,30000}){1,30000}){1,30000}$", "^(a*)*\\1$", "^a\\\\{9}$"}) {
+    for (const std::string text :
+         {"^((a{1,30000}){1,30000}){1,30000}$", "^((((a{1,99}){1,99}){1,99}){1,99})$", "^(a*)*\\1$",
+          "^[0-9]++++++++++++++++++++++++++$"}) {
         const auto pattern = StringMatch::parse(text);
         ASSERT_FALSE(pattern) << text;
         EXPECT_EQ(pattern.error().fault, Fault::input);
         EXPECT_FALSE(VersionSpec::parse(text)) << text;
-        EXPECT_FALSE(parse_match_spec("a * " + std::string(text))) << text;
+        EXPECT_FALSE(parse_match_spec("a * " + text)) << text;
     }
     EXPECT_FALSE(parse_match_spec("^(a*)*\\1$"));
+}
+
+TEST(VersionSpec, RegularExpressionsAreMatchedWithoutTryingAllWays) {
+    std::string nested = "a";
+    for (int depth = 0; depth < 100; ++depth)
+        nested = "(" + nested + "+)";
+    const auto pattern = StringMatch::parse("^" + nested + "$");
+    ASSERT_TRUE(pattern) << to_string(pattern.error());
+    EXPECT_TRUE(pattern->matches(std::string(300, 'a')));
+    EXPECT_FALSE(pattern->matches(std::string(300, 'a') + "b"));
 }
 
 PackageRecord record(std::string name, std::string version, std::string build, std::uint64_t number = 0) {
@@ -235,6 +247,11 @@ TEST(MatchSpec, MistakesSayWhatIsWrong) {
           {"numpy[version]", "each part must be KEY=VALUE"},
           {"numpy[verison='1.26.*']", "in brackets, 'verison' means nothing"},
           {"numpy[extra]", "each part must be KEY=VALUE"},
+          {"numpy[build=a'b]", "a quotation mark stands within the value of 'build'"},
+          {"numpy 1 a'b", "a build has no quotation mark"},
+          {"a[b]c::numpy", "a channel's name has no brackets"},
+          {"numpy[channel='a::b']", "a channel's name has no brackets and no '::'"},
+          {"c[linux]::numpy", "'linux' is no platform"},
           {"numpy[url='https://x/noarch/numpy-1-0.conda']", "Write the URL alone"},
           {"numpy[version='1]", "a quotation mark is missing"},
           {"numpy[md5=abc]", "'abc' is no md5 checksum"},
@@ -285,6 +302,11 @@ TEST(MatchSpec, WhatItIsWrittenAsMeansTheSame) {
                              "a[build=x*]",
                              "a[version='>=1', build='^(a|b),c=d .*$']",
                              "a[build=*cuda*,su@dir=noarch]",
+                             "a[build='^[ab]::c$']",
+                             "a[version='=1', build=x]",
+                             "k[0-9]*",
+                             "k[0-9] 1",
+                             "c::k[0-9]* >=1[build='a=b']",
                              "a[version='>=1', build_number='>=3']",
                              "a[subdir=noarch]",
                              "a[fn=a-1-0.tar.bz2]",
