@@ -37,6 +37,21 @@ Status PipPart::check_python(const std::string& python_name) const {
                       "Add `- python` and `- pip` to the dependencies.");
 }
 
+Status PipPart::add_uv(const std::string& python_name) {
+    if (!shop_.options.uv || python_name.empty()) return {};
+    // Its cache is on another filesystem, as a rule: in the user's scripts, too, it would warn of each link.
+    shop_.environment.emplace("UV_LINK_MODE", "copy");
+    std::error_code failed;
+    if (fs::exists(shop_.root() / "bin/uv", failed)) return {};
+    const fs::path file = shop_.staging / "uv-requirement.txt";
+    if (auto written = write_file(file, "uv\n"); !written) return written;
+    auto read = spec::read_requirements(file, shop_.staging);
+    if (!read) return fail(std::move(read.error()));
+    auto installed = install_file(file, *read, shop_.staging, python_name);
+    if (!installed) installed.error().where = "--uv";
+    return installed;
+}
+
 Status PipPart::install(const std::vector<Located>& lines, const std::string& python_name) {
     const fs::path file = shop_.staging / "pip-requirements.txt";
     const fs::path directory = shop_.inputs.spec.parent_path();

@@ -18,6 +18,9 @@ class PipPart {
 public:
     explicit PipPart(Workshop& shop) : shop_(shop), installers_(shop) {}
 
+    /// uv, if it is asked for and nothing has brought it yet; without Python it has no use.
+    Status add_uv(const std::string& python_name);
+
     /// Lines that stand in another file. `python_name` as Recipe has it.
     Status install(const std::vector<spec::Located>& lines, const std::string& python_name);
 

@@ -50,6 +50,7 @@ public:
     }
 
     Status install() override {
+        if (auto added = keeping_installer([&] { return pip_.add_uv(python_name_); }); !added) return added;
         if (!shop_.inputs.spec.empty())
             if (auto done = install_spec(); !done) return done;
         for (const auto& [file, read] : shop_.inputs.more_requirements)
