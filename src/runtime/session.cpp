@@ -78,10 +78,8 @@ public:
         outer_mounts_.reset(open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
         outer_user_.reset(open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC));
         state_.path = arguments_.state_path;
-        state_.fd.reset(open(state_.path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-        if (!state_.fd) return fail_errno("cannot open the directory for session state", state_.path);
-        struct stat info {};
-        if (fstat(state_.fd.get(), &info) != 0 || !is_private_directory(info))
+        state_.fd = open_private_directory(state_.path);
+        if (!state_.fd)
             return fail({.what = "the directory for session state is not used",
                          .why = "it is not what the launcher has opened",
                          .where = state_.path,
