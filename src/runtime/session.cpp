@@ -164,7 +164,7 @@ private:
         auto outside = OutsideView::keep();
         if (!outside) return fail(std::move(outside.error()));
         outside_ = std::move(*outside);
-        if (auto done = enter_session_namespaces(); !done) return done;
+        if (auto done = enter_namespaces(); !done) return done;
         mounts_ = mount_namespace();
         inside_link_ = inside_link_name(own_identity({}));
 
