@@ -90,13 +90,14 @@ std::vector<fs::path> all_stores(const Options& options) {
     return stores;
 }
 
-/// Of a store, if one has it; then the reference leads there from now on.
-Result<std::optional<StoredImage>> find_made(const ImageInfo& info, const std::string& reference,
-                                             const Options& options) {
+/// Of a store, if one has it; then the reference leads there from now on. Who may only read the store, such
+/// as a colleague's, uses the image all the same: without that note the next pull just asks the source again.
+std::optional<StoredImage> find_made(const ImageInfo& info, const std::string& reference,
+                                     const Options& options) {
     auto found = find_image(all_stores(options), info.digest);
     if (found && found->file.parent_path() == options.store)
-        if (auto done = add_reference(options.store, *found, reference); !done)
-            return fail(std::move(done.error()));
+        if (auto noted = add_reference(options.store, *found, reference); !noted)
+            log::detail(to_string(noted.error()));
     return found;
 }
 
@@ -120,26 +121,24 @@ Result<BaseImage> pull(const Reference& reference, const Options& options) {
     auto info = blobs->info();
     if (!info) return fail(std::move(info.error()));
     auto made = find_made(*info, reference.text, options);
-    if (!made) return fail(std::move(made.error()));
-    if (*made) {
+    if (made) {
         stage.finish("it is there already");
-        return base_image(**made, reference.text);
+        return base_image(*made, reference.text);
     }
     auto workshop = Workshop::enter(options.store, info->digest);
     if (!workshop) return fail(std::move(workshop.error()));
     // Another process may have made it while we waited.
     made = find_made(*info, reference.text, options);
-    if (!made) return fail(std::move(made.error()));
-    if (!*made) {
+    if (!made) {
         if (remote) static_cast<Registry&>(*blobs).download_to(workshop->path());
         auto stored = make_image(*info, reference.text, *blobs, *workshop, options);
         blobs.reset(); // what it still fetches ends before the workshop is left
         if (!stored) return fail(std::move(stored.error()));
-        *made = std::move(*stored);
+        made = std::move(*stored);
     }
     workshop->clean();
-    stage.finish(human_bytes((*made)->size));
-    return base_image(**made, reference.text);
+    stage.finish(human_bytes(made->size));
+    return base_image(*made, reference.text);
 }
 
 Status check_squashfs(const fs::path& file, std::uint64_t offset) {

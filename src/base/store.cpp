@@ -223,7 +223,10 @@ Result<Workshop> Workshop::enter(const fs::path& store, const std::string& diges
     sweep_workshops(directory, name);
     auto path = directory / name;
     auto lock = wait_for_lock(path.string() + ".lock");
-    if (!lock) return fail(std::move(lock.error()));
+    if (!lock) {
+        lock.error().hint = "CONTAINERIZE_BASES names another place.";
+        return fail(std::move(lock.error()));
+    }
     fs::create_directories(path, failed);
     if (failed)
         return fail(

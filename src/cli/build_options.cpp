@@ -150,6 +150,7 @@ Result<install::BuildOptions> options_from(const BuildArguments& arguments, cons
     options.prefix = with_home(arguments.prefix, environment);
     options.spec = arguments.spec;
     options.python = arguments.python;
+    options.uv = arguments.uv;
     options.bundle_python = arguments.bundle_python;
     options.system_site_packages = arguments.system_site_packages;
     options.force = arguments.force;
@@ -243,9 +244,10 @@ void add_content_options(CLI::App& command, BuildArguments& arguments) {
         .add_option("--installer", arguments.installer, "auto (uv where it is found, else pip), pip or uv")
         ->type_name("NAME")
         ->default_str("auto");
-    // Habits of tykky's users; there is one solver here, and uv is used where it is found.
+    command.add_flag("--uv", arguments.uv,
+                     "Put uv into the environment, where scripts can call it, and install by that");
+    // A habit of tykky's users; there is one solver here.
     command.add_flag("--mamba", arguments.mamba, "Accepted; does nothing");
-    command.add_flag("--uv", arguments.uv, "Accepted; uv is used where it is found");
 }
 
 void add_root_options(CLI::App& command, BuildArguments& arguments) {

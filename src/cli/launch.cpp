@@ -2,6 +2,7 @@
 #include "cli/exec.h"
 #include "cluster/rank.h"
 #include "runtime/manifest.h"
+#include "util/core_dumps.h"
 #include "util/filesystem.h"
 #include "util/process.h"
 
@@ -108,6 +109,7 @@ Status show_nodes(const fs::path& prefix, const LaunchArguments& arguments,
 [[nodiscard]] std::unexpected<Error> become(const std::vector<std::string>& words) {
     forget_tasks_of_job();
     const auto list = argument_vector(words);
+    restore_core_limit();
     execvp(list[0], list.data());
     return fail_errno("cannot run", words.front());
 }

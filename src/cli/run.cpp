@@ -1,6 +1,7 @@
 #include "cli/command.h"
 #include "cli/exec.h"
 #include "runtime/manifest.h"
+#include "util/core_dumps.h"
 #include "util/filesystem.h"
 #include "util/text.h"
 
@@ -28,6 +29,7 @@ Result<int> become(const std::string& directory, const char* wrapper,
     if (!runtime::is_installation(*prefix)) return runtime::no_installation(*prefix);
     std::vector<std::string> words = {(*prefix / "bin" / wrapper).string()};
     words.insert(words.end(), arguments.begin(), arguments.end());
+    restore_core_limit();
     execv(words.front().c_str(), argument_vector(words).data());
     return fail_errno("cannot run", words.front());
 }

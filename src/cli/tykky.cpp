@@ -144,7 +144,7 @@ public:
     void add_for_conda() {
         auto& create = add_new("conda env file", Kind::conda);
         create.add_flag("--mamba", arguments_->mamba, "accepted: there is one solver");
-        create.add_flag("--uv", arguments_->uv, "accepted: uv is used where it is found");
+        add_uv(create);
         add_requirements(create);
         add_common(create);
         auto& update = add_update();
@@ -155,7 +155,7 @@ public:
 
     void add_for_pip() {
         auto& create = add_new("requirements file for pip", Kind::pip);
-        create.add_flag("--uv", arguments_->uv, "Use uv");
+        add_uv(create);
         create.add_flag("--slim", arguments_->slim, "Use minimal base python container");
         create.add_option("--pyver", arguments_->python_version, "Python version to use");
         create.add_flag("--system-site-packages", arguments_->system_site_packages,
@@ -213,6 +213,10 @@ private:
         auto* command = app_.add_subcommand("advanced", "settings from a yaml file");
         command->add_option("yaml", arguments_->settings, "yaml file with tool config")->required();
         command->callback([this, mode] { action_ = [this, mode] { return advanced(mode); }; });
+    }
+
+    void add_uv(CLI::App& command) {
+        command.add_flag("--uv", arguments_->uv, "Use uv, which becomes part of the installation");
     }
 
     void add_requirements(CLI::App& command) {

@@ -54,6 +54,10 @@ Status TykkySettings::read_key(const spec::YamlFile& file, const std::string& ke
         arguments.isolate = config::parse_flag(value.as<std::string>("")).value_or(false);
         return {};
     }
+    if (key == "use_uv") {
+        arguments.uv = config::parse_flag(value.as<std::string>("")).value_or(false);
+        return {};
+    }
     if (key == "mask_wrap_install") {
         mask_ = value.as<bool>(false);
         return {};

@@ -71,6 +71,7 @@ struct BuildOptions {
     std::filesystem::path spec;
     std::string python; ///< a path, a version, or empty
     pip::Installer installer = pip::Installer::automatic;
+    bool uv = false; ///< uv becomes part of the environment, and installs the rest
     bool bundle_python = false;
     bool system_site_packages = false; ///< the interpreter's own packages, and the user's, are seen, too
     CondaOptions conda;

@@ -4,6 +4,7 @@
 #include "conda/installed.h"
 #include "conda/package_cache.h"
 #include "image/unpack.h"
+#include "install/conda_contents.h"
 #include "install/conda_plan.h"
 #include "install/link_scripts.h"
 #include "install/tykky_installation.h"
@@ -18,6 +19,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace containerize::install {
@@ -85,6 +87,19 @@ private:
     std::set<fs::path> directories_;
 };
 
+/// The names by which pip knows what a package of conda brings: "a_b" of
+/// "lib/python3.11/site-packages/a_b-1.0.dist-info/METADATA".
+std::set<std::string> python_names(const InstalledPackage& package) {
+    std::set<std::string> names;
+    for (const auto& file : package.files) {
+        const auto metadata = fs::path(file).parent_path().filename();
+        if (metadata.extension() != ".dist-info" && metadata.extension() != ".egg-info") continue;
+        const auto name = metadata.stem().string();
+        names.insert(pip::normalised_name(name.substr(0, name.find('-'))));
+    }
+    return names;
+}
+
 class CondaChanger {
 public:
     CondaChanger(const Workshop& shop, bool prune)
@@ -112,7 +127,33 @@ private:
                                           shop_.staging);
         if (!changes) return fail(std::move(changes.error()));
         changes_ = std::move(*changes);
+        return shop_.inputs.locked ? relink_what_pip_replaced() : Status();
+    }
+
+    /// pip removes the files of what it replaces, and so they are missing when its own are gone again. What
+    /// it has put in their place, and the lock keeps, stays.
+    Status relink_what_pip_replaced() {
+        const auto contents = read_contents(tree(), name_of_python(shop_));
+        if (!contents) return fail(Error(contents.error()));
+        std::set<std::string> of_pip;
+        for (const auto& one : contents->of_pip)
+            of_pip.insert(pip::normalised_name(one.name));
+        const auto is_of_pip = [&](const std::string& name) { return of_pip.contains(name); };
+        for (const auto& package : installed_) {
+            if (goes(package) || !lacks_files(package)) continue;
+            if (std::ranges::any_of(python_names(package), is_of_pip)) continue;
+            log::detail("files are missing, so it is installed again: " + package.record.distribution());
+            relink(package, changes_);
+        }
         return {};
+    }
+
+    /// Byte-code aside, which is compiled anew.
+    [[nodiscard]] bool lacks_files(const InstalledPackage& package) const {
+        return std::ranges::any_of(package.files, [&](const std::string& file) {
+            struct stat info {};
+            return !file.ends_with(".pyc") && lstat((tree() / file).c_str(), &info) != 0;
+        });
     }
 
     Status fetch() {

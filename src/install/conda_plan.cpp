@@ -328,9 +328,7 @@ void relink_for_new_python(const std::vector<conda::InstalledPackage>& installed
         removed.insert(one.record.name);
     for (const auto& one : installed) {
         if (one.record.noarch != conda::Noarch::python || removed.contains(one.record.name)) continue;
-        changes.plan.packages.push_back(one.record);
-        if (!one.requested.empty()) changes.plan.requested.emplace(one.record.name, one.requested);
-        changes.removed.push_back(one);
+        relink(one, changes);
     }
 }
 
@@ -373,6 +371,12 @@ Result<CondaPlan> plan_conda(const BuildOptions& options, const Inputs& inputs,
     }();
     if (plan) log_packages(*plan);
     return plan;
+}
+
+void relink(const conda::InstalledPackage& package, CondaChanges& changes) {
+    changes.plan.packages.push_back(package.record);
+    if (!package.requested.empty()) changes.plan.requested.emplace(package.record.name, package.requested);
+    changes.removed.push_back(package);
 }
 
 Result<CondaChanges> plan_conda_changes(const BuildOptions& options, const Inputs& inputs,

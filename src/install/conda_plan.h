@@ -27,6 +27,9 @@ struct CondaChanges {
     std::vector<conda::InstalledPackage> removed;
 };
 
+/// A package that stays is to be linked once more.
+void relink(const conda::InstalledPackage& package, CondaChanges& changes);
+
 /// Solves what the input asks for, to be added to what is `installed`: that stays, as far as the request
 /// lets it and as `pinned` says (conda-meta/pinned). With `prune`, or if the input is a lock, what the input
 /// does not need goes. `directory` is for files of ours.

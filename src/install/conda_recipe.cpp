@@ -53,6 +53,7 @@ public:
     }
 
     Status install() override {
+        if (auto added = pip_.add_uv(python_name()); !added) return added;
         if (shop_.inputs.locked) {
             if (auto done = pip_.install_locked(python_name(), PipPart::Present::stays); !done) return done;
         } else if (!shop_.inputs.conda->pip.empty()) {

@@ -68,6 +68,13 @@ Result<fs::path> Installers::place_pip() {
                  .hint = "Add pip to the environment, or have uv on PATH, which needs none."});
 }
 
+/// The environment's own, which was asked for, or the one on PATH.
+std::optional<fs::path> Installers::uv() const {
+    std::error_code failed;
+    const bool has_own = shop_.options.uv && fs::exists(shop_.root() / "bin/uv", failed);
+    return has_own ? shop_.prefix / "bin/uv" : shop_.inputs.uv;
+}
+
 Status Installers::prepare() {
     if (std::exchange(prepared_, true)) return {};
     target_ = {.python = shop_.python(),
@@ -89,7 +96,7 @@ Status Installers::prepare() {
     auto version = ask({"--version"});
     if (version && !version->ok()) {
         auto place = place_pip();
-        const bool needed = !shop_.inputs.uv || shop_.options.installer == pip::Installer::pip;
+        const bool needed = !uv() || shop_.options.installer == pip::Installer::pip;
         if (!place && (needed || interrupted())) return fail(std::move(place.error()));
         if (!place) return {};
         target_.pip = std::move(*place);
@@ -106,8 +113,8 @@ Status Installers::prepare() {
 
 Status Installers::choose(const spec::Requirements& requirements) {
     if (auto ready = prepare(); !ready) return ready;
-    auto choice = pip::choose_installer(shop_.options.installer, shop_.inputs.uv, configuration_,
-                                        requirements, shop_.inputs.environment);
+    auto choice = pip::choose_installer(shop_.options.installer, uv(), configuration_, requirements,
+                                        shop_.inputs.environment);
     if (!choice) return fail(std::move(choice.error()));
     choice_ = std::move(*choice);
     return {};

@@ -8,6 +8,7 @@
 #include "util/progress.h"
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,7 @@ public:
 private:
     Status prepare();
     Result<std::filesystem::path> place_pip();
+    [[nodiscard]] std::optional<std::filesystem::path> uv() const;
     Status choose(const spec::Requirements& requirements);
     [[nodiscard]] std::filesystem::path report_file() const;
 

@@ -37,6 +37,21 @@ Status PipPart::check_python(const std::string& python_name) const {
                       "Add `- python` and `- pip` to the dependencies.");
 }
 
+Status PipPart::add_uv(const std::string& python_name) {
+    if (!shop_.options.uv || python_name.empty()) return {};
+    // Its cache is on another filesystem, as a rule: in the user's scripts, too, it would warn of each link.
+    shop_.environment.emplace("UV_LINK_MODE", "copy");
+    std::error_code failed;
+    if (fs::exists(shop_.root() / "bin/uv", failed)) return {};
+    const fs::path file = shop_.staging / "uv-requirement.txt";
+    if (auto written = write_file(file, "uv\n"); !written) return written;
+    auto read = spec::read_requirements(file, shop_.staging);
+    if (!read) return fail(std::move(read.error()));
+    auto installed = install_file(file, *read, shop_.staging, python_name);
+    if (!installed) installed.error().where = "--uv";
+    return installed;
+}
+
 Status PipPart::install(const std::vector<Located>& lines, const std::string& python_name) {
     const fs::path file = shop_.staging / "pip-requirements.txt";
     const fs::path directory = shop_.inputs.spec.parent_path();
@@ -80,10 +95,7 @@ Status PipPart::install_locked(const std::string& python_name, Present present) 
     auto contents = read_contents(shop_.root(), python_name);
     if (!contents) return fail(std::move(contents.error()));
     auto before = std::move(contents->of_pip);
-    if (present == Present::goes && locked.of_pip) {
-        if (auto removed = remove_what_differs(before); !removed) return removed;
-        before.clear();
-    }
+    if (present == Present::goes && locked.of_pip) before.clear();
     if (!locked.pip.empty()) {
         if (auto good = check_python(python_name); !good) return good;
         Stage stage("Installing packages of PyPI");
@@ -134,16 +146,20 @@ Status PipPart::install_lines_of_lock(Stage& stage) {
 }
 
 // pip takes a package of the same version for the same, wherever it is from.
-Status PipPart::remove_what_differs(const std::vector<pip::Distribution>& installed) {
+Status PipPart::remove_what_differs(const std::string& python_name) {
+    if (!shop_.inputs.locked->of_pip) return {};
+    const auto contents = read_contents(shop_.root(), python_name);
+    if (!contents) return fail(Error(contents.error()));
     std::set<std::string> wanted;
     for (const auto& line : shop_.inputs.locked->pip)
         wanted.insert(line.text.substr(0, line.text.find(" --hash=")));
     std::vector<std::string> names;
-    for (const auto& one : installed)
+    for (const auto& one : contents->of_pip)
         if (!wanted.contains(requirement_line(one))) names.push_back(one.name);
     if (names.empty()) return {};
     Stage stage("Removing packages of PyPI");
-    if (auto removed = installers_.uninstall(names, stage); !removed) return removed;
+    // Not those of later: packages of conda, which come after this, may bring or remove pip.
+    if (auto removed = Installers(shop_).uninstall(names, stage); !removed) return removed;
     stage.finish(human_count(names.size()) + " packages");
     return {};
 }

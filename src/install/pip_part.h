@@ -18,6 +18,9 @@ class PipPart {
 public:
     explicit PipPart(Workshop& shop) : shop_(shop), installers_(shop) {}
 
+    /// uv, if it is asked for and nothing has brought it yet; without Python it has no use.
+    Status add_uv(const std::string& python_name);
+
     /// Lines that stand in another file. `python_name` as Recipe has it.
     Status install(const std::vector<spec::Located>& lines, const std::string& python_name);
 
@@ -25,9 +28,13 @@ public:
     Status install_file(const std::filesystem::path& file, const spec::Requirements& read,
                         const std::filesystem::path& directory, const std::string& python_name);
 
+    /// Of what pip installed, all that is not as the lock has it goes; if the lock can tell. Before packages
+    /// of conda are changed: pip removes files by their names, whoever has put them there since.
+    Status remove_what_differs(const std::string& python_name);
+
     enum class Present { stays, goes };
-    /// What the lock has; then compares all of it with what is there. Of what pip installed before, what is
-    /// not in the lock stays, if packages of conda bring it, or goes.
+    /// What the lock has; then compares all of it with what is there. What pip installed before and is not in
+    /// the lock stays, if packages of conda bring it, or must be gone.
     Status install_locked(const std::string& python_name, Present present);
 
     /// Takes over what an earlier lock knows.
@@ -39,7 +46,6 @@ public:
 private:
     Status check_python(const std::string& python_name) const;
     Status install_lines_of_lock(Stage& stage);
-    Status remove_what_differs(const std::vector<pip::Distribution>& installed);
     Status forget_requests(const std::vector<pip::Distribution>& installed,
                            const std::string& python_name) const;
     Status note(const spec::Requirements& requirements, const std::filesystem::path& directory,

@@ -1,5 +1,6 @@
 // A venv, and what a requirements file lists, installed by pip or uv.
 #include "install/installers.h"
+#include "install/pip_part.h"
 #include "install/recipe.h"
 #include "pip/bundle.h"
 #include "pip/venv.h"
@@ -68,6 +69,7 @@ public:
         for (const auto& editable : shop_.inputs.requirements.editable)
             log::info("Note: '" + editable +
                       "' is installed as editable: it stays where it is, outside the image.");
+        if (auto added = PipPart(shop_).add_uv(library_name_); !added) return added;
         Stage stage("Installing packages");
         Installers installers(shop_);
         if (auto installed = installers.install({.file = shop_.inputs.spec,

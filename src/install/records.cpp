@@ -65,13 +65,6 @@ std::string log_directory_name() {
     return fmt::format("containerize-{}-logs", geteuid());
 }
 
-/// A directory that nobody else can look into; in one such as /tmp anybody can have made one of that name.
-bool is_ours(const fs::path& directory) {
-    const Fd opened(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    struct stat info {};
-    return opened && fstat(opened.get(), &info) == 0 && is_private_directory(info);
-}
-
 } // namespace
 
 Result<nlohmann::json> keep_records(const fs::path& share, const Records& records, mode_t umask_bits) {
@@ -103,7 +96,7 @@ Result<nlohmann::json> keep_records(const fs::path& share, const Records& record
 fs::path save_log(const fs::path& log, const fs::path& directory) {
     const auto ours = directory / log_directory_name();
     mkdir(ours.c_str(), 0700);
-    if (!is_ours(ours)) return {};
+    if (!open_private_directory(ours)) return {};
     fs::path saved = ours / fmt::format("build-{}-{}.log", utc_now("%Y%m%dT%H%M%SZ"), getpid());
     constexpr mode_t private_bits = 077;
     return copy_file_with_mode(log, saved, private_bits) ? saved : fs::path();
@@ -112,7 +105,7 @@ fs::path save_log(const fs::path& log, const fs::path& directory) {
 void sweep_logs(const fs::path& directory) {
     constexpr std::time_t kept_for = std::time_t{7} * 24 * 3600;
     const auto ours = directory / log_directory_name();
-    if (!is_ours(ours)) return;
+    if (!open_private_directory(ours)) return;
     std::error_code problem;
     for (fs::directory_iterator entry(ours, problem), end; !problem && entry != end;
          entry.increment(problem)) {

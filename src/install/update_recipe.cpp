@@ -50,6 +50,7 @@ public:
     }
 
     Status install() override {
+        if (auto added = keeping_installer([&] { return pip_.add_uv(python_name_); }); !added) return added;
         if (!shop_.inputs.spec.empty())
             if (auto done = install_spec(); !done) return done;
         for (const auto& [file, read] : shop_.inputs.more_requirements)
@@ -146,6 +147,8 @@ private:
             return fail_input("this installation was not made of packages of conda",
                               "so none can be added to it", shop_.inputs.spec.string(),
                               "Give a requirements file, or make a new installation.");
+        if (shop_.inputs.locked)
+            if (auto removed = pip_.remove_what_differs(python_name_); !removed) return removed;
         auto channels = change_packages(shop_, request_.prune);
         if (!channels) return fail(std::move(channels.error()));
         channels_ = std::move(*channels);

@@ -288,12 +288,12 @@ void close_all_but(int kept) {
 } // namespace
 
 Result<BuildNamespace> BuildNamespace::create() {
-    return create_with(enter_new_namespaces);
+    return create_with(enter_namespaces);
 }
 
 Result<BuildNamespace> BuildNamespace::create(const RootRequest& root, const fs::path& work) {
     return create_with([&]() -> Status {
-        if (auto entered = enter_new_namespaces(); !entered) return entered;
+        if (auto entered = enter_namespaces(); !entered) return entered;
         auto made = enter_root(root, work);
         return made ? Status() : fail(std::move(made.error()));
     });

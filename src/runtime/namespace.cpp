@@ -94,7 +94,7 @@ ino_t number_of_pid_namespace(pid_t pid) {
 
 } // namespace
 
-Status enter_session_namespaces() {
+Status enter_namespaces() {
     if (is_root_of_machine() && enter_mount_namespace()) return {};
     return enter_new_namespaces();
 }

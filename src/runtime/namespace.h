@@ -13,7 +13,7 @@ namespace containerize::runtime {
 /// is: able to become other users, and to give files to them. For all others a user namespace, too, with the
 /// user's own uid and gid; where that may not be made, but the process has the right to mount, again a mount
 /// namespace alone. Fails with the sysctl or permission that is missing, by name.
-Status enter_session_namespaces();
+Status enter_namespaces();
 
 /// The same, but with a user namespace for root, too.
 Status enter_new_namespaces();

@@ -327,10 +327,13 @@ private:
              .hint = "It would lie in a directory of the host: make it there, or bind to another path."});
     }
 
+    /// Whose a directory is does not matter here, as it does for an installation, whose path nobody has
+    /// chosen anew: a bind's target was named by the user, or by whoever made the installation, and what is
+    /// there without the bind is its owner's to decide, too. So it is for targets that exist.
     Status lay_host() {
         const auto missing = missing_in(image::DirectoryView("/"));
         for (const auto& one : missing) {
-            // Covered, it would be read-only for all.
+            // Programs may write there: covered, it would be read-only for all of them.
             if (access(nearest_directory(one.path).c_str(), W_OK) == 0) return no_target(one.path);
         }
         return cover_missing({}, missing);

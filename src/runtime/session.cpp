@@ -22,6 +22,7 @@
 #include <ctime>
 #include <optional>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -78,10 +79,8 @@ public:
         outer_mounts_.reset(open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
         outer_user_.reset(open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC));
         state_.path = arguments_.state_path;
-        state_.fd.reset(open(state_.path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-        if (!state_.fd) return fail_errno("cannot open the directory for session state", state_.path);
-        struct stat info {};
-        if (fstat(state_.fd.get(), &info) != 0 || !is_private_directory(info))
+        state_.fd = open_private_directory(state_.path);
+        if (!state_.fd)
             return fail({.what = "the directory for session state is not used",
                          .why = "it is not what the launcher has opened",
                          .where = state_.path,
@@ -166,7 +165,7 @@ private:
         auto outside = OutsideView::keep();
         if (!outside) return fail(std::move(outside.error()));
         outside_ = std::move(*outside);
-        if (auto done = enter_session_namespaces(); !done) return done;
+        if (auto done = enter_namespaces(); !done) return done;
         mounts_ = mount_namespace();
         inside_link_ = inside_link_name(own_identity({}));
 
@@ -301,7 +300,7 @@ private:
     }
 
     void answer_control() {
-        const Fd client(accept4(control_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+        Fd client(accept4(control_.get(), nullptr, nullptr, SOCK_CLOEXEC));
         if (!client) return;
         const timeval patience{.tv_sec = 5, .tv_usec = 0};
         setsockopt(client.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
@@ -317,10 +316,52 @@ private:
         const auto end_of_verb = std::min(request.find('\0'), request.size() - 1);
         const auto verb = request.substr(0, end_of_verb);
         const auto prefix = request.substr(end_of_verb + 1);
-        const std::string answer = verb == mount_request        ? answer_mount(prefix, peer.pid)
-                                   : verb == statistics_request ? answer_statistics(prefix)
-                                                                : "unknown request to a session";
+        if (verb == mount_request)
+            mount_when_it_answers(std::move(client), prefix, peer.pid);
+        else
+            reply(client,
+                  verb == statistics_request ? answer_statistics(prefix) : "unknown request to a session");
+    }
+
+    static void reply(const Fd& client, const std::string& answer) {
         send(client.get(), answer.data(), std::min(answer.size(), control_message_size), MSG_NOSIGNAL);
+    }
+
+    /// A filesystem may let whoever asks wait for ever: here that is the launcher and a process for it, not
+    /// this one, which has others to answer, and servers to replace.
+    void mount_when_it_answers(Fd client, const std::string& prefix, pid_t caller) {
+        const auto same = std::ranges::find(waiting_, prefix, &Waiting::prefix);
+        const pid_t probe = same == waiting_.end() ? start_probe(prefix) : same->probe;
+        if (probe > 0)
+            waiting_.push_back(
+                {.probe = probe, .client = std::move(client), .prefix = prefix, .caller = caller});
+        else
+            reply(client, answer_for(fail_errno("cannot start a process").error()));
+    }
+
+    /// A process that opens what mounting opens, and ends then.
+    pid_t start_probe(const std::string& prefix) {
+        const pid_t parent = getpid();
+        const pid_t pid = fork();
+        if (pid != 0) return pid;
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent) _exit(1);
+        let_go_in_server();
+        if (const auto manifest = read_manifest(prefix)) std::ignore = open_images(*manifest, prefix);
+        _exit(0);
+    }
+
+    /// Whether `probe` was one.
+    bool answer_waiting(pid_t probe) {
+        const auto is_for_it = [probe](const Waiting& one) { return one.probe == probe; };
+        bool found = false;
+        for (auto one = waiting_.begin();
+             (one = std::find_if(one, waiting_.end(), is_for_it)) != waiting_.end();
+             one = waiting_.erase(one)) {
+            reply(one->client, answer_mount(one->prefix, one->caller));
+            found = true;
+        }
+        return found;
     }
 
     [[nodiscard]] const MountedImage* find_mounted(const std::string& prefix) const {
@@ -395,6 +436,7 @@ private:
                 keep_base(base_->mourn(status));
                 continue;
             }
+            if (answer_waiting(pid)) continue;
             const auto image = std::ranges::find_if(
                 images_, [pid](MountedImage& one) { return one.served().server() == pid; });
             if (image == images_.end()) continue;
@@ -575,6 +617,14 @@ private:
         [[maybe_unused]] const auto written = write(log_.get(), line.data(), line.size());
     }
 
+    /// A launcher whose installation is about to be mounted.
+    struct Waiting {
+        pid_t probe = 0; ///< ends when the installation's filesystem has answered
+        Fd client;
+        std::string prefix;
+        pid_t caller = 0;
+    };
+
     SessionArguments arguments_;
     std::string name_; ///< of our directory; changes when we retire
     std::string inside_link_;
@@ -588,6 +638,7 @@ private:
     std::vector<EnvironmentChange> root_environment_;
     std::vector<std::string> warnings_;
     std::vector<MountedImage> images_;
+    std::vector<Waiting> waiting_;
     std::chrono::seconds idle_ = idle_time();
     Clock::time_point last_use_ = Clock::now();
     bool ended_ = false;

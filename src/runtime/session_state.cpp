@@ -30,10 +30,8 @@ bool is_of_this_node(const Fd& directory) {
 }
 
 Fd open_own_directory(const std::string& path) {
-    Fd fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    struct stat info {};
-    if (fd && fstat(fd.get(), &info) == 0 && is_private_directory(info) && is_of_this_node(fd)) return fd;
-    return {};
+    auto directory = open_private_directory(path);
+    return directory && is_of_this_node(directory) ? std::move(directory) : Fd();
 }
 
 /// Tries places one after the other, and remembers why each was no good.
@@ -239,7 +237,8 @@ Result<std::string> ask(const SessionHandle& session, std::string_view request, 
     const auto no_answer = [](int error_number) {
         auto error = fail_errno("the session does not answer", {}, error_number);
         error.error().hint =
-            "Try again; if that does not help, end it: pkill -u $USER -f containerize-session";
+            "Try again: the installation's filesystem may be slow to answer. If that does not help, end the "
+            "session: pkill -u $USER -f containerize-session";
         return error;
     };
     const Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));

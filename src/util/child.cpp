@@ -1,5 +1,6 @@
 #include "util/child.h"
 
+#include "util/core_dumps.h"
 #include "util/fd.h"
 
 #include <csignal>
@@ -63,6 +64,7 @@ void take_streams(const Plan& plan) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     // The parent may have died before that call: then nobody sends the signal.
     if (getppid() != plan.parent) _exit(127);
+    restore_core_limit();
     // POSIX has execve take pointers to non-const for historical reasons only; it changes nothing.
     execve(plan.program, const_cast<char* const*>(plan.argv), const_cast<char* const*>(plan.environment));
     give_up(plan, Failure::exec, errno);

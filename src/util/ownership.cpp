@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include <fcntl.h>
 #include <sys/xattr.h>
 
 namespace containerize {
@@ -140,6 +141,13 @@ bool is_of(const struct stat& info, uid_t owner) {
 
 bool is_private_directory(const struct stat& info) {
     return S_ISDIR(info.st_mode) && info.st_uid == geteuid() && (info.st_mode & (S_IRWXG | S_IRWXO)) == 0;
+}
+
+Fd open_private_directory(const std::string& path) {
+    Fd directory(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    struct stat info {};
+    if (directory && fstat(directory.get(), &info) == 0 && is_private_directory(info)) return directory;
+    return {};
 }
 
 const char* why_foreign(const struct stat& directory, const struct stat& file, uid_t owner) {

@@ -1,6 +1,8 @@
 // Who could have made what lies at a path. The launcher uses it, so nothing must be linked for it.
 #pragma once
 
+#include "util/fd.h"
+
 #include <functional>
 #include <optional>
 #include <string>
@@ -15,6 +17,10 @@ bool is_of(const struct stat& info, uid_t owner = geteuid());
 
 /// Whether it is a directory of this user's that nobody else can even look into.
 bool is_private_directory(const struct stat& info);
+
+/// That directory, open; nothing if `path` is none such, or a link: where all may make files, anybody can
+/// have made one of that name.
+Fd open_private_directory(const std::string& path);
 
 /// Why `file`, in `directory`, need not come from whoever made an installation of which a program belongs to
 /// `owner`; null if it does. Somebody else's installation is as good as one's own, and so is one that a group

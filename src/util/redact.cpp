@@ -1,6 +1,7 @@
 #include "util/redact.h"
 
 #include "util/base64.h"
+#include "util/core_dumps.h"
 #include "util/text.h"
 #include "util/url.h"
 
@@ -473,6 +474,7 @@ std::string redacted_command(const std::vector<std::string>& words) {
 
 void remember_secret(std::string_view secret) {
     if (secret.size() < shortest_known || says_nothing(secret)) return;
+    forbid_core_dumps();
     auto& all = known();
     const std::lock_guard lock(all.mutex);
     for (auto& form : forms_of(secret))

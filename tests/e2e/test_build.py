@@ -4,8 +4,10 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import stat
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -414,6 +416,30 @@ def test_inspect_and_doctor(user, tool, env):
     assert findings["usable"] is True
     assert {"kernel", "user namespaces", "FUSE", "staging directory"} <= {one["name"] for one in findings["findings"]}
     assert "Installations can be built and run" in user.run(str(tool), "doctor").stdout
+
+
+@pytest.fixture()
+def roots():
+    """A directory of root's."""
+    path = Path(tempfile.mkdtemp(dir="/tmp"))
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root needs no user namespace")
+def test_roots_builds_stay_in_its_user_namespace(tool, roots):
+    """There, as outside, files can be given to others."""
+    def run(*words):
+        done = subprocess.run(words, text=True, capture_output=True, env={"PATH": "/usr/bin:/bin", "HOME": str(roots), "CONTAINERIZE_SESSION_IDLE": "0"})
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    (roots / "requirements.txt").write_text("six==1.16.0\n")
+    (roots / "post.sh").write_text(f"readlink /proc/self/ns/user > {roots}/seen\nchown 12345 $env_root/bin/pip\n")
+    run(tool, "new", "--prefix", roots / "env", "--post-install", roots / "post.sh", roots / "requirements.txt")
+    assert (roots / "seen").read_text().strip() == os.readlink("/proc/self/ns/user")
+    run(tool, "update", roots / "env", "--", "pip", "install", "-q", "iniconfig==2.0.0")
+    assert run(roots / "env/bin/python", "-c", "import six, iniconfig; print('both')") == "both\n"
 
 
 def test_doctor_and_launch_name_what_is_missing(user, tool, env, sessions):

@@ -289,6 +289,32 @@ def test_updates_keep_what_the_lock_knows(build, user):
     assert lock_of(build)["pip"] == first["pip"]
 
 
+def test_a_lock_brings_back_what_pip_had_replaced(build, user):
+    """Of the package of conda pip has removed all files; its record stays."""
+    build(build.spec(["python=3.11", "pip", "wheel=0.42.0"]))
+    of_conda = lock_of(build)
+
+    def update(*words):
+        return user.run(CONTAINERIZE, "update", build.prefix, *words, env={"CONTAINERIZE_CACHE": str(build.work / "cache")}).stdout
+
+    def updated_to(lock):
+        return update(str(user.write(build.work / "other.lock", json.dumps(lock))))
+
+    update("--", "pip", "install", "-q", "wheel==0.41.2")
+    of_pip = lock_of(build)
+    assert "wheel==0.41.2" in distributions(build)
+    assert "Nothing changed" in updated_to(of_pip), "what pip has put there is what this lock says"
+    updated_to(of_conda)
+    assert {one for one in distributions(build) if one.startswith("wheel")} == {"wheel==0.42.0"}
+    by_name = lambda lock: {**lock, "conda": sorted(lock["conda"], key=lambda one: one["name"])}  # noqa: E731
+    assert by_name(lock_of(build)) == by_name(of_conda)
+    files = "import json, os, sys; print([f for f in json.load(open(sys.prefix + '/conda-meta/wheel-0.42.0-pyh_0.json'))['files'] if not os.path.lexists(sys.prefix + '/' + f)])"
+    assert python(build, files) == "[]"
+    assert "Nothing changed" in updated_to(of_conda)
+    updated_to(of_pip)
+    assert {one for one in distributions(build) if one.startswith("wheel")} == {"wheel==0.41.2"}
+
+
 def test_offline_reaches_pip(build, user, channels, tmp_path):
     server = Server(channels, tmp_path / "requests.log")
     try:

@@ -306,6 +306,17 @@ def test_updates(workplace, server):
     workplace.search()
 
 
+def test_core_dumps(tool, user, small, work):
+    """Whoever has a secret leaves none; what it starts may, as far as the user lets it."""
+    spec = user.write(work / "requirements.txt", "six==1.16.0\n")
+    post = user.write(work / "post.sh", f"ulimit -c > {work}/script; grep core /proc/$PPID/limits > {work}/build\n")
+    with_secret = lambda line: user.run("bash", "-c", f"ulimit -S -c $(ulimit -H -c) && [ $(ulimit -c) != 0 ] && {line}", env={"MY_TOKEN": "s3cr3t-s3cr3t"})  # noqa: E731
+    with_secret(f"{tool} new --prefix {work}/env --post-install {post} {spec}")
+    assert (work / "build").read_text().split()[4] == "0"
+    assert (work / "script").read_text() == with_secret("ulimit -c").stdout
+    assert with_secret(f"{tool} run {small} -- bash -c 'ulimit -c'").stdout == with_secret("ulimit -c").stdout
+
+
 def test_command_lines_of_processes(workplace):
     """Any user may read them: the builder's own has no secret while the program runs that got it."""
     workplace.new(workplace.write("requirements.txt", "six==1.16.0\n"))

@@ -2,14 +2,19 @@
 
 import json
 import os
+import platform
 import pwd
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
 import pytest
-from conftest import OTHER_USER, Sessions, User
+from conftest import OTHER_USER, SOURCE, Sessions, User
+
+sys.path.insert(0, str(SOURCE / "tests/lib"))
+from oci_image import MACHINE, Layout, tar_of  # noqa: E402
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root can be two users")
 
@@ -319,6 +324,22 @@ def test_what_others_put_into_a_store(user, other, tool, home, trap):
         shown = user.run(str(tool), "base", "list", env={"CONTAINERIZE_BASES": str(store)})
         assert ("docker://debian:13" in shown.stdout) == (writer is user)
         assert ("is not used: it belongs to another user" in shown.stderr) == (writer is other)
+
+
+def test_a_store_that_a_colleague_may_only_read(user, other, tool, home, trap):
+    layout = Layout(home / "images")
+    made = layout.image("made", [layout.layer(tar_of("bin/", ("bin/tool", "x")))], MACHINE[platform.machine()])
+    layout.index("again", {MACHINE[platform.machine()]: made})
+    layout.image("missing", [layout.layer(tar_of("bin/", ("bin/tool", "y")))], MACHINE[platform.machine()])
+    home.chmod(0o755)
+    shared = {"CONTAINERIZE_BASES": str(home / "bases")}
+    pull = lambda who, name, **more: who.run(str(tool), "base", "pull", f"oci:{home}/images:{name}", env=shared, umask=0o022, **more)  # noqa: E731
+    mine = pull(user, "made")
+    for name in ("made", "again"):
+        theirs = pull(other, name)
+        assert theirs.stdout == mine.stdout and "it is there already" in theirs.stderr
+    refused = pull(other, "missing", check=False)
+    assert refused.returncode == 1 and "Permission denied" in refused.stderr and "CONTAINERIZE_BASES names another place" in refused.stderr
 
 
 def test_what_a_foreign_manifest_says_is_only_shown(user, other, tool, small, home, trap):

@@ -136,6 +136,23 @@ def test_messages_and_variables(call, user, work, spec):
     assert "frobnicate" in text[True] and "frobnicate" not in text[False]
 
 
+def test_uv_is_there_for_scripts(call, user, work, spec):
+    """Of PyPI, and in the environment: where it was built it is on nobody's PATH."""
+    post = user.write(work / "post.sh", "uv --version\nuv pip install --quiet iniconfig==2.0.0\n")
+    requirements = user.write(work / "req.txt", "six==1.16.0\n")
+    for name, given in (("conda-containerize", spec(["python=3.11", "pip"])), ("pip-containerize", requirements)):
+        prefix = work / name
+        call(name, "new", "--uv", given, "--prefix", prefix, "--post-install", post)
+        assert user.run(prefix / "bin/python", "-c", "import iniconfig, sys; print(iniconfig.__file__.startswith(sys.prefix))").stdout == "True\n"
+        assert user.run(prefix / "bin/uv", "--version").stdout.startswith("uv ")
+        assert any(line.startswith(("uv ", "uv==")) for line in user.run(prefix / "bin/list-packages").stdout.splitlines())
+    assert json.loads((work / "pip-containerize/containerize.json").read_text())["build"]["installer"] == "uv", "the rest comes by it, too"
+    assert "--hash=sha256" in next(line for line in (work / "conda-containerize/share/containerize.lock").read_text().splitlines() if "uv==" in line)
+    again = user.write(work / "again.sh", "uv pip install --quiet packaging==24.0\n")
+    call("pip-containerize", "update", work / "pip-containerize", "--post-install", again)
+    assert user.run(work / "pip-containerize/bin/python", "-c", "import packaging, six").returncode == 0
+
+
 def test_activation_by_variables(call, user, work, spec):
     call("conda-containerize", "new", spec(["python=3.11", "active"]), "--prefix", work / "env")
     show = [work / "env/bin/python", "-c", "import os; print(os.environ.get('DATA_HOME'))"]

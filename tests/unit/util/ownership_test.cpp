@@ -153,6 +153,18 @@ TEST_F(OwnershipTest, APlaceThatOnlyHasTheName) {
     EXPECT_FALSE(is_planted(at("missing")));
 }
 
+TEST_F(OwnershipTest, PrivateDirectoriesAreOpened) {
+    make("a", 0, 0, 0700);
+    EXPECT_TRUE(open_private_directory(at("a")));
+    fs::create_directory_symlink(at("a"), at("link"));
+    EXPECT_FALSE(open_private_directory(at("link")));
+    make("a", 0, 0, 0701);
+    EXPECT_FALSE(open_private_directory(at("a")));
+    make("a", other, 0, 0700);
+    EXPECT_FALSE(open_private_directory(at("a")));
+    EXPECT_FALSE(open_private_directory(at("missing")));
+}
+
 TEST_F(OwnershipTest, InstallationsOfOneOwnerOrOneGroup) {
     const auto info = [](uid_t uid, mode_t mode) {
         struct stat made {};

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 namespace containerize {
@@ -245,6 +246,20 @@ TEST(FindProgram, FirstExecutableOnThePath) {
     EXPECT_EQ(find_program("prog", path, [&](const fs::path& p) { return p != second; }), third);
     EXPECT_EQ(find_program("absent", path), std::nullopt);
     EXPECT_EQ(find_program("sh", ""), std::nullopt);
+}
+
+TEST(Run, ProgramsHaveTheUsersLimitOfCoreDumps) {
+    rlimit limit{};
+    ASSERT_EQ(getrlimit(RLIMIT_CORE, &limit), 0);
+    if (limit.rlim_max < 4096) GTEST_SKIP() << "no core dumps are allowed here";
+    limit.rlim_cur = 4096;
+    ASSERT_EQ(setrlimit(RLIMIT_CORE, &limit), 0);
+    remember_secret("a-secret-of-this-process");
+    ASSERT_EQ(getrlimit(RLIMIT_CORE, &limit), 0);
+    EXPECT_EQ(limit.rlim_cur, 0U);
+    const auto outcome = run(shell("ulimit -c"));
+    ASSERT_TRUE(outcome);
+    EXPECT_NE(outcome->output, "0\n");
 }
 
 TEST(Tail, LastLinesIndented) {
