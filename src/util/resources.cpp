@@ -241,8 +241,8 @@ Status allow_open_files(std::uint64_t count) {
 
 void be_polite(const Resources& resources) {
     if (resources.in_job) return;
-    // Both are only courtesies: where they are refused the build goes on. A tenth of what others get, not less:
-    // at nice 19, a build of four seconds took eight minutes beside two compilers.
+    // Both are only courtesies: where they are refused the build goes on. A tenth of what others get, not
+    // less: at nice 19, a build of four seconds took eight minutes beside two compilers.
     setpriority(PRIO_PROCESS, 0, 10);
     // The C library has no ioprio_set; 1 is IOPRIO_WHO_PROCESS, 2 << 13 | 7 the last of the best-effort class
     // (linux/ioprio.h).
