@@ -79,16 +79,26 @@ void end_processes_in(const Fd& mount_namespace) {
     }
 }
 
+/// The standard streams stay open, too.
+void close_all_but(const Fd& file) {
+    const auto kept = static_cast<unsigned>(file.get());
+    if (kept > STDERR_FILENO + 1) close_range(STDERR_FILENO + 1, kept - 1, 0);
+    close_range(kept + 1, ~0U, 0);
+}
+
 /// Messages are a verb and a path, or for processes the namespace.
 [[noreturn]] void clean_up_after(Fd builder) {
     setsid();
     for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE})
         std::signal(number, SIG_IGN);
     prctl(PR_SET_NAME, "containerize-jn");
+    // Where few files may be open, those of the builder would be missed: removing a tree takes one for each
+    // level.
+    close_all_but(builder);
     // The builder's caller may wait for the end of its output.
-    const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
-        dup2(null, stream);
+    if (const Fd null(open("/dev/null", O_RDWR | O_CLOEXEC)); null)
+        for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+            dup2(null.get(), stream);
     send_message(builder.get(), "ready", -1);
 
     std::vector<std::string> tasks;
