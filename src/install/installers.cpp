@@ -1,12 +1,15 @@
 #include "install/installers.h"
 
+#include "install/requirements_text.h"
 #include "install/scripts.h"
+#include "pip/git_logins.h"
 #include "util/entries.h"
 #include "util/filesystem.h"
 #include "util/interrupt.h"
 #include "util/log.h"
 #include "util/redact.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <utility>
 
@@ -25,24 +28,6 @@ bool writes_reports(const std::string& version) {
 }
 
 } // namespace
-
-std::string requirements_text(const std::vector<spec::Located>& lines, const fs::path& directory) {
-    std::string text;
-    for (const auto& line : lines) {
-        std::string content = line.text;
-        for (const std::string_view option : {"-r", "--requirement", "-c", "--constraint"}) {
-            if (!content.starts_with(option)) continue;
-            const auto start = content.find_first_not_of(" =", option.size());
-            if (start == content.npos || (start == option.size() && option.size() > 2)) continue;
-            const auto file = content.substr(start);
-            if (file.find("://") == file.npos)
-                content = std::string(option) + " " + (directory / file).lexically_normal().string();
-            break;
-        }
-        text += content + "\n";
-    }
-    return text;
-}
 
 /// pip's code beside the environment, which a lock may want to have no pip. It is what the environment's own
 /// Python brings for venvs, so that nothing is fetched and no other Python must be there.
@@ -120,6 +105,32 @@ Status Installers::choose(const spec::Requirements& requirements) {
     return {};
 }
 
+/// Of "git version 2.39.5".
+bool Installers::git_takes_settings() const {
+    const auto said = capture(shop_.inside({"git", "--version"}));
+    if (!said || !said->ok()) return false;
+    int major = 0, minor = 0;
+    if (std::sscanf(said->output.c_str(), "git version %d.%d", &major, &minor) != 2) return false;
+    return major > 2 || (major == 2 && minor >= 31);
+}
+
+Result<pip::InstallRequest> Installers::request_for(const RequirementsToInstall& requirements) {
+    pip::InstallRequest request{.target = target_,
+                                .requirements = requirements.file,
+                                .working_directory = requirements.directory,
+                                .constraints = requirements.constraints,
+                                .report = writes_report_ ? report_file() : fs::path(),
+                                .dependencies = requirements.dependencies,
+                                .verified = requirements.verified};
+    const auto logins = pip::git_logins_in(requirements.read);
+    if (logins.empty() || !git_takes_settings()) return request;
+    auto copy = copy_without_git_logins(requirements.read, shop_.staging / "without-logins");
+    if (!copy) return fail(std::move(copy.error()));
+    request.requirements = std::move(*copy);
+    pip::hand_to_git(logins, request.target.environment);
+    return request;
+}
+
 Status Installers::install(const RequirementsToInstall& requirements, Stage& stage) {
     for (const auto& line : requirements.read.lines) // their variables are replaced
         remember_secrets_in(line.text);
@@ -128,15 +139,10 @@ Status Installers::install(const RequirementsToInstall& requirements, Stage& sta
     log::detail("installing with " + choice_.reason);
     std::error_code ignored;
     fs::remove(report_file(), ignored);
-    auto installed = pip::install(choice_,
-                                  {.target = target_,
-                                   .requirements = requirements.file,
-                                   .working_directory = requirements.directory,
-                                   .constraints = requirements.constraints,
-                                   .report = writes_report_ ? report_file() : fs::path(),
-                                   .dependencies = requirements.dependencies,
-                                   .verified = requirements.verified},
-                                  [&stage](std::string_view line) { stage.detail(line); });
+    const auto request = request_for(requirements);
+    if (!request) return fail(Error(request.error()));
+    auto installed = pip::install(choice_, *request, [&stage](std::string_view line) { stage.detail(line); });
+    if (!installed) installed.error().where = requirements.file.string();
     if (!installed && !requirements.constraints.empty() && !interrupted()) {
         auto& hint = installed.error().hint;
         hint += (hint.empty() ? "" : "\n") +

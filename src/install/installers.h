@@ -22,11 +22,6 @@ struct RequirementsToInstall {
     bool dependencies = true, verified = false;
 };
 
-/// The text of a requirements file with these lines, for a place other than `directory`, to which what they
-/// name is relative.
-std::string requirements_text(const std::vector<spec::Located>& lines,
-                              const std::filesystem::path& directory);
-
 class Installers {
 public:
     explicit Installers(Workshop& shop) : shop_(shop) {}
@@ -50,6 +45,8 @@ private:
     Result<std::filesystem::path> place_pip();
     [[nodiscard]] std::optional<std::filesystem::path> uv() const;
     Status choose(const spec::Requirements& requirements);
+    Result<pip::InstallRequest> request_for(const RequirementsToInstall& requirements);
+    [[nodiscard]] bool git_takes_settings() const;
     [[nodiscard]] std::filesystem::path report_file() const;
 
     Workshop& shop_;

@@ -1,6 +1,7 @@
 #include "install/pip_part.h"
 
 #include "install/lock_check.h"
+#include "install/requirements_text.h"
 #include "util/filesystem.h"
 #include "util/log.h"
 

@@ -224,7 +224,10 @@ test -z "$FAIL"
 def test_requirements_of_pip(workplace, server):
     pip_settings(workplace, server)
     file = workplace.write("requirements.txt", requirements(server))
-    workplace.new("--installer", "pip", "--post-install", script(workplace, server), file)
+    trace = workplace.work / "build/git-trace"
+    workplace.new("--installer", "pip", "--post-install", script(workplace, server), file, env={"GIT_TRACE": str(trace), "GIT_TRACE_REDACT": "0"})
+    assert f"remote-http origin {server.url('login/git/ingit.git')}" in trace.read_text()
+    assert_no_secret("git's command lines", trace.read_bytes())
     assert {"login/index", "login/extra", "login/userless", "login/links", "login/netrc", "login/variable", "login/direct",
             "login/git", "signed"} <= server.given
     assert b"****" in workplace.said and b"decoded: ****" in workplace.said

@@ -1,0 +1,76 @@
+#include "install/requirements_text.h"
+
+#include "pip/git_logins.h"
+#include "spec/requirement_options.h"
+#include "spec/text.h"
+#include "util/filesystem.h"
+#include "util/text.h"
+#include "util/url.h"
+
+#include <map>
+
+namespace containerize::install {
+
+namespace {
+
+/// Files, and where there are others in their place.
+using Places = std::map<fs::path, fs::path>;
+
+/// Whether pip takes the option's value for a path beside the file that it stands in.
+bool is_relative_to_file(const spec::Option& option, const fs::path& path) {
+    if (option.kind == spec::OptionKind::include) return true;
+    std::error_code failed;
+    return option.name == "--find-links" && fs::exists(path, failed);
+}
+
+/// A line of a file in `directory`, for a file elsewhere.
+std::string for_another_place(const std::string& line, const fs::path& directory, const Places& places) {
+    if (!line.starts_with('-')) return line;
+    const auto words = spec::split_words(line);
+    const auto* option = words && !words->empty() ? spec::find_option(words->front()) : nullptr;
+    if (option == nullptr) return line;
+    std::string value(spec::attached_value(words->front()));
+    if (value.empty() && words->size() > 1) value = (*words)[1];
+    // A variable may be a whole path.
+    if (value.empty() || is_url(value) || value.starts_with("file:") || value.starts_with("${")) return line;
+    const auto path = (directory / value).lexically_normal();
+    if (!is_relative_to_file(*option, path)) return line;
+    const auto place = places.find(path);
+    return std::string(option->name) + " " +
+           shell_quoted((place == places.end() ? path : place->second).string());
+}
+
+Status copy_file_without_git_logins(const fs::path& file, const Places& places) {
+    auto content = read_file(file);
+    if (!content) return fail(std::move(content.error()));
+    const auto decoded = spec::decode(*content, file);
+    if (!decoded) return fail(Error(decoded.error()));
+    std::string text;
+    for (const auto line : spec::split_lines(*decoded))
+        text += for_another_place(pip::without_git_logins(line), file.parent_path(), places) + "\n";
+    return write_file(places.at(file), text);
+}
+
+} // namespace
+
+std::string requirements_text(const std::vector<spec::Located>& lines, const fs::path& directory) {
+    std::string text;
+    for (const auto& line : lines)
+        text += for_another_place(line.text, directory, {}) + "\n";
+    return text;
+}
+
+Result<fs::path> copy_without_git_logins(const spec::Requirements& read, const fs::path& directory) {
+    std::error_code failed;
+    fs::create_directories(directory, failed);
+    if (failed) return fail_errno("cannot make a directory", directory.string(), failed.value());
+    Places places;
+    for (const auto& file : read.files)
+        places.emplace(file, directory / (std::to_string(places.size()) + "-" + file.filename().string()));
+    for (const auto& file : read.files)
+        if (auto copied = copy_file_without_git_logins(file, places); !copied)
+            return fail(std::move(copied.error()));
+    return places.at(read.files.front());
+}
+
+} // namespace containerize::install

@@ -1,0 +1,130 @@
+#include "pip/git_logins.h"
+
+#include "util/url.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+
+namespace containerize::pip {
+
+namespace {
+
+constexpr auto npos = std::string_view::npos;
+
+/// A URL of git over http, with a login, in a text.
+struct Found {
+    std::size_t scheme = 0; ///< where "https://" begins
+    std::size_t login = 0, host = 0;
+};
+
+std::optional<Found> find_login(std::string_view text, std::size_t from) {
+    for (auto at = text.find("git+http", from); at != npos; at = text.find("git+http", at + 1)) {
+        const auto scheme = at + std::string_view("git+").size();
+        const auto rest = text.substr(scheme);
+        if (!rest.starts_with("http://") && !rest.starts_with("https://")) continue;
+        const auto login = text.find("://", scheme) + 3;
+        const auto end = std::min(text.find_first_of(" \t\"'", login), text.size());
+        const auto size = url_login_size(text.substr(login, end - login));
+        if (size > 1) return Found{.scheme = scheme, .login = login, .host = login + size};
+    }
+    return std::nullopt;
+}
+
+/// As far as it names the repository: without "@REVISION", which pip takes from the end, and what follows.
+std::string_view repository_at(std::string_view text) {
+    text = text.substr(0, text.find_first_of(" \t\"'#?;"));
+    const auto path = std::min(text.find('/'), text.size());
+    const auto revision = text.rfind('@');
+    return revision == npos || revision < path ? text : text.substr(0, revision);
+}
+
+GitLogin login_at(std::string_view text, const Found& found) {
+    const auto given = text.substr(found.login, found.host - found.login - 1);
+    const auto colon = given.find(':');
+    GitLogin login{.repository = std::string(text.substr(found.scheme, found.login - found.scheme)) +
+                                 std::string(repository_at(text.substr(found.host))),
+                   .user = url_decoded(given.substr(0, colon)),
+                   .password = {}};
+    if (colon != npos) login.password = url_decoded(given.substr(colon + 1));
+    return login;
+}
+
+/// "https://host:8443"
+std::string host_of(const std::string& repository) {
+    return repository.substr(0, repository.find('/', repository.find("://") + 3));
+}
+
+/// Settings as `git config` has them, in variables.
+class Settings {
+public:
+    explicit Settings(Environment& environment) : environment_(environment) {
+        const auto count = environment.find("GIT_CONFIG_COUNT");
+        if (count != environment.end()) count_ = std::strtoul(count->second.c_str(), nullptr, 10);
+    }
+
+    void add(const std::string& key, const std::string& value) {
+        environment_["GIT_CONFIG_KEY_" + std::to_string(count_)] = key;
+        environment_["GIT_CONFIG_VALUE_" + std::to_string(count_)] = value;
+        environment_["GIT_CONFIG_COUNT"] = std::to_string(++count_);
+    }
+
+private:
+    Environment& environment_;
+    unsigned long count_ = 0;
+};
+
+/// A helper that tells the login: a line of sh, which has it from variables.
+std::string helper(std::size_t number) {
+    const auto name = "CONTAINERIZE_GIT_" + std::to_string(number);
+    return "!tell() { test \"$1\" != get || printf 'username=%s\\npassword=%s\\n' \"$" + name +
+           "_USER\" \"$" + name + "_PASSWORD\"; }; tell";
+}
+
+void add_settings(const GitLogin& login, std::size_t number, const std::string& place, Settings& settings) {
+    const auto key = "credential." + place + ".";
+    // A password counts more than what the user's own helpers know. A user alone may be whom they know.
+    if (login.password)
+        settings.add(key + "helper", "");
+    else
+        settings.add(key + "username", login.user);
+    settings.add(key + "helper", helper(number));
+}
+
+} // namespace
+
+std::vector<GitLogin> git_logins_in(const spec::Requirements& requirements) {
+    std::vector<GitLogin> logins;
+    for (const auto& line : requirements.lines)
+        for (auto found = find_login(line.text, 0); found; found = find_login(line.text, found->host))
+            logins.push_back(login_at(line.text, *found));
+    return logins;
+}
+
+std::string without_git_logins(std::string_view text) {
+    std::string result;
+    std::size_t done = 0;
+    for (auto found = find_login(text, 0); found; found = find_login(text, found->host)) {
+        result += text.substr(done, found->login - done);
+        done = found->host;
+    }
+    result += text.substr(done);
+    return result;
+}
+
+void hand_to_git(const std::vector<GitLogin>& logins, Environment& environment) {
+    Settings settings(environment);
+    std::set<std::string> hosts;
+    for (std::size_t i = 0; i < logins.size(); ++i) {
+        const auto name = "CONTAINERIZE_GIT_" + std::to_string(i);
+        environment[name + "_USER"] = logins[i].user;
+        environment[name + "_PASSWORD"] = logins[i].password.value_or("");
+        if (const auto host = host_of(logins[i].repository); hosts.insert(host).second)
+            add_settings(logins[i], i, host, settings);
+    }
+    // Git takes all that fits, so what is for a repository alone comes after what is for its host.
+    for (std::size_t i = 0; i < logins.size(); ++i)
+        add_settings(logins[i], i, logins[i].repository, settings);
+}
+
+} // namespace containerize::pip
