@@ -135,7 +135,10 @@ int run_and_report(int argc, char** argv) {
     } catch (const std::bad_alloc&) {
         throw;
     } catch (const std::system_error& failure) { // of the system, where nobody expected one
-        std::fprintf(stderr, "containerize: %s\n", redacted(failure.what()).c_str());
+        const bool scarce = failure.code() == std::errc::resource_unavailable_try_again; // as of a thread
+        std::fprintf(stderr, "containerize: the system refused what is needed: %s\n%s",
+                     redacted(failure.what()).c_str(),
+                     scarce ? "A limit of processes or of memory is too low: `ulimit -a` shows them.\n" : "");
         return 1;
     } catch (const std::exception& bug) {
         std::fprintf(stderr, "containerize: this is a bug in containerize: %s\n",

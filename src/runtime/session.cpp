@@ -10,6 +10,7 @@
 #include "runtime/ssh_settings.h"
 #include "runtime/staged_image.h"
 #include "util/ownership.h"
+#include "util/resources.h"
 
 #include <algorithm>
 #include <array>
@@ -162,6 +163,8 @@ private:
     }
 
     Status set_up() {
+        // With fewer it may start and then not end: whether anybody is in it is looked up in /proc.
+        if (auto allowed = allow_open_files(0); !allowed) return allowed;
         auto outside = OutsideView::keep();
         if (!outside) return fail(std::move(outside.error()));
         outside_ = std::move(*outside);
