@@ -66,18 +66,56 @@ std::optional<char> hex_byte(std::string_view text) {
     return static_cast<char>(high << 4U | low);
 }
 
+bool is_number(std::string_view text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+/// What an '@' is followed by, as a place of a server.
+enum class HostKind {
+    none,
+    word, ///< "gitlab", but also a branch or a tag
+    full, ///< has a domain or a port, or is an address
+};
+
+HostKind kind_of_host(std::string_view rest) {
+    const auto host = rest.substr(0, authority_end(rest, 0));
+    if (host.starts_with('[')) return HostKind::full;
+    const auto name = host.substr(0, host.find(':'));
+    const bool plain = std::ranges::all_of(
+        name, [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.'; });
+    if (name.empty() || !plain) return HostKind::none;
+    if (name.size() < host.size())
+        return is_number(host.substr(name.size() + 1)) ? HostKind::full : HostKind::none;
+    const auto domain = name.rfind('.');
+    const bool is_address = std::ranges::count(name, '.') == 3;
+    const bool is_version = domain != name.npos && is_number(name.substr(domain + 1)) && !is_address;
+    return name == "localhost" || (domain != name.npos && !is_version) ? HostKind::full : HostKind::word;
+}
+
+/// Of what follows two '@' of a URL with a password: whether the later one ends the password, which then has
+/// an
+/// '@' and a '/' that are not encoded. Otherwise it belongs to the path:
+/// "https://me:pass@host/repository@v1".
+bool is_rather_host(std::string_view later, std::string_view first) {
+    const auto kind = kind_of_host(later);
+    const bool has_path = later.find('/') != later.npos;
+    return kind > kind_of_host(first) || (kind == kind_of_host(first) && kind != HostKind::none && has_path);
+}
+
 } // namespace
 
 std::size_t url_login_size(std::string_view rest) {
     const auto authority = rest.substr(0, authority_end(rest, 0));
+    const auto last = rest.substr(0, rest.find("://")).rfind('@'); // not that of another URL
     // The last one: an '@' in a password should be encoded, but is not always.
-    if (const auto at = authority.rfind('@'); at != std::string_view::npos) return at + 1;
+    if (const auto at = authority.rfind('@'); at != std::string_view::npos) {
+        const bool has_password = authority.find(':') < at;
+        return (has_password && is_rather_host(rest.substr(last + 1), rest.substr(at + 1)) ? last : at) + 1;
+    }
     // Nor is a slash; then what looks like a port is none.
     const auto port = authority.starts_with('[') ? std::string_view::npos : authority.find(':');
-    const bool is_port = port == std::string_view::npos ||
-                         authority.find_first_not_of("0123456789", port + 1) == std::string_view::npos;
-    const auto at = is_port ? std::string_view::npos : rest.rfind('@');
-    return at == std::string_view::npos ? 0 : at + 1;
+    const bool has_password = port != std::string_view::npos && !is_number(authority.substr(port + 1));
+    return has_password && last != std::string_view::npos ? last + 1 : 0;
 }
 
 bool is_url(std::string_view text) {
@@ -110,7 +148,8 @@ std::string without_credentials_within(std::string_view line) {
         // "-ihttps://...": an option's letter is part of it now, its dash is not.
         while (start < mark && std::isalpha(static_cast<unsigned char>(before[start])) == 0)
             ++start;
-        const auto end = std::min(line.find_first_of(" \t'\"#", mark), line.size());
+        const auto word = line.substr(0, line.find_first_of(" \t'\"", mark));
+        const auto end = std::min(word.find('#', host_start(word, mark + 3)), word.size());
         const auto url = line.substr(start, end - start);
         result += line.substr(0, start);
         result += before.ends_with("ssh") ? without_password(url) : without_credentials(url);
