@@ -92,30 +92,26 @@ HostKind kind_of_host(std::string_view rest) {
     return name == "localhost" || (domain != name.npos && !is_version) ? HostKind::full : HostKind::word;
 }
 
-/// Of what follows two '@' of a URL with a password: whether the later one ends the password, which then has
-/// an
-/// '@' and a '/' that are not encoded. Otherwise it belongs to the path:
-/// "https://me:pass@host/repository@v1".
+/// Whether the later of two places of a URL that has a password is its host: the password then has an '@' or
+/// a '/' that is not encoded. Otherwise that '@' is the path's: "https://me:pass@host/repository@v1".
 bool is_rather_host(std::string_view later, std::string_view first) {
-    const auto kind = kind_of_host(later);
-    const bool has_path = later.find('/') != later.npos;
-    return kind > kind_of_host(first) || (kind == kind_of_host(first) && kind != HostKind::none && has_path);
+    const auto of_first = kind_of_host(first);
+    if (of_first == HostKind::none || kind_of_host(later) > of_first) return true;
+    return kind_of_host(later) == of_first && later.find('/') != later.npos;
 }
 
 } // namespace
 
 std::size_t url_login_size(std::string_view rest) {
     const auto authority = rest.substr(0, authority_end(rest, 0));
+    const auto at =
+        authority.rfind('@'); // the last one: one in a password should be encoded, but is not always
+    const auto first = at == authority.npos ? 0 : at + 1;
+    const bool has_password = authority.find(':') < std::min(at, authority.size());
     const auto last = rest.substr(0, rest.find("://")).rfind('@'); // not that of another URL
-    // The last one: an '@' in a password should be encoded, but is not always.
-    if (const auto at = authority.rfind('@'); at != std::string_view::npos) {
-        const bool has_password = authority.find(':') < at;
-        return (has_password && is_rather_host(rest.substr(last + 1), rest.substr(at + 1)) ? last : at) + 1;
-    }
-    // Nor is a slash; then what looks like a port is none.
-    const auto port = authority.starts_with('[') ? std::string_view::npos : authority.find(':');
-    const bool has_password = port != std::string_view::npos && !is_number(authority.substr(port + 1));
-    return has_password && last != std::string_view::npos ? last + 1 : 0;
+    if (last == rest.npos || !has_password || authority.starts_with('[')) return first;
+    // Nor is a slash: then what looks like the host is none, or the port.
+    return is_rather_host(rest.substr(last + 1), rest.substr(first)) ? last + 1 : first;
 }
 
 bool is_url(std::string_view text) {

@@ -16,6 +16,7 @@ TEST(Url, Credentials) {
         {"https://me:p@s.t/s@host.org/x", "https://host.org/x"},
         {"https://me:p@s/s@host:8080", "https://host:8080"},
         {"https://me:p@s?s@host/x", "https://host/x"},
+        {"https://me:12/p@host.org/x", "https://host.org/x"},
         {"https://me:/p@host/x", "https://host/x"},
         // An '@' of the path is none of the login:
         {"https://me:pass@host/x@y", "https://host/x@y"},
