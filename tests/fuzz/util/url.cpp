@@ -12,7 +12,7 @@ namespace {
 
 /// Without what ends a URL in a text, or begins another one.
 bool can_be_told(std::string_view password) {
-    return password.size() < 1000 && password.find("://") == password.npos &&
+    return password.size() < 1000 && !password.starts_with("//") && password.find("://") == password.npos &&
            std::ranges::none_of(password, [](unsigned char c) {
                return c <= ' ' || c == 0x7f ||
                       std::string_view("\"'`<>").find(static_cast<char>(c)) != std::string_view::npos;
