@@ -5,7 +5,8 @@ namespace containerize {
 std::size_t most_yaml_nodes(std::string_view text) {
     std::size_t nodes = 2; // a mapping, and its last value
     for (std::size_t i = 0; i < text.size(); ++i) {
-        const bool is_apart = text.substr(i + 1, 1) == " " || text.substr(i + 1, 1) == "\t";
+        const char next = i + 1 < text.size() ? text[i + 1] : '\n';
+        const bool is_apart = next == ' ' || next == '\t' || next == '\0'; // the latter in UTF-16
         switch (text[i]) {
         case ',': // "{a, b}" has a value for each
         case '[': // "[a: b]" has a mapping

@@ -17,7 +17,7 @@ LARGEST = 64 << 10
 MOST = 200
 
 #: Harness -> files among the fixtures that it understands.
-PATTERNS = {"environment": "conda/env-yml/*"}
+PATTERNS = {"environment": "conda/env-yml/*", "locks": "conda/lockfiles/*", "yaml": "conda/env-yml/*"}
 
 NO_TABLE = (1 << 64) - 1
 COMPRESSORS = ["gzip", "lzma", "xz", "lz4", "zstd"]  # as image_input.h numbers them, from 1 on
