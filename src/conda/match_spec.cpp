@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t longest_spec = 4096;
 constexpr std::string_view blanks = " \t";
+constexpr std::string_view of_keys = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
 
 std::string_view trimmed(std::string_view text) {
     const auto start = text.find_first_not_of(blanks);
@@ -106,12 +107,30 @@ private:
         return spec_;
     }
 
+    /// Whether no '[' is open at its end.
+    static bool is_closed(std::string_view text) {
+        const auto open = text.rfind('[');
+        return open == text.npos || text.find(']', open) != text.npos;
+    }
+
+    /// Where "[KEY=" is, or else the first '[': names, values, "channel[subdir]::" and addresses of hosts
+    /// have brackets of their own.
+    static std::size_t start_of_attributes(std::string_view text) {
+        const auto mark = text.find("::");
+        const bool has_channel = mark != text.npos && is_closed(text.substr(0, mark));
+        const auto first = text.find('[', has_channel ? mark : 0);
+        for (auto open = first; open != text.npos; open = text.find('[', open + 1)) {
+            const auto inner = trimmed(text.substr(open + 1));
+            const auto key_end = inner.find_first_not_of(of_keys);
+            if (key_end != inner.npos && key_end > 0 && trimmed(inner.substr(key_end)).starts_with('='))
+                return open;
+        }
+        return first;
+    }
+
     /// "[version='>=1',build=*cuda*]" at the end, which is taken off `rest`.
     Status brackets(std::string_view& rest) {
-        // From the first that opens after the name: values have brackets of their own, and so has
-        // "channel[subdir]::name".
-        const auto channel_end = rest.find("]::");
-        const auto open = rest.find('[', channel_end == rest.npos ? 0 : channel_end);
+        const auto open = start_of_attributes(rest);
         if (open == rest.npos) return refuse("a '[' is missing");
         std::string_view inner = rest.substr(open + 1, rest.size() - open - 2);
         rest = trimmed(rest.substr(0, open));
@@ -143,8 +162,7 @@ private:
     static std::size_t end_of_value(std::string_view text) {
         for (auto comma = text.find(','); comma != text.npos; comma = text.find(',', comma + 1)) {
             const auto after = trimmed(text.substr(comma + 1));
-            const auto word =
-                after.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+            const auto word = after.find_first_not_of(of_keys);
             if (word != after.npos && word > 0 && after[word] == '=' &&
                 after.substr(word).find_first_not_of('=') == 1)
                 return comma;
@@ -154,6 +172,10 @@ private:
 
     Status attribute(const std::string& key, std::string_view value) {
         if (value.empty()) return refuse("'" + key + "' has no value");
+        if (value.find('\'') != value.npos && value.find('"') != value.npos)
+            return refuse("'" + key + "' has both kinds of quotation marks");
+        if (key == "channel" && (value.find("::") != value.npos || !is_closed(value)))
+            return refuse("'" + std::string(value) + "' is no channel");
         const auto text_fields = std::to_array<std::pair<std::string_view, std::string*>>({
             {"channel", &spec_.channel},
             {"subdir", &spec_.subdir},
@@ -210,6 +232,7 @@ private:
         auto written = trimmed(rest.substr(0, mark));
         rest = trimmed(rest.substr(mark + 2));
         if (written.empty()) return refuse("there is no channel before '::'");
+        if (!is_closed(written)) return refuse("a ']' is missing before '::'");
         if (const auto open = written.find('['); open != written.npos && written.ends_with(']')) {
             spec_.subdir = written.substr(open + 1, written.size() - open - 2);
             written = written.substr(0, open);
@@ -227,7 +250,9 @@ private:
         if (const auto name = lower(rest.substr(0, end)); !name.empty()) spec_.name = name;
         if (spec_.name.empty())
             return refuse("it names no package", "Write \"*\" for the name where any package will do.");
-        constexpr std::string_view allowed = "abcdefghijklmnopqrstuvwxyz0123456789_-.*+^$()|[]\\?";
+        constexpr std::string_view of_patterns = "abcdefghijklmnopqrstuvwxyz0123456789_-.+*^$()|[]\\?";
+        const auto allowed =
+            is_name_pattern(spec_.name) ? of_patterns : of_patterns.substr(0, of_patterns.find('*'));
         if (const auto bad = spec_.name.find_first_not_of(allowed); bad != std::string::npos)
             return refuse(std::string("a package's name has no '") + spec_.name[bad] + "'");
         if (auto pattern = StringMatch::parse(spec_.name); !pattern) return refuse(pattern.error().why);
@@ -399,13 +424,16 @@ std::string MatchSpec::to_string() const {
         channel.empty() ? "" : without_credentials(channel) + (subdir.empty() ? "" : "/" + subdir) + "::";
     result += name.empty() ? "*" : name;
     if (version) result += " " + version->text();
-    if (build) result += (version ? " " : " * ") + build->text();
+    // Only in brackets a pattern may have what separates words or versions.
+    const bool is_word = build && build->text().find_first_of("=,|<>~! \t'\"[]") == std::string::npos;
+    if (is_word) result += (version ? " " : " * ") + build->text();
     std::string more;
     const auto add = [&more](std::string_view key, const std::string& value) {
         if (value.empty()) return;
         const char quote = value.find('\'') == std::string::npos ? '\'' : '"';
         more += (more.empty() ? "" : ",") + std::string(key) + "=" + quote + value + quote;
     };
+    if (build && !is_word) add("build", build->text());
     if (build_number) add("build_number", build_number->text());
     if (channel.empty()) add("subdir", subdir);
     add("fn", file_name);
