@@ -3,7 +3,7 @@
 namespace containerize {
 
 std::size_t most_yaml_nodes(std::string_view text) {
-    std::size_t nodes = 2; // a mapping, and its last value
+    std::size_t nodes = 4; // what stands before the first of these, or after the last
     for (std::size_t i = 0; i < text.size(); ++i) {
         const char next = i + 1 < text.size() ? text[i + 1] : '\n';
         const bool is_apart = next == ' ' || next == '\t' || next == '\0'; // the latter in UTF-16
