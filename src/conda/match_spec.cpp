@@ -113,6 +113,14 @@ private:
         return open == text.npos || text.find(']', open) != text.npos;
     }
 
+    /// Of a name that may be newer than is_subdir() knows.
+    static bool is_platform(std::string_view text) {
+        return !text.empty() && text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_-") == text.npos;
+    }
+    static std::string no_platform(std::string_view text) {
+        return "'" + std::string(text) + "' is no platform such as linux-64";
+    }
+
     /// Where "[KEY=" is, or else the first '[': names, values, "channel[subdir]::" and addresses of hosts
     /// have brackets of their own.
     static std::size_t start_of_attributes(std::string_view text) {
@@ -176,6 +184,7 @@ private:
             return refuse("'" + key + "' has both kinds of quotation marks");
         if (key == "channel" && (value.find("::") != value.npos || !is_closed(value)))
             return refuse("'" + std::string(value) + "' is no channel");
+        if (key == "subdir" && !is_platform(value)) return refuse(no_platform(value));
         const auto text_fields = std::to_array<std::pair<std::string_view, std::string*>>({
             {"channel", &spec_.channel},
             {"subdir", &spec_.subdir},
@@ -235,6 +244,7 @@ private:
         if (!is_closed(written)) return refuse("a ']' is missing before '::'");
         if (const auto open = written.find('['); open != written.npos && written.ends_with(']')) {
             spec_.subdir = written.substr(open + 1, written.size() - open - 2);
+            if (!is_platform(spec_.subdir)) return refuse(no_platform(spec_.subdir));
             written = written.substr(0, open);
         } else if (const auto slash = written.rfind('/');
                    slash != written.npos && is_subdir(written.substr(slash + 1))) {
@@ -255,6 +265,8 @@ private:
             is_name_pattern(spec_.name) ? of_patterns : of_patterns.substr(0, of_patterns.find('*'));
         if (const auto bad = spec_.name.find_first_not_of(allowed); bad != std::string::npos)
             return refuse(std::string("a package's name has no '") + spec_.name[bad] + "'");
+        if (spec_.name.ends_with(".conda") || spec_.name.ends_with(".tar.bz2"))
+            return refuse("that is a package's file", "Write its path, with a '/', or its URL.");
         if (auto pattern = StringMatch::parse(spec_.name); !pattern) return refuse(pattern.error().why);
         rest = trimmed(rest.substr(end));
         if (rest.empty()) return {};
@@ -420,12 +432,17 @@ bool MatchSpec::matches(const PackageRecord& record) const {
 
 // Values are put between quotation marks, which they can hold one kind of.
 std::string MatchSpec::to_string() const {
-    std::string result =
-        channel.empty() ? "" : without_credentials(channel) + (subdir.empty() ? "" : "/" + subdir) + "::";
+    const bool subdir_of_channel = !channel.empty() && is_subdir(subdir);
+    std::string result;
+    if (!channel.empty())
+        result = without_credentials(channel) + (subdir_of_channel ? "/" + subdir : "") + "::";
     result += name.empty() ? "*" : name;
     if (version) result += " " + version->text();
-    // Only in brackets a pattern may have what separates words or versions.
-    const bool is_word = build && build->text().find_first_of("=,|<>~! \t'\"[]") == std::string::npos;
+    // Only in brackets a pattern may have what separates words or versions; and "=1.2 build" means
+    // exactly 1.2.
+    const bool is_fuzzy = version && version->text().starts_with('=') && !version->text().starts_with("==");
+    const bool is_word =
+        build && !is_fuzzy && build->text().find_first_of("=:,|<>~! \t'\"[]") == std::string::npos;
     if (is_word) result += (version ? " " : " * ") + build->text();
     std::string more;
     const auto add = [&more](std::string_view key, const std::string& value) {
@@ -435,7 +452,7 @@ std::string MatchSpec::to_string() const {
     };
     if (build && !is_word) add("build", build->text());
     if (build_number) add("build_number", build_number->text());
-    if (channel.empty()) add("subdir", subdir);
+    if (!subdir_of_channel) add("subdir", subdir);
     add("fn", file_name);
     add("md5", md5);
     add("sha256", sha256);
