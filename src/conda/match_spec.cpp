@@ -161,7 +161,7 @@ private:
                 inner = inner.substr(end);
             }
             if (inner.starts_with(',')) inner.remove_prefix(1);
-            if (auto done = attribute(key, value); !done) return done;
+            if (auto done = attribute(key, trimmed(value)); !done) return done;
         }
         return {};
     }

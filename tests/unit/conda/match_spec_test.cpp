@@ -299,6 +299,7 @@ TEST(MatchSpec, WhatItIsWrittenAsMeansTheSame) {
                              "a[version='>=1', build_number='>=3']",
                              "a[subdir=noarch]",
                              "c::a[subdir=new-64]",
+                             "a[channel=' c ']",
                              "a[fn=a-1-0.tar.bz2]",
                              "a[license=MIT, license_family=\"GPL's\"]",
                              "a[track_features='one two', features=three]",
