@@ -9,6 +9,8 @@ namespace containerize {
 namespace {
 
 constexpr std::string_view digits = "0123456789ABCDEF";
+/// A text without end must not take time without end.
+constexpr std::size_t longest_login = 4096;
 
 /// Where the host (with its user and password) begins; nothing if this is no URL.
 std::optional<std::size_t> authority_start(std::string_view text) {
@@ -31,18 +33,24 @@ std::size_t host_start(std::string_view url, std::size_t start) {
 }
 
 /// `path` without its "/t/TOKEN". At the beginning, where conda's servers have it, whatever stands there is
-/// one.
+/// one. What is left has none: many addresses come here more than once.
 std::string without_token(std::string_view path) {
-    if (path.starts_with("/t/") && path.size() > 3 && path[3] != '/')
-        return std::string(path.substr(std::min(path.find('/', 3), path.size())));
+    while (path.starts_with("/t/") && path.size() > 3 && path[3] != '/')
+        path.remove_prefix(std::min(path.find('/', 3), path.size()));
     const auto is_token = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_'; };
-    for (auto at = path.find("/t/"); at != std::string_view::npos; at = path.find("/t/", at + 1)) {
+    std::string result;
+    for (std::size_t at = 0; (at = path.find("/t/", at)) != path.npos;) {
         const auto rest = path.substr(at + 3);
         const auto length = static_cast<std::size_t>(std::ranges::find_if_not(rest, is_token) - rest.begin());
-        if (length == 0 || (length < rest.size() && rest[length] != '/')) continue;
-        return std::string(path.substr(0, at)) + std::string(rest.substr(length));
+        if (length == 0 || (length < rest.size() && rest[length] != '/')) {
+            ++at;
+            continue;
+        }
+        result += path.substr(0, at);
+        path = rest.substr(length);
+        at = 0;
     }
-    return std::string(path);
+    return result + std::string(path);
 }
 
 /// "ssh://user:password@host" -> "ssh://user@host": the user's name is no secret, and nothing works without
@@ -107,11 +115,15 @@ std::size_t url_login_size(std::string_view rest) {
     const auto at =
         authority.rfind('@'); // the last one: one in a password should be encoded, but is not always
     const auto first = at == authority.npos ? 0 : at + 1;
-    const bool has_password = authority.find(':') < std::min(at, authority.size());
-    const auto last = rest.substr(0, rest.find("://")).rfind('@'); // not that of another URL
-    if (last == rest.npos || !has_password || authority.starts_with('[')) return first;
-    // Nor is a slash: then what looks like the host is none, or the port.
-    return is_rather_host(rest.substr(last + 1), rest.substr(first)) ? last + 1 : first;
+    const bool may_have_password = authority.find(':') != authority.npos && !authority.starts_with('[');
+    if (!may_have_password) return first;
+    // Nor is a slash: then what looks like the host is none, or the port. The last host of this URL counts.
+    rest = rest.substr(0, std::min(rest.find("://"), longest_login));
+    for (auto last = rest.rfind('@'); last != rest.npos && last >= first; last = rest.rfind('@', last - 1)) {
+        if (is_rather_host(rest.substr(last + 1), rest.substr(first))) return last + 1;
+        if (last == 0) break;
+    }
+    return first;
 }
 
 bool is_url(std::string_view text) {

@@ -17,6 +17,9 @@ TEST(Url, Credentials) {
         {"https://me:p@s/s@host:8080", "https://host:8080"},
         {"https://me:p@s?s@host/x", "https://host/x"},
         {"https://me:12/p@host.org/x", "https://host.org/x"},
+        {"https://me@you:/p@host/x", "https://host/x"},
+        {"https://me:p@s/s@host.org/x?y=@z", "https://host.org/x"},
+        {"https://host/t/ab/t/cd/x/t/ef", "https://host/x"},
         {"https://me:/p@host/x", "https://host/x"},
         // An '@' of the path is none of the login:
         {"https://me:pass@host/x@y", "https://host/x@y"},
@@ -41,8 +44,15 @@ TEST(Url, Credentials) {
         {"conda-forge", "conda-forge"},
         {"me@host", "me@host"},
     };
-    for (const auto& [url, expected] : cases)
+    for (const auto& [url, expected] : cases) {
         EXPECT_EQ(without_credentials(url), expected);
+        EXPECT_EQ(without_credentials(expected), expected) << "a second time nothing changes";
+    }
+}
+
+TEST(Url, TextWithoutEnd) {
+    const auto url = "https://me:p" + std::string(1'000'000, '@') + "/" + std::string(1'000'000, '@');
+    EXPECT_LT(without_credentials(url).size(), url.size());
 }
 
 TEST(Url, CredentialsWithinALine) {
