@@ -113,6 +113,11 @@ private:
         return open == text.npos || text.find(']', open) != text.npos;
     }
 
+    /// What can stand before "::".
+    static bool is_channel(std::string_view text) {
+        return !text.empty() && text.find("::") == text.npos && !text.ends_with(':') && is_closed(text);
+    }
+
     /// Of a name that may be newer than is_subdir() knows.
     static bool is_platform(std::string_view text) {
         return !text.empty() && text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_-") == text.npos;
@@ -182,7 +187,7 @@ private:
         if (value.empty()) return refuse("'" + key + "' has no value");
         if (value.find('\'') != value.npos && value.find('"') != value.npos)
             return refuse("'" + key + "' has both kinds of quotation marks");
-        if (key == "channel" && (value.find("::") != value.npos || !is_closed(value)))
+        if (key == "channel" && !is_channel(value))
             return refuse("'" + std::string(value) + "' is no channel");
         if (key == "subdir" && !is_platform(value)) return refuse(no_platform(value));
         const auto text_fields = std::to_array<std::pair<std::string_view, std::string*>>({
@@ -251,6 +256,7 @@ private:
             spec_.subdir = written.substr(slash + 1);
             written = written.substr(0, slash);
         }
+        if (!is_channel(written)) return refuse("'" + std::string(written) + "' is no channel");
         spec_.channel = written;
         return {};
     }

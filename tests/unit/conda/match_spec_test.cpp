@@ -238,6 +238,7 @@ TEST(MatchSpec, MistakesSayWhatIsWrong) {
           {"a[subdir='b[c']", "'b[c' is no platform such as linux-64"},
           {"b[c d]::a", "'c d' is no platform such as linux-64"},
           {"c/noarch:: a-1-0.conda", "that is a package's file"},
+          {":[noarch]::a", "':' is no channel"},
           {"numpy[version]", "each part must be KEY=VALUE"},
           {"numpy[verison='1.26.*']", "in brackets, 'verison' means nothing"},
           {"numpy[extra]", "each part must be KEY=VALUE"},
