@@ -113,18 +113,20 @@ private:
         return open == text.npos || text.find(']', open) != text.npos;
     }
 
-    /// What can stand before "::".
-    static bool is_channel(std::string_view text) {
-        return !text.empty() && text.find("::") == text.npos && !text.ends_with(':') && is_closed(text);
+    /// What can stand before "::", also when its credentials are gone.
+    static bool is_channel(const std::string& text) {
+        return std::ranges::all_of(std::array{text, without_credentials(text)}, [](std::string_view one) {
+            return !one.empty() && one.find("::") == one.npos && !one.ends_with(':') && is_closed(one);
+        });
     }
 
     /// Of a name that may be newer than is_subdir() knows.
     static bool is_platform(std::string_view text) {
         return !text.empty() && text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_-") == text.npos;
     }
-    static std::string no_platform(std::string_view text) {
-        return "'" + std::string(text) + "' is no platform such as linux-64";
-    }
+    // Without them: they may hold a secret.
+    static constexpr const char* no_channel = "its channel cannot be one";
+    static constexpr const char* no_platform = "its platform is none such as linux-64";
 
     /// Where "[KEY=" is, or else the first '[': names, values, "channel[subdir]::" and addresses of hosts
     /// have brackets of their own.
@@ -187,9 +189,8 @@ private:
         if (value.empty()) return refuse("'" + key + "' has no value");
         if (value.find('\'') != value.npos && value.find('"') != value.npos)
             return refuse("'" + key + "' has both kinds of quotation marks");
-        if (key == "channel" && !is_channel(value))
-            return refuse("'" + std::string(value) + "' is no channel");
-        if (key == "subdir" && !is_platform(value)) return refuse(no_platform(value));
+        if (key == "channel" && !is_channel(std::string(value))) return refuse(no_channel);
+        if (key == "subdir" && !is_platform(value)) return refuse(no_platform);
         const auto text_fields = std::to_array<std::pair<std::string_view, std::string*>>({
             {"channel", &spec_.channel},
             {"subdir", &spec_.subdir},
@@ -249,14 +250,14 @@ private:
         if (!is_closed(written)) return refuse("a ']' is missing before '::'");
         if (const auto open = written.find('['); open != written.npos && written.ends_with(']')) {
             spec_.subdir = written.substr(open + 1, written.size() - open - 2);
-            if (!is_platform(spec_.subdir)) return refuse(no_platform(spec_.subdir));
+            if (!is_platform(spec_.subdir)) return refuse(no_platform);
             written = written.substr(0, open);
         } else if (const auto slash = written.rfind('/');
                    slash != written.npos && is_subdir(written.substr(slash + 1))) {
             spec_.subdir = written.substr(slash + 1);
             written = written.substr(0, slash);
         }
-        if (!is_channel(written)) return refuse("'" + std::string(written) + "' is no channel");
+        if (!is_channel(std::string(written))) return refuse(no_channel);
         spec_.channel = written;
         return {};
     }
