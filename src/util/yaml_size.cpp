@@ -7,20 +7,21 @@ std::size_t most_yaml_nodes(std::string_view text) {
     for (std::size_t i = 0; i < text.size(); ++i) {
         const char next = i + 1 < text.size() ? text[i + 1] : '\n';
         const bool is_apart = next == ' ' || next == '\t' || next == '\0'; // the latter in UTF-16
+        const bool ends_line = next == '\n' || next == '\r';
         switch (text[i]) {
         case ',': // "{a, b}" has a value for each
         case '[': // "[a: b]" has a mapping
+        case '{': // "{{}}" has a value for the inner one
             nodes += 2;
             break;
         case '?':
-            nodes += is_apart ? 2 : 0;
+            nodes += is_apart || ends_line ? 2 : 0;
             break;
         case '-':
             nodes += is_apart ? 1 : 0;
             break;
         case '\n':
         case '\r':
-        case '{':
         case ':':
             ++nodes;
             break;
