@@ -46,8 +46,9 @@ void link(const conda::PackageToLink& package) {
     options.compression.compressor = image::Compressor::none;
     auto writer = image::Writer::create(image, options);
     fuzz::require(writer.has_value());
-    const auto linked =
-        conda::link_packages({package}, std::move(*infos), {.prefix = "/data/env"}, *writer, {});
+    conda::LinkOptions how;
+    how.prefix = "/data/env";
+    const auto linked = conda::link_packages({package}, std::move(*infos), how, *writer, {});
     if (fuzz::good(linked)) fuzz::require(writer->finish().has_value());
     fs::remove(image);
 }
