@@ -2,6 +2,15 @@
 
 namespace containerize {
 
+namespace {
+
+/// '\0' is of a blank in UTF-16.
+bool is_apart_before(std::string_view text, std::size_t at) {
+    return at == 0 || std::string_view(" \t\r\n\0", 5).find(text[at - 1]) != std::string_view::npos;
+}
+
+} // namespace
+
 std::size_t most_yaml_nodes(std::string_view text) {
     std::size_t nodes = 4; // what stands before the first of these, or after the last
     for (std::size_t i = 0; i < text.size(); ++i) {
@@ -20,9 +29,11 @@ std::size_t most_yaml_nodes(std::string_view text) {
         case '-':
             nodes += is_apart ? 1 : 0;
             break;
+        case ':': // ": a" has an empty key
+            nodes += is_apart_before(text, i) ? 2 : 1;
+            break;
         case '\n':
         case '\r':
-        case ':':
             ++nodes;
             break;
         default:
