@@ -3,6 +3,7 @@
 // that is the real program. On the warm path nothing is forked and nothing is parsed but the session's launch
 // plan.
 #include "runtime/carried_call.h"
+#include "runtime/control_message.h"
 #include "runtime/engine.h"
 #include "runtime/environment.h"
 #include "runtime/launch_plan.h"

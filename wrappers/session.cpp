@@ -5,8 +5,8 @@
 #include "drivers.h"
 #include "rank.h"
 #include "runtime/container.h"
+#include "runtime/control_message.h"
 #include "runtime/job.h"
-#include "runtime/session_state.h"
 
 #include <cstdio>
 #include <string>

@@ -1,5 +1,7 @@
 #include "base/challenge.h"
 
+#include "util/json.h"
+
 #include <algorithm>
 #include <cctype>
 
@@ -68,6 +70,21 @@ private:
 
 std::vector<Challenge> parse_challenges(std::string_view header) {
     return Parser(header).run();
+}
+
+std::optional<std::string> parse_token(std::string_view answer) {
+    const auto object = parse_json_quietly(answer);
+    if (!object.is_object()) return std::nullopt;
+    for (const char* name : {"token", "access_token"}) {
+        const auto found = object.find(name);
+        if (found == object.end() || !found->is_string()) continue;
+        auto token = found->get<std::string>();
+        // A line's end in it would begin another header.
+        const auto is_plain = [](unsigned char c) { return c > ' ' && c < 0x7f; };
+        if (token.empty() || !std::ranges::all_of(token, is_plain)) return std::nullopt;
+        return token;
+    }
+    return std::nullopt;
 }
 
 } // namespace containerize::base

@@ -1,7 +1,9 @@
-// What a registry answers to who has not proved anything yet (RFC 9110, section 11.6.1).
+// What a registry answers to who has not proved anything yet (RFC 9110, section 11.6.1), and what the server
+// says to which it sends.
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,5 +17,8 @@ struct Challenge {
 
 /// Of a WWW-Authenticate header, which may have several; what cannot be understood is left out.
 std::vector<Challenge> parse_challenges(std::string_view header);
+
+/// The token in a token server's answer; nothing if there is none that a header can hold.
+std::optional<std::string> parse_token(std::string_view answer);
 
 } // namespace containerize::base

@@ -3,7 +3,6 @@
 #include "base/challenge.h"
 #include "base/logins.h"
 #include "util/filesystem.h"
-#include "util/json.h"
 #include "util/log.h"
 #include "util/url.h"
 
@@ -15,13 +14,9 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 namespace containerize::base {
 
 namespace {
-
-using nlohmann::json;
 
 constexpr const char* accepted =
     "Accept: application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json, "
@@ -146,11 +141,7 @@ Result<std::string> Registry::State::token(const std::string& address, const Cha
     auto answer = http::fetch(request, how);
     if (!answer) return fail(std::move(answer.error()));
     if (answer->status != 200) return fail(refused(*answer));
-    const auto object = parse_json_quietly(answer->body);
-    for (const char* name : {"token", "access_token"})
-        if (const auto found = object.is_object() ? object.find(name) : object.end();
-            found != object.end() && found->is_string())
-            return found->get<std::string>();
+    if (auto token = parse_token(answer->body)) return std::move(*token);
     return refuse(without_credentials(realm) + " gave no token");
 }
 

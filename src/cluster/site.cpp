@@ -1,6 +1,7 @@
 #include "cluster/site.h"
 
 #include "cluster/site_files.h"
+#include "util/yaml_size.h"
 
 #include <algorithm>
 #include <fstream>
@@ -92,6 +93,8 @@ bool is_here(const Site& site, const Variables& variables) {
 
 Result<Site> parse_site(std::string_view text, const std::string& where) {
     try {
+        if (most_yaml_nodes(text) > most_nodes_by_hand)
+            return fail_input("a site's profile has fewer entries", {}, where);
         const auto root = YAML::Load(std::string(text));
         if (!root.IsMap()) return fail_input("a site's profile is a mapping", {}, where);
         auto site = site_of(root);

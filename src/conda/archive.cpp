@@ -20,7 +20,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t piece = 1U << 20U;
-/// Larger than the largest paths.json that a channel has, smaller than what harms.
+/// Of all that a linker needs of "info/". Larger than the largest paths.json that a channel has, smaller than
+/// what harms.
 constexpr std::size_t largest_info = 128U << 20U;
 /// More than any package unpacks to; a bomb's headers say more.
 constexpr std::uint64_t largest_file = std::uint64_t{64} << 30U;
@@ -253,6 +254,7 @@ Result<std::map<std::string, std::string>> PackageArchive::info() const {
     static constexpr auto wanted = std::to_array<std::string_view>(
         {"index.json", "paths.json", "files", "has_prefix", "no_link", "link.json"});
     std::map<std::string, std::string> found;
+    std::uint64_t size = 0; // of all of them
     // An error that only ends the reading: nothing of what follows is needed.
     bool complete = false;
     auto done = read("info", [&](const ArchiveEntry& entry, const ReadMore& more) -> Status {
@@ -265,13 +267,14 @@ Result<std::map<std::string, std::string>> PackageArchive::info() const {
         }
         const std::string name = entry.path.substr(5);
         if (std::ranges::find(wanted, name) == wanted.end()) return {};
-        if (entry.size > largest_info)
-            return fail({.what = "the package " + name_ + " is not one to install",
-                         .why = entry.path + " has " + std::to_string(entry.size) + " bytes",
-                         .where = file_.path.string(),
-                         .hint = {}});
-        std::string content;
-        content.reserve(static_cast<std::size_t>(entry.size));
+        size += entry.size;
+        if (size > largest_info)
+            return fail(
+                {.what = "the package " + name_ + " is not one to install",
+                 .why = "what it says of itself has " + std::to_string(size) + " bytes, with " + entry.path,
+                 .where = file_.path.string(),
+                 .hint = {}});
+        std::string content; // that grows with what comes: a header may lie
         for (;;) {
             auto bytes = more();
             if (!bytes) return fail(std::move(bytes.error()));

@@ -36,7 +36,7 @@ public:
     /// same file.
     static Result<PackageArchive> open(const OpenFile& file, std::string name);
 
-    /// The files of "info/" that a linker needs ("paths.json"), by name. Each is limited in size.
+    /// The files of "info/" that a linker needs ("paths.json"), by name. Together they are limited in size.
     [[nodiscard]] Result<std::map<std::string, std::string>> info() const;
     /// Everything else, in the archive's order. A path that leads out of the package, a device, and anything
     /// else that no package has, is an error that names it. Where symbolic links lead is the caller's to

@@ -4,6 +4,7 @@
 #include "util/filesystem.h"
 #include "util/log.h"
 #include "util/url.h"
+#include "util/yaml_size.h"
 
 #include <algorithm>
 #include <array>
@@ -172,6 +173,8 @@ Result<std::optional<Source>> read_source(const fs::path& file) {
         rest.remove_prefix(std::min(end + 1, rest.size()));
     }
     try {
+        if (most_yaml_nodes(*text) > most_nodes_by_hand)
+            throw YAML::Exception(YAML::Mark::null_mark(), "it has more entries than any real file");
         source.root = YAML::Load(*text);
     } catch (const YAML::Exception& problem) {
         return fail_input("this is no valid YAML", problem.msg,

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t longest_spec = 4096;
 constexpr std::string_view blanks = " \t";
+constexpr std::string_view of_keys = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
 
 std::string_view trimmed(std::string_view text) {
     const auto start = text.find_first_not_of(blanks);
@@ -106,12 +107,45 @@ private:
         return spec_;
     }
 
+    /// Whether no '[' is open at its end.
+    static bool is_closed(std::string_view text) {
+        const auto open = text.rfind('[');
+        return open == text.npos || text.find(']', open) != text.npos;
+    }
+
+    /// What can stand before "::", also when its credentials are gone.
+    static bool is_channel(const std::string& text) {
+        return std::ranges::all_of(std::array{text, without_credentials(text)}, [](std::string_view one) {
+            return !one.empty() && one.find("::") == one.npos && !one.ends_with(':') && is_closed(one);
+        });
+    }
+
+    /// Of a name that may be newer than is_subdir() knows.
+    static bool is_platform(std::string_view text) {
+        return !text.empty() && text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_-") == text.npos;
+    }
+    // Without them: they may hold a secret.
+    static constexpr const char* no_channel = "its channel cannot be one";
+    static constexpr const char* no_platform = "its platform is none such as linux-64";
+
+    /// Where "[KEY=" is, or else the first '[': names, values, "channel[subdir]::" and addresses of hosts
+    /// have brackets of their own.
+    static std::size_t start_of_attributes(std::string_view text) {
+        const auto mark = text.find("::");
+        const bool has_channel = mark != text.npos && is_closed(text.substr(0, mark));
+        const auto first = text.find('[', has_channel ? mark : 0);
+        for (auto open = first; open != text.npos; open = text.find('[', open + 1)) {
+            const auto inner = trimmed(text.substr(open + 1));
+            const auto key_end = inner.find_first_not_of(of_keys);
+            if (key_end != inner.npos && key_end > 0 && trimmed(inner.substr(key_end)).starts_with('='))
+                return open;
+        }
+        return first;
+    }
+
     /// "[version='>=1',build=*cuda*]" at the end, which is taken off `rest`.
     Status brackets(std::string_view& rest) {
-        // From the first that opens after the name: values have brackets of their own, and so has
-        // "channel[subdir]::name".
-        const auto channel_end = rest.substr(0, rest.find_first_of("'\"")).find("]::");
-        const auto open = rest.find('[', channel_end == rest.npos ? 0 : channel_end);
+        const auto open = start_of_attributes(rest);
         if (open == rest.npos) return refuse("a '[' is missing");
         std::string_view inner = rest.substr(open + 1, rest.size() - open - 2);
         rest = trimmed(rest.substr(0, open));
@@ -131,12 +165,10 @@ private:
             } else {
                 const auto end = std::min(end_of_value(inner), inner.size());
                 value = trimmed(inner.substr(0, end));
-                if (value.find_first_of("'\"") != value.npos)
-                    return refuse("in brackets, a quotation mark stands within the value of '" + key + "'");
                 inner = inner.substr(end);
             }
             if (inner.starts_with(',')) inner.remove_prefix(1);
-            if (auto done = attribute(key, value); !done) return done;
+            if (auto done = attribute(key, trimmed(value)); !done) return done;
         }
         return {};
     }
@@ -145,8 +177,7 @@ private:
     static std::size_t end_of_value(std::string_view text) {
         for (auto comma = text.find(','); comma != text.npos; comma = text.find(',', comma + 1)) {
             const auto after = trimmed(text.substr(comma + 1));
-            const auto word =
-                after.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+            const auto word = after.find_first_not_of(of_keys);
             if (word != after.npos && word > 0 && after[word] == '=' &&
                 after.substr(word).find_first_not_of('=') == 1)
                 return comma;
@@ -156,7 +187,13 @@ private:
 
     Status attribute(const std::string& key, std::string_view value) {
         if (value.empty()) return refuse("'" + key + "' has no value");
+        if (value.find('\'') != value.npos && value.find('"') != value.npos)
+            return refuse("'" + key + "' has both kinds of quotation marks");
+        if (key == "channel" && !is_channel(std::string(value))) return refuse(no_channel);
+        if (key == "subdir" && !is_platform(value)) return refuse(no_platform);
         const auto text_fields = std::to_array<std::pair<std::string_view, std::string*>>({
+            {"channel", &spec_.channel},
+            {"subdir", &spec_.subdir},
             {"fn", &spec_.file_name},
             {"license", &spec_.license},
             {"license_family", &spec_.license_family},
@@ -166,8 +203,6 @@ private:
                 *field = value;
                 return {};
             }
-        if (key == "channel") return set_channel(value);
-        if (key == "subdir") return set_subdir(value);
         if (key == "version") return set_version(value);
         if (key == "build") return set_build(value);
         if (key == "build_number") return set_build_number(value);
@@ -212,29 +247,18 @@ private:
         auto written = trimmed(rest.substr(0, mark));
         rest = trimmed(rest.substr(mark + 2));
         if (written.empty()) return refuse("there is no channel before '::'");
+        if (!is_closed(written)) return refuse("a ']' is missing before '::'");
         if (const auto open = written.find('['); open != written.npos && written.ends_with(']')) {
-            if (auto done = set_subdir(written.substr(open + 1, written.size() - open - 2)); !done)
-                return done;
+            spec_.subdir = written.substr(open + 1, written.size() - open - 2);
+            if (!is_platform(spec_.subdir)) return refuse(no_platform);
             written = written.substr(0, open);
         } else if (const auto slash = written.rfind('/');
                    slash != written.npos && is_subdir(written.substr(slash + 1))) {
             spec_.subdir = written.substr(slash + 1);
             written = written.substr(0, slash);
         }
-        return set_channel(written);
-    }
-
-    Status set_subdir(std::string_view text) {
-        if (!is_subdir(text))
-            return refuse("'" + std::string(text) + "' is no platform", "For example: linux-64, noarch.");
-        spec_.subdir = text;
-        return {};
-    }
-
-    Status set_channel(std::string_view text) {
-        if (text.find_first_of("[]") != text.npos || text.find("::") != text.npos)
-            return refuse("a channel's name has no brackets and no '::'");
-        spec_.channel = text;
+        if (!is_channel(std::string(written))) return refuse(no_channel);
+        spec_.channel = written;
         return {};
     }
 
@@ -243,9 +267,13 @@ private:
         if (const auto name = lower(rest.substr(0, end)); !name.empty()) spec_.name = name;
         if (spec_.name.empty())
             return refuse("it names no package", "Write \"*\" for the name where any package will do.");
-        constexpr std::string_view allowed = "abcdefghijklmnopqrstuvwxyz0123456789_-.*+^$()|[]\\?";
+        constexpr std::string_view of_patterns = "abcdefghijklmnopqrstuvwxyz0123456789_-.+*^$()|[]\\?";
+        const auto allowed =
+            is_name_pattern(spec_.name) ? of_patterns : of_patterns.substr(0, of_patterns.find('*'));
         if (const auto bad = spec_.name.find_first_not_of(allowed); bad != std::string::npos)
             return refuse(std::string("a package's name has no '") + spec_.name[bad] + "'");
+        if (spec_.name.ends_with(".conda") || spec_.name.ends_with(".tar.bz2"))
+            return refuse("that is a package's file", "Write its path, with a '/', or its URL.");
         if (auto pattern = StringMatch::parse(spec_.name); !pattern) return refuse(pattern.error().why);
         rest = trimmed(rest.substr(end));
         if (rest.empty()) return {};
@@ -302,7 +330,6 @@ private:
     }
 
     Status set_build(std::string_view text) {
-        if (text.find_first_of("'\"") != text.npos) return refuse("a build has no quotation mark");
         auto build = StringMatch::parse(text);
         if (!build)
             return refuse(build.error().what + (build.error().why.empty() ? "" : ": " + build.error().why));
@@ -326,11 +353,6 @@ bool name_matches(const std::string& wanted, const std::string& name) {
     if (!is_name_pattern(wanted)) return wanted == name;
     const auto pattern = StringMatch::parse(wanted);
     return pattern && pattern->matches(name);
-}
-
-bool is_plain_in_build(unsigned char c) {
-    return std::isalnum(c) != 0 ||
-           std::string_view("_.*+-").find(static_cast<char>(c)) != std::string_view::npos;
 }
 
 std::string joined(const std::vector<std::string>& words) {
@@ -415,34 +437,29 @@ bool MatchSpec::matches(const PackageRecord& record) const {
     return true;
 }
 
-// Values are put between quotation marks, which they can hold one kind of. There, too, are names with a set
-// of characters ("k[0-9]*"), and builds that would be read as something else if they stood alone, or would
-// change what the version before them means: "=1" means 1.*, "=1 build" exactly 1.
+// Values are put between quotation marks, which they can hold one kind of.
 std::string MatchSpec::to_string() const {
-    std::string result =
-        channel.empty() ? "" : without_credentials(channel) + (subdir.empty() ? "" : "/" + subdir) + "::";
-    const bool name_apart = name.find_first_of("[]") == std::string::npos;
-    const bool fuzzy = version && version->text().starts_with('=') && !version->text().starts_with("==");
-    const bool build_apart =
-        name_apart && !fuzzy && build && std::ranges::all_of(build->text(), is_plain_in_build);
-    if (name_apart) {
-        result += name.empty() ? "*" : name;
-        if (version) result += " " + version->text();
-        if (build_apart) result += (version ? " " : " * ") + build->text();
-    }
+    const bool subdir_of_channel = !channel.empty() && is_subdir(subdir);
+    std::string result;
+    if (!channel.empty())
+        result = without_credentials(channel) + (subdir_of_channel ? "/" + subdir : "") + "::";
+    result += name.empty() ? "*" : name;
+    if (version) result += " " + version->text();
+    // Only in brackets a pattern may have what separates words or versions; and "=1.2 build" means
+    // exactly 1.2.
+    const bool is_fuzzy = version && version->text().starts_with('=') && !version->text().starts_with("==");
+    const bool is_word =
+        build && !is_fuzzy && build->text().find_first_of("=:,|<>~! \t'\"[]") == std::string::npos;
+    if (is_word) result += (version ? " " : " * ") + build->text();
     std::string more;
     const auto add = [&more](std::string_view key, const std::string& value) {
         if (value.empty()) return;
         const char quote = value.find('\'') == std::string::npos ? '\'' : '"';
         more += (more.empty() ? "" : ",") + std::string(key) + "=" + quote + value + quote;
     };
-    if (!name_apart) {
-        add("name", name);
-        if (version) add("version", version->text());
-    }
-    if (build && !build_apart) add("build", build->text());
+    if (build && !is_word) add("build", build->text());
     if (build_number) add("build_number", build_number->text());
-    if (channel.empty()) add("subdir", subdir);
+    if (!subdir_of_channel) add("subdir", subdir);
     add("fn", file_name);
     add("md5", md5);
     add("sha256", sha256);

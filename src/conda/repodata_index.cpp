@@ -235,6 +235,7 @@ std::optional<RepodataIndex> RepodataIndex::parse(std::string text, std::size_t 
     index.json_size_ = json_size;
     while (!rest.empty()) {
         auto line = take(rest, '\n');
+        if (line.find('\t') == line.npos) return std::nullopt;
         index.names_.push_back(take(line, '\t'));
     }
     return std::ranges::is_sorted(index.names_) ? std::optional(std::move(index)) : std::nullopt;

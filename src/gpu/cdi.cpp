@@ -2,6 +2,7 @@
 
 #include "gpu/elf.h"
 #include "util/json.h"
+#include "util/yaml_size.h"
 
 #include <algorithm>
 #include <array>
@@ -67,11 +68,12 @@ Result<json> parse_document(std::string_view text, const std::string& file) {
     };
     if (text.size() > largest_file) return bad("it is larger than any real one");
     try {
+        if (file.ends_with(".json")) return parse_json(text);
+        if (most_yaml_nodes(text) > most_nodes_by_hand) return bad("it has more entries than any real one");
         // An alias of YAML can stand for much more than it takes: real files have none.
-        if (!file.ends_with(".json") && text.find('*') != std::string_view::npos &&
-            text.find('&') != std::string_view::npos)
+        if (text.find('*') != std::string_view::npos && text.find('&') != std::string_view::npos)
             return bad("it uses aliases");
-        return file.ends_with(".json") ? parse_json(text) : as_json(YAML::Load(std::string(text)));
+        return as_json(YAML::Load(std::string(text)));
     } catch (const std::exception& problem) {
         return bad(std::string(problem.what()).substr(0, 300));
     }

@@ -1,6 +1,7 @@
 #include "runtime/session.h"
 
 #include "runtime/cold_start.h"
+#include "runtime/control_message.h"
 #include "runtime/logind.h"
 #include "runtime/manifest.h"
 #include "runtime/mounted_image.h"
@@ -316,14 +317,13 @@ private:
         const auto got = recv(client.get(), request.data(), request.size(), 0);
         if (got <= 0) return;
         request.resize(static_cast<std::size_t>(got));
-        const auto end_of_verb = std::min(request.find('\0'), request.size() - 1);
-        const auto verb = request.substr(0, end_of_verb);
-        const auto prefix = request.substr(end_of_verb + 1);
-        if (verb == mount_request)
-            mount_when_it_answers(std::move(client), prefix, peer.pid);
+        const auto asked = parse_request(request);
+        if (!asked)
+            reply(client, "unknown request to a session");
+        else if (asked->verb == ControlVerb::mount)
+            mount_when_it_answers(std::move(client), asked->prefix, peer.pid);
         else
-            reply(client,
-                  verb == statistics_request ? answer_statistics(prefix) : "unknown request to a session");
+            reply(client, answer_statistics(asked->prefix));
     }
 
     static void reply(const Fd& client, const std::string& answer) {
@@ -378,10 +378,10 @@ private:
     std::string answer_known(const MountedImage& image) {
         if (!image.current()) {
             retire();
-            return "stale";
+            return std::string(stale_answer);
         }
         if (auto written = write_plan(image.plan()); !written) return answer_for(written.error());
-        return "mounted";
+        return std::string(mounted_answer);
     }
 
     std::string answer_mount(const std::string& prefix, pid_t caller) {
@@ -391,20 +391,20 @@ private:
         if (const auto root = root_key(prefix);
             !is_installation(prefix) || (!root.empty() && root != root_in_name(name_))) {
             retire();
-            return "stale";
+            return std::string(stale_answer);
         }
         // Who is inside can have no other session, whatever it costs those that run.
         if (!is_in_this_namespace(caller) && namespace_in_use(mounts_) &&
             MountedImage::needs_new_root(prefix)) {
             retire();
-            return "stale";
+            return std::string(stale_answer);
         }
         if (auto done = mount(prefix); !done) {
             note("cannot mount " + prefix + ": " + to_string(done.error()));
             return answer_for(done.error());
         }
         note("mounted " + prefix);
-        return "mounted";
+        return std::string(mounted_answer);
     }
 
     [[nodiscard]] std::string answer_statistics(const std::string& prefix) const {

@@ -1,5 +1,6 @@
 #include "runtime/session_state.h"
 
+#include "runtime/control_message.h"
 #include "util/filesystem_magic.h"
 #include "util/ownership.h"
 
@@ -233,7 +234,7 @@ std::string control_address(const Fd& directory) {
 
 namespace {
 
-Result<std::string> ask(const SessionHandle& session, std::string_view request, const std::string& prefix) {
+Result<std::string> ask(const SessionHandle& session, const ControlRequest& request) {
     const auto no_answer = [](int error_number) {
         auto error = fail_errno("the session does not answer", {}, error_number);
         error.error().hint =
@@ -256,7 +257,7 @@ Result<std::string> ask(const SessionHandle& session, std::string_view request, 
     socklen_t size = sizeof peer;
     if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.uid != geteuid())
         return no_answer(EPERM);
-    const std::string message = std::string(request) + '\0' + prefix;
+    const auto message = to_message(request);
     if (send(socket.get(), message.data(), message.size(), MSG_NOSIGNAL) < 0) return no_answer(errno);
     std::string answer(control_message_size, '\0');
     const auto got = recv(socket.get(), answer.data(), answer.size(), 0);
@@ -268,15 +269,15 @@ Result<std::string> ask(const SessionHandle& session, std::string_view request, 
 } // namespace
 
 Result<MountAnswer> request_mount(const SessionHandle& session, const std::string& prefix) {
-    auto answer = ask(session, mount_request, prefix);
+    auto answer = ask(session, {.verb = ControlVerb::mount, .prefix = prefix});
     if (!answer) return fail(std::move(answer.error()));
-    if (*answer == "mounted") return MountAnswer::mounted;
-    if (*answer == "stale") return MountAnswer::stale;
+    if (*answer == mounted_answer) return MountAnswer::mounted;
+    if (*answer == stale_answer) return MountAnswer::stale;
     return fail(error_of_answer(*answer));
 }
 
 Result<std::string> request_statistics(const SessionHandle& session, const std::string& prefix) {
-    auto answer = ask(session, statistics_request, prefix);
+    auto answer = ask(session, {.verb = ControlVerb::statistics, .prefix = prefix});
     if (!answer) return answer;
     if (answer->starts_with('{')) return answer;
     return fail(
@@ -284,19 +285,6 @@ Result<std::string> request_statistics(const SessionHandle& session, const std::
          .why = std::move(*answer),
          .where = prefix,
          .hint = "Sessions of older versions have none, and what the kernel mounts has none at all."});
-}
-
-std::string answer_for(const Error& error) {
-    return (error.fault == Fault::engine ? std::string(1, engine_mark) : std::string()) + to_string(error);
-}
-
-Error error_of_answer(std::string_view answer) {
-    const bool other_engine = answer.starts_with(engine_mark);
-    return {.what = std::string(answer.substr(other_engine ? 1 : 0)),
-            .why = {},
-            .where = {},
-            .hint = {},
-            .fault = other_engine ? Fault::engine : Fault::failure};
 }
 
 Result<Fd> lock_starts(const StateDirectory& state) {

@@ -10,7 +10,7 @@
 //     KEY/           one session; KEY names those that it serves (session_key.h)
 //       lock         byte 0: write-locked by the supervisor as long as it lives (F_GETLK tells its pid)
 //                    byte 1: read-locked by a launcher on its way in; the supervisor ends only if none is
-//       control      socket: "mount this installation too", "what has its server done?"
+//       control      socket: "mount this installation too", "what has its server done?" (control_message.h)
 //       plan-HASH    one for each mounted installation (launch_plan.h)
 //       log          what happened to the session's servers
 //     in-NODE-NUMBER -> KEY    from the inode number of a session's own mount namespace: for processes inside
@@ -67,10 +67,6 @@ Result<MountAnswer> request_mount(const SessionHandle& session, const std::strin
 /// What the server of an installation has done, as JSON (server_statistics.h).
 Result<std::string> request_statistics(const SessionHandle& session, const std::string& prefix);
 
-/// What the control socket is asked: one of these, a NUL, and an installation's path.
-inline constexpr const char* mount_request = "mount";
-inline constexpr const char* statistics_request = "statistics";
-
 /// Locks STATE/start.lock, waiting for it.
 Result<Fd> lock_starts(const StateDirectory& state);
 
@@ -88,21 +84,11 @@ bool is_dead(const StateDirectory& state, const std::string& name);
 inline constexpr const char* lock_name = "lock";
 inline constexpr const char* control_name = "control";
 inline constexpr const char* session_log_name = "log";
-/// Largest message of the control socket.
-inline constexpr std::size_t control_message_size = 16384;
 
 /// What a session that starts writes to its launcher every second, before its answer.
 inline constexpr char sign_of_life = '.';
 /// For how long it may write nothing before its launcher lets others start a session.
 inline constexpr int session_patience_ms = 10000;
-/// The answer of one that found another in its place when it could go on.
-inline constexpr const char* superseded_answer = "superseded";
-
-/// Before what failed, in answers to a launcher: another engine may do what this one cannot.
-inline constexpr char engine_mark = '\1';
-/// The answer for a failure, and the failure that such an answer tells.
-std::string answer_for(const Error& error);
-Error error_of_answer(std::string_view answer);
 
 /// An address for `name` in the directory, short whatever the directory's path is.
 std::string control_address(const Fd& directory);

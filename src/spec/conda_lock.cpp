@@ -93,7 +93,7 @@ private:
 } // namespace
 
 Result<LockedEnvironment> read_conda_lock(const fs::path& file, const LockChoice& choice) {
-    auto yaml = YamlFile::read(file);
+    auto yaml = YamlFile::read(file, most_nodes_of_lock);
     if (!yaml) return fail(std::move(yaml.error()));
     if (const auto version = scalar(yaml->root(), "version"); !version.empty() && version != "1")
         return yaml->refuse(yaml->root(),

@@ -134,16 +134,27 @@ void sort_by_dependency(std::vector<conda::PackageRecord>& packages) {
         by_name.emplace(packages[i].name, i);
     std::vector<conda::PackageRecord> sorted;
     std::vector<char> seen(packages.size(), 0);
-    const std::function<void(std::size_t)> visit = [&](std::size_t index) {
-        if (std::exchange(seen[index], 1) != 0) return;
-        for (const auto& dependency : packages[index].depends) {
-            const auto name = dependency.substr(0, dependency.find_first_of(" =<>!~["));
-            if (const auto found = by_name.find(name); found != by_name.end()) visit(found->second);
-        }
-        sorted.push_back(std::move(packages[index]));
+    struct Visit {
+        std::size_t package, next; ///< which of its dependencies comes next
     };
-    for (std::size_t i = 0; i < packages.size(); ++i)
-        visit(i);
+    std::vector<Visit> path; // not by recursion: a lock can have a chain as long as it likes
+    const auto enter = [&](std::size_t package) {
+        if (std::exchange(seen[package], 1) == 0) path.push_back({.package = package, .next = 0});
+    };
+    for (std::size_t i = 0; i < packages.size(); ++i) {
+        enter(i);
+        while (!path.empty()) {
+            auto& [package, next] = path.back();
+            if (next == packages[package].depends.size()) {
+                sorted.push_back(std::move(packages[package]));
+                path.pop_back();
+                continue;
+            }
+            const auto& dependency = packages[package].depends[next++];
+            const auto name = dependency.substr(0, dependency.find_first_of(" =<>!~["));
+            if (const auto found = by_name.find(name); found != by_name.end()) enter(found->second);
+        }
+    }
     packages = std::move(sorted);
 }
 

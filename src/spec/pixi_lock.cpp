@@ -204,7 +204,7 @@ private:
 } // namespace
 
 Result<LockedEnvironment> read_pixi_lock(const fs::path& file, const LockChoice& choice) {
-    auto yaml = YamlFile::read(file);
+    auto yaml = YamlFile::read(file, most_nodes_of_lock);
     if (!yaml) return fail(std::move(yaml.error()));
     const auto version = scalar(yaml->root(), "version");
     if (std::ranges::find(known_versions, version) == known_versions.end())

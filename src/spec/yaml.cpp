@@ -14,7 +14,6 @@ namespace containerize::spec {
 
 namespace {
 
-/// Lock files of many platforms have some megabytes. In memory a document takes up to 130 times as much.
 constexpr std::uint64_t largest_file = std::uint64_t{16} << 20U;
 
 class Ignore : public YAML::EventHandler {
@@ -43,7 +42,7 @@ bool goes_on_after_its_document(const std::string& text) {
 
 } // namespace
 
-Result<YamlFile> YamlFile::read(const std::filesystem::path& file) {
+Result<YamlFile> YamlFile::read(const std::filesystem::path& file, std::size_t most_nodes) {
     auto content = read_file(file, largest_file);
     if (!content) {
         content.error().fault = Fault::input;
@@ -51,6 +50,9 @@ Result<YamlFile> YamlFile::read(const std::filesystem::path& file) {
     }
     auto text = decode(*content, file);
     if (!text) return fail(std::move(text.error()));
+    if (most_yaml_nodes(*text) > most_nodes)
+        return fail_input("this file has more entries than any real one",
+                          "there may be " + std::to_string(most_nodes), file.string());
     YamlFile yaml;
     yaml.file_ = file;
     yaml.text_ = std::move(*text);

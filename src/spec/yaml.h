@@ -2,6 +2,7 @@
 #pragma once
 
 #include "util/error.h"
+#include "util/yaml_size.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -14,10 +15,14 @@
 
 namespace containerize::spec {
 
+/// Lock files of many platforms have some megabytes, and a node for each 15 bytes: 500 MB at most.
+inline constexpr std::size_t most_nodes_of_lock = 1'000'000;
+
 class YamlFile {
 public:
     /// Reads and parses. Not YAML, several documents, or absurdly large: an input error.
-    static Result<YamlFile> read(const std::filesystem::path& file);
+    static Result<YamlFile> read(const std::filesystem::path& file,
+                                 std::size_t most_nodes = most_nodes_by_hand);
 
     [[nodiscard]] const YAML::Node& root() const { return root_; }
     /// "file:line"

@@ -9,6 +9,8 @@ namespace containerize {
 namespace {
 
 constexpr std::string_view digits = "0123456789ABCDEF";
+/// A text without end must not take time without end.
+constexpr std::size_t longest_login = 4096;
 
 /// Where the host (with its user and password) begins; nothing if this is no URL.
 std::optional<std::size_t> authority_start(std::string_view text) {
@@ -31,18 +33,24 @@ std::size_t host_start(std::string_view url, std::size_t start) {
 }
 
 /// `path` without its "/t/TOKEN". At the beginning, where conda's servers have it, whatever stands there is
-/// one.
+/// one. What is left has none: many addresses come here more than once.
 std::string without_token(std::string_view path) {
-    if (path.starts_with("/t/") && path.size() > 3 && path[3] != '/')
-        return std::string(path.substr(std::min(path.find('/', 3), path.size())));
+    while (path.starts_with("/t/") && path.size() > 3 && path[3] != '/')
+        path.remove_prefix(std::min(path.find('/', 3), path.size()));
     const auto is_token = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_'; };
-    for (auto at = path.find("/t/"); at != std::string_view::npos; at = path.find("/t/", at + 1)) {
+    std::string result;
+    for (std::size_t at = 0; (at = path.find("/t/", at)) != path.npos;) {
         const auto rest = path.substr(at + 3);
         const auto length = static_cast<std::size_t>(std::ranges::find_if_not(rest, is_token) - rest.begin());
-        if (length == 0 || (length < rest.size() && rest[length] != '/')) continue;
-        return std::string(path.substr(0, at)) + std::string(rest.substr(length));
+        if (length == 0 || (length < rest.size() && rest[length] != '/')) {
+            ++at;
+            continue;
+        }
+        result += path.substr(0, at);
+        path = rest.substr(length);
+        at = 0;
     }
-    return std::string(path);
+    return result + std::string(path);
 }
 
 /// "ssh://user:password@host" -> "ssh://user@host": the user's name is no secret, and nothing works without
@@ -66,18 +74,56 @@ std::optional<char> hex_byte(std::string_view text) {
     return static_cast<char>(high << 4U | low);
 }
 
+bool is_number(std::string_view text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+/// What an '@' is followed by, as a place of a server.
+enum class HostKind {
+    none,
+    word, ///< "gitlab", but also a branch or a tag
+    full, ///< has a domain or a port, or is an address
+};
+
+HostKind kind_of_host(std::string_view rest) {
+    const auto host = rest.substr(0, authority_end(rest, 0));
+    if (host.starts_with('[')) return HostKind::full;
+    const auto name = host.substr(0, host.find(':'));
+    const bool plain = std::ranges::all_of(
+        name, [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.'; });
+    if (name.empty() || !plain) return HostKind::none;
+    if (name.size() < host.size())
+        return is_number(host.substr(name.size() + 1)) ? HostKind::full : HostKind::none;
+    const auto domain = name.rfind('.');
+    const bool is_address = std::ranges::count(name, '.') == 3;
+    const bool is_version = domain != name.npos && is_number(name.substr(domain + 1)) && !is_address;
+    return name == "localhost" || (domain != name.npos && !is_version) ? HostKind::full : HostKind::word;
+}
+
+/// Whether the later of two places of a URL that has a password is its host: the password then has an '@' or
+/// a '/' that is not encoded. Otherwise that '@' is the path's: "https://me:pass@host/repository@v1".
+bool is_rather_host(std::string_view later, std::string_view first) {
+    const auto of_first = kind_of_host(first);
+    if (of_first == HostKind::none || kind_of_host(later) > of_first) return true;
+    return kind_of_host(later) == of_first && later.find('/') != later.npos;
+}
+
 } // namespace
 
 std::size_t url_login_size(std::string_view rest) {
     const auto authority = rest.substr(0, authority_end(rest, 0));
-    // The last one: an '@' in a password should be encoded, but is not always.
-    if (const auto at = authority.rfind('@'); at != std::string_view::npos) return at + 1;
-    // Nor is a slash; then what looks like a port is none.
-    const auto port = authority.starts_with('[') ? std::string_view::npos : authority.find(':');
-    const bool is_port = port == std::string_view::npos ||
-                         authority.find_first_not_of("0123456789", port + 1) == std::string_view::npos;
-    const auto at = is_port ? std::string_view::npos : rest.rfind('@');
-    return at == std::string_view::npos ? 0 : at + 1;
+    const auto at =
+        authority.rfind('@'); // the last one: one in a password should be encoded, but is not always
+    const auto first = at == authority.npos ? 0 : at + 1;
+    const bool may_have_password = authority.find(':') != authority.npos && !authority.starts_with('[');
+    if (!may_have_password) return first;
+    // Nor is a slash: then what looks like the host is none, or the port. The last host of this URL counts.
+    rest = rest.substr(0, std::min(rest.find("://"), longest_login));
+    for (auto last = rest.rfind('@'); last != rest.npos && last >= first; last = rest.rfind('@', last - 1)) {
+        if (is_rather_host(rest.substr(last + 1), rest.substr(first))) return last + 1;
+        if (last == 0) break;
+    }
+    return first;
 }
 
 bool is_url(std::string_view text) {
@@ -110,7 +156,8 @@ std::string without_credentials_within(std::string_view line) {
         // "-ihttps://...": an option's letter is part of it now, its dash is not.
         while (start < mark && std::isalpha(static_cast<unsigned char>(before[start])) == 0)
             ++start;
-        const auto end = std::min(line.find_first_of(" \t'\"#", mark), line.size());
+        const auto word = line.substr(0, line.find_first_of(" \t'\"", mark));
+        const auto end = std::min(word.find('#', host_start(word, mark + 3)), word.size());
         const auto url = line.substr(start, end - start);
         result += line.substr(0, start);
         result += before.ends_with("ssh") ? without_password(url) : without_credentials(url);

@@ -17,7 +17,8 @@ std::string without_credentials(std::string_view url);
 /// are checksums there, and so does the user's name of ssh, without which nothing works.
 std::string without_credentials_within(std::string_view line);
 
-/// Of what follows "://": the length of "user:password@", also where a password's '/' or '#' is not encoded.
+/// Of what follows "://": the length of "user:password@", also where a password's '@', '/' or '#' is not
+/// encoded, as far as that can be told from a port or from an '@' in the path.
 std::size_t url_login_size(std::string_view rest);
 
 /// "https://Host:8443/x" -> "host:8443", in lower case; empty for file:// and what is no URL.

@@ -17,17 +17,26 @@ LARGEST = 64 << 10
 MOST = 200
 
 #: Harness -> files among the fixtures that it understands.
-PATTERNS = {"environment": "conda/env-yml/*"}
+PATTERNS = {"environment": "conda/env-yml/*", "locks": "conda/lockfiles/*", "repodata": "conda/repodata/**/repodata.json",
+            "yaml": "conda/env-yml/*"}
 
 NO_TABLE = (1 << 64) - 1
 COMPRESSORS = ["gzip", "lzma", "xz", "lz4", "zstd"]  # as image_input.h numbers them, from 1 on
 
 
 def copy_fixtures(directory: Path, pattern: str) -> None:
-    directory.mkdir(parents=True)
+    directory.mkdir(parents=True, exist_ok=True)
     files = [path for path in sorted(FIXTURES.glob(pattern)) if path.is_file() and path.stat().st_size <= LARGEST]
     for number, path in enumerate(files[:MOST]):
         shutil.copyfile(path, directory / f"{number}-{path.name}")
+
+
+def package_seeds(directory: Path) -> None:
+    """Archives, each after a byte that tells its kind (tests/fuzz/conda/package.cpp)."""
+    for ending, kind in ((".conda", b"c"), (".tar.bz2", b"b")):
+        copy_fixtures(directory, f"conda/packages/**/*{ending}")
+        for path in directory.glob(f"*{ending}"):
+            path.write_bytes(kind + path.read_bytes())
 
 
 def make_tree(root: Path) -> None:
@@ -141,6 +150,8 @@ def main() -> None:
     for harness, pattern in PATTERNS.items():
         if not (target / harness).exists():
             copy_fixtures(target / harness, pattern)
+    if not (target / "package").exists():
+        package_seeds(target / "package")
     if not (target / "reader").exists():
         image_seeds(target)
 

@@ -22,6 +22,8 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     for (const auto& variable : base::exported_variables(text))
         fuzz::require(variable.find('=') > 0 && variable.find_first_of({"\n\0", 2}) == variable.npos);
     [[maybe_unused]] const auto challenges = base::parse_challenges(text);
+    if (const auto token = base::parse_token(text))
+        fuzz::require(token->find_first_of(" \r\n") == token->npos && !token->empty());
     if (const auto reference = base::parse_reference("docker://" + std::string(text));
         fuzz::good_input(reference)) {
         const auto again = base::parse_reference(reference->text);

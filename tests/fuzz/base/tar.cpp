@@ -2,9 +2,7 @@
 #include "base/layers.h"
 #include "harness.h"
 #include "input_file.h"
-
-#include <array>
-#include <cstdio>
+#include "tar_input.h"
 
 using namespace containerize;
 
@@ -12,23 +10,6 @@ namespace {
 
 constexpr std::size_t most_layers = 3;
 constexpr std::uint64_t limit = 1U << 20U;
-
-/// Each header gets the checksum that it should have: a fuzzer would hardly find one.
-std::string with_checksums(std::string_view bytes) {
-    constexpr std::size_t block = 512, sum_at = 148, sum_size = 8, magic_at = 257;
-    std::string archive(bytes);
-    for (std::size_t start = 0; start + block <= archive.size(); start += block) {
-        if (bytes.substr(start + magic_at, 5) != "ustar") continue;
-        archive.replace(start + sum_at, sum_size, sum_size, ' ');
-        unsigned sum = 0;
-        for (const char c : std::string_view(archive).substr(start, block))
-            sum += static_cast<unsigned char>(c);
-        std::array<char, sum_size> text{};
-        std::snprintf(text.data(), text.size(), "%06o", sum);
-        archive.replace(start + sum_at, sum_size, text.data(), sum_size);
-    }
-    return archive;
-}
 
 /// A whole layer as its only piece.
 base::Layer layer_of(std::string_view bytes) {
@@ -63,7 +44,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     fuzz::require(writer.has_value());
     base::LayerMerge merge(*writer, limit);
     for (const auto part : layers_in(fuzz::text_of(data, size))) {
-        const auto bytes = with_checksums(part);
+        const auto bytes = fuzz::with_checksums(part);
         const auto layer = layer_of(bytes);
         if (!fuzz::good(merge.add(layer))) return 0;
     }

@@ -68,6 +68,14 @@ TEST(References, NameLocalThings) {
     EXPECT_FALSE(parse_reference("oci-archive:" + place));
 }
 
+TEST(Challenges, TokensAreOnesThatAHeaderCanHold) {
+    EXPECT_EQ(parse_token(R"({"token": "ab.c-1", "access_token": "x"})"), "ab.c-1");
+    EXPECT_EQ(parse_token(R"({"token": 1, "access_token": "x"})"), "x");
+    for (const char* none :
+         {"", "[]", "{}", R"({"token": ""})", R"({"token": "a\r\nHost: b"})", R"({"token": "a b"})"})
+        EXPECT_FALSE(parse_token(none)) << none;
+}
+
 TEST(Challenges, AreUnderstood) {
     const auto found = parse_challenges(
         R"(Bearer realm="https://auth.example.org/token?a=b,c",service="registry \"x\"" ,scope=pull, Basic realm="y")");

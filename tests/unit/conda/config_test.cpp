@@ -224,6 +224,9 @@ TEST_F(CondaConfig, Mistakes) {
         condarc(content);
         EXPECT_EQ(mistake(), expected);
     }
+    condarc("channels: [" + std::string(500'000, ',') + "]");
+    EXPECT_EQ(mistake(),
+              "home/.condarc: this is no valid YAML: it has more entries than any real file" + file_hint);
     condarc("");
     EXPECT_EQ(mistake(), "no error");
     condarc("channels:\n");

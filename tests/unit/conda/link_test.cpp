@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <map>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -498,6 +499,44 @@ TEST(Link, APackageThatIsNoneIsNamed) {
     EXPECT_TRUE(to_string(linked.error()).starts_with(file.string() + ": cannot read the package a-1.0-0: "))
         << to_string(linked.error());
     EXPECT_FALSE(fs::exists(directory.path() / "image"));
+}
+
+/// The header of a file of a tar archive.
+std::string tar_header(std::string_view name, std::size_t size) {
+    std::string header(512, '\0');
+    header.replace(0, name.size(), name);
+    header.replace(100, 7, "0000644");
+    header.replace(124, 11, fmt::format("{:011o}", size));
+    header.replace(148, 8, "        ");
+    header[156] = '0';
+    header.replace(257, 8, std::string_view("ustar\00000", 8));
+    unsigned sum = 0;
+    for (const char c : header)
+        sum += static_cast<unsigned char>(c);
+    header.replace(148, 7, fmt::format("{:06o}", sum) + '\0');
+    return header;
+}
+
+/// Why nothing is known of a package that is this tar archive.
+std::string complaint(std::string_view tar) {
+    const TemporaryDirectory directory;
+    directory.write("tar", tar);
+    const auto file = directory.path() / "a-1-0.tar.bz2";
+    const auto packed =
+        run(shell("bzip2 -c '" + (directory.path() / "tar").string() + "' > '" + file.string() + "'"));
+    EXPECT_TRUE(packed && packed->ok());
+    const auto info = PackageArchive::open(OpenFile::open(file).value(), "a")->info();
+    return info ? "none" : info.error().what + ": " + info.error().why;
+}
+
+TEST(PackageArchive, HeadersThatPromiseMoreThanComes) {
+    constexpr std::size_t large = 100U << 20U;
+    EXPECT_EQ(complaint(tar_header("info/paths.json", large) + "{}"),
+              "the package a is damaged: Truncated tar archive");
+    const auto index = tar_header("info/index.json", 1U << 20U) + std::string(1U << 20U, ' ');
+    EXPECT_EQ(complaint(index + tar_header("info/paths.json", 128U << 20U)),
+              "the package a is not one to install: what it says of itself has 135266304 bytes, with "
+              "info/paths.json");
 }
 
 } // namespace

@@ -101,8 +101,8 @@ TEST_F(RepodataIndexTest, IsKeptAndMadeAgainWhereItIsNotOfThisList) {
     unsorted.replace(unsorted.find("\ne\t"), 2, "\n0");
     other_place[end - 2] ^= 1;
     for (const std::string& damaged :
-         {whole->substr(0, end - 3), *whole + "f\t\t0 1\n", as_index(unsorted), other_place, std::string("x"),
-          "another-index-1" + whole->substr(whole->find(' '))}) {
+         {whole->substr(0, end - 3), *whole + "f\t\t0 1\n", as_index(unsorted), as_index(lines + "f"),
+          other_place, std::string("x"), "another-index-1" + whole->substr(whole->find(' '))}) {
         directory_.write(kept.filename().string(), damaged);
         EXPECT_EQ(index().names(), (Views{"a", "a_b", "e"})) << damaged;
         EXPECT_EQ(read_file(kept).value_or(""), *whole);

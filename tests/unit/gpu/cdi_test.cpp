@@ -90,6 +90,8 @@ TEST(Cdi, FilesThatAreNoSpecification) {
     EXPECT_NE(why("kind: [", "a.yaml"), "");
     EXPECT_EQ(why("a: &x [1]\nb: [*x, *x]\nkind: n/g\n", "a.yaml"), "it uses aliases");
     EXPECT_EQ(why(std::string(5U << 20U, ' '), "a.yaml"), "it is larger than any real one");
+    EXPECT_EQ(why("kind: [" + std::string(1U << 20U, ',') + "]", "a.yaml"),
+              "it has more entries than any real one");
     EXPECT_NE(
         why("kind: " + std::string(100, '[') + std::string(100, ']'), "a.yaml").find("nested too deeply"),
         std::string::npos);

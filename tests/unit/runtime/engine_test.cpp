@@ -1,5 +1,5 @@
+#include "runtime/control_message.h"
 #include "runtime/engine.h"
-#include "runtime/session_state.h"
 
 #include <cstdlib>
 

@@ -74,6 +74,16 @@ TEST(EnvironmentYaml, AnAliasBombAndDeepNestingAreRefusedQuickly) {
         EXPECT_FALSE(read_environment_yaml(directory.write("more.yml", text))) << text;
 }
 
+TEST(EnvironmentYaml, MoreEntriesThanAnyRealFileHasAreNotMade) {
+    const TemporaryDirectory directory;
+    const auto file = directory.write("large.yml", "dependencies: [" + std::string(1'000'000, ',') + "]");
+    const auto read = read_environment_yaml(file);
+    ASSERT_FALSE(read);
+    EXPECT_EQ(to_string(read.error()), file.string() + ": this file has more entries than any real one: "
+                                                       "there may be 50000");
+    EXPECT_EQ(read.error().fault, Fault::input);
+}
+
 TEST(EnvironmentYamlRealData, EveryFileIsReadOrRefusedWithItsReason) {
     const auto files = test::fixtures("conda/env-yml", "");
     if (files.empty()) GTEST_SKIP() << "the fixtures are not there";

@@ -310,6 +310,40 @@ TEST(PixiLock, EveryVersionGivesTheSamePackages) {
                                "  1 | version: 8\nVersions 4 to 7 are.");
 }
 
+/// As conda-lock writes it, of packages that each need the one before.
+std::string chain(std::size_t length) {
+    std::string lock = "version: 1\npackage:\n";
+    for (std::size_t i = 0; i < length; ++i) {
+        const auto name = "p" + std::to_string(i);
+        lock += "- name: " + name +
+                "\n  version: '1'\n  manager: conda\n  platform: linux-64\n  url: https://h/c/linux-64/" +
+                name + "-1-0.conda\n  hash: {md5: 0123456789abcdef0123456789abcdef}\n";
+        if (i + 1 < length) lock += "  dependencies: {p" + std::to_string(i + 1) + ": ''}\n";
+    }
+    return lock;
+}
+
+TEST(CondaLock, SeveralMegabytesAreTakenHoweverLongTheChainOfDependencies) {
+    constexpr std::size_t length = 30'000;
+    const TemporaryDirectory directory;
+    const auto file = directory.write("conda-lock.yml", chain(length));
+    EXPECT_GT(fs::file_size(file), 5'000'000U);
+    const auto locked = read_locked(file, SpecKind::conda_lock, {.subdir = "linux-64"});
+    ASSERT_TRUE(locked) << to_string(locked.error());
+    ASSERT_EQ(locked->packages.size(), length);
+    EXPECT_EQ(locked->packages.front().name, "p" + std::to_string(length - 1));
+}
+
+TEST(Locked, MoreEntriesThanAnyRealFileHasAreNotMade) {
+    const TemporaryDirectory directory;
+    const auto file =
+        directory.write("pixi.lock", "version: 6\npackages: [" + std::string(8U << 20U, ',') + "]");
+    const auto locked = read_locked(file, SpecKind::pixi_lock, {.subdir = "linux-64"});
+    ASSERT_FALSE(locked);
+    EXPECT_EQ(to_string(locked.error()),
+              file.string() + ": this file has more entries than any real one: there may be 1000000");
+}
+
 TEST(PixiLock, OtherEnvironmentsAreTakenByName) {
     const TemporaryDirectory directory;
     for (const auto& [version, text] : pixi_locks()) {

@@ -25,6 +25,7 @@ TEST(Redact, FindsSecretsByTheirPlace) {
         {"postgres://bob:pw@host:5432/db", "postgres://****@host:5432/db"},
         {"https://bob:p@ss@host/x", "https://****@host/x"},
         {"https://bob:p/ss@host/x", "https://****@host/x"},
+        {"https://bob:p@s/s@host/x", "https://****@host/x"},
         {"https://bob:p%40ss@[::1]:80/x", "https://****@[::1]:80/x"},
         {"'https://bob:pw@host/x' \"https://bob:pw@host\"", "'https://****@host/x' \"https://****@host\""},
         {"https://a:b@h/\\nhttps://c:d@i/", "https://****@h/\\nhttps://****@i/"},

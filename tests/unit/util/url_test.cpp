@@ -12,6 +12,20 @@ TEST(Url, Credentials) {
         {"https://me:pass@host/x", "https://host/x"},
         {"https://me:p@ss@host:8080/x", "https://host:8080/x"},
         {"https://me:pa/ss@host/x", "https://host/x"},
+        {"https://me:p@s/s@host/x", "https://host/x"},
+        {"https://me:p@s.t/s@host.org/x", "https://host.org/x"},
+        {"https://me:p@s/s@host:8080", "https://host:8080"},
+        {"https://me:p@s?s@host/x", "https://host/x"},
+        {"https://me:12/p@host.org/x", "https://host.org/x"},
+        {"https://me@you:/p@host/x", "https://host/x"},
+        {"https://me:p@s/s@host.org/x?y=@z", "https://host.org/x"},
+        {"https://host/t/ab/t/cd/x/t/ef", "https://host/x"},
+        {"https://me:/p@host/x", "https://host/x"},
+        // An '@' of the path is none of the login:
+        {"https://me:pass@host/x@y", "https://host/x@y"},
+        {"https://me:pass@host/x@v1.2", "https://host/x@v1.2"},
+        {"https://me:pass@host.org/x@feature/y", "https://host.org/x@feature/y"},
+        {"https://me@host/x@y/z", "https://host/x@y/z"},
         {"https://[::1]:80/x@y", "https://[::1]:80/x@y"},
         {"https://host/x@y", "https://host/x@y"},
         {"https://host:80/x@y", "https://host:80/x@y"},
@@ -30,8 +44,15 @@ TEST(Url, Credentials) {
         {"conda-forge", "conda-forge"},
         {"me@host", "me@host"},
     };
-    for (const auto& [url, expected] : cases)
+    for (const auto& [url, expected] : cases) {
         EXPECT_EQ(without_credentials(url), expected);
+        EXPECT_EQ(without_credentials(expected), expected) << "a second time nothing changes";
+    }
+}
+
+TEST(Url, TextWithoutEnd) {
+    const auto url = "https://me:p" + std::string(1'000'000, '@') + "/" + std::string(1'000'000, '@');
+    EXPECT_LT(without_credentials(url).size(), url.size());
 }
 
 TEST(Url, CredentialsWithinALine) {
@@ -41,6 +62,7 @@ TEST(Url, CredentialsWithinALine) {
         {"-f https://u:p@host/a -i https://u:p@other/b", "-f https://host/a -i https://other/b"},
         {"-ihttps://u:p@host/simple", "-ihttps://host/simple"},
         {"a @ https://u:p@host/a.whl#sha256=12", "a @ https://host/a.whl#sha256=12"},
+        {"https://u:p#w@host/x", "https://host/x"},
         {"a @ git+https://token@host/r@v1#egg=a", "a @ git+https://host/r@v1#egg=a"},
         {"a @ git+ssh://git@host/r", "a @ git+ssh://git@host/r"},
         {"a @ git+ssh://git:pw@host/r", "a @ git+ssh://git@host/r"},

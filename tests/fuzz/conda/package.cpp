@@ -1,0 +1,69 @@
+// Package archives, as they would be installed. The first byte says which: 'c' a .conda, 'b' a .tar.bz2, and
+// 't' one that is not compressed, for what a fuzzer changes in it not to be lost.
+#include "conda/archive.h"
+#include "conda/link.h"
+#include "harness.h"
+#include "input_file.h"
+#include "tar_input.h"
+
+#include <string>
+
+using namespace containerize;
+
+namespace {
+
+Result<OpenFile> archive_of(std::string_view input) {
+    const char kind = input.front();
+    input.remove_prefix(1);
+    if (kind == 'c') return OpenFile::open(fuzz::input_file("a-1-0.conda", input));
+    return OpenFile::open(
+        fuzz::input_file("a-1-0.tar.bz2", kind == 't' ? fuzz::with_checksums(input) : std::string(input)));
+}
+
+void read_payload(const conda::PackageArchive& archive) {
+    constexpr std::size_t enough = 10U << 20U;
+    std::size_t total = 0;
+    const auto read = archive.payload([&](const conda::ArchiveEntry& entry,
+                                          const conda::ReadMore& more) -> Status {
+        fuzz::require(!entry.path.empty() && !entry.path.starts_with('/') && !entry.path.starts_with("../") &&
+                      entry.path.find("/../") == entry.path.npos && !entry.path.ends_with("/.."));
+        for (;;) {
+            const auto bytes = more();
+            if (!bytes) return fail(Error(bytes.error()));
+            total += bytes->size();
+            if (bytes->empty()) return {};
+            if (total > enough) return fail({.what = "enough", .why = {}, .where = {}, .hint = {}});
+        }
+    });
+    [[maybe_unused]] const bool whole = fuzz::good(read);
+}
+
+void link(const conda::PackageToLink& package) {
+    auto infos = conda::read_packages({package}, 1);
+    if (!fuzz::good(infos)) return;
+    const auto image = fuzz::input_directory().path() / "image";
+    image::WriterOptions options;
+    options.compression.compressor = image::Compressor::none;
+    auto writer = image::Writer::create(image, options);
+    fuzz::require(writer.has_value());
+    conda::LinkOptions how;
+    how.prefix = "/data/env";
+    const auto linked = conda::link_packages({package}, std::move(*infos), how, *writer, {});
+    if (fuzz::good(linked)) fuzz::require(writer->finish().has_value());
+    fs::remove(image);
+}
+
+} // namespace
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    if (size == 0) return 0;
+    const auto file = archive_of(fuzz::text_of(data, size));
+    const auto archive = conda::PackageArchive::open(*file, "a-1-0");
+    fuzz::require(archive.has_value());
+    read_payload(*archive);
+    const auto files = archive->info();
+    if (!fuzz::good(files)) return 0;
+    const auto info = conda::parse_package_info(*files, "a-1-0");
+    if (fuzz::good(info)) link({.record = info->record, .archive = *file, .requested = {}});
+    return 0;
+}

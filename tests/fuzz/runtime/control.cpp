@@ -1,0 +1,16 @@
+// What a session's control socket is asked, and what a launcher is answered.
+#include "harness.h"
+#include "runtime/control_message.h"
+
+using namespace containerize;
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    const auto text = fuzz::text_of(data, size).substr(0, runtime::control_message_size);
+    if (const auto request = runtime::parse_request(text)) {
+        fuzz::require(request->prefix.starts_with('/') && request->prefix.find('\0') == std::string::npos);
+        fuzz::require(runtime::to_message(*request) == text);
+    }
+    const auto error = runtime::error_of_answer(text);
+    if (!error.what.empty()) fuzz::require_message(error);
+    return 0;
+}
