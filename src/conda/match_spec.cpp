@@ -131,7 +131,7 @@ private:
     /// Where "[KEY=" is, or else the first '[': names, values, "channel[subdir]::" and addresses of hosts
     /// have brackets of their own.
     static std::size_t start_of_attributes(std::string_view text) {
-        const auto mark = text.find("::");
+        const auto mark = text.substr(0, text.find_first_of("'\"")).find("::");
         const bool has_channel = mark != text.npos && is_closed(text.substr(0, mark));
         const auto first = text.find('[', has_channel ? mark : 0);
         for (auto open = first; open != text.npos; open = text.find('[', open + 1)) {
