@@ -76,9 +76,9 @@ Status write_description(const fs::path& store, const StoredImage& image) {
                       to_json(image).dump(2, ' ', false, json::error_handler_t::replace) + "\n");
 }
 
-/// Of the descriptions: each is read, changed and written again.
+/// Of the descriptions: each is read, changed and written again. Who may open the lock could hold up all.
 Result<FileLock> lock_store(const fs::path& store) {
-    return wait_for_lock(store / ".lock");
+    return wait_for_lock(store / ".lock", 0660);
 }
 
 /// The store must be locked.

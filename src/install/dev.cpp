@@ -10,6 +10,7 @@
 #include "util/filesystem.h"
 #include "util/interrupt.h"
 #include "util/log.h"
+#include "util/ownership.h"
 #include "util/process.h"
 
 #include <utility>
@@ -61,6 +62,16 @@ Status check_owner(const fs::path& overlay, const Manifest& manifest) {
         " of this installation, and it has been updated since: files of both may not fit. To begin anew, "
         "remove " +
         overlay.string());
+    return {};
+}
+
+/// Its files take the place of the installation's: nobody else may have made them.
+Status check_maker(const fs::path& overlay) {
+    for (const auto* part : {"upper", "work"})
+        if (const auto foreign = find_foreign((overlay / part).string()))
+            return fail_input("this overlay could hold files of other users",
+                              foreign->path + ": " + foreign->why, overlay.string(),
+                              "Give --overlay a directory of your own.");
     return {};
 }
 
@@ -146,6 +157,8 @@ Result<int> develop(const DevOptions& options) {
     std::error_code failed;
     fs::create_directories(*overlay, failed);
     if (failed) return fail_errno("cannot make the overlay's directory", overlay->string(), failed.value());
+    if (auto made_by_user = check_maker(*overlay); !made_by_user)
+        return fail(std::move(made_by_user.error()));
     const auto lock = try_lock(*overlay / "lock", 0600);
     if (!lock) return fail(Error(lock.error()));
     if (lock->state == LockState::busy)

@@ -3,6 +3,7 @@
 #include "runtime/manifest.h"
 #include "util/entries.h"
 #include "util/filesystem.h"
+#include "util/ownership.h"
 
 #include <array>
 #include <cstdlib>
@@ -25,7 +26,7 @@ std::string foreign_entry(const fs::path& directory) {
     std::set<std::string> begun;
     for (const auto& entry : entries_in(directory, failed)) {
         const auto name = entry.path().filename().string();
-        if (name.starts_with(own_leftovers))
+        if (name.starts_with(own_leftovers) && is_left_by_us(entry.path()))
             begun.merge(listed_names(entry.path()));
         else
             others.insert(name);
@@ -56,6 +57,15 @@ bool is_special(const fs::path& prefix) {
 }
 
 } // namespace
+
+bool is_left_by_us(const fs::path& assembly) {
+    struct stat info {};
+    struct stat parent {};
+    if (lstat(assembly.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return false;
+    if (info.st_uid == geteuid()) return true;
+    return stat(assembly.parent_path().c_str(), &parent) == 0 &&
+           why_foreign(parent, info, geteuid()) == nullptr;
+}
 
 std::set<std::string> listed_names(const fs::path& assembly) {
     std::set<std::string> names;

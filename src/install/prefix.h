@@ -17,6 +17,9 @@ inline constexpr const char* own_leftovers = ".containerize-";
 /// what has these names is of a build that is not finished.
 inline constexpr const char* names_to_come = ".names";
 std::set<std::string> listed_names(const std::filesystem::path& assembly);
+/// Whether a build of this user's made it, or of one who keeps the directory together with this user: in
+/// others, anybody could name files of the user's for removal.
+bool is_left_by_us(const std::filesystem::path& assembly);
 
 /// The prefix as an absolute path without links, if an installation may be made there: it is absent, empty,
 /// or (with `force`) an installation already.

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <random>
 #include <set>
 #include <string>
 #include <utility>
@@ -299,6 +300,7 @@ void remove_leftovers(const Claim& claim) {
             const auto digits = name.find_first_not_of("0123456789", start.size());
             if (digits == start.size() || digits == std::string::npos || name.substr(digits) != host)
                 continue;
+            if (!is_left_by_us(directory / name)) continue;
             if (directory == prefix && !runtime::is_installation(prefix))
                 for (const auto& begun : listed_names(prefix / name))
                     [[maybe_unused]] const auto removed = remove_tree(prefix / begun);
@@ -312,7 +314,9 @@ void remove_leftovers(const Claim& claim) {
 
 Result<fs::path> make_assembly(const Claim& claim, Janitor& janitor) {
     const fs::path parent = claim.existed ? claim.prefix : claim.prefix.parent_path();
-    fs::path assembly = parent / (assembly_name(claim.prefix) + std::to_string(getpid()) + this_host());
+    // A number that nobody foresees: in a directory like /tmp, another user could have taken the name.
+    std::random_device number;
+    const fs::path assembly = parent / (assembly_name(claim.prefix) + std::to_string(number()) + this_host());
     // 0777 less the umask, and the parent's group where that is inherited: the assembly becomes the prefix.
     if (mkdir(assembly.c_str(), 0777) != 0) return fail_errno("cannot make a directory", assembly.string());
     janitor.remove_tree_later(assembly);

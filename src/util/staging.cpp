@@ -1,4 +1,5 @@
 #include "util/filesystem.h"
+#include "util/ownership.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -34,6 +35,9 @@ Status check_parent(const fs::path& parent) {
     // Without the sticky bit any user could rename our directory and put another in its place.
     if ((info.st_mode & S_IWOTH) != 0 && (info.st_mode & S_ISVTX) == 0)
         return unusable(parent, "all users may write there and its sticky bit is not set");
+    // With it, the directory's owner still could. A group that shares a directory trusts its owner.
+    if ((info.st_mode & S_IWOTH) != 0 && !is_of(info))
+        return unusable(parent, "it belongs to another user, and all users may write there");
     if (access(parent.c_str(), W_OK | X_OK) != 0) return unusable(parent, std::strerror(errno));
     struct statvfs mount {};
     // pip runs what it has just built, and programs load libraries from there.

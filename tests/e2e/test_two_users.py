@@ -312,6 +312,39 @@ def test_planted_stores_and_build_directories(user, tool, home, trap):
     assert done.returncode == 2 and f"{config}: this configuration is not used: everybody may write to it" in done.stderr
 
 
+def test_an_overlay_of_another_user(user, tool, small, trap):
+    """Its files would take the place of the installation's programs."""
+    overlay = TMP / "overlay"
+    trap.plant(overlay / "upper/bin/python")
+    trap.plant(overlay / "made-for", f"{small}\nstate 1\n", 0o666)
+    trap.shell('mkdir "$1/work"; chmod -R a+rwX "$1"', overlay)
+    develop = lambda where: user.run(str(tool), "dev", "--overlay", str(where), str(small), "--", "python", "-c", "print('fine')", check=False)  # noqa: E731
+    done = develop(overlay)
+    assert done.returncode == 2 and f"{overlay}: it belongs to another user" in done.stderr, done.stderr
+    trap.assert_nobody_was_caught()
+    assert develop(TMP / "own-overlay").stdout == "fine\n"
+
+
+def test_leftovers_in_a_directory_that_everybody_writes_to(user, tool, home, trap):
+    """What says that it is of a build which was killed names files of the user's for removal."""
+    shared = owned(TMP / "shared", user.uid, mode=0o1777)
+    mine = user.write(shared / "mydata", "mine")
+    leftover = f".containerize-shared-1@{platform.node()}"
+    trap.plant(shared / leftover / ".names", "mydata\n", 0o644)
+    spec = user.write(home / "requirements.txt", "six\n")
+    done = user.run(str(tool), "new", "--prefix", str(shared), str(spec), check=False)
+    assert done.returncode == 2 and "it holds '" in done.stderr, done.stderr
+    assert mine.read_text() == "mine"
+
+
+def test_staging_in_a_directory_of_another_user(user, tool, home, trap):
+    """Its owner could put another directory in the place of the one that a build works in."""
+    trap.shell('mkdir "$1"; chmod 1777 "$1"', TMP / "theirs")
+    spec = user.write(home / "requirements.txt", "six\n")
+    done = user.run(str(tool), "new", "--tmpdir", str(TMP / "theirs"), "--prefix", str(home / "env"), str(spec), check=False)
+    assert done.returncode != 0 and "it belongs to another user, and all users may write there" in done.stderr, done.stderr
+
+
 def test_what_others_put_into_a_store(user, other, tool, home, trap):
     store = owned(home / "bases", user.uid)
     digest = "sha256:" + "ab" * 32
