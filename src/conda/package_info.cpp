@@ -78,7 +78,7 @@ Status read_has_prefix(const std::vector<std::string>& lines,
 }
 
 Status read_paths(const json& root, PackageInfo& info, const std::string& package) {
-    if (root.value("paths_version", 1) != 1)
+    if (root.contains("paths_version") && to_integer<int>(root.at("paths_version")) != 1)
         return broken(package, "info/paths.json has a version that is not known");
     for (const auto& one : root.at("paths")) {
         PathEntry entry;

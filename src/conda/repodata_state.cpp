@@ -39,12 +39,12 @@ RepodataState from_json(const json& object) {
     state.url = object.at("url").get<std::string>();
     state.form = object.at("form").get<std::string>();
     state.identity = object.at("identity").get<std::string>();
-    state.size = object.at("size").get<std::uint64_t>();
-    state.changed = object.at("changed").get<std::int64_t>();
+    state.size = to_integer<std::uint64_t>(object.at("size"));
+    state.changed = to_integer<std::int64_t>(object.at("changed"));
     state.etag = object.at("etag").get<std::string>();
     state.last_modified = object.at("last_modified").get<std::string>();
-    state.max_age = object.at("max_age").get<std::int64_t>();
-    state.checked = object.at("checked").get<std::int64_t>();
+    state.max_age = to_integer<std::int64_t>(object.at("max_age"));
+    state.checked = to_integer<std::int64_t>(object.at("checked"));
     state.lacking = object.at("lacking").get<std::map<std::string, std::int64_t>>();
     state.source = object.at("source").get<std::string>();
     return state;

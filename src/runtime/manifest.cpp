@@ -63,7 +63,7 @@ json to_json(const ImageFile& image) {
 
 ImageFile image_from(const json& entry) {
     return {.file = entry.at("file").get<std::string>(),
-            .size = entry.at("size").get<std::uint64_t>(),
+            .size = to_integer<std::uint64_t>(entry.at("size")),
             .sha256 = entry.at("sha256").get<std::string>()};
 }
 
@@ -79,7 +79,7 @@ Base base_from(const json& entry) {
     return {.reference = entry.at("reference").get<std::string>(),
             .digest = entry.at("digest").get<std::string>(),
             .file = entry.at("file").get<std::string>(),
-            .offset = entry.at("offset").get<std::uint64_t>(),
+            .offset = to_integer<std::uint64_t>(entry.at("offset")),
             .isolate = entry.at("isolate").get<bool>(),
             .environment = changes_from(entry.at("environment"))};
 }
@@ -93,7 +93,7 @@ Bind bind_from(const json& entry) {
 /// What is not as its readers expect it is found out here; the rest is for people.
 json build_from(const json& entry) {
     if (entry.is_null()) return json::object();
-    std::ignore = entry.value("files", std::uint64_t{0});
+    if (entry.contains("files")) std::ignore = to_integer<std::uint64_t>(entry.at("files"));
     for (const char* name : {"command", "layout"})
         std::ignore = entry.value(name, std::string());
     const auto python = entry.value("python", json::object());
@@ -116,7 +116,7 @@ std::unexpected<Error> bad_manifest(const std::filesystem::path& file, std::stri
 Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::path& file) {
     try {
         const json root = parse_json(text);
-        const int format = root.at("format").get<int>();
+        const int format = to_integer<int>(root.at("format"));
         if (format != manifest_format)
             return bad_manifest(file, "its format is " + std::to_string(format) + ", this version knows " +
                                           std::to_string(manifest_format));
@@ -143,8 +143,8 @@ Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::pa
         manifest.image = image_from(root.at("image"));
         for (const auto& layer : root.at("layers"))
             manifest.layers.push_back(image_from(layer));
-        manifest.state = root.at("state").get<unsigned>();
-        manifest.parent = root.at("parent").get<unsigned>();
+        manifest.state = to_integer<unsigned>(root.at("state"));
+        manifest.parent = to_integer<unsigned>(root.at("parent"));
         manifest.mask = root.value("mask", "");
         manifest.wrapper_paths = root.at("wrapper_paths").get<std::vector<std::string>>();
         manifest.activation = changes_from(root.at("activation"));

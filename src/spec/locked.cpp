@@ -95,7 +95,7 @@ Result<LockedEnvironment> read_own(const fs::path& file, const std::string& subd
     // The json library reports by exceptions: they become errors here.
     try {
         const json root = parse_json(*text);
-        if (const int format = root.at("containerize-lock").get<int>(); format != lock_format)
+        if (const int format = to_integer<int>(root.at("containerize-lock")); format != lock_format)
             return fail_input("this lock file has the format " + std::to_string(format) +
                                   ", and this version knows " + std::to_string(lock_format),
                               {}, file.string(), "Use the version of containerize that made it.");
@@ -120,7 +120,7 @@ Result<LockedEnvironment> read_own(const fs::path& file, const std::string& subd
         for (const auto& [name, value] : root.at("variables").items())
             locked.variables.emplace_back(name, value.get<std::string>());
         if (root.contains("source_date_epoch"))
-            locked.source_date_epoch = root.at("source_date_epoch").get<std::uint32_t>();
+            locked.source_date_epoch = to_integer<std::uint32_t>(root.at("source_date_epoch"));
         return locked;
     } catch (const json::exception& problem) {
         return fail_input("this is not a whole lock file", problem.what(), file.string());

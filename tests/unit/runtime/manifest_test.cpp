@@ -60,7 +60,7 @@ TEST(Manifest, WhatCannotBeOneIsRefused) {
         {changed("\"etc/conda", "\"/etc/conda"), "a script of it is not below the prefix"},
         {changed("\"unset\"", "\"frob\""), "unknown op 'frob'"},
         {changed("\"GONE\"", "\"A=B\""), "impossible variable 'A=B'"},
-        {changed("\"size\": 4096", "\"size\": \"big\""), "type must be number"},
+        {changed("\"size\": 4096", "\"size\": \"big\""), "a number must be whole, and fit"},
     };
     for (const auto& [text, why] : cases) {
         const auto read = parse_manifest(text, "/e/containerize.json");

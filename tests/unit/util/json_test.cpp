@@ -38,5 +38,13 @@ TEST(Json, QuietAboutWhatIsNone) {
     EXPECT_EQ(parse_json_quietly("{}"), nlohmann::json::object());
 }
 
+TEST(Json, NumbersMustBeWholeAndFit) {
+    EXPECT_EQ(to_integer<int>(parse_json("-7")), -7);
+    EXPECT_EQ(to_integer<std::uint64_t>(parse_json("18446744073709551615")), ~std::uint64_t{0});
+    for (const char* text :
+         {"2e41", "33333333331313333333", "4294967296", "-1", "1.5", "true", "\"1\"", "null"})
+        EXPECT_THROW(to_integer<unsigned>(parse_json(text)), nlohmann::json::exception) << text;
+}
+
 } // namespace
 } // namespace containerize
