@@ -91,8 +91,10 @@ Result<DryRun> dry_run(const BuildOptions& options) {
     if (auto based = add_base(options, inputs); !based) return fail(std::move(based.error()));
     auto plan = plan_conda(options, inputs, *cache);
     if (!plan) return fail(std::move(plan.error()));
-    const auto& pip = inputs.conda ? inputs.conda->pip : inputs.locked->pip;
-    return DryRun{.packages = std::move(plan->packages), .pip_lines = pip.size()};
+    auto pip_lines = inputs.conda ? inputs.conda->pip.size() : inputs.locked->pip.size();
+    for (const auto& more : inputs.more_requirements)
+        pip_lines += more.read.lines.size();
+    return DryRun{.packages = std::move(plan->packages), .pip_lines = pip_lines};
 }
 
 Result<Layout> parse_layout(std::string_view text) {

@@ -274,7 +274,8 @@ def test_a_build_that_fails(workplace, server):
     assert "nowhere-to-be-found" in said
     workplace.search()
     file = workplace.write("requirements.txt", f"x @ git+{server.url('login/git/missing.git', login('git'))}\n")
-    assert "missing.git" in workplace.new("--installer", "pip", file, code=1)
+    said = workplace.new("--installer", "pip", file, code=1)
+    assert "missing.git" in said and "fatal: " in said
     missing = server.url("signed/missing-1.0-py3-none-any.whl?sig=" + TOKENS["signature"])
     file = workplace.write("requirements.txt", f"x @ {missing}\n")
     workplace.new("--installer", "pip", file, code=1)
