@@ -49,8 +49,23 @@ json describe(const Manifest& state, const std::vector<Manifest>& states, bool c
             {"current", current},
             {"created", state.created},
             {"command", state.build.value("command", "")},
+            {"squashed", state.build.value(install::squashed_key, json::array())},
             {"layers", state.layers.size()},
             {"bytes", bytes_of(state, states)}};
+}
+
+/// Returns its number. `before` is that of the state in the line above, from which most were made.
+unsigned print_state(const json& state, unsigned before) {
+    const auto number = state["state"].get<unsigned>();
+    const auto parent = state["parent"].get<unsigned>();
+    const auto start = fmt::format("{} {:>3}  {}  {:>10}  ", state["current"].get<bool>() ? "*" : " ", number,
+                                   printable_line(state["created"].get<std::string>()),
+                                   human_bytes(state["bytes"].get<std::uint64_t>()));
+    fmt::print("{}{}{}\n", start, parent == before ? "" : fmt::format("(from {}) ", parent),
+               printable_line(state["command"].get<std::string>()));
+    for (const auto& squashed : state["squashed"])
+        fmt::print("{:{}}of {}\n", "", start.size(), printable_line(squashed.get<std::string>()));
+    return number;
 }
 
 Result<int> show_log(const LogArguments& arguments) {
@@ -68,11 +83,9 @@ Result<int> show_log(const LogArguments& arguments) {
         fmt::print("{}\n", list.dump(2, ' ', false, json::error_handler_t::replace));
         return 0;
     }
+    unsigned before = 0;
     for (const auto& state : list)
-        fmt::print("{} {:>3}  {}  {:>10}  {}\n", state["current"].get<bool>() ? "*" : " ",
-                   state["state"].get<unsigned>(), printable_line(state["created"].get<std::string>()),
-                   human_bytes(state["bytes"].get<std::uint64_t>()),
-                   printable_line(state["command"].get<std::string>()));
+        before = print_state(state, before);
     return 0;
 }
 
@@ -80,9 +93,13 @@ Result<int> run_rollback(const RollbackArguments& arguments, const std::string& 
     catch_interrupts();
     auto options = options_from(arguments, command_line);
     if (!options) return fail(std::move(options.error()));
-    const auto state = install::rollback(*options, arguments.state);
-    if (!state) return fail(Error(state.error()));
-    if (!arguments.quiet) fmt::print("State {} is the current one.\n", *state);
+    const auto rolled = install::rollback(*options, arguments.state);
+    if (!rolled) return fail(Error(rolled.error()));
+    if (arguments.quiet) return 0;
+    if (rolled->from == rolled->to)
+        fmt::print("State {} is the current one already.\n", rolled->to);
+    else
+        fmt::print("Went from state {} to state {}.\n", rolled->from, rolled->to);
     return 0;
 }
 
@@ -109,7 +126,10 @@ void add_log(CLI::App& app, Action& chosen) {
     const auto arguments = std::make_shared<LogArguments>();
     command->add_option("DIR", arguments->directory, "The installation")->required();
     command->add_flag("--json", arguments->as_json, "For programs");
-    command->footer("The current state has a star. Sizes are those of the layers that updates added.");
+    command->footer("The current state has a star. Sizes are those of the layers that updates added. A state "
+                    "that was not\n"
+                    "made from the one above it says \"(from N)\". Below a squash stand the commands that "
+                    "made its files.");
     command->callback([&chosen, arguments] { chosen = [arguments] { return show_log(*arguments); }; });
 }
 

@@ -46,21 +46,45 @@ std::vector<std::string> program_after_mark(int argc, char** argv) {
     return mark == argv + argc ? std::vector<std::string>() : std::vector<std::string>(mark + 1, argv + argc);
 }
 
-std::string unknown(const std::string& argument, const CLI::App& app) {
-    if (!app.get_subcommands().empty() || argument.starts_with("-")) return "unknown argument: " + argument;
+std::vector<std::string> names_of_commands(const CLI::App& app) {
     std::vector<std::string> names;
     for (const auto* command : app.get_subcommands({}))
         names.push_back(command->get_name());
-    std::string text = "unknown command: " + argument;
-    const auto similar = conda::similar_names(names, argument);
+    return names;
+}
+
+std::vector<std::string> names_of_options(const CLI::App& command) {
+    std::vector<std::string> names;
+    for (const auto* option : command.get_options())
+        for (const auto& name : option->get_lnames())
+            names.push_back("--" + name);
+    return names;
+}
+
+std::string unknown(const std::string& argument, const CLI::App& app) {
+    const auto chosen = app.get_subcommands();
+    const bool is_option = argument.starts_with("-");
+    if (!is_option && !chosen.empty()) return "unknown argument: " + argument;
+    const auto names =
+        is_option ? names_of_options(chosen.empty() ? app : *chosen.front()) : names_of_commands(app);
+    std::string text = (is_option ? "unknown argument: " : "unknown command: ") + argument;
+    const auto similar = conda::similar_names(names, argument.substr(0, argument.find('=')));
     for (const auto& name : similar)
         text += (&name == &similar.front() ? "; did you mean " : " or ") + name;
     return text + (similar.empty() ? "" : "?");
 }
 
+/// CLI11 says "Could not convert: N = -1".
+std::string reworded(const std::string& said) {
+    constexpr std::string_view start = "Could not convert: ";
+    const auto equals = said.find(" = ");
+    if (!said.starts_with(start) || equals == std::string::npos) return said;
+    return said.substr(start.size(), equals - start.size()) + " cannot be '" + said.substr(equals + 3) + "'";
+}
+
 // One line. What the user mistyped comes before what is missing: it often is the reason.
 std::string explain(const CLI::ParseError& problem, const CLI::App& app) {
-    std::string what = problem.what();
+    std::string what = reworded(problem.what());
     for (const auto& argument : app.remaining(true))
         if (argument != "--") {
             what = unknown(argument, app);

@@ -41,18 +41,21 @@ Result<int> show_plan(const install::BuildOptions& options, bool as_json) {
     if (!plan) return fail(std::move(plan.error()));
     if (as_json) {
         nlohmann::json packages = nlohmann::json::array();
-        for (const auto& record : *plan)
+        for (const auto& record : plan->packages)
             packages.push_back(conda::to_json(record));
         fmt::print("{}\n", packages.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
         return 0;
     }
     std::uint64_t bytes = 0;
-    for (const auto& record : *plan) {
+    for (const auto& record : plan->packages) {
         fmt::print("{:<30} {:<15} {:<25} {}\n", printable_line(record.name), printable_line(record.version),
                    printable_line(record.build), printable_line(record.channel));
         bytes += record.size;
     }
-    fmt::print("{} packages, {}\n", plan->size(), human_bytes(bytes));
+    fmt::print("{} packages, {}\n", plan->packages.size(), human_bytes(bytes));
+    if (plan->pip_lines != 0)
+        fmt::print("What pip is to install ({} {}) is not solved here.\n", plan->pip_lines,
+                   plan->pip_lines == 1 ? "line" : "lines");
     return 0;
 }
 

@@ -80,7 +80,7 @@ Result<BuildSummary> finished(const BuildOptions& options, Result<BuildSummary> 
 
 } // namespace
 
-Result<std::vector<conda::PackageRecord>> dry_run(const BuildOptions& options) {
+Result<DryRun> dry_run(const BuildOptions& options) {
     Inputs inputs;
     if (auto read = read_spec(options, inputs); !read) return fail(std::move(read.error()));
     if (inputs.kind == spec::SpecKind::requirements)
@@ -91,7 +91,10 @@ Result<std::vector<conda::PackageRecord>> dry_run(const BuildOptions& options) {
     if (auto based = add_base(options, inputs); !based) return fail(std::move(based.error()));
     auto plan = plan_conda(options, inputs, *cache);
     if (!plan) return fail(std::move(plan.error()));
-    return std::move(plan->packages);
+    auto pip_lines = inputs.conda ? inputs.conda->pip.size() : inputs.locked->pip.size();
+    for (const auto& more : inputs.more_requirements)
+        pip_lines += more.read.lines.size();
+    return DryRun{.packages = std::move(plan->packages), .pip_lines = pip_lines};
 }
 
 Result<Layout> parse_layout(std::string_view text) {

@@ -109,8 +109,13 @@ struct BuildSummary {
     bool unchanged = false; ///< an update found nothing to do: the installation is what it was
 };
 
-/// The packages that a conda environment would get, in link order.
-Result<std::vector<conda::PackageRecord>> dry_run(const BuildOptions& options);
+/// What an environment would get.
+struct DryRun {
+    std::vector<conda::PackageRecord> packages; ///< of conda, in link order
+    std::size_t pip_lines = 0;                  ///< requirements for pip, which are not solved
+};
+/// Of a conda environment.
+Result<DryRun> dry_run(const BuildOptions& options);
 
 /// All or nothing: on failure nothing is left but the log, which the message names. Reports through
 /// util/log.h.

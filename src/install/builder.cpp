@@ -38,6 +38,7 @@ public:
             manifest_ = *previous;
             manifest_.parent = previous->state;
             shop_.record = previous->build;
+            shop_.record.erase(squashed_key); // of that state alone
         }
         manifest_.tool_version = CONTAINERIZE_VERSION;
         manifest_.prefix = claim.prefix;

@@ -58,7 +58,7 @@ Status compile_sources(const Workshop& shop, const std::set<std::string>& source
         {shop.python().string(), "-c", compile_program, file.string(), std::to_string(shop.jobs)}, stage,
         "cannot compile byte-code");
     if (!outcome) return fail(std::move(outcome.error()));
-    stage.finish(human_count(sources.size()) + " modules");
+    stage.finish(human_count(sources.size()) + (sources.size() == 1 ? " module" : " modules"));
     return {};
 }
 

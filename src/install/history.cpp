@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ranges>
 #include <utility>
 
 #include <fmt/format.h>
@@ -76,22 +77,42 @@ private:
     fs::path assembly_;
 };
 
-/// Copies the records of a state, and the inputs of all that it was made from.
-Status keep_records_of(unsigned state, const fs::path& prefix, const fs::path& records) {
-    auto states = read_states(prefix);
-    if (!states) return fail(std::move(states.error()));
+/// The state and those that it was made from, the newest first.
+std::vector<Manifest> line_of(unsigned state, const std::vector<Manifest>& states) {
+    std::vector<Manifest> line;
+    for (unsigned number = state; number != 0;) {
+        const auto found = std::ranges::find(states, number, &Manifest::state);
+        if (found == states.end()) break;
+        line.push_back(*found);
+        // A state can only come from an earlier one.
+        number = found->parent < number ? found->parent : 0;
+    }
+    return line;
+}
+
+/// What was typed to make a state, the oldest first, also before an earlier squash.
+nlohmann::json commands_of(const std::vector<Manifest>& line) {
+    auto commands = nlohmann::json::array();
+    for (const auto& state : std::views::reverse(line)) {
+        for (const auto& earlier : state.build.value(squashed_key, nlohmann::json::array()))
+            commands.push_back(earlier);
+        commands.push_back(state.build.value("command", ""));
+    }
+    return commands;
+}
+
+/// Copies the records of a state, the first of `line`, and the inputs of all that it was made from.
+Status keep_records_of(const std::vector<Manifest>& line, const fs::path& prefix, const fs::path& records) {
     std::error_code failed;
     fs::create_directories(records.parent_path(), failed);
-    if (!failed) fs::copy(prefix / state_directory(state), records, fs::copy_options::recursive, failed);
+    if (!failed)
+        fs::copy(prefix / state_directory(line.front().state), records, fs::copy_options::recursive, failed);
     if (failed) return fail_errno("cannot keep the records", records.string(), failed.value());
     // Of inputs with one name the newest stays.
     constexpr auto older = fs::copy_options::recursive | fs::copy_options::skip_existing;
-    for (unsigned number = state; !failed && number != 0;) {
-        const auto found = std::ranges::find(*states, number, &Manifest::state);
-        if (found == states->end()) break;
-        fs::copy(prefix / state_directory(number) / "inputs", records / "inputs", older, failed);
-        // A state can only come from an earlier one.
-        number = found->parent < number ? found->parent : 0;
+    for (const auto& state : line) {
+        fs::copy(prefix / state_directory(state.state) / "inputs", records / "inputs", older, failed);
+        if (failed) break;
     }
     if (failed) return fail_errno("cannot keep the inputs", records.string(), failed.value());
     return {};
@@ -140,10 +161,10 @@ Result<Manifest> choose_state(const std::vector<Manifest>& states, const Manifes
 
 } // namespace
 
-Result<unsigned> rollback(const BuildOptions& options, std::optional<unsigned> state) {
+Result<Rollback> rollback(const BuildOptions& options, std::optional<unsigned> state) {
     auto inputs = inputs_for(options);
     if (!inputs) return fail(std::move(inputs.error()));
-    unsigned number = 0;
+    Rollback rolled;
     auto done = in_workplace(
         options, *inputs, [&](Workshop& shop, Janitor& janitor, const Claim& claim) -> Result<BuildSummary> {
             auto current = runtime::read_manifest(claim.prefix);
@@ -155,8 +176,8 @@ Result<unsigned> rollback(const BuildOptions& options, std::optional<unsigned> s
             // Its images may have been damaged since: then nothing must change.
             if (auto images = runtime::open_images(*chosen, claim.prefix); !images)
                 return fail(std::move(images.error()));
-            number = chosen->state;
-            if (number == current->state) return BuildSummary{.prefix = claim.prefix, .unchanged = true};
+            rolled = {.from = current->state, .to = chosen->state};
+            if (rolled.from == rolled.to) return BuildSummary{.prefix = claim.prefix, .unchanged = true};
             StateChange change(shop, janitor, claim);
             auto commands = change.begin(*chosen);
             if (!commands) return fail(std::move(commands.error()));
@@ -165,7 +186,7 @@ Result<unsigned> rollback(const BuildOptions& options, std::optional<unsigned> s
             return BuildSummary{.prefix = claim.prefix, .commands = *commands};
         });
     if (!done) return fail(std::move(done.error()));
-    return number;
+    return rolled;
 }
 
 Result<BuildSummary> squash(const BuildOptions& options) {
@@ -209,7 +230,9 @@ Result<BuildSummary> squash(const BuildOptions& options) {
                 return fail(std::move(room.error()));
             auto commands = change.begin(*manifest);
             if (!commands) return fail(std::move(commands.error()));
-            const unsigned squashed = manifest->state;
+            const auto states = read_states(claim.prefix);
+            if (!states) return fail(Error(states.error()));
+            const auto line = line_of(manifest->state, *states);
             const auto next = next_state(claim.prefix);
             if (!next) return fail(Error(next.error()));
             manifest->state = *next;
@@ -219,6 +242,9 @@ Result<BuildSummary> squash(const BuildOptions& options) {
             manifest->build["files"] = packed->files;
             manifest->build["bytes"] = packed->input_bytes;
             manifest->build["layout"] = layout == Layout::profile ? "profile" : "path";
+            // A build that puts its files in another order squashes by the same command.
+            if (manifest->build["command"] != options.command_line)
+                manifest->build[squashed_key] = commands_of(line);
             manifest->build["command"] = options.command_line;
             manifest->created = utc_now("%Y-%m-%dT%H:%M:%SZ");
             if (auto added =
@@ -227,8 +253,8 @@ Result<BuildSummary> squash(const BuildOptions& options) {
                 return fail(std::move(added.error()));
             if (auto carried = carry_profile(*recorded, manifest->image, change.assembly()); !carried)
                 return fail(std::move(carried.error()));
-            if (auto kept = keep_records_of(squashed, claim.prefix,
-                                            change.assembly() / state_directory(manifest->state));
+            if (auto kept =
+                    keep_records_of(line, claim.prefix, change.assembly() / state_directory(manifest->state));
                 !kept)
                 return fail(std::move(kept.error()));
             if (auto finished = change.finish(*manifest, {}); !finished)

@@ -14,6 +14,9 @@
 
 namespace containerize::install {
 
+/// The stage of a build in which pip or uv installs.
+inline constexpr const char* pip_stage = "Installing pip packages";
+
 struct RequirementsToInstall {
     std::filesystem::path file;
     const spec::Requirements& read;    ///< of that file

@@ -70,7 +70,7 @@ Status PipPart::install(const std::vector<Located>& lines, const std::string& py
 Status PipPart::install_file(const fs::path& file, const spec::Requirements& read, const fs::path& directory,
                              const std::string& python_name) {
     if (auto good = check_python(python_name); !good) return good;
-    Stage stage("Installing packages of PyPI");
+    Stage stage(pip_stage);
     fs::path constraints;
     auto contents = read_contents(shop_.root(), python_name);
     if (!contents) return fail(std::move(contents.error()));
@@ -99,7 +99,7 @@ Status PipPart::install_locked(const std::string& python_name, Present present) 
     if (present == Present::goes && locked.of_pip) before.clear();
     if (!locked.pip.empty()) {
         if (auto good = check_python(python_name); !good) return good;
-        Stage stage("Installing packages of PyPI");
+        Stage stage(pip_stage);
         if (auto installed = install_lines_of_lock(stage); !installed) return installed;
         stage.finish("with " + installers_.name());
     }
@@ -158,7 +158,7 @@ Status PipPart::remove_what_differs(const std::string& python_name) {
     for (const auto& one : contents->of_pip)
         if (!wanted.contains(requirement_line(one))) names.push_back(one.name);
     if (names.empty()) return {};
-    Stage stage("Removing packages of PyPI");
+    Stage stage("Removing pip packages");
     // Not those of later: packages of conda, which come after this, may bring or remove pip.
     if (auto removed = Installers(shop_).uninstall(names, stage); !removed) return removed;
     stage.finish(human_count(names.size()) + " packages");

@@ -70,7 +70,7 @@ public:
             log::info("Note: '" + editable +
                       "' is installed as editable: it stays where it is, outside the image.");
         if (auto added = PipPart(shop_).add_uv(library_name_); !added) return added;
-        Stage stage("Installing packages");
+        Stage stage(pip_stage);
         Installers installers(shop_);
         if (auto installed = installers.install({.file = shop_.inputs.spec,
                                                  .read = shop_.inputs.requirements,

@@ -34,6 +34,7 @@ struct Workshop {
     std::function<int()> join;                        ///< for commands that run there
     Environment environment;                          ///< of those commands
     nlohmann::json record = nlohmann::json::object(); ///< the manifest's "build": what was used
+    bool log_has_reason = true; ///< false once something failed whose output went to the terminal alone
 
     /// The environment as it stands at the prefix, for this process.
     [[nodiscard]] std::filesystem::path root() const { return space.tree(); }

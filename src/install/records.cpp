@@ -5,6 +5,7 @@
 #include "util/filesystem.h"
 #include "util/ownership.h"
 #include "util/redact.h"
+#include "util/text.h"
 
 #include <ctime>
 #include <map>
@@ -48,13 +49,21 @@ Status write_lock(const fs::path& share, const std::string& text, const std::vec
     return write_new_file(share / "containerize.lock", text, mode);
 }
 
+/// An address without its login is one that pip, conda and git look up in ~/.netrc; "****" they would send.
+std::string without_marked_logins(std::string text) {
+    const std::string mark(redaction_mark);
+    replace_all(text, "://" + mark + "@", "://");
+    replace_all(text, ":" + mark + "@", "@"); // ssh's user stays
+    return text;
+}
+
 /// Without the secrets in it. A file that only its owner may read stays so: not all secrets can be told.
 Status keep_input(const fs::path& file, const fs::path& copy, mode_t umask_bits) {
     auto content = read_file(file, largest_input);
     if (!content) return fail(std::move(content.error()));
     const auto text = spec::decode(*content, file);
     const auto& readable = text ? *text : *content;
-    const auto kept = redacted(readable);
+    const auto kept = without_marked_logins(redacted(readable));
     if (kept == readable) return copy_file_with_mode(file, copy, umask_bits);
     struct stat info {};
     if (stat(file.c_str(), &info) != 0) return fail_errno("cannot read the file", file.string());

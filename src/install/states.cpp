@@ -1,5 +1,6 @@
 #include "install/states.h"
 
+#include "runtime/moved.h"
 #include "util/entries.h"
 #include "util/filesystem.h"
 
@@ -52,6 +53,14 @@ unsigned beginning_of(const Manifest& current, const std::vector<Manifest>& stat
     return state->parent == 0 ? state->state : 0;
 }
 
+std::string what_to_do_with_moved(const Manifest& manifest, const fs::path& prefix) {
+    if (const auto back = runtime::command_to_move_back(manifest, prefix); !back.empty())
+        return "Move it back: `" + back + "`.";
+    if (runtime::is_installation(manifest.prefix))
+        return "Update the one that is there, or make a new one with `containerize new`.";
+    return "Something else is there now: make a new one with `containerize new`.";
+}
+
 } // namespace
 
 fs::path state_directory(unsigned number) {
@@ -96,11 +105,10 @@ Result<runtime::Manifest> read_unmoved(const std::string& given) {
     if (!runtime::is_installation(*prefix)) return runtime::no_installation(*prefix);
     auto manifest = runtime::read_manifest(*prefix);
     if (!manifest) return fail(std::move(manifest.error()));
-    if (manifest->prefix != *prefix)
-        return fail_input("an installation that was moved cannot be updated",
-                          "its programs know it as " + manifest->prefix.string(), prefix->string(),
-                          "Update it there, or make a new one with `containerize new`.");
-    return manifest;
+    if (manifest->prefix == *prefix) return manifest;
+    return fail_input("an installation that was moved cannot be updated",
+                      "its programs know it as " + manifest->prefix.string(), prefix->string(),
+                      what_to_do_with_moved(*manifest, *prefix));
 }
 
 } // namespace containerize::install

@@ -16,6 +16,9 @@ std::filesystem::path state_directory(unsigned number);
 inline constexpr const char* share_name = "share";
 inline constexpr const char* states_name = "states";
 
+/// In a manifest's "build", after a squash: the commands that made what was squashed, the oldest first.
+inline constexpr const char* squashed_key = "squashed";
+
 /// Where the layer that an update adds is.
 inline constexpr const char* layers_name = "layers";
 std::string layer_file(unsigned state); ///< "layers/0002.sqfs"

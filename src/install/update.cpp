@@ -17,8 +17,10 @@ Status check_request(const UpdateOptions& options) {
                            build.post_install || build.environ_script || !build.wrapper_paths.empty() ||
                            build.engine || !options.command.empty();
     if (something) return {};
-    return fail_input("there is nothing to update", {}, {},
-                      "Give an environment file, -r, --post-install, --engine, or a command after --.");
+    return fail_input(
+        "there is nothing to update", {}, {},
+        "Give an environment or requirements file, -r, --pre-install, --post-install, --environ, "
+        "-w, --engine, or a command after --.");
 }
 
 } // namespace

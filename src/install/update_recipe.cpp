@@ -200,6 +200,7 @@ private:
                                                                       : Keyboard::interrupts_us);
         if (!code) return fail(std::move(code.error()));
         if (*code == 0 || (is_interactive_shell() && user_wants_to_keep(*code))) return {};
+        shop_.log_has_reason = false;
         return fail({.what = "the command failed",
                      .why = "exit code " + std::to_string(*code),
                      .where = {},

@@ -34,7 +34,7 @@ unsigned jobs(const BuildOptions& options, const Resources& resources) {
 }
 
 Result<BuildSummary> work_in(const Staging& staging, const BuildOptions& options, const Inputs& inputs,
-                             Janitor& janitor, const Claim& claim, const Work& work) {
+                             Janitor& janitor, const Claim& claim, const Work& work, bool& log_has_reason) {
     const auto resources = available_resources();
     be_polite(resources);
     std::error_code failed;
@@ -62,7 +62,9 @@ Result<BuildSummary> work_in(const Staging& staging, const BuildOptions& options
     log::detail(fmt::format("containerize {}: {}", CONTAINERIZE_VERSION, options.command_line));
     log::detail(fmt::format("{} of {} CPUs, {} of memory, staging in {}", shop.jobs, resources.cpus,
                             human_bytes(resources.memory), staging.path().string()));
-    return work(shop, janitor, claim);
+    auto done = work(shop, janitor, claim);
+    log_has_reason = shop.log_has_reason;
+    return done;
 }
 
 /// Whether the staging directory's filesystem has no room, or had none: what did not fit may be gone by now.
@@ -111,13 +113,14 @@ Result<BuildSummary> in_workplace(const BuildOptions& options, const Inputs& inp
             return fail(std::move(opened.error()));
         }
 
-    auto done = work_in(*staging, options, inputs, *janitor, *claim, work);
+    bool log_has_reason = true;
+    auto done = work_in(*staging, options, inputs, *janitor, *claim, work, log_has_reason);
     if (!done && options.keep_files) {
         staging->keep();
         janitor->keep_all_but({});
         done.error().hint += (done.error().hint.empty() ? "" : "\n") +
                              ("What was built so far is in " + staging->path().string());
-    } else if (!done && done.error().fault != Fault::input && !interrupted()) {
+    } else if (!done && log_has_reason && done.error().fault != Fault::input && !interrupted()) {
         name_log(done.error(), options, staging->path());
     }
     return done;

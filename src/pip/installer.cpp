@@ -2,12 +2,16 @@
 
 #include "spec/requirement_options.h"
 #include "spec/text.h"
+#include "util/url.h"
 
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <ranges>
 #include <utility>
 #include <vector>
+
+#include <fmt/ranges.h>
 
 namespace containerize::pip {
 
@@ -144,24 +148,69 @@ Choice by_pip(const std::string& reason) {
     return {.installer = Installer::pip, .uv = {}, .for_uv = {}, .reason = "pip: " + reason, .warning = {}};
 }
 
+/// Picks the lines in which an installer says why it failed; they come in their order.
+class ReasonFinder {
+public:
+    bool wants(std::string_view line) {
+        const auto indent = line.find_first_not_of(' ');
+        if (indent == std::string_view::npos) return false;
+        const auto text = line.substr(indent);
+        if (traceback_) {
+            if (indent > *traceback_) return false;
+            traceback_.reset();
+            return true; // the exception, after the calls that led to it
+        }
+        if (text.starts_with("Traceback (most recent call last):")) {
+            traceback_ = indent;
+            explains_ = false;
+            return false;
+        }
+        const bool begins = line.starts_with("ERROR:") || line.starts_with("The conflict is caused by:") ||
+                            line.starts_with("  ╰─▶ ") || line.starts_with("  cause: ");
+        explains_ = begins || (explains_ && indent >= 4);
+        return explains_ || line.starts_with("error:") || line.starts_with("  × ") ||
+               line.starts_with("WARNING: 401 Error") || text.starts_with("fatal:");
+    }
+
+private:
+    bool explains_ = false;                ///< what is indented belongs to the line before
+    std::optional<std::size_t> traceback_; ///< the indentation of the one that has begun
+};
+
 /// The lines in which the installer says why it failed; its last lines where it marks none.
 std::string reason_in(const std::string& output) {
+    constexpr std::size_t most = 12;
+    ReasonFinder finder;
     std::string marked;
     std::size_t count = 0;
-    bool explains = false; // what is indented belongs to it
-    for (std::size_t start = 0; start < output.size();) {
-        const auto end = std::min(output.find('\n', start), output.size());
-        const std::string line = output.substr(start, end - start);
-        start = end + 1;
-        if (line.empty()) continue;
-        const bool begins = line.starts_with("The conflict is caused by:") || line.starts_with("  ╰─▶ ") ||
-                            line.starts_with("  cause: ");
-        explains = begins || (explains && line.starts_with("    "));
-        const bool says =
-            explains || line.starts_with("ERROR:") || line.starts_with("error:") || line.starts_with("  × ");
-        if (says && ++count <= 12) marked += line + "\n";
+    for (const auto line : spec::split_lines(output))
+        if (finder.wants(line) && ++count <= most) marked += std::string(line) + "\n";
+    return tail(marked.empty() ? output : marked, most);
+}
+
+/// Of "Looking in indexes: URL, URL", which pip prints where others than PyPI are in use: their hosts.
+std::vector<std::string> own_indexes_in(std::string_view output) {
+    constexpr std::string_view says = "Looking in indexes: ";
+    std::vector<std::string> hosts;
+    for (const auto line : spec::split_lines(output)) {
+        if (!line.starts_with(says)) continue;
+        for (const auto part : std::views::split(line.substr(says.size()), std::string_view(", "))) {
+            auto host = url_host(std::string_view(part.begin(), part.end()));
+            if (!host.empty() && host != "pypi.org" && std::ranges::find(hosts, host) == hosts.end())
+                hosts.push_back(std::move(host));
+        }
     }
-    return tail(marked.empty() ? output : marked, 12);
+    return hosts;
+}
+
+/// pip passes over an index that refuses it, and then says that there is no such package.
+std::string login_hint(std::string_view output) {
+    if (output.find("(from versions: none)") == std::string_view::npos) return {};
+    const auto hosts = own_indexes_in(output);
+    if (hosts.empty()) return {};
+    return fmt::format("An index that refuses the login looks the same: check the login for {}, in its "
+                       "address or in ~/.netrc.",
+                       fmt::join(hosts, " and "));
 }
 
 void append(std::vector<std::string>& argv, const std::vector<std::string>& words) {
@@ -259,7 +308,7 @@ Status install(const Choice& choice, const InstallRequest& request, const Detail
     return fail({.what = std::string(by_uv ? "uv" : "pip") + " could not install the requirements",
                  .why = "it said\n" + reason_in(outcome->output),
                  .where = request.requirements.string(),
-                 .hint = request.target.offline ? offline_hint(by_uv) : ""});
+                 .hint = request.target.offline ? offline_hint(by_uv) : login_hint(outcome->output)});
 }
 
 Status uninstall(const Choice& choice, const Target& target, const std::vector<std::string>& names,

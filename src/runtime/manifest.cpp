@@ -2,6 +2,7 @@
 
 #include "runtime/cold_start.h"
 #include "runtime/engine.h"
+#include "runtime/moved.h"
 #include "runtime/staged_image.h"
 #include "util/filesystem.h"
 #include "util/json.h"
@@ -251,10 +252,13 @@ Status check_first_path(const Manifest& manifest, const std::string& prefix) {
     std::error_code failed;
     const auto& path = manifest.prefix;
     if (!std::filesystem::exists(path, failed) || std::filesystem::is_empty(path, failed)) return {};
+    const auto back = command_to_move_back(manifest, prefix);
     return fail({.what = "this installation was built for another place, where something else is now",
                  .why = "its programs name " + path.string(),
                  .where = prefix,
-                 .hint = "Build it again at " + prefix + ", or move away what is there."});
+                 .hint = back.empty() ? "Build it again at " + prefix + ", or move away what is at " +
+                                            path.string() + "."
+                                      : "Move it back: `" + back + "`."});
 }
 
 std::unexpected<Error> no_installation(const std::filesystem::path& directory) {

@@ -479,6 +479,12 @@ def test_a_command_that_is_mistyped(user, tool):
     for typed, meant in (("udpate", "did you mean update?"), ("roll-back", "did you mean rollback?"), ("frobnicate", "unknown command: frobnicate (")):
         done = user.run(str(tool), typed, "x", check=False)
         assert done.returncode == 2 and f"unknown command: {typed}" in done.stderr and meant in done.stderr
+    for words, meant in ((["new", "--prefx", "x", "r.txt"], "unknown argument: --prefx; did you mean --prefix?"),
+                         (["new", "--post-instal=x", "r.txt"], "did you mean --post-install or"),
+                         (["new", "--frobnicate", "r.txt"], "unknown argument: --frobnicate ("),
+                         (["rollback", "x", "many"], "N cannot be 'many' (")):
+        done = user.run(str(tool), *words, check=False)
+        assert done.returncode == 2 and meant in done.stderr, done.stderr
 
 
 def test_old_logs_of_failed_builds_go(user, tool, work, spec):

@@ -348,6 +348,12 @@ def test_secrets_stay_secret(build, server):
     no_secret_in(build)
 
 
+def test_a_dry_run_names_the_part_of_pip(build, user):
+    spec = build.spec(["where"], more="  - pip:\n    - six\n    - rich\n")
+    shown = user.run(CONTAINERIZE, "new", "--dry-run", spec, env={"CONTAINERIZE_CACHE": str(build.work / "cache")}).stdout
+    assert shown.endswith("What pip is to install (2 lines) is not solved here.\n"), shown
+
+
 @pytest.mark.parametrize("login, place", [("user:s3cret@", "auth/main"), ("", "t/to-ken/main")])
 def test_secrets_of_lists_and_specs_stay_secret(build, server, user, login, place):
     where = f"{server.url(place, login)}/linux-64/where-1.0-0.conda"

@@ -233,9 +233,25 @@ def test_requirements_of_pip(workplace, server):
     assert b"****" in workplace.said and b"decoded: ****" in workplace.said
     workplace.search()
     kept = (workplace.prefix / "share/inputs/requirements.txt").read_text()
-    assert f"--index-url http://****@127.0.0.1:{server.port}/login/index/index/" in kept and "inextra\n" in kept
+    assert f"--index-url http://127.0.0.1:{server.port}/login/index/index/" in kept and "inextra\n" in kept
+    assert "?sig=****" in kept
     checked = workplace.user.run(workplace.prefix / "bin/python", "-c", CHECK_RECORDS).stdout
     assert "ingit" in checked and "indirect" in checked
+
+
+def test_building_again_from_the_copies(workplace, server, user):
+    """They have no logins, so pip takes those of ~/.netrc; a wrong one looks to pip like a missing package."""
+    options = ["--installer", "pip", "--force"]
+    line = f"--index-url {server.url('login/index/index/', login('index'))}"
+    workplace.new(*options, workplace.write("requirements.txt", f"{line}\ninindex\n"))
+    kept = (workplace.prefix / "share/inputs/requirements.txt").read_text()
+    again = workplace.write("again.txt", kept)
+    netrc = f"machine 127.0.0.1 login me password {SECRETS['extra']}\n"
+    workplace.write("home/.netrc", netrc, 0o600)
+    said = workplace.new(*options, again, code=1)
+    assert f"check the login for 127.0.0.1:{server.port}, in its address or in ~/.netrc" in said
+    workplace.write("home/.netrc", netrc.replace(SECRETS["extra"], SECRETS["index"]), 0o600)
+    workplace.new(*options, again)
 
 
 # pip's own notes of where packages came from still fit its lists of files.
@@ -258,7 +274,8 @@ def test_a_build_that_fails(workplace, server):
     assert "nowhere-to-be-found" in said
     workplace.search()
     file = workplace.write("requirements.txt", f"x @ git+{server.url('login/git/missing.git', login('git'))}\n")
-    assert "missing.git" in workplace.new("--installer", "pip", file, code=1)
+    said = workplace.new("--installer", "pip", file, code=1)
+    assert "missing.git" in said and "fatal: " in said
     missing = server.url("signed/missing-1.0-py3-none-any.whl?sig=" + TOKENS["signature"])
     file = workplace.write("requirements.txt", f"x @ {missing}\n")
     workplace.new("--installer", "pip", file, code=1)

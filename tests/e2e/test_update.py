@@ -83,6 +83,8 @@ def test_a_failure_changes_nothing(installed, user, work, options):
     before = installed.files(), (installed.prefix / "containerize.json").read_bytes()
     done = installed.update(*(option.format(work=work) for option in options), check=False)
     assert done.returncode in (1, 2) and "Updated" not in done.stdout and done.stderr.count("containerize: ") == 1
+    if options[0] == "--":
+        assert "The whole log" not in done.stderr, "it has nothing of what a command says"
     assert (installed.files(), (installed.prefix / "containerize.json").read_bytes()) == before
     assert installed.python("import six; print(six.__version__)") == "1.16.0"
     assert staging_directories(user) == []
@@ -92,13 +94,16 @@ def test_back_and_forth(installed):
     installed.update("--", "pip", "install", "-q", "pygments==2.17.2")
     installed.update("--", "pip", "uninstall", "-qy", "six")
     assert not installed.has("six")
-    assert installed.call("rollback", installed.prefix).stdout == "State 2 is the current one.\n"
+    assert installed.call("rollback", installed.prefix).stdout == "Went from state 3 to state 2.\n"
+    assert installed.call("rollback", installed.prefix, "2").stdout == "State 2 is the current one already.\n"
     assert installed.has("six") and installed.has("pygments") and "pygmentize" in installed.commands()
     installed.call("rollback", installed.prefix, "1")
     assert installed.has("six") and not installed.has("pygments") and "pygmentize" not in installed.commands()
     assert "Pygments" not in (installed.prefix / "share/packages.txt").read_text()
     installed.update("--", "pip", "install", "-q", "iniconfig==2.0.0")  # another branch: it begins where we are
     assert [(state["state"], state["parent"], state["current"]) for state in installed.log()] == [(1, 0, False), (2, 1, False), (3, 2, False), (4, 1, True)]
+    lines = installed.call("log", installed.prefix).stdout.splitlines()
+    assert ["(from" in line for line in lines] == [False, False, False, True] and "(from 1) containerize update" in lines[3]
     assert installed.has("iniconfig") and not installed.has("pygments")
     installed.call("rollback", installed.prefix, "3")
     assert installed.has("pygments") and not installed.has("six") and not installed.has("iniconfig")
@@ -120,12 +125,19 @@ def test_squash(installed, user):
     assert hashlib.sha256(image.read_bytes()).hexdigest() == manifest["image"]["sha256"]
     assert [path.name for path in installed.prefix.rglob("*.sqfs")] == [image.name]
     assert [state["state"] for state in installed.log()] == [4]
+    made_by = installed.log()[0]["squashed"]
+    assert ["new" in made_by[0], "pygments" in made_by[1], "uninstall" in made_by[2]] == [True] * 3 and len(made_by) == 3
+    assert f"of {made_by[1]}\n" in installed.call("log", installed.prefix).stdout
     assert (installed.prefix / "share/inputs/requirements.txt").read_text() == "six==1.16.0\n"
     assert "There are no layers" in installed.call("squash", installed.prefix).stdout
     done = installed.call("rollback", installed.prefix, check=False)
     assert done.returncode == 2 and "there is no earlier state" in done.stderr
     installed.update("--", "pip", "install", "-q", "six==1.15.0")
     assert installed.has("pygments") and installed.current() == 5
+    assert [len(state["squashed"]) for state in installed.log()] == [3, 0]
+    installed.call("squash", installed.prefix)
+    again = installed.log()[0]["squashed"]
+    assert again[:3] == made_by and "squash" in again[3] and "six==1.15.0" in again[4]
 
 
 def test_replacing_forgets_the_states(installed, user, work):
@@ -274,6 +286,28 @@ def test_refusals(installed, user, work, tool):
                           ([installed.prefix, "--frobnicate"], "--frobnicate")]:
         done = user.run(str(tool), "update", *argv, check=False)
         assert done.returncode == 2 and message in done.stderr, done.stderr
+
+
+def test_moved_and_back(small, user, work, tool):
+    """A launch of what was moved leaves an empty directory where it was, into which `mv` would put it."""
+    first, moved = work / "k", work / "k-moved"
+    user.copy(small, first, first)
+    first.rename(moved)
+    user.run(moved / "bin/python", "-c", "pass")
+    assert list(first.iterdir()) == []
+
+    def way_back(prefix):
+        done = user.run(str(tool), "update", prefix, "--", "true", check=False)
+        assert done.returncode == 2, done.stderr
+        return done.stderr.split("Move it back: `")[1].split("`")[0]
+
+    assert way_back(moved) == f"rmdir {first} && mv {moved} {first}"
+    user.run("mv", moved, first)
+    refused = user.run(first / "k-moved/bin/python", "-c", "pass", check=False).stderr
+    command = way_back(first / "k-moved")
+    assert f"Move it back: `{command}`" in refused
+    user.run("sh", "-c", command)
+    user.run(first / "bin/python", "-c", "pass")
 
 
 def test_inside_nothing_is_an_installation(installed, user, tool):

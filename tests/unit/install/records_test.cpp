@@ -37,15 +37,15 @@ protected:
 
 } // namespace
 
-TEST_F(RecordsTest, CopiesOfInputsHaveNoSecrets) {
+TEST_F(RecordsTest, CopiesOfInputsHaveNoSecretsAndNoMarkForALogin) {
     const auto listed = keep({input("r.txt", "-i https://me:pw@host/simple\nsix\n", 0644),
-                              input("plain.txt", "six\r\n", 0640), input("own.txt", "https://me:pw@h", 0600),
+                              input("plain.txt", "six\r\n", 0640), input("own.txt", "ssh://me:pw@h", 0600),
                               input("utf16.txt", std::string("\xFF\xFEh\0:\0/\0/\0a\0@\0b\0", 16), 0644)});
     ASSERT_TRUE(listed);
-    EXPECT_EQ(kept("r.txt"), "-i https://****@host/simple\nsix\n");
+    EXPECT_EQ(kept("r.txt"), "-i https://host/simple\nsix\n");
     EXPECT_EQ(kept("plain.txt"), "six\r\n");
-    EXPECT_EQ(kept("own.txt"), "https://****@h");
-    EXPECT_EQ(kept("utf16.txt"), "h://****@b");
+    EXPECT_EQ(kept("own.txt"), "ssh://me@h");
+    EXPECT_EQ(kept("utf16.txt"), "h://b");
     const auto inputs = directory.path() / "share/inputs";
     EXPECT_EQ(mode_of(inputs / "r.txt"), 0644U);
     EXPECT_EQ(mode_of(inputs / "plain.txt"), 0640U);

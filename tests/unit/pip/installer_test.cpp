@@ -165,6 +165,58 @@ TEST(Installer, FailureHasItsReason) {
     EXPECT_EQ(details.front(), "Collecting x");
 }
 
+/// Of an installation by a pip that prints this and fails.
+Error failure_of_pip(const std::string& output) {
+    const TemporaryDirectory directory;
+    const auto said = directory.write("said", output);
+    const auto python = directory.write("python", "#!/bin/sh\ncat " + said.string() + "\nexit 1\n");
+    chmod(python.c_str(), 0755);
+    auto failed = install(by(Installer::pip),
+                          {.target = target_of(python),
+                           .requirements = "r.txt",
+                           .working_directory = directory.path(),
+                           .constraints = {},
+                           .report = {}},
+                          [](std::string_view) {});
+    EXPECT_FALSE(failed);
+    return failed.error();
+}
+
+TEST(Installer, TheReasonHasAllOfWhatPipSays) {
+    const std::string hashes = "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE.\n"
+                               "    six==1.16.0 from https://host/six.whl:\n"
+                               "        Expected sha256 00\n"
+                               "             Got        8a\n";
+    const std::string shown = "it said\n  ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE "
+                              "REQUIREMENTS FILE.\n"
+                              "      six==1.16.0 from https://host/six.whl:\n"
+                              "          Expected sha256 00\n"
+                              "               Got        8a";
+    EXPECT_EQ(failure_of_pip("Collecting six\n" + hashes + "\n").why, shown);
+    EXPECT_EQ(failure_of_pip("ERROR: Exception:\nTraceback (most recent call last):\n"
+                             "  File \"x.py\", line 1, in f\n    assert a\n           ^\n"
+                             "AssertionError: the wheel has another name\n")
+                  .why,
+              "it said\n  ERROR: Exception:\n  AssertionError: the wheel has another name");
+    EXPECT_EQ(failure_of_pip("  fatal: repository 'http://host/r/' not found\n"
+                             "  × git clone did not run successfully.\n  │ exit code: 128\n")
+                  .why,
+              "it said\n    fatal: repository 'http://host/r/' not found\n"
+              "    × git clone did not run successfully.");
+}
+
+TEST(Installer, AnIndexThatRefusesTheLoginMayBeTheReason) {
+    const std::string missing = "ERROR: Could not find a version that satisfies x (from versions: none)\n";
+    EXPECT_EQ(failure_of_pip("Looking in indexes: https://pypi.org/simple, https://****@host:8443/simple\n" +
+                             missing)
+                  .hint,
+              "An index that refuses the login looks the same: check the login for host:8443, in its address "
+              "or in ~/.netrc.");
+    EXPECT_EQ(failure_of_pip(missing).hint, "");
+    EXPECT_EQ(failure_of_pip("Looking in indexes: https://host/simple\nERROR: (from versions: 1.0)\n").hint,
+              "");
+}
+
 TEST(Installer, TheCauseThatUvNamesIsShown) {
     const TemporaryDirectory directory;
     const auto uv_program = directory.write(
