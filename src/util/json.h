@@ -1,6 +1,7 @@
 // JSON that others wrote.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include <nlohmann/json.hpp>
@@ -13,5 +14,9 @@ nlohmann::json parse_json(std::string_view text);
 
 /// The same without exceptions: a discarded value.
 nlohmann::json parse_json_quietly(std::string_view text);
+
+/// What `problem`, which came of reading `text`, says, in words for users: with the line, and without the
+/// text itself.
+std::string reason(const nlohmann::json::exception& problem, std::string_view text);
 
 } // namespace containerize
