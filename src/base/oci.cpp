@@ -24,11 +24,6 @@ std::unexpected<Error> bad(const std::string& where, std::string why) {
                  .hint = "Ask whoever made the image; another tag of it may be good."});
 }
 
-/// The parser's own words quote the whole text that it stumbled over.
-std::string reason(const json::exception& problem) {
-    return std::string(problem.what()).substr(0, 300);
-}
-
 std::string text_of(const json& object, const char* key) {
     const auto found = object.find(key);
     return found != object.end() && found->is_string() ? found->get<std::string>() : "";
@@ -127,7 +122,7 @@ Result<Document> parse_document(std::string_view text, const std::string& where)
         document.manifest = std::move(*manifest);
         return document;
     } catch (const json::exception& problem) {
-        return bad(where, "its manifest is damaged: " + reason(problem));
+        return bad(where, "its manifest is damaged: " + reason(problem, text));
     }
 }
 
@@ -150,7 +145,7 @@ Result<ImageConfig> parse_config(std::string_view text, const std::string& where
         config.command = texts_of(*run, "Cmd");
         return config;
     } catch (const json::exception& problem) {
-        return bad(where, "its configuration is damaged: " + reason(problem));
+        return bad(where, "its configuration is damaged: " + reason(problem, text));
     }
 }
 

@@ -73,6 +73,12 @@ Status check_names(const YAML::Node& root, const Site& site, const std::string& 
     return {};
 }
 
+std::unexpected<Error> not_a_profile(std::string why, std::string where) {
+    return fail_input("this is no profile of a site", std::move(why), std::move(where),
+                      "It has name: and description:, and may have detect:, environment:, caches:, "
+                      "affinity:, devices_per_gpu: and job:.");
+}
+
 Result<std::string> read_text(const std::string& path) {
     std::ifstream file(path);
     std::string text(largest_file, '\0');
@@ -100,10 +106,12 @@ Result<Site> parse_site(std::string_view text, const std::string& where) {
         auto site = site_of(root);
         if (auto good = check_names(root, site, where); !good) return fail(std::move(good.error()));
         return site;
-    } catch (const std::exception& problem) {
-        return fail_input("this is no profile of a site", problem.what(), where,
-                          "It has name: and description:, and may have detect:, environment:, caches:, "
-                          "affinity:, devices_per_gpu: and job:.");
+    } catch (const YAML::Exception& problem) {
+        return not_a_profile(problem.msg, problem.mark.is_null()
+                                              ? where
+                                              : where + ":" + std::to_string(problem.mark.line + 1));
+    } catch (const std::logic_error&) {
+        return not_a_profile("a mask of affinity: is no hexadecimal number", where);
     }
 }
 

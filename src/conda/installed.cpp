@@ -58,7 +58,7 @@ Result<InstalledPackage> read_record(const fs::path& file) {
         }
         return installed;
     } catch (const json::exception& problem) {
-        return damaged(file, problem.what());
+        return damaged(file, reason(problem, *text));
     }
 }
 

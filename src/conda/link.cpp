@@ -134,7 +134,7 @@ Result<PackageInfo> read_package(const PackageToLink& package) {
     const auto& given = package.record;
     auto& own = info->record;
     if (given.name != own.name || given.version != own.version || given.build != own.build)
-        return fail({.what = "the package " + given.distribution() + " is another one",
+        return fail({.what = "this package is not " + given.distribution(),
                      .why = "it says of itself that it is " + own.distribution(),
                      .where = package.archive.path.string(),
                      .hint = {}});

@@ -174,22 +174,26 @@ Result<PackageInfo> parse_package_info(const std::map<std::string, std::string>&
     const auto index = files.find("index.json");
     if (index == files.end()) return broken(package, "it has no info/index.json");
     PackageInfo info;
+    std::string_view text = index->second; // that is being read
     // The json library reports wrong types by exceptions: they become errors here.
     try {
-        auto record = parse_record(parse_json(index->second));
+        auto record = parse_record(parse_json(text));
         if (!record) return broken(package, record.error().what + ": " + record.error().why);
         info.record = std::move(*record);
         const auto paths = files.find("paths.json");
         if (paths == files.end() && !files.contains("files"))
             return broken(package, "it has no list of its files");
+        if (paths != files.end()) text = paths->second;
         auto read = paths == files.end() ? read_old_lists(files, info, package)
-                                         : read_paths(parse_json(paths->second), info, package);
+                                         : read_paths(parse_json(text), info, package);
         if (!read) return fail(std::move(read.error()));
-        if (const auto link = files.find("link.json"); link != files.end())
-            if (read = read_link(parse_json(link->second), info, package); !read)
+        if (const auto link = files.find("link.json"); link != files.end()) {
+            text = link->second;
+            if (read = read_link(parse_json(text), info, package); !read)
                 return fail(std::move(read.error()));
+        }
     } catch (const json::exception& problem) {
-        return broken(package, problem.what());
+        return broken(package, reason(problem, text));
     }
     std::unordered_set<std::string> seen;
     for (const auto& entry : info.paths) {

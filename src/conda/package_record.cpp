@@ -86,9 +86,13 @@ Result<PackageRecord> parse_record(const json& entry) {
     record.subdir = text_of(entry, "subdir");
     record.sha256 = text_of(entry, "sha256");
     record.md5 = text_of(entry, "md5");
-    if (!is_checksum(record.sha256, 64) || !is_checksum(record.md5, 32))
-        return fail(
-            {.what = "a checksum of " + record.name + " is none", .why = {}, .where = {}, .hint = {}});
+    for (const auto& [kind, value, digits] :
+         {std::tuple{"a sha256", &record.sha256, 64U}, std::tuple{"an MD5", &record.md5, 32U}})
+        if (!is_checksum(*value, digits))
+            return fail({.what = record.name + "'s checksum is not " + kind,
+                         .why = "'" + value->substr(0, 80) + "'",
+                         .where = {},
+                         .hint = {}});
     record.size = number_of(entry, "size");
     record.timestamp = number_of(entry, "timestamp");
     if (record.timestamp <= largest_seconds) record.timestamp *= 1000;

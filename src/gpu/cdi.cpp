@@ -62,6 +62,11 @@ json as_json(const YAML::Node& node, int depth = 0) {
     return node.IsScalar() ? json(node.Scalar()) : json();
 }
 
+std::string reason_of_yaml(const YAML::Exception& problem) {
+    return (problem.mark.is_null() ? "" : "line " + std::to_string(problem.mark.line + 1) + ": ") +
+           problem.msg.substr(0, 300);
+}
+
 Result<json> parse_document(std::string_view text, const std::string& file) {
     const auto bad = [&](const std::string& why) {
         return fail({.what = "cannot read the CDI specification", .why = why, .where = file, .hint = {}});
@@ -74,8 +79,10 @@ Result<json> parse_document(std::string_view text, const std::string& file) {
         if (text.find('*') != std::string_view::npos && text.find('&') != std::string_view::npos)
             return bad("it uses aliases");
         return as_json(YAML::Load(std::string(text)));
-    } catch (const std::exception& problem) {
-        return bad(std::string(problem.what()).substr(0, 300));
+    } catch (const json::exception& problem) {
+        return bad(reason(problem, text));
+    } catch (const YAML::Exception& problem) {
+        return bad(reason_of_yaml(problem));
     }
 }
 

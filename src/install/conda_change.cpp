@@ -164,7 +164,7 @@ private:
                                             .umask_bits = shop_.options.umask_bits};
         auto fetched = conda::fetch_packages(changes_.plan.packages, changes_.plan.channels,
                                              shop_.inputs.conda_config, options);
-        if (!fetched) return fail(std::move(fetched.error()));
+        if (!fetched) return fail(with_list(std::move(fetched.error()), shop_.inputs));
         archives_ = std::move(*fetched);
         return {};
     }
@@ -198,7 +198,7 @@ private:
         if (!writer) return fail(std::move(writer.error()));
         const auto packages = packages_to_link();
         auto infos = conda::read_packages(packages, shop_.jobs);
-        if (!infos) return fail(std::move(infos.error()));
+        if (!infos) return fail(with_list(std::move(infos.error()), shop_.inputs));
         auto linked = conda::link_packages(packages, std::move(*infos), link_options(), *writer,
                                            [&stage](std::uint64_t done) { stage.advance(done, 0); });
         if (!linked) return fail(std::move(linked.error()));

@@ -332,6 +332,14 @@ void relink_for_new_python(const std::vector<conda::InstalledPackage>& installed
     }
 }
 
+/// Whether what a lock names is there already. What cannot be told is installed again, since the lock's
+/// checksum is verified then.
+bool is_installed(const conda::PackageRecord& locked, const conda::PackageRecord& present) {
+    if (locked.distribution() != present.distribution()) return false;
+    if (!locked.sha256.empty() && !present.sha256.empty()) return locked.sha256 == present.sha256;
+    return locked.md5.empty() ? locked.sha256.empty() : locked.md5 == present.md5;
+}
+
 /// Where the packages of a list come from, each place once.
 std::vector<conda::Located> channels_of_list(const Inputs& inputs) {
     std::set<std::string> urls;
@@ -373,6 +381,13 @@ Result<CondaPlan> plan_conda(const BuildOptions& options, const Inputs& inputs,
     return plan;
 }
 
+Error with_list(Error error, const Inputs& inputs) {
+    if (!inputs.locked || error.where.empty()) return error;
+    error.hint += (error.hint.empty() ? "" : "\n") + ("This package is listed in " + inputs.spec.string()) +
+                  ": if what that says of it is wrong, lock it again.";
+    return error;
+}
+
 void relink(const conda::InstalledPackage& package, CondaChanges& changes) {
     changes.plan.packages.push_back(package.record);
     if (!package.requested.empty()) changes.plan.requested.emplace(package.record.name, package.requested);
@@ -392,9 +407,8 @@ Result<CondaChanges> plan_conda_changes(const BuildOptions& options, const Input
         changes.plan = std::move(*listed);
         std::set<std::string> there;
         for (const auto& one : installed) {
-            const auto same = std::ranges::find_if(changes.plan.packages, [&](const auto& record) {
-                return record.distribution() == one.record.distribution();
-            });
+            const auto same = std::ranges::find_if(
+                changes.plan.packages, [&](const auto& record) { return is_installed(record, one.record); });
             if (same == changes.plan.packages.end())
                 removed.insert(one.record.name);
             else

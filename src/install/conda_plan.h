@@ -39,6 +39,9 @@ Result<CondaChanges> plan_conda_changes(const BuildOptions& options, const Input
                                         const std::vector<conda::Located>& pinned, bool prune,
                                         const std::filesystem::path& directory);
 
+/// `error` is about a package: where a lock or list names that, the message says which.
+Error with_list(Error error, const Inputs& inputs);
+
 /// Solves what the input asks for, or takes a lock's packages. Shows what it does through util/log.h.
 /// `cache` is conda::cache_directory().
 Result<CondaPlan> plan_conda(const BuildOptions& options, const Inputs& inputs,

@@ -154,7 +154,7 @@ private:
                                             .umask_bits = shop_.options.umask_bits};
         auto fetched =
             conda::fetch_packages(plan_.packages, plan_.channels, shop_.inputs.conda_config, options);
-        if (!fetched) return fail(std::move(fetched.error()));
+        if (!fetched) return fail(with_list(std::move(fetched.error()), shop_.inputs));
         archives_ = std::move(*fetched);
         return {};
     }
@@ -170,7 +170,7 @@ private:
                                                                                 : requested->second});
         }
         auto infos = conda::read_packages(packages, shop_.jobs);
-        if (!infos) return fail(std::move(infos.error()));
+        if (!infos) return fail(with_list(std::move(infos.error()), shop_.inputs));
         epoch_ = epoch_of(*infos);
         auto writer = image::Writer::create(shop_.image(), writer_options());
         if (!writer) return fail(std::move(writer.error()));

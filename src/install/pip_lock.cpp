@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -60,6 +61,14 @@ std::string pin(std::string_view name, std::string_view version) {
     return pip::normalised_name(name) + "==" + pip::normalised_version(version);
 }
 
+/// The options "--hash=..." of a line.
+std::set<std::string> hashes_of(const std::string& line) {
+    std::set<std::string> hashes;
+    for (const auto& word : spec::split_words(line).value_or(std::vector<std::string>()))
+        if (word.starts_with("--hash=")) hashes.insert(word);
+    return hashes;
+}
+
 /// A word of a line, as spec::split_words() reads it.
 std::string quoted(const std::string& word) {
     std::string result;
@@ -98,8 +107,8 @@ Checksums checksums_in_lines(const std::vector<std::string>& lines) {
         if (!words || words->empty()) continue;
         const auto equals = words->front().find("==");
         std::string hashes;
-        for (const auto& word : *words)
-            if (word.starts_with("--hash=")) hashes += " " + word;
+        for (const auto& hash : hashes_of(line))
+            hashes += " " + hash;
         if (equals != std::string::npos && !hashes.empty())
             checksums[pin(words->front().substr(0, equals), words->front().substr(equals + 2))] = hashes;
     }
@@ -121,6 +130,14 @@ std::string requirement_line(const pip::Distribution& distribution) {
           std::pair("subdirectory", origin.subdirectory)})
         if (!value.empty()) fragment += (fragment.empty() ? "#" : "&") + (std::string(key) + "=" + value);
     return (unnamed ? "" : name + " @ ") + url + fragment;
+}
+
+bool fits_line(const pip::Distribution& installed, const std::string& line, const Checksums& known) {
+    if (line.substr(0, line.find(" --hash=")) != requirement_line(installed)) return false;
+    const auto wanted = hashes_of(line);
+    if (wanted.empty()) return true;
+    const auto found = known.find(pin_of(installed));
+    return found != known.end() && std::ranges::includes(wanted, hashes_of(found->second));
 }
 
 void lock_requirements(const std::vector<pip::Distribution>& installed, const Checksums& checksums,

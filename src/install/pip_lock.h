@@ -28,6 +28,10 @@ std::string pin_of(const pip::Distribution& distribution);
 /// The line of a requirements file that installs it again, without a checksum that an index has.
 std::string requirement_line(const pip::Distribution& distribution);
 
+/// Whether what is installed can be taken for what `line` of a lock names: checksums that are known of it are
+/// among those of the line. `known` are of the lock that belongs to the installation.
+bool fits_line(const pip::Distribution& installed, const std::string& line, const Checksums& known);
+
 /// Options that say where and how to look, of the requirements and of what they include. Directories among
 /// them become absolute: `directory` is where pip ran.
 std::vector<std::string> lasting_options(const spec::Requirements& requirements,

@@ -6,7 +6,6 @@
 #include "util/log.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 namespace containerize::install {
@@ -146,17 +145,18 @@ Status PipPart::install_lines_of_lock(Stage& stage) {
     return {};
 }
 
-// pip takes a package of the same version for the same, wherever it is from.
-Status PipPart::remove_what_differs(const std::string& python_name) {
+// pip takes a package of the same version for the same, wherever it is from and whatever its checksum was.
+Status PipPart::remove_what_differs(const std::string& python_name, const spec::LockedEnvironment& present) {
     if (!shop_.inputs.locked->of_pip) return {};
     const auto contents = read_contents(shop_.root(), python_name);
     if (!contents) return fail(Error(contents.error()));
-    std::set<std::string> wanted;
-    for (const auto& line : shop_.inputs.locked->pip)
-        wanted.insert(line.text.substr(0, line.text.find(" --hash=")));
+    const auto& wanted = shop_.inputs.locked->pip;
+    const auto known = checksums_in_lines(texts_of(present.pip));
     std::vector<std::string> names;
     for (const auto& one : contents->of_pip)
-        if (!wanted.contains(requirement_line(one))) names.push_back(one.name);
+        if (std::ranges::none_of(wanted,
+                                 [&](const Located& line) { return fits_line(one, line.text, known); }))
+            names.push_back(one.name);
     if (names.empty()) return {};
     Stage stage("Removing pip packages");
     // Not those of later: packages of conda, which come after this, may bring or remove pip.

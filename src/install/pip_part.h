@@ -29,8 +29,9 @@ public:
                         const std::filesystem::path& directory, const std::string& python_name);
 
     /// Of what pip installed, all that is not as the lock has it goes; if the lock can tell. Before packages
-    /// of conda are changed: pip removes files by their names, whoever has put them there since.
-    Status remove_what_differs(const std::string& python_name);
+    /// of conda are changed: pip removes files by their names, whoever has put them there since. `present` is
+    /// the lock of what is installed, which knows checksums of it.
+    Status remove_what_differs(const std::string& python_name, const spec::LockedEnvironment& present);
 
     enum class Present { stays, goes };
     /// What the lock has; then compares all of it with what is there. What pip installed before and is not in

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdlib>
+#include <fstream>
 #include <sstream>
 #include <vector>
 
@@ -35,6 +36,9 @@ std::string foreign_entry(const fs::path& directory) {
         if (!begun.contains(name)) return name;
     return {};
 }
+
+// Where the installation is put together has the same name, with a process and its host: 255 bytes at most.
+constexpr std::size_t longest_name = 160;
 
 // JSON, which the manifest is, holds nothing else: dump() throws at what is not.
 bool is_utf8(const std::string& text) {
@@ -79,11 +83,13 @@ std::set<std::string> listed_names(const fs::path& assembly) {
 Result<fs::path> check_prefix(const std::string& given, bool force) {
     if (given.empty()) return fail_input("the prefix is empty", {}, {}, "Give --prefix a directory.");
     auto prefix = resolve(given);
-    if (!prefix) {
-        prefix.error().fault = Fault::input;
-        return fail(std::move(prefix.error()));
-    }
+    if (!prefix) return fail(std::move(prefix.error()));
     std::string shown = prefix->string();
+    if (const auto length = prefix->filename().native().size(); length > longest_name)
+        return fail_input("the name of this prefix is too long",
+                          "it has " + std::to_string(length) + " bytes, and there may be " +
+                              std::to_string(longest_name),
+                          shown, "Choose a shorter name.");
     // The path behind a link, too.
     if (shown.find(':') != std::string::npos || shown.find('\n') != std::string::npos)
         return fail_input("this prefix cannot be used",
@@ -135,8 +141,34 @@ std::unexpected<Error> cannot_claim(std::string what, const fs::path& directory)
     return error;
 }
 
-std::unexpected<Error> claimed_by_another(const fs::path& prefix) {
-    return fail({.what = "another build is under way there",
+/// " (process N on HOST)": whose lock on that directory the kernel lists; empty if it tells nobody.
+std::string holder_of(const Fd& directory) {
+    struct stat info {};
+    if (fstat(directory.get(), &info) != 0) return {};
+    std::ifstream locks("/proc/locks"); // "1: FLOCK  ADVISORY  WRITE 4711 fe:01:1234 0 EOF"
+    for (std::string line; std::getline(locks, line);) {
+        std::istringstream words(line);
+        std::string number, kind, mode, access, process, file;
+        words >> number >> kind >> mode >> access >> process >> file;
+        // Not by the device: some filesystems tell stat() another one.
+        if (kind != "FLOCK" || access != "WRITE" || !file.ends_with(":" + std::to_string(info.st_ino)) ||
+            process.starts_with('-') || process == "0")
+            continue;
+        std::array<char, 256> host{};
+        gethostname(host.data(), host.size() - 1);
+        return " (process " + process + " on " + host.data() + ")";
+    }
+    return {};
+}
+
+std::unexpected<Error> claimed_by_another(const fs::path& prefix, const Fd& directory) {
+    // What is there already can be changed nowhere else.
+    if (runtime::is_installation(prefix))
+        return fail({.what = "another command changes this installation" + holder_of(directory),
+                     .why = {},
+                     .where = prefix.string(),
+                     .hint = "Wait for it to end."});
+    return fail({.what = "another build is under way there" + holder_of(directory),
                  .why = {},
                  .where = prefix.string(),
                  .hint = "Wait for it to end, or choose another prefix."});
@@ -178,8 +210,8 @@ Result<Claim> claim_prefix(const fs::path& prefix, Janitor& janitor) {
     // A filesystem without such locks (NFS wants a file opened for writing) lets both go on: then the last
     // rename decides.
     claim.locked = flock(claim.lock.get(), LOCK_EX | LOCK_NB) == 0;
-    if (!claim.locked && errno == EWOULDBLOCK) return claimed_by_another(prefix);
-    if (!is_same(claim.lock, prefix)) return claimed_by_another(prefix);
+    if (!claim.locked && errno == EWOULDBLOCK) return claimed_by_another(prefix, claim.lock);
+    if (!is_same(claim.lock, prefix)) return claimed_by_another(prefix, claim.lock);
     return claim;
 }
 

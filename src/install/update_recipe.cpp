@@ -99,13 +99,7 @@ public:
 
     std::string lock() override {
         if (!of_conda_) return {};
-        spec::LockedEnvironment locked;
-        const auto file = shop_.prefix / state_directory(previous_.state) / "containerize.lock";
-        std::error_code failed;
-        if (fs::exists(file, failed))
-            if (auto earlier =
-                    spec::read_locked(file, spec::SpecKind::lock, {.subdir = conda::this_subdir()}))
-                locked = std::move(*earlier);
+        auto locked = earlier_lock();
         locked.packages.clear();
         locked.requested.clear();
         for (const auto& package : contents_.packages) {
@@ -140,6 +134,13 @@ public:
     [[nodiscard]] std::string python_name() const override { return python_name_; }
 
 private:
+    /// The one that belongs to what is installed; an empty one if there is none.
+    [[nodiscard]] spec::LockedEnvironment earlier_lock() const {
+        const auto file = shop_.prefix / state_directory(previous_.state) / "containerize.lock";
+        auto read = spec::read_locked(file, spec::SpecKind::lock, {.subdir = conda::this_subdir()});
+        return read ? std::move(*read) : spec::LockedEnvironment();
+    }
+
     Status install_spec() {
         if (shop_.inputs.kind == spec::SpecKind::requirements)
             return install_file(shop_.inputs.spec, shop_.inputs.requirements);
@@ -148,7 +149,8 @@ private:
                               "so none can be added to it", shop_.inputs.spec.string(),
                               "Give a requirements file, or make a new installation.");
         if (shop_.inputs.locked)
-            if (auto removed = pip_.remove_what_differs(python_name_); !removed) return removed;
+            if (auto removed = pip_.remove_what_differs(python_name_, earlier_lock()); !removed)
+                return removed;
         auto channels = change_packages(shop_, request_.prune);
         if (!channels) return fail(std::move(channels.error()));
         channels_ = std::move(*channels);

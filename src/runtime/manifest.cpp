@@ -164,7 +164,7 @@ Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::pa
                 return bad_manifest(file, "an image of it is not a file of the installation");
         return manifest;
     } catch (const json::exception& problem) {
-        return bad_manifest(file, problem.what());
+        return bad_manifest(file, reason(problem, text));
     }
 }
 

@@ -41,6 +41,7 @@ public:
         record->sha256 = sha256;
         record->md5 = hash.IsMap() ? scalar(hash, "md5") : std::string();
         record->depends = dependency_list(package["dependencies"]);
+        if (record->sha256.empty() && record->md5.empty()) return refuse_unverifiable(record->name, where);
         add_conda_package(std::move(*record),
                           {.name = scalar(package, "name"),
                            .version = scalar(package, "version"),
@@ -94,9 +95,11 @@ private:
 
 Result<LockedEnvironment> read_conda_lock(const fs::path& file, const LockChoice& choice) {
     auto yaml = YamlFile::read(file, most_nodes_of_lock);
-    if (!yaml) return fail(std::move(yaml.error()));
+    if (!yaml) return fail(of_lock(std::move(yaml.error()), "conda-lock file"));
+    const auto missing = missing_key(yaml->root(), {"package"});
+    if (!missing.empty()) return refuse_incomplete(file, "conda-lock file", missing);
     if (const auto version = scalar(yaml->root(), "version"); !version.empty() && version != "1")
-        return yaml->refuse(yaml->root(),
+        return yaml->refuse(yaml->root()["version"],
                             "this conda-lock file has the version '" + version + "', which is not known",
                             "Version 1 is.");
     const auto packages = yaml->root()["package"];

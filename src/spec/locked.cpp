@@ -95,6 +95,9 @@ Result<LockedEnvironment> read_own(const fs::path& file, const std::string& subd
     // The json library reports by exceptions: they become errors here.
     try {
         const json root = parse_json(*text);
+        if (!root.contains("containerize-lock"))
+            return fail_input("this is no lock file of containerize", "it has no 'containerize-lock'",
+                              file.string(), "Give DIR/share/containerize.lock of an installation.");
         if (const int format = to_integer<int>(root.at("containerize-lock")); format != lock_format)
             return fail_input("this lock file has the format " + std::to_string(format) +
                                   ", and this version knows " + std::to_string(lock_format),
@@ -123,8 +126,38 @@ Result<LockedEnvironment> read_own(const fs::path& file, const std::string& subd
             locked.source_date_epoch = to_integer<std::uint32_t>(root.at("source_date_epoch"));
         return locked;
     } catch (const json::exception& problem) {
-        return fail_input("this is not a whole lock file", problem.what(), file.string());
+        return fail_input("this is not a whole lock file", reason(problem, *text), file.string(),
+                          "Copy or make it again: a part of it is missing.");
     }
+}
+
+// yaml-cpp reports what is missing in a lock by exceptions: they become errors here.
+Result<LockedEnvironment> read_kind(const fs::path& file, SpecKind kind, const LockChoice& choice) {
+    try {
+        if (kind == SpecKind::lock) return read_own(file, choice.subdir);
+        if (kind == SpecKind::conda_lock) return read_conda_lock(file, choice);
+        if (kind == SpecKind::pixi_lock) return read_pixi_lock(file, choice);
+        return read_explicit(file, choice.subdir);
+    } catch (const YAML::Exception& problem) {
+        const auto line = static_cast<std::size_t>(problem.mark.line + 1);
+        return fail_input("this is not a whole lock file", problem.msg,
+                          problem.mark.is_null() ? file.string() : where_of(file, line),
+                          "Copy or make it again: a part of it is missing.");
+    }
+}
+
+/// Two packages of one name would want the same record in conda-meta.
+Status check_names(const std::vector<conda::PackageRecord>& packages, const fs::path& file) {
+    std::map<std::string_view, const conda::PackageRecord*> by_name;
+    for (const auto& one : packages) {
+        const auto [earlier, is_new] = by_name.emplace(one.name, &one);
+        if (is_new) continue;
+        const auto first = earlier->second->distribution();
+        return fail_input(one.name + " is listed twice",
+                          one.distribution() == first ? "" : "as " + first + " and as " + one.distribution(),
+                          file.string(), "Remove one of them.");
+    }
+    return {};
 }
 
 // Dependencies before those that need them; otherwise the given order.
@@ -167,17 +200,11 @@ Result<LockedEnvironment> read_locked(const fs::path& file, SpecKind kind, const
     if (!choice.categories.empty() && kind != SpecKind::conda_lock)
         return fail_input("--category is for conda-lock files", "this is " + describe(kind), file.string(),
                           "Leave it out.");
-    if (kind == SpecKind::lock) return read_own(file, choice.subdir); // in link order already
-    // yaml-cpp reports what is missing in a lock by exceptions: they become errors here.
-    try {
-        auto locked = kind == SpecKind::conda_lock  ? read_conda_lock(file, choice)
-                      : kind == SpecKind::pixi_lock ? read_pixi_lock(file, choice)
-                                                    : read_explicit(file, choice.subdir);
-        if (locked) sort_by_dependency(locked->packages);
-        return locked;
-    } catch (const YAML::Exception& problem) {
-        return fail_input("this is not a whole lock file", problem.what(), file.string());
-    }
+    auto locked = read_kind(file, kind, choice);
+    if (!locked) return locked;
+    if (auto good = check_names(locked->packages, file); !good) return fail(std::move(good.error()));
+    if (kind != SpecKind::lock) sort_by_dependency(locked->packages); // ours is in link order already
+    return locked;
 }
 
 std::string lock_text(const LockedEnvironment& locked, const std::string& subdir) {

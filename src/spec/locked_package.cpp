@@ -75,8 +75,8 @@ Result<Requirement> requirement(const LockedRequirement& package, const fs::path
         if (package.version.empty())
             return fail_input("the lock has neither a version nor a place for '" + package.name + "'", {},
                               where, "Lock it again.");
-        result.text = package.name + "==" + package.version;
-        if (!package.sha256.empty()) result.text += " --hash=sha256:" + package.sha256;
+        if (package.sha256.empty()) return refuse_unverifiable(package.name, where);
+        result.text = package.name + "==" + package.version + " --hash=sha256:" + package.sha256;
         return result;
     }
     if (const auto git = parse_git_source(package.location)) {
@@ -97,6 +97,8 @@ Result<Requirement> requirement(const LockedRequirement& package, const fs::path
         if (!local) return fail(std::move(local.error()));
         url = std::move(*local);
     }
+    const bool has_checksum = !package.sha256.empty() || url.find("#sha256=") != std::string::npos;
+    if (!has_checksum && !url.starts_with("file:")) return refuse_unverifiable(package.name, where);
     std::error_code failed;
     result.expected.directory = fs::is_directory(file_url_path(url), failed);
     if (package.editable) {
@@ -112,6 +114,11 @@ Result<Requirement> requirement(const LockedRequirement& package, const fs::path
 }
 
 } // namespace
+
+std::unexpected<Error> refuse_unverifiable(const std::string& name, const std::string& where) {
+    return fail_input("the lock has no checksum of '" + name + "'", "any package could come in its place",
+                      where, "Lock it again, from an index or a channel that has checksums.");
+}
 
 void set_address(conda::PackageRecord& record, const std::string& url, const std::string& channel) {
     record.url = without_credentials(url);
@@ -205,6 +212,23 @@ void add_conda_package(conda::PackageRecord record, LockedPackage expected, Lock
 std::string scalar(const YAML::Node& node, const char* key) {
     const auto value = node[key];
     return value.IsDefined() && value.IsScalar() ? value.Scalar() : std::string();
+}
+
+Error of_lock(Error error, const std::string& kind) {
+    error.what = "this " + kind + " cannot be read: " + error.what;
+    return error;
+}
+
+std::string missing_key(const YAML::Node& root, std::initializer_list<const char*> keys) {
+    for (const char* key : keys)
+        if (!root.IsMap() || !root[key].IsDefined()) return key;
+    return {};
+}
+
+std::unexpected<Error> refuse_incomplete(const fs::path& file, const std::string& kind,
+                                         const std::string& key) {
+    return fail_input("this " + kind + " is not whole", "it has no `" + key + ":`", file.string(),
+                      "Copy or make it again: a part of it is missing.");
 }
 
 std::vector<std::string> dependency_list(const YAML::Node& node) {

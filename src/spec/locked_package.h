@@ -5,6 +5,7 @@
 #include "util/error.h"
 
 #include <filesystem>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -43,6 +44,9 @@ struct LockedRequirement {
 Status add_requirement(const LockedRequirement& package, const std::filesystem::path& lock,
                        const std::string& where, LockedEnvironment& locked);
 
+/// A package of a tool's lock that could be any: there is no checksum of it.
+std::unexpected<Error> refuse_unverifiable(const std::string& name, const std::string& where);
+
 /// Adds a package of conda.
 void add_conda_package(conda::PackageRecord record, LockedPackage expected, LockedEnvironment& locked);
 
@@ -51,6 +55,15 @@ std::string scalar(const YAML::Node& node, const char* key);
 
 /// A list of match specs, or conda-lock's mapping of names to versions.
 std::vector<std::string> dependency_list(const YAML::Node& node);
+
+/// Says of an error about YAML in what it is: `kind` is "pixi lock file".
+Error of_lock(Error error, const std::string& kind);
+
+/// The first of `keys` that a lock lacks; empty if it has them all.
+std::string missing_key(const YAML::Node& root, std::initializer_list<const char*> keys);
+/// `key`, and what would be below it, is missing.
+std::unexpected<Error> refuse_incomplete(const std::filesystem::path& file, const std::string& kind,
+                                         const std::string& key);
 
 /// The readers of the single formats.
 Result<LockedEnvironment> read_conda_lock(const std::filesystem::path& file, const LockChoice& choice);

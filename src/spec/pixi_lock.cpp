@@ -166,6 +166,8 @@ private:
         record->sha256 = scalar(*detail, "sha256");
         record->md5 = scalar(*detail, "md5");
         record->depends = dependency_list((*detail)["depends"]);
+        if (record->sha256.empty() && record->md5.empty())
+            return refuse_unverifiable(record->name, yaml_.where(entry));
         add_conda_package(std::move(*record),
                           {.name = scalar(*detail, "name"),
                            .version = scalar(*detail, "version"),
@@ -205,12 +207,18 @@ private:
 
 Result<LockedEnvironment> read_pixi_lock(const fs::path& file, const LockChoice& choice) {
     auto yaml = YamlFile::read(file, most_nodes_of_lock);
-    if (!yaml) return fail(std::move(yaml.error()));
+    if (!yaml) return fail(of_lock(std::move(yaml.error()), "pixi lock file"));
+    const auto refuse_without = [&file](const std::string& key) {
+        return refuse_incomplete(file, "pixi lock file", key);
+    };
+    if (const auto key = missing_key(yaml->root(), {"version"}); !key.empty()) return refuse_without(key);
     const auto version = scalar(yaml->root(), "version");
     if (std::ranges::find(known_versions, version) == known_versions.end())
-        return yaml->refuse(yaml->root(),
+        return yaml->refuse(yaml->root()["version"],
                             "this pixi lock file has the version '" + version + "', which is not known",
                             "Versions 4 to 7 are.");
+    const auto missing = missing_key(yaml->root(), {"environments", "packages"});
+    if (!missing.empty()) return refuse_without(missing);
     return Reader(*yaml, file, choice).read();
 }
 

@@ -84,6 +84,20 @@ SpecKind recognise_yaml(const Lines& lines) {
     return SpecKind::unknown;
 }
 
+/// A lock of which something is missing, so that its content does not tell its kind: its reader says what.
+SpecKind recognise_part_of_lock(const Lines& lines, std::string_view text, std::string_view name) {
+    const auto first = lines.first();
+    if (first.starts_with('{')) {
+        const bool ours = text.find("\"channels\"") != std::string_view::npos &&
+                          text.find("\"conda\"") != std::string_view::npos;
+        return ours || name.ends_with("containerize.lock") ? SpecKind::lock : SpecKind::unknown;
+    }
+    if (name.ends_with("conda-lock.yml")) return SpecKind::conda_lock;
+    const bool pixi = name.ends_with("pixi.lock");
+    if (!pixi && !first.starts_with("version:")) return SpecKind::unknown;
+    return lines.has("metadata:") || lines.has("package:") ? SpecKind::conda_lock : SpecKind::pixi_lock;
+}
+
 bool is_python_script(const Lines& lines) {
     return lines.any([](std::string_view line) {
         return line.starts_with("import ") || line.starts_with("def ") ||
@@ -140,6 +154,7 @@ SpecKind recognise(std::string_view content, std::string_view name) {
     if (lines.any(is_table))
         if (const auto kind = recognise_toml(lines); kind != SpecKind::unknown) return kind;
     if (const auto kind = recognise_yaml(lines); kind != SpecKind::unknown) return kind;
+    if (const auto kind = recognise_part_of_lock(lines, text, name); kind != SpecKind::unknown) return kind;
     if (name.ends_with(".yml") || name.ends_with(".yaml")) return SpecKind::environment_yaml;
     const bool data = lines.first().starts_with('{') || lines.first().starts_with('[');
     return data || name.ends_with(".toml") || name.ends_with(".json") ? SpecKind::unknown

@@ -97,10 +97,12 @@ bool stays_below(const fs::path& path) {
 
 Result<fs::path> resolve(const fs::path& path) {
     std::error_code problem;
-    const auto absolute = fs::absolute(path, problem);
-    if (problem) return fail_errno("cannot resolve the path", path.string(), problem.value());
-    auto resolved = fs::weakly_canonical(absolute, problem);
-    if (problem) return fail_errno("cannot resolve the path", path.string(), problem.value());
+    auto resolved = fs::absolute(path, problem);
+    if (!problem) resolved = fs::weakly_canonical(resolved, problem);
+    // Whoever names a path chose it: a directory that he may not enter, a link that leads to itself.
+    if (problem)
+        return fail_input("this path cannot be followed", problem.message(), path.string(),
+                          "Choose one whose directories you may enter.");
     // "a/b/" names the same as "a/b"; without the slash parent_path() means the parent.
     if (!resolved.has_filename() && resolved.has_relative_path()) resolved = resolved.parent_path();
     return resolved;

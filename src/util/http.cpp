@@ -539,8 +539,8 @@ private:
 
     [[nodiscard]] std::string difference() const {
         if (request_.size > 0 && received_ != request_.size)
-            return fmt::format("it has {} bytes where the package list says {}", received_, request_.size);
-        return fmt::format("its checksum is not the one of the package list: expected {}, got {}",
+            return fmt::format("it has {} bytes where {} were expected", received_, request_.size);
+        return fmt::format("its checksum is not the expected one: expected {}, got {}",
                            request_.sha256.empty() ? "md5 " + request_.md5 : "sha256 " + request_.sha256,
                            got_);
     }
@@ -551,12 +551,12 @@ private:
         if (failure_) return end(fail(std::move(*failure_)));
         // What an earlier run left may have been bad.
         if (had_old_bytes) return Next::again;
-        Error error{.what = "cannot use the download",
-                    .why = std::move(why),
-                    .where = shown(),
-                    .hint =
-                        "It was fetched twice. Either the server's files do not fit its package list (then "
-                        "try again later), or something on the way changes them."};
+        Error error{
+            .what = "cannot use the download",
+            .why = std::move(why),
+            .where = shown(),
+            .hint = "It was fetched twice. Either the server's files do not fit the list of them (if that "
+                    "is the server's, try again later), or something on the way changes them."};
         if (mismatches_++ > 0) return end(fail(std::move(error)));
         log::detail(to_string(error));
         mirror_ = following(mirror_);

@@ -1,5 +1,7 @@
 #include "util/json.h"
 
+#include <algorithm>
+
 namespace containerize {
 
 namespace {
@@ -31,6 +33,21 @@ bool is_too_deep(std::string_view text) {
 json parse_json(std::string_view text) {
     if (is_too_deep(text)) throw json::other_error::create(501, "it is nested too deeply", nullptr);
     return json::parse(text);
+}
+
+std::string reason(const json::exception& problem, std::string_view text) {
+    if (const auto* broken = dynamic_cast<const json::parse_error*>(&problem)) {
+        const auto end = text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
+        const auto line = 1 + std::ranges::count(end.substr(0, broken->byte), '\n');
+        return broken->byte > end.size() ? "its JSON ends too early, in line " + std::to_string(line)
+                                         : "line " + std::to_string(line) + " is not JSON";
+    }
+    // "[json.exception.type_error.302] type must be string, but is null"
+    std::string_view words = problem.what();
+    if (const auto tag = words.find("] "); words.starts_with("[json.exception.") && tag != words.npos)
+        words.remove_prefix(tag + 2);
+    if (words.starts_with("cannot use ")) return "a part of it is not the object that it must be";
+    return std::string(words.substr(0, 300));
 }
 
 json parse_json_quietly(std::string_view text) {

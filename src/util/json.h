@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -30,5 +31,9 @@ Number to_integer(const nlohmann::json& value) {
     }
     throw nlohmann::json::type_error::create(302, "a number must be whole, and fit", nullptr);
 }
+
+/// What `problem`, which came of reading `text`, says, in words for users: with the line, and without the
+/// text itself.
+std::string reason(const nlohmann::json::exception& problem, std::string_view text);
 
 } // namespace containerize

@@ -356,6 +356,7 @@ BAD = [
     (["--tmpdir", "/nonexistent"], "six\n", "the staging directory does not exist"),
     (["--environ", "/nonexistent"], "six\n", "/nonexistent: cannot read the script for --environ"),
     (["--post-install", "/nonexistent"], "six\n", "/nonexistent: cannot read the script for --post-install"),
+    (["--post-install", "/root/script"], "six\n", "/root/script: this path cannot be followed: Permission denied"),
     (["--wrapper-paths", "../../etc"], "six\n", "a wrapper path must lie below the installation"),
     (["--wrapper-paths", "no/such"], "six\n", "the environment has no such directory or program for wrappers"),
     (["--frobnicate"], "six\n", "--frobnicate"),
@@ -383,6 +384,8 @@ BAD_PREFIXES = [
     ("{work}/file", "the prefix is not a directory"),
     ("{env}/inside", "this prefix lies inside another installation"),
     ("/proc/env", "/proc/env: cannot make the directory: No such file or directory"),
+    ("/root/env", "/root/env: this path cannot be followed: Permission denied\nChoose one whose directories you may enter."),
+    ("{work}/" + 250 * "a", "the name of this prefix is too long: it has 250 bytes, and there may be 160"),
     ("", "--prefix is missing"),
 ]
 

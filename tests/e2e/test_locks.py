@@ -201,7 +201,8 @@ def test_packages_of_conda_are_compared_too(build, user):
     renamed.parent.mkdir()
     shutil.copy(where["url"].removeprefix("file://"), renamed)
     listed = user.write(build.work / "explicit.txt", f"@EXPLICIT\n{renamed}\n")
-    assert "it says of itself that it is where-1.0-0" in build.refused(listed, code=1)
+    error = build.refused(listed, code=1)
+    assert f"{renamed}: this package is not where-2.0-0: it says of itself that it is where-1.0-0\nThis package is listed in {listed}: " in error
 
 
 def test_environments_and_platforms_of_version_7(build):
@@ -287,6 +288,40 @@ def test_updates_keep_what_the_lock_knows(build, user):
     assert {"demo==1.0", "six==1.16.0"} <= distributions(build) and "idna==3.7" not in distributions(build)
     assert python(build, "import demo; print(hasattr(demo, 'later'))") == "False"
     assert lock_of(build)["pip"] == first["pip"]
+
+
+def test_what_is_installed_has_to_have_the_checksums_of_the_lock(build, user):
+    """`update` refuses what `new` refuses; and installs again what nobody knows the checksum of."""
+    build(build.spec(["python", "pip", "where"], more="  - pip:\n    - six==1.16.0\n"))
+    own = lock_of(build)
+
+    def update(*words, **more):
+        return user.run(CONTAINERIZE, "update", build.prefix, *words, env={"CONTAINERIZE_CACHE": str(build.work / "cache")}, **more)
+
+    def updated_to(lock, **more):
+        return update(str(user.write(build.work / "other.lock", json.dumps(lock))), **more)
+
+    assert "Nothing changed" in updated_to(own).stdout
+    other = json.loads(json.dumps(own))
+    next(one for one in other["conda"] if one["name"] == "where")["sha256"] = "0" * 64
+    for command in (updated_to, lambda lock, **more: rebuild(build, lock, **more)):
+        done = command(other, check=False)
+        assert done.returncode == 1 and "/where-1.0-0.conda: cannot use the download: its checksum is not the expected one: expected sha256 00000000" in done.stderr, done.stderr
+        assert re.search(r"\nThis package is listed in \S+/(other|again).lock: if what that says of it is wrong, lock it again.", done.stderr)
+    other = {**own, "pip": [re.sub("[0-9a-f]{64}", "0" * 64, line) for line in own["pip"]]}
+    done = updated_to(other, check=False)
+    assert done.returncode == 1 and "hash" in done.stderr.lower(), done.stderr
+    assert lock_of(build) == own and python(build, "import six; print(six.__version__)") == "1.16.0"
+    # From where the user installed it himself, no checksum is known.
+    update("--", "pip", "install", "-q", "idna==3.7")
+    assert "idna==3.7" in lock_of(build)["pip"]
+    known = lock_of(build)
+    line = f"idna==3.7 --hash=sha256:{hashlib.sha256(wheel(build, 'idna').read_bytes()).hexdigest()}"
+    known["pip"] = [line if one == "idna==3.7" else one for one in known["pip"]]
+    bad = {**known, "pip": [one.replace(line, f"idna==3.7 --hash=sha256:{'0' * 64}") for one in known["pip"]]}
+    assert updated_to(bad, check=False).returncode == 1
+    updated_to(known)
+    assert {"idna==3.7", "six==1.16.0"} <= distributions(build)
 
 
 def test_a_lock_brings_back_what_pip_had_replaced(build, user):

@@ -149,10 +149,10 @@ TEST_F(FetchPackages, WrongChecksum) {
     bad.back() = '#';
     EXPECT_EQ(message({record}), "http://127.0.0.1:PORT/wrong/9/channel/noarch/q-1.0-0.conda: cannot use the "
                                  "download: its checksum is not the "
-                                 "one of the package list: expected sha256 " +
+                                 "expected one: expected sha256 " +
                                      record.sha256 + ", got sha256 " + sha256(bad) +
-                                     "\nIt was fetched twice. Either the server's files do not fit its "
-                                     "package list (then try again later), "
+                                     "\nIt was fetched twice. Either the server's files do not fit the "
+                                     "list of them (if that is the server's, try again later), "
                                      "or something on the way changes them.");
     EXPECT_EQ(server.seen("wrong/9/channel/noarch/q-1.0-0.conda").size(), 2U);
     // The mirror has it right.
@@ -266,7 +266,7 @@ TEST_F(FetchPackages, LocalChannelsAreReadInPlace) {
     EXPECT_EQ(fetch({record}).value().front().path, directory.path() / "served/channel/noarch/p-1.0-0.conda");
     EXPECT_EQ(entries(), 0U);
     directory.write("served/channel/noarch/p-1.0-0.conda", noise(100'000, 50));
-    EXPECT_NE(message({record}).find("its checksum is not the one of the package list"), std::string::npos);
+    EXPECT_NE(message({record}).find("its checksum is not the expected one"), std::string::npos);
     fs::remove(directory.path() / "served/channel/noarch/p-1.0-0.conda");
     EXPECT_EQ(message({record}),
               record.url + ": cannot download: there is no such file, or it cannot be read");
@@ -350,10 +350,10 @@ TEST_F(FetchPackages, TheFirstFailureEndsAll) {
     for (int i = 0; i < 60; ++i)
         records.push_back(package("p" + std::to_string(i), 1000, "slow/0.1/channel"));
     records[0].size = 2'000; // the first to be asked for
-    EXPECT_NE(message(records).find(
-                  "p0-1.0-0.conda: cannot use the download: it has 1000 bytes where the package list "
-                  "says 2000"),
-              std::string::npos);
+    EXPECT_NE(
+        message(records).find("p0-1.0-0.conda: cannot use the download: it has 1000 bytes where 2000 were "
+                              "expected"),
+        std::string::npos);
     EXPECT_LT(server.seen().size(), 60U);
 }
 

@@ -40,6 +40,22 @@ TEST(PipLock, SaysWhereEachCameFrom) {
     EXPECT_EQ(requirement_line(distribution("e", editable)), "-e file:///e");
 }
 
+TEST(PipLock, WhatIsInstalledFitsALineIfItsChecksumIsKnownToFit) {
+    const auto six = distribution("Six");
+    const std::string line = "Six==1.16.0", a = " --hash=sha256:a", b = " --hash=sha256:b";
+    const auto fits = [&](const std::string& wanted, const Checksums& known) {
+        return fits_line(six, wanted, known);
+    };
+    EXPECT_TRUE(fits(line, {}));
+    EXPECT_FALSE(fits("Six==1.17", {}));
+    EXPECT_TRUE(fits(line + a, {{"six==1.16", a}}));
+    EXPECT_TRUE(fits(line + b + a, {{"six==1.16", a}}));
+    EXPECT_TRUE(fits(line + a + b, {{"six==1.16", b + a}}));
+    EXPECT_FALSE(fits(line + a, {{"six==1.16", a + b}})) << "which of the two was installed?";
+    EXPECT_FALSE(fits(line + a, {{"six==1.16", b}}));
+    EXPECT_FALSE(fits(line + a, {})) << "nobody knows";
+}
+
 TEST(PipLock, HasTheChecksumsThatAreKnown) {
     const auto checksums = checksums_in_report(R"({"install": [
         {"metadata": {"name": "Six", "version": "1.16"}, "download_info":

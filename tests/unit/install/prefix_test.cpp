@@ -55,6 +55,8 @@ TEST(Prefix, UnfitPlacesAreRefused) {
         {"/", "this directory is not one for an installation\nGive a directory of its own, such as /env."},
         {"/tmp", "such as /tmp/env."},
         {"/usr/../home", "/home: this directory is not one for an installation"},
+        {here + "/" + std::string(161, 'a'),
+         "the name of this prefix is too long: it has 161 bytes, and there may be 160\nChoose a shorter"},
         {here + "/full", "the prefix is not empty: it holds 'data'"},
         {here + "/file", "the prefix is not a directory"},
         {here + "/env", "there is an installation already\nUse --force to replace it"},
@@ -131,7 +133,15 @@ TEST(Claim, SecondBuildIsTold) {
     ASSERT_TRUE(first);
     const auto second = claim_prefix(directory.path() / "env", *janitor);
     ASSERT_FALSE(second);
-    EXPECT_EQ(second.error().what, "another build is under way there");
+    const auto us = " (process " + std::to_string(getpid()) + " on ";
+    EXPECT_TRUE(second.error().what.starts_with("another build is under way there" + us))
+        << second.error().what;
+    directory.write(fs::path("env") / runtime::manifest_name, "{}");
+    const auto update = claim_prefix(directory.path() / "env", *janitor);
+    ASSERT_FALSE(update);
+    EXPECT_TRUE(update.error().what.starts_with("another command changes this installation" + us))
+        << update.error().what;
+    EXPECT_EQ(update.error().hint, "Wait for it to end.");
 }
 
 TEST(Claim, UnwritablePlaceIsTheUsersMistake) {

@@ -49,8 +49,8 @@ TEST(Manifest, WhatCannotBeOneIsRefused) {
         return text.replace(at, from.size(), to);
     };
     const std::pair<std::string, const char*> cases[] = {
-        {"", "parse error"},
-        {"[]", "type_error"},
+        {"", "its JSON ends too early, in line 1"},
+        {"[]", "a part of it is not the object that it must be"},
         {"{}", "'format' not found"},
         {changed("\"format\": 1", "\"format\": 2"), "its format is 2, this version knows 1"},
         {changed("\"env.sqfs\"", "\"../env.sqfs\""), "an image of it is not a file of the installation"},

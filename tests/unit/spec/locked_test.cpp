@@ -15,6 +15,12 @@ namespace {
 
 using test::TemporaryDirectory;
 
+std::string replaced(std::string text, std::string_view what, std::string_view by) {
+    for (std::size_t at = 0; (at = text.find(what, at)) != text.npos; at += by.size())
+        text.replace(at, what.size(), by);
+    return text;
+}
+
 TEST(LockedRealData, LockFilesHaveTheirPackages) {
     const auto directory = test::fixture_directory() / "conda/lockfiles";
     if (!fs::exists(directory)) GTEST_SKIP() << "the fixtures are not there";
@@ -54,6 +60,7 @@ environments:
       - pypi: https://y.org/z-1.0-py3-none-any.whl
 packages:
 - conda: https://x.org/c/noarch/a-1-0.conda
+  sha256: d
 - pypi: ./
   name: mine
   version: 0.1.0
@@ -128,10 +135,32 @@ TEST(Locked, OurOwnIsReadAsItWasWritten) {
     EXPECT_EQ(read->of_conda.front().build, "h_1");
     EXPECT_EQ(to_string(read_locked(file, SpecKind::lock, {.subdir = "linux-aarch64"}).error()),
               file.string() + ": this lock file is for linux-64, and this machine is linux-aarch64");
-    const auto broken = directory.write("broken.lock", text.substr(0, text.size() / 2));
-    EXPECT_NE(to_string(read_locked(broken, SpecKind::lock, {.subdir = "linux-64"}).error())
-                  .find("this is not a whole lock file"),
-              std::string::npos);
+    const auto broken = directory.path() / "broken.lock";
+    const auto refusal = [&](const std::string& content) {
+        directory.write("broken.lock", content);
+        const auto found = recognise_supported(broken);
+        if (!found || *found != SpecKind::lock) return std::string("not recognised");
+        const auto taken = read_locked(broken, SpecKind::lock, {.subdir = "linux-64"});
+        return taken ? std::string("taken") : to_string(taken.error());
+    };
+    const std::string again = "\nCopy or make it again: a part of it is missing.";
+    EXPECT_EQ(refusal(text.substr(0, text.find("\"containerize-lock\""))),
+              broken.string() + ": this is not a whole lock file: its JSON ends too early, in line 21" +
+                  again);
+    EXPECT_EQ(refusal(replaced(text, "\"conda\": [", "\"else\": [")),
+              broken.string() + ": this is not a whole lock file: key 'conda' not found" + again);
+    EXPECT_EQ(refusal(replaced(text, "\"containerize-lock\": 1", "\"else\": 1")),
+              broken.string() + ": this is no lock file of containerize: it has no 'containerize-lock'\n"
+                                "Give DIR/share/containerize.lock of an installation.");
+    EXPECT_EQ(refusal(replaced(text, std::string(64, 'a'), "abc")),
+              broken.string() + ": zlib's checksum is not a sha256: 'abc'");
+    locked.packages.push_back(record);
+    EXPECT_EQ(refusal(lock_text(locked, "linux-64")),
+              broken.string() + ": zlib is listed twice\nRemove one of them.");
+    locked.packages.back().version = "1.4";
+    EXPECT_EQ(refusal(lock_text(locked, "linux-64")),
+              broken.string() + ": zlib is listed twice: as zlib-1.3-h_1 and as zlib-1.4-h_1\nRemove one of "
+                                "them.");
 }
 
 TEST(Locked, CredentialsServeTheDownloadAlone) {
@@ -174,12 +203,6 @@ TEST(Locked, ExplicitListsNameTheLineThatIsWrong) {
 
 constexpr std::string_view commit = "0123456789abcdef0123456789abcdef01234567";
 constexpr std::string_view other_commit = "ffffffffffffffffffffffffffffffffffffffff";
-
-std::string replaced(std::string text, std::string_view what, std::string_view by) {
-    for (std::size_t at = 0; (at = text.find(what, at)) != text.npos; at += by.size())
-        text.replace(at, what.size(), by);
-    return text;
-}
 
 TEST(GitSource, TheLockedCommitIsFoundInEveryForm) {
     const std::string c(commit);
@@ -341,7 +364,9 @@ TEST(Locked, MoreEntriesThanAnyRealFileHasAreNotMade) {
     const auto locked = read_locked(file, SpecKind::pixi_lock, {.subdir = "linux-64"});
     ASSERT_FALSE(locked);
     EXPECT_EQ(to_string(locked.error()),
-              file.string() + ": this file has more entries than any real one: there may be 1000000");
+              file.string() +
+                  ": this pixi lock file cannot be read: this file has more entries than any real "
+                  "one: there may be 1000000");
 }
 
 TEST(PixiLock, OtherEnvironmentsAreTakenByName) {
@@ -409,8 +434,69 @@ TEST(PixiLock, APlatformIsTakenThatTheMachineFits) {
                                     "virtual-packages:\n  - __cuda=13.0\n"
                                     "environments:\n  default:\n    channels: []\n    packages:\n"
                                     "      mine:\n      - conda: https://x.org/c/noarch/a-1-0.conda\n"
-                                    "packages:\n- conda: https://x.org/c/noarch/a-1-0.conda\n");
+                                    "packages:\n- conda: https://x.org/c/noarch/a-1-0.conda\n  md5: AA\n");
     EXPECT_TRUE(read_locked(one, SpecKind::pixi_lock, {.subdir = "linux-64"}));
+}
+
+TEST(PixiLock, WhatIsMissingIsNamed) {
+    const TemporaryDirectory directory;
+    const auto file = directory.path() / "pixi.lock";
+    const auto refusal = [&](const std::string& text) {
+        directory.write("pixi.lock", text);
+        const auto kind = recognise_supported(file);
+        if (!kind || *kind != SpecKind::pixi_lock) return std::string("not recognised");
+        const auto locked = read_locked(file, *kind, {.subdir = "linux-64"});
+        return locked ? std::string("taken") : to_string(locked.error());
+    };
+    const auto lacks = [&](const std::string& key) {
+        return file.string() + ": this pixi lock file is not whole: it has no `" + key +
+               ":`\nCopy or make it again: a part of it is missing.";
+    };
+    const std::string lock = pixi_locks().at("6");
+    EXPECT_EQ(refusal(lock), "taken");
+    EXPECT_EQ(refusal(lock.substr(0, lock.find("\npackages:") + 1)), lacks("packages"));
+    EXPECT_EQ(refusal(lock.substr(0, 12)), lacks("environments"));
+    EXPECT_EQ(refusal(replaced(lock, "version: 6\n", "")), lacks("version"));
+    EXPECT_TRUE(refusal(replaced(lock, "environments:", "environments"))
+                    .starts_with(file.string() + ":3: this pixi lock file cannot be read: this is not YAML"))
+        << refusal(replaced(lock, "environments:", "environments"));
+}
+
+TEST(CondaLock, WhatIsMissingIsNamed) {
+    const TemporaryDirectory directory;
+    const auto file = directory.write("conda-lock.yml", "version: 1\nmetadata:\n  channels: []\n");
+    const auto kind = recognise_supported(file);
+    ASSERT_TRUE(kind) << to_string(kind.error());
+    ASSERT_EQ(*kind, SpecKind::conda_lock);
+    EXPECT_EQ(to_string(read_locked(file, *kind, {.subdir = "linux-64"}).error()),
+              file.string() + ": this conda-lock file is not whole: it has no `package:`\nCopy or make it "
+                              "again: a part of it is missing.");
+}
+
+TEST(Locked, WhatHasNoChecksumIsRefused) {
+    const TemporaryDirectory directory;
+    const auto refusal = [&](const std::string& text, SpecKind kind) {
+        const auto locked = read_locked(directory.write("a.lock", text), kind, {.subdir = "linux-64"});
+        return locked ? std::string("taken") : to_string(locked.error());
+    };
+    const auto place = (directory.path() / "a.lock").string();
+    const std::string pixi = pixi_locks().at("6");
+    const std::string why = ": any package could come in its place\nLock it again, from an index or a "
+                            "channel that has checksums.";
+    EXPECT_EQ(refusal(replaced(pixi, "  sha256: CCCC\n", ""), SpecKind::pixi_lock),
+              place + ":11: the lock has no checksum of 'six'" + why);
+    EXPECT_EQ(refusal(replaced(pixi, "  sha256: AAAA\n", ""), SpecKind::pixi_lock),
+              place + ":10: the lock has no checksum of 'a'" + why);
+    const std::string conda_lock = "version: 1\npackage:\n"
+                                   "- name: a\n  manager: conda\n  platform: linux-64\n"
+                                   "  url: https://h/c/linux-64/a-1-0.conda\n  hash: {md5: AA}\n"
+                                   "- name: six\n  version: 1.16.0\n  manager: pip\n  platform: linux-64\n"
+                                   "  url: https://y.org/six.whl\n  hash: {sha256: BB}\n";
+    EXPECT_EQ(refusal(conda_lock, SpecKind::conda_lock), "taken");
+    EXPECT_EQ(refusal(replaced(conda_lock, "md5: AA", ""), SpecKind::conda_lock),
+              place + ":3: the lock has no checksum of 'a'" + why);
+    EXPECT_EQ(refusal(replaced(conda_lock, "sha256: BB", ""), SpecKind::conda_lock),
+              place + ":8: the lock has no checksum of 'six'" + why);
 }
 
 TEST(PixiLock, WhatCannotBeTakenExactlyIsRefused) {

@@ -236,12 +236,11 @@ TEST_F(Http, WrongContentIsNotUsed) {
     bad.back() = '#';
     EXPECT_EQ(
         message(download("wrong/9/data")),
-        "http://127.0.0.1:PORT/wrong/9/data: cannot use the download: its checksum is not the one of the "
-        "package "
-        "list: expected sha256 " +
+        "http://127.0.0.1:PORT/wrong/9/data: cannot use the download: its checksum is not the expected one: "
+        "expected sha256 " +
             sha256(data) + ", got sha256 " + sha256(bad) +
-            "\nIt was fetched twice. Either the server's files do not fit its package list (then try again "
-            "later), or something on the way changes them.");
+            "\nIt was fetched twice. Either the server's files do not fit the list of them (if that is the "
+            "server's, try again later), or something on the way changes them.");
     EXPECT_EQ(server.seen("wrong/9/data").size(), 2U);
     EXPECT_EQ(file(), "");
 
@@ -256,7 +255,7 @@ TEST_F(Http, WrongContentIsNotUsed) {
 
     auto by_size = request("small");
     by_size.size = 8;
-    EXPECT_NE(message(by_size).find("it has 7 bytes where the package list says 8"), std::string::npos);
+    EXPECT_NE(message(by_size).find("it has 7 bytes where 8 were expected"), std::string::npos);
     by_size.size = 6;
     EXPECT_NE(message(by_size).find("the file is larger than expected"), std::string::npos);
 }
@@ -300,7 +299,7 @@ TEST_F(Http, LyingLength) {
               "remaining to read (tried 2 times)");
     auto shorter = download("lying/-5/data");
     const auto text = message(shorter, settings);
-    EXPECT_NE(text.find("its checksum is not the one"), std::string::npos) << text;
+    EXPECT_NE(text.find("its checksum is not the expected one"), std::string::npos) << text;
 }
 
 TEST_F(Http, SlowStartIsWaitedForAndStallIsNot) {

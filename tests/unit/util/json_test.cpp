@@ -11,6 +11,25 @@ std::string nested(std::size_t depth) {
     return std::string(depth, '[') + std::string(depth, ']');
 }
 
+std::string reason_for(const std::string& text) {
+    try {
+        return parse_json(text).at("key").get<std::string>();
+    } catch (const nlohmann::json::exception& problem) {
+        return reason(problem, text);
+    }
+}
+
+TEST(Json, ReasonsHaveTheLineAndNothingOfTheLibrary) {
+    EXPECT_EQ(reason_for("{\n\"a\": 1,\n"), "its JSON ends too early, in line 2");
+    EXPECT_EQ(reason_for(""), "its JSON ends too early, in line 1");
+    EXPECT_EQ(reason_for("{\n\"a\": secret,\n\"b\": 1}"), "line 2 is not JSON");
+    EXPECT_EQ(reason_for("{} x"), "line 1 is not JSON");
+    EXPECT_EQ(reason_for("[1]"), "a part of it is not the object that it must be");
+    EXPECT_EQ(reason_for("{}"), "key 'key' not found");
+    EXPECT_EQ(reason_for(R"({"key": null})"), "type must be string, but is null");
+    EXPECT_EQ(reason_for(nested(300)), "it is nested too deeply");
+}
+
 TEST(Json, DepthIsLimited) {
     EXPECT_EQ(parse_json(nested(200)).dump(), nested(200));
     EXPECT_THROW(parse_json(nested(201)), nlohmann::json::exception);
