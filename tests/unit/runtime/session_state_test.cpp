@@ -93,12 +93,15 @@ TEST_F(SessionState, LiesInAPrivateDirectoryOfThisNode) {
     fs::create_directory(runtime);
     setenv("XDG_RUNTIME_DIR", runtime.c_str(), 1);
     chmod(runtime.c_str(), 0755);
-    EXPECT_FALSE(open_state_directory()->path.starts_with(runtime.string()));
+    const fs::path elsewhere = open_state_directory()->path;
+    EXPECT_FALSE(elsewhere.string().starts_with(runtime.string()));
     chmod(runtime.c_str(), 0700);
     EXPECT_EQ(open_state_directory()->path, runtime / "containerize");
     chmod((runtime / "containerize").c_str(), 0755);
     EXPECT_FALSE(open_state_directory()->path.starts_with(runtime.string()));
     unsetenv("XDG_RUNTIME_DIR");
+    std::error_code in_use;
+    fs::remove(elsewhere, in_use);
 }
 
 } // namespace
