@@ -14,6 +14,7 @@
 #include <future>
 #include <memory>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/stat.h>

@@ -122,13 +122,63 @@ Result<pip::InstallRequest> Installers::request_for(const RequirementsToInstall&
                                 .report = writes_report_ ? report_file() : fs::path(),
                                 .dependencies = requirements.dependencies,
                                 .verified = requirements.verified};
-    const auto logins = pip::git_logins_in(requirements.read);
-    if (logins.empty() || !git_takes_settings()) return request;
-    auto copy = copy_without_git_logins(requirements.read, shop_.staging / "without-logins");
+    auto of_git = pip::git_logins_in(requirements.read);
+    if (!of_git.empty() && !git_takes_settings()) of_git.clear();
+    const auto of_indexes = index_logins(requirements.read);
+    if (of_git.empty() && of_indexes.empty()) return request;
+    auto copy =
+        copy_requirements(requirements.read, shop_.staging / "without-logins", [&](std::string_view line) {
+            const auto text = of_git.empty() ? std::string(line) : pip::without_git_logins(line);
+            return pip::without_index_logins(text, of_indexes);
+        });
     if (!copy) return fail(std::move(copy.error()));
     request.requirements = std::move(*copy);
-    pip::hand_to_git(logins, request.target.environment);
+    pip::hand_to_git(of_git, request.target.environment);
+    if (auto handed = hand_to_pip(of_indexes, request.target.environment); !handed)
+        return fail(std::move(handed.error()));
     return request;
+}
+
+/// uv starts no other uv.
+pip::IndexLogins Installers::index_logins(const spec::Requirements& requirements) const {
+    if (choice_.installer == pip::Installer::uv) return {};
+    std::vector<std::string> texts;
+    for (const auto& line : requirements.lines)
+        texts.push_back(line.text);
+    for (const auto& [variable, addresses] : pip::index_settings(configuration_))
+        texts.push_back(addresses);
+    return pip::index_logins_in(texts);
+}
+
+Status Installers::hand_to_pip(const pip::IndexLogins& logins, Environment& environment) const {
+    if (logins.empty()) return {};
+    for (const auto& [variable, addresses] : pip::index_settings(configuration_))
+        if (auto without = pip::without_index_logins(addresses, logins); without != addresses)
+            environment[variable] = std::move(without);
+    const auto file = netrc_file();
+    // Nobody else can look into the staging directory, whatever the file's mode is at first.
+    if (auto written = write_file(file, pip::netrc_with(netrc_of_user(), logins)); !written) return written;
+    std::error_code failed;
+    fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write, failed);
+    if (failed) return fail_errno("cannot write the file", file.string(), failed.value());
+    environment["NETRC"] = file.string();
+    return {};
+}
+
+/// What pip would find. It leaves out all of a file that Python cannot read.
+std::string Installers::netrc_of_user() const {
+    constexpr const char* find = R"(
+import netrc, os
+places = [os.environ["NETRC"]] if "NETRC" in os.environ else ["~/.netrc", "~/_netrc"]
+file = next(filter(os.path.exists, map(os.path.expanduser, places)))
+netrc.netrc(file)
+print(file, end=""))";
+    const auto found = capture(shop_.inside({shop_.python().string(), "-c", find}));
+    return found && found->ok() ? read_file(found->output).value_or("") : "";
+}
+
+fs::path Installers::netrc_file() const {
+    return shop_.staging / "netrc";
 }
 
 Status Installers::install(const RequirementsToInstall& requirements, Stage& stage) {
@@ -142,6 +192,7 @@ Status Installers::install(const RequirementsToInstall& requirements, Stage& sta
     const auto request = request_for(requirements);
     if (!request) return fail(Error(request.error()));
     auto installed = pip::install(choice_, *request, [&stage](std::string_view line) { stage.detail(line); });
+    fs::remove(netrc_file(), ignored);
     if (!installed) installed.error().where = requirements.file.string();
     if (!installed && !requirements.constraints.empty() && !interrupted()) {
         auto& hint = installed.error().hint;

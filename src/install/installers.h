@@ -2,6 +2,7 @@
 #pragma once
 
 #include "install/recipe.h"
+#include "pip/index_logins.h"
 #include "pip/installer.h"
 #include "spec/requirements.h"
 #include "util/error.h"
@@ -50,6 +51,10 @@ private:
     Status choose(const spec::Requirements& requirements);
     Result<pip::InstallRequest> request_for(const RequirementsToInstall& requirements);
     [[nodiscard]] bool git_takes_settings() const;
+    [[nodiscard]] pip::IndexLogins index_logins(const spec::Requirements& requirements) const;
+    Status hand_to_pip(const pip::IndexLogins& logins, Environment& environment) const;
+    [[nodiscard]] std::string netrc_of_user() const;
+    [[nodiscard]] std::filesystem::path netrc_file() const;
     [[nodiscard]] std::filesystem::path report_file() const;
 
     Workshop& shop_;

@@ -6,6 +6,7 @@
 #include "pip/venv.h"
 #include "util/entries.h"
 #include "util/log.h"
+#include "util/url.h"
 
 #include <utility>
 
@@ -66,9 +67,12 @@ public:
     }
 
     Status install() override {
-        for (const auto& editable : shop_.inputs.requirements.editable)
+        for (const auto& editable : shop_.inputs.requirements.editable) {
+            const bool is_cloned = is_url(editable) && !editable.starts_with("file:");
+            if (is_cloned) continue; // into the environment
             log::info("Note: '" + editable +
                       "' is installed as editable: it stays where it is, outside the image.");
+        }
         if (auto added = PipPart(shop_).add_uv(library_name_); !added) return added;
         Stage stage(pip_stage);
         Installers installers(shop_);

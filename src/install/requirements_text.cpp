@@ -1,6 +1,5 @@
 #include "install/requirements_text.h"
 
-#include "pip/git_logins.h"
 #include "spec/requirement_options.h"
 #include "spec/text.h"
 #include "util/filesystem.h"
@@ -40,14 +39,16 @@ std::string for_another_place(const std::string& line, const fs::path& directory
            shell_quoted((place == places.end() ? path : place->second).string());
 }
 
-Status copy_file_without_git_logins(const fs::path& file, const Places& places) {
+using Change = std::function<std::string(std::string_view)>;
+
+Status copy_file(const fs::path& file, const Places& places, const Change& changed) {
     auto content = read_file(file);
     if (!content) return fail(std::move(content.error()));
     const auto decoded = spec::decode(*content, file);
     if (!decoded) return fail(Error(decoded.error()));
     std::string text;
     for (const auto line : spec::split_lines(*decoded))
-        text += for_another_place(pip::without_git_logins(line), file.parent_path(), places) + "\n";
+        text += for_another_place(changed(line), file.parent_path(), places) + "\n";
     return write_file(places.at(file), text);
 }
 
@@ -60,7 +61,8 @@ std::string requirements_text(const std::vector<spec::Located>& lines, const fs:
     return text;
 }
 
-Result<fs::path> copy_without_git_logins(const spec::Requirements& read, const fs::path& directory) {
+Result<fs::path> copy_requirements(const spec::Requirements& read, const fs::path& directory,
+                                   const Change& changed) {
     std::error_code failed;
     fs::create_directories(directory, failed);
     if (failed) return fail_errno("cannot make a directory", directory.string(), failed.value());
@@ -68,8 +70,7 @@ Result<fs::path> copy_without_git_logins(const spec::Requirements& read, const f
     for (const auto& file : read.files)
         places.emplace(file, directory / (std::to_string(places.size()) + "-" + file.filename().string()));
     for (const auto& file : read.files)
-        if (auto copied = copy_file_without_git_logins(file, places); !copied)
-            return fail(std::move(copied.error()));
+        if (auto copied = copy_file(file, places, changed); !copied) return fail(std::move(copied.error()));
     return places.at(read.files.front());
 }
 

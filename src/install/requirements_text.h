@@ -6,7 +6,9 @@
 #include "util/error.h"
 
 #include <filesystem>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace containerize::install {
@@ -16,9 +18,10 @@ namespace containerize::install {
 std::string requirements_text(const std::vector<spec::Located>& lines,
                               const std::filesystem::path& directory);
 
-/// Copies in `directory`, line by line, of a file and all that it includes, which `read` has; without the
-/// logins in URLs of git. Where the first of them is.
-Result<std::filesystem::path> copy_without_git_logins(const spec::Requirements& read,
-                                                      const std::filesystem::path& directory);
+/// Copies in `directory`, line by line as `changed` has it, of a file and all that it includes, which `read`
+/// has. Where the first of them is.
+Result<std::filesystem::path> copy_requirements(const spec::Requirements& read,
+                                                const std::filesystem::path& directory,
+                                                const std::function<std::string(std::string_view)>& changed);
 
 } // namespace containerize::install

@@ -77,7 +77,7 @@ Status clean_direct_url(const fs::path& metadata) {
     return correct_record(metadata, "direct_url.json", cleaned);
 }
 
-/// Of a clone that an editable requirement made.
+/// Of a clone, or of a submodule in it.
 Status clean_git_configuration(const fs::path& file) {
     std::error_code ignored;
     if (!fs::is_regular_file(fs::symlink_status(file, ignored))) return {};
@@ -87,6 +87,21 @@ Status clean_git_configuration(const fs::path& file) {
     for (const auto line : spec::split_lines(*text))
         cleaned += without_credentials_within(line) + "\n";
     return write_file(file, cleaned);
+}
+
+/// pip clones editable requirements to where PIP_SRC says, commands of users to wherever they like, and each
+/// clone has those of its submodules in it. What cannot be listed does not get into the image either.
+Status clean_clones(const fs::path& root) {
+    std::error_code failed;
+    for (const auto& entry : entries_below(root, failed, fs::directory_options::skip_permission_denied)) {
+        const auto& path = entry.path().native();
+        const bool is_of_git =
+            path.ends_with("/config") && path.find("/.git/", root.native().size()) != path.npos;
+        if (!is_of_git) continue;
+        if (auto done = clean_git_configuration(entry.path()); !done) return done;
+    }
+    if (failed) return fail_errno("cannot read the directory", root.string(), failed.value());
+    return {};
 }
 
 /// What cannot be listed may have secrets.
@@ -133,12 +148,7 @@ Status remove_secrets_of_packages(const fs::path& root, const std::string& pytho
     for (const auto& entry : *installed)
         if (entry.path().extension() == ".dist-info")
             if (auto done = clean_direct_url(entry.path()); !done) return done;
-    // Where pip clones what is editable.
-    auto clones = entries_where_there_are_some(root / "src");
-    if (!clones) return fail(std::move(clones.error()));
-    for (const auto& entry : *clones)
-        if (auto done = clean_git_configuration(entry.path() / ".git/config"); !done) return done;
-    return {};
+    return clean_clones(root);
 }
 
 } // namespace containerize::install

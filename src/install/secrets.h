@@ -16,8 +16,8 @@ void remember_configured_secrets(const Environment& environment);
 /// Remembers what stands in the files that the user gave.
 void remember_secrets_of(const Inputs& inputs);
 
-/// What pip, uv and git note of where packages came from: without logins, from now on. `root` is the
-/// environment, `python_name` "python3.11".
+/// What pip, uv and git note of where packages and clones came from: without logins, from now on. `root` is
+/// the environment, `python_name` "python3.11".
 Status remove_secrets_of_packages(const std::filesystem::path& root, const std::string& python_name);
 
 } // namespace containerize::install

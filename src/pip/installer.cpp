@@ -1,5 +1,6 @@
 #include "pip/installer.h"
 
+#include "pip/configuration.h"
 #include "spec/requirement_options.h"
 #include "spec/text.h"
 #include "util/url.h"
@@ -51,60 +52,17 @@ constexpr auto options_of_uv = std::to_array<std::string_view>(
     {"--requirement", "--constraint", "--editable", "--index-url", "--extra-index-url", "--no-index",
      "--find-links", "--no-binary", "--only-binary", "--require-hashes", "--hash"});
 
-struct Setting {
-    std::string section; ///< "global", "install", ":env:"
-    std::string name;
-    std::string value;
-};
-
-/// Lines of `pip config list`: global.index-url='https://...' and :env:.find-links='...'.
-std::vector<Setting> parse_configuration(std::string_view text) {
-    std::vector<Setting> settings;
-    while (!text.empty()) {
-        const auto end = text.find('\n');
-        const auto line = text.substr(0, end);
-        text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-        const auto equals = line.find('=');
-        const auto dot = line.substr(0, equals).rfind('.');
-        if (equals == std::string_view::npos || dot == std::string_view::npos) continue;
-        auto value = line.substr(equals + 1);
-        if (value.size() >= 2 && (value.front() == '\'' || value.front() == '"')) {
-            value.remove_prefix(1);
-            value.remove_suffix(1);
-        }
-        settings.push_back({std::string(line.substr(0, dot)),
-                            std::string(line.substr(dot + 1, equals - dot - 1)), std::string(value)});
-    }
-    return settings;
-}
-
-// pip prints a list of several lines as one string with "\n" written out; uv wants blanks, and commas for
-// links.
-std::string joined_list(std::string value, std::string_view variable) {
-    const std::string separator = variable == "UV_FIND_LINKS" ? "," : " ";
-    for (std::size_t at = 0; (at = value.find("\\n", at)) != std::string::npos;)
-        value.replace(at, 2, " ");
-    std::string list;
-    for (std::size_t start = 0; (start = value.find_first_not_of(' ', start)) != std::string::npos;) {
-        const auto end = std::min(value.find(' ', start), value.size());
-        list += (list.empty() ? "" : separator) + value.substr(start, end - start);
-        start = end;
-    }
-    return list;
-}
-
 /// Fills in what uv needs; the name of the first setting that it has no word for, or nothing.
 std::string translate(const std::vector<Setting>& settings, Environment& variables) {
-    // Later ones win, as in pip. A section for another command (pip download) does not concern us.
-    for (const std::string_view section : {"global", "install", ":env:"})
-        for (const auto& setting : settings) {
-            if (setting.section != section) continue;
-            const auto* known = std::ranges::find(translations, std::string_view(setting.name),
-                                                  &std::pair<std::string_view, std::string_view>::first);
-            if (known == translations.end()) return setting.name;
-            if (!known->second.empty())
-                variables[std::string(known->second)] = joined_list(setting.value, known->second);
-        }
+    for (const auto& setting : settings) {
+        const auto* known = std::ranges::find(translations, std::string_view(setting.name),
+                                              &std::pair<std::string_view, std::string_view>::first);
+        if (known == translations.end()) return setting.name;
+        const auto variable = known->second;
+        if (!variable.empty())
+            variables[std::string(variable)] =
+                joined_list(setting.value, variable == "UV_FIND_LINKS" ? "," : " ");
+    }
     return {};
 }
 
@@ -267,7 +225,7 @@ Result<Choice> choose_installer(Installer wanted, const std::optional<std::files
         return by_pip("no uv on PATH");
     }
     Choice choice{.installer = Installer::uv, .uv = *uv, .for_uv = {}, .reason = {}, .warning = {}};
-    if (const auto setting = translate(parse_configuration(pip_configuration), choice.for_uv);
+    if (const auto setting = translate(settings_of_install(pip_configuration), choice.for_uv);
         !setting.empty())
         choice.warning = "uv does not know your pip setting '" + setting + "'";
     else if (const auto option = option_unknown_to_uv(requirements); !option.empty())

@@ -6,6 +6,7 @@
 #include "runtime/staged_image.h"
 #include "util/filesystem.h"
 #include "util/json.h"
+#include "util/open_file.h"
 #include "util/ownership.h"
 
 #include <algorithm>
@@ -154,6 +155,8 @@ Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::pa
         manifest.build = build_from(root.at("build"));
         for (const auto& script : manifest.activation_scripts)
             if (!stays_below(script)) return bad_manifest(file, "a script of it is not below the prefix");
+        if (!std::ranges::all_of(manifest.wrapper_paths, stays_below))
+            return bad_manifest(file, "a directory of its commands is not below the prefix");
         if (!manifest.prefix.is_absolute()) return bad_manifest(file, "its prefix is not an absolute path");
         if (!manifest.base.is_host() && !manifest.base.file.is_absolute())
             return bad_manifest(file, "its base is not an absolute path");
@@ -220,18 +223,19 @@ Result<std::vector<image::Layers::ImageFile>> open_images(const Manifest& manife
     std::vector<image::Layers::ImageFile> opened;
     for (const auto& image : manifest.images()) {
         const auto path = directory / image.file;
-        Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+        auto file = open_regular(path, O_NOFOLLOW);
+        if (!file) return fail(std::move(file.error()));
         struct stat info {};
-        if (!file || fstat(file.get(), &info) != 0) return fail_errno("cannot open the image", path.string());
-        if (!S_ISREG(info.st_mode) || static_cast<std::uint64_t>(info.st_size) != image.size)
+        if (fstat(file->get(), &info) != 0) return fail_errno("cannot open the image", path.string());
+        if (static_cast<std::uint64_t>(info.st_size) != image.size)
             return fail(
                 {.what = "the image is not the one that was built",
                  .why = "it has " + std::to_string(info.st_size) + " bytes where the manifest says " +
                         std::to_string(image.size),
                  .where = path.string(),
                  .hint = "Copy the installation again, or build it again with `containerize new --force`."});
-        if (auto good = image::Reader::check(file.get(), path); !good) return fail(std::move(good.error()));
-        opened.push_back({.file = std::move(file), .path = path, .offset = 0});
+        if (auto good = image::Reader::check(file->get(), path); !good) return fail(std::move(good.error()));
+        opened.push_back({.file = std::move(*file), .path = path, .offset = 0});
     }
     return opened;
 }

@@ -7,6 +7,7 @@
 #include "util/url.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -89,6 +90,21 @@ std::vector<std::string> one_or_several(const json& value) {
     return value.get<std::vector<std::string>>();
 }
 
+/// parse_json() bounds the depth.
+bool has_nul(const json& value) {
+    if (value.is_string()) return value.get_ref<const std::string&>().find('\0') != std::string::npos;
+    if (!value.is_structured()) return false;
+    return std::ranges::any_of(value.items(), [](const auto& item) {
+        return item.key().find('\0') != std::string::npos || has_nul(item.value());
+    });
+}
+
+/// Seconds since 1970, as an image has them.
+bool is_time_of_image(const json& value) {
+    return value.is_number_unsigned() &&
+           value.get<std::uint64_t>() <= std::numeric_limits<std::uint32_t>::max();
+}
+
 Result<LockedEnvironment> read_own(const fs::path& file, const std::string& subdir) {
     auto text = text_of(file);
     if (!text) return fail(std::move(text.error()));
@@ -98,6 +114,9 @@ Result<LockedEnvironment> read_own(const fs::path& file, const std::string& subd
         if (!root.contains("containerize-lock"))
             return fail_input("this is no lock file of containerize", "it has no 'containerize-lock'",
                               file.string(), "Give DIR/share/containerize.lock of an installation.");
+        if (has_nul(root))
+            return fail_input("a text in this lock file has a NUL character", "no program can be given it",
+                              file.string(), "Remove \\u0000 from it.");
         if (const int format = to_integer<int>(root.at("containerize-lock")); format != lock_format)
             return fail_input("this lock file has the format " + std::to_string(format) +
                                   ", and this version knows " + std::to_string(lock_format),
@@ -122,8 +141,13 @@ Result<LockedEnvironment> read_own(const fs::path& file, const std::string& subd
         locked.channels = root.at("channels").get<std::vector<std::string>>();
         for (const auto& [name, value] : root.at("variables").items())
             locked.variables.emplace_back(name, value.get<std::string>());
-        if (root.contains("source_date_epoch"))
-            locked.source_date_epoch = to_integer<std::uint32_t>(root.at("source_date_epoch"));
+        if (const auto time = root.find("source_date_epoch"); time != root.end()) {
+            if (!is_time_of_image(*time))
+                return fail_input("`source_date_epoch` of this lock file is no time of an image",
+                                  time->dump(), file.string(),
+                                  "Write seconds since 1970, less than 4294967296.");
+            locked.source_date_epoch = time->get<std::uint32_t>();
+        }
         return locked;
     } catch (const json::exception& problem) {
         return fail_input("this is not a whole lock file", reason(problem, *text), file.string(),

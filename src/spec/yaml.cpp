@@ -16,28 +16,37 @@ namespace {
 
 constexpr std::uint64_t largest_file = std::uint64_t{16} << 20U;
 
-class Ignore : public YAML::EventHandler {
+/// Takes notice of NUL characters alone: programs can be given no text with one.
+class NulFinder : public YAML::EventHandler {
+public:
+    /// Where a text with one begins, counted from 1; 0 for none.
+    [[nodiscard]] int line() const { return line_; }
+
+private:
     void OnDocumentStart(const YAML::Mark& /*mark*/) override {}
     void OnDocumentEnd() override {}
     void OnNull(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
     void OnAlias(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
-    void OnScalar(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
-                  const std::string& /*value*/) override {}
+    void OnScalar(const YAML::Mark& mark, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                  const std::string& value) override {
+        if (line_ == 0 && value.find('\0') != std::string::npos) line_ = mark.line + 1;
+    }
     void OnSequenceStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
                          YAML::EmitterStyle::value /*style*/) override {}
     void OnSequenceEnd() override {}
     void OnMapStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
                     YAML::EmitterStyle::value /*style*/) override {}
     void OnMapEnd() override {}
+
+    int line_ = 0;
 };
 
 /// Not by YAML::LoadAll(): a comma or a bracket after a document is one empty document after the other to it,
 /// without end.
-bool goes_on_after_its_document(const std::string& text) {
+bool goes_on_after_its_document(const std::string& text, YAML::EventHandler& handler) {
     std::istringstream stream(text);
     YAML::Parser parser(stream);
-    Ignore ignore;
-    return parser.HandleNextDocument(ignore) && parser.HandleNextDocument(ignore);
+    return parser.HandleNextDocument(handler) && parser.HandleNextDocument(handler);
 }
 
 } // namespace
@@ -63,10 +72,14 @@ Result<YamlFile> YamlFile::read(const std::filesystem::path& file, std::size_t m
     }
     // yaml-cpp reports by exceptions: they become errors here.
     try {
-        if (goes_on_after_its_document(yaml.text_))
+        NulFinder nul;
+        if (goes_on_after_its_document(yaml.text_, nul))
             return fail_input(
                 "this file has several YAML documents", {}, file.string(),
                 "Keep one, without '---' between, and nothing after it, such as a bracket too many.");
+        if (const int line = nul.line(); line != 0)
+            return fail_input("a text in this file has a NUL character", yaml.excerpt(line),
+                              file.string() + ":" + std::to_string(line), "Remove `\\0` from it.");
         yaml.root_ = YAML::Load(yaml.text_);
         return yaml;
     } catch (const YAML::Exception& problem) {

@@ -1,5 +1,7 @@
 #include "util/core_dumps.h"
 
+#include <optional>
+
 #include <sys/resource.h>
 
 namespace containerize {
@@ -7,13 +9,13 @@ namespace containerize {
 namespace {
 
 /// What forbid_core_dumps() took away.
-rlim_t taken = 0;
+std::optional<rlim_t> taken;
 
-void set_limit(rlim_t soft) {
+bool set_limit(rlim_t soft) {
     rlimit limit{};
-    if (getrlimit(RLIMIT_CORE, &limit) != 0) return;
+    if (getrlimit(RLIMIT_CORE, &limit) != 0) return false;
     limit.rlim_cur = soft;
-    setrlimit(RLIMIT_CORE, &limit);
+    return setrlimit(RLIMIT_CORE, &limit) == 0;
 }
 
 } // namespace
@@ -21,14 +23,17 @@ void set_limit(rlim_t soft) {
 // Not PR_SET_DUMPABLE: it gives what /proc has of this process to root, and no user namespace could be set
 // up.
 void forbid_core_dumps() {
+    // Where core_pattern is a pipe to a program (apport, abrt, systemd-coredump), the kernel asks for no
+    // limit, but starts nothing where it is 1. Nor does it write a file of one byte.
+    constexpr rlim_t no_dump = 1;
     rlimit limit{};
-    if (getrlimit(RLIMIT_CORE, &limit) != 0 || limit.rlim_cur == 0) return;
-    taken = limit.rlim_cur;
-    set_limit(0);
+    if (getrlimit(RLIMIT_CORE, &limit) != 0 || limit.rlim_cur == no_dump) return;
+    // A hard limit of 0 cannot be raised: it keeps files away, and no more can be done.
+    if (set_limit(no_dump)) taken = limit.rlim_cur;
 }
 
 void restore_core_limit() {
-    if (taken != 0) set_limit(taken);
+    if (taken) set_limit(*taken);
 }
 
 } // namespace containerize

@@ -1,5 +1,6 @@
 #include "util/filesystem.h"
 
+#include "util/open_file.h"
 #include "util/ownership.h"
 
 #include <algorithm>
@@ -17,12 +18,12 @@ bool is_ours_alone(const struct stat& info) {
 }
 
 Result<std::string> read_file(const fs::path& path, std::uint64_t limit) {
-    const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!file) return fail_errno("cannot read the file", path.string());
+    const auto file = open_regular(path);
+    if (!file) return fail(Error(file.error()));
     std::string text;
     char buffer[1U << 16U];
     for (;;) {
-        const ssize_t got = read(file.get(), buffer, sizeof buffer);
+        const ssize_t got = read(file->get(), buffer, sizeof buffer);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return fail_errno("cannot read the file", path.string());
         if (got == 0) return text;

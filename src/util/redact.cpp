@@ -129,11 +129,15 @@ bool is_reference(std::string_view value) {
 }
 
 /// What stands where a secret would, and is none: also the words that messages have there.
-bool says_nothing(std::string_view value) {
+bool is_placeholder(std::string_view value) {
     constexpr std::array<std::string_view, 10> words = {"true", "false", "yes",      "no",   "none",
                                                         "null", "TOKEN", "PASSWORD", "USER", "USER:PASSWORD"};
-    return value.empty() || is_reference(value) || value.starts_with("$(") ||
-           value.find_first_not_of('*') == none || std::ranges::find(words, value) != words.end();
+    return value.find_first_not_of('*') == none || std::ranges::find(words, value) != words.end();
+}
+
+/// In a text in which a shell, pip or we ourselves put values in the place of variables.
+bool says_nothing(std::string_view value) {
+    return is_placeholder(value) || is_reference(value) || value.starts_with("$(");
 }
 
 // --- what is secret by its place
@@ -381,10 +385,25 @@ std::string with_backslashes(std::string_view text, std::string_view before) {
     return result;
 }
 
+/// What base64 makes of a secret after 0, 1 or 2 bytes of something else, such as the "user:" of basic
+/// authentication; without the characters that depend on what stands around it.
+std::vector<std::string> within_base64(const std::string& secret) {
+    std::vector<std::string> forms;
+    for (std::size_t before = 0; before < 3; ++before) {
+        const auto encoded = base64(std::string(before, ' ') + secret);
+        const auto first = (before * 8 + 5) / 6;
+        const auto end = (before + secret.size()) * 8 / 6;
+        forms.push_back(encoded.substr(first, end - first));
+    }
+    return forms;
+}
+
 /// As programs write the same secret.
 std::vector<std::string> forms_of(std::string_view secret) {
     std::vector<std::string> forms;
     for (const auto& plain : {std::string(secret), url_decoded(secret)}) {
+        // Of a short one that would stand in texts that have nothing to do with it.
+        if (plain.size() > longest_word) std::ranges::move(within_base64(plain), std::back_inserter(forms));
         forms.push_back(plain);
         for (const std::string_view digits : {"0123456789ABCDEF", "0123456789abcdef"}) {
             forms.push_back(percent_encoded(plain, digits, [](char) { return false; }));
@@ -436,6 +455,17 @@ void replace_form(std::string& text, const std::string& form) {
     }
 }
 
+/// What is printed is looked at line by line.
+void remember_lines(std::string_view secret) {
+    for (std::size_t start = 0; start < secret.size();) {
+        const auto end = std::min(secret.find_first_of("\r\n", start), secret.size());
+        // A shorter one would be some word: "done", "},".
+        if (end - start > longest_word && end - start < secret.size())
+            remember_secret(secret.substr(start, end - start));
+        start = end + 1;
+    }
+}
+
 bool is_secret_option(std::string_view word) {
     return word.starts_with('-') && word.find('=') == none && is_secret_name(word);
 }
@@ -473,8 +503,9 @@ std::string redacted_command(const std::vector<std::string>& words) {
 }
 
 void remember_secret(std::string_view secret) {
-    if (secret.size() < shortest_known || says_nothing(secret)) return;
+    if (secret.size() < shortest_known || is_placeholder(secret)) return;
     forbid_core_dumps();
+    remember_lines(secret);
     auto& all = known();
     const std::lock_guard lock(all.mutex);
     for (auto& form : forms_of(secret))
@@ -498,7 +529,7 @@ void remember_secrets_of(const std::map<std::string, std::string>& environment) 
         // A file that holds the secret may be what such a variable names.
         std::error_code ignored;
         const bool is_path = value.starts_with('/') && std::filesystem::exists(value, ignored);
-        if (is_secret_name(name) && value.size() > longest_word && !is_path) remember_secret(value);
+        if (is_secret_name(name) && !is_path) remember_secret(value);
     }
 }
 

@@ -20,8 +20,9 @@ std::string redacted(std::string_view text);
 /// The same for the words of a command line, joined as a shell would take them.
 std::string redacted_command(const std::vector<std::string>& words);
 
-/// From now on redacted() replaces it wherever it stands, also percent-encoded or as JSON has it, and this
-/// process leaves no core dump. What is shorter than four bytes is only found by its place.
+/// From now on redacted() replaces it wherever it stands, also percent-encoded, in base64 or as JSON has it,
+/// and each longer line of it, and this process leaves no core dump. What is shorter than four bytes is only
+/// found by its place.
 void remember_secret(std::string_view secret);
 /// A password, and what basic authentication makes of it.
 void remember_login(std::string_view user, std::string_view password);

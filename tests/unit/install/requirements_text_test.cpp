@@ -1,5 +1,6 @@
 #include "../temporary.h"
 #include "install/requirements_text.h"
+#include "pip/git_logins.h"
 #include "util/filesystem.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +34,7 @@ TEST(RequirementsText, CopiesWithoutLoginsOfGit) {
     ASSERT_TRUE(write_file(place.path() / "main2.txt", "idna\n"));
     const auto read = spec::read_requirements(place.path() / "main.txt", place.path());
     ASSERT_TRUE(read);
-    const auto copy = copy_without_git_logins(*read, place.path() / "copies");
+    const auto copy = copy_requirements(*read, place.path() / "copies", pip::without_git_logins);
     ASSERT_TRUE(copy);
     const auto again = spec::read_requirements(*copy, place.path());
     ASSERT_TRUE(again);

@@ -57,6 +57,7 @@ TEST(Manifest, WhatCannotBeOneIsRefused) {
         {changed("\"env.sqfs\"", "\"\""), "an image of it is not a file of the installation"},
         {changed("\"/data/", "\"data/"), "its prefix is not an absolute path"},
         {changed("\"etc/conda", "\"../conda"), "a script of it is not below the prefix"},
+        {changed("\"opt/bin\"", "\"../../etc\""), "a directory of its commands is not below the prefix"},
         {changed("\"etc/conda", "\"/etc/conda"), "a script of it is not below the prefix"},
         {changed("\"unset\"", "\"frob\""), "unknown op 'frob'"},
         {changed("\"GONE\"", "\"A=B\""), "impossible variable 'A=B'"},

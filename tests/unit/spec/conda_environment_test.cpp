@@ -101,5 +101,17 @@ TEST(EnvironmentYamlRealData, EveryFileIsReadOrRefusedWithItsReason) {
     EXPECT_GE(read + 2, files.size());
 }
 
+TEST(EnvironmentYaml, NoTextHasANul) {
+    const TemporaryDirectory directory;
+    for (const char* text : {"dependencies: [a]\nvariables: {OK: \"a\\0b\"}\n",
+                             "dependencies: [a]\nvariables: {\"a\\x00b\": c}\n"}) {
+        const auto environment = read_environment_yaml(directory.write("env.yml", text));
+        ASSERT_FALSE(environment);
+        EXPECT_EQ(environment.error().fault, Fault::input);
+        EXPECT_EQ(environment.error().what, "a text in this file has a NUL character");
+        EXPECT_TRUE(environment.error().where.ends_with("env.yml:2")) << environment.error().where;
+    }
+}
+
 } // namespace
 } // namespace containerize::spec

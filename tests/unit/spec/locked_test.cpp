@@ -588,5 +588,25 @@ TEST(Locked, OlderLocksOfOursDoNotSayWhatPipInstalls) {
     EXPECT_FALSE(with->of_pip);
 }
 
+TEST(Locked, OursWithImpossibleValuesAreRefused) {
+    const TemporaryDirectory directory;
+    const auto complaint = [&](const std::string& variables, const std::string& more) {
+        const auto read = read_locked(
+            directory.write("containerize.lock",
+                            R"({"containerize-lock": 1, "subdir": "linux-64", "channels": [], "conda": [],
+            "requested": {}, "pip_requested": [], "pip": [], "variables": )" +
+                                variables + more + "}"),
+            SpecKind::lock, {.subdir = "linux-64"});
+        return read ? "none" : read.error().fault == Fault::input ? read.error().what : "not of the input";
+    };
+    EXPECT_EQ(complaint("{}", R"(, "source_date_epoch": 4294967295)"), "none");
+    for (const char* time : {"-1", "1e300", "1.5", "4294967296", "\"1\""})
+        EXPECT_EQ(complaint("{}", std::string(", \"source_date_epoch\": ") + time),
+                  "`source_date_epoch` of this lock file is no time of an image");
+    for (const char* variables : {R"({"A": "a\u0000b"})", R"({"a\u0000b": "A"})"})
+        EXPECT_EQ(complaint(variables, ""), "a text in this lock file has a NUL character");
+    EXPECT_EQ(complaint(R"({"A": "a\\u0000b"})", ""), "none");
+}
+
 } // namespace
 } // namespace containerize::spec

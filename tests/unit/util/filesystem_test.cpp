@@ -1,6 +1,7 @@
 #include "../temporary.h"
 #include "util/digest.h"
 #include "util/filesystem.h"
+#include "util/open_file.h"
 
 #include <algorithm>
 #include <array>
@@ -52,6 +53,16 @@ TEST(ReadFile, WithinItsLimit) {
               file.string() + ": cannot read the file: it is larger than 99 bytes");
     EXPECT_EQ(to_string(read_file(directory.path()).error()),
               directory.path().string() + ": cannot read the file: Is a directory");
+}
+
+TEST(ReadFile, DoesNotWaitForWhatIsNoFile) {
+    const TemporaryDirectory directory;
+    const auto pipe = directory.path() / "pipe";
+    ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+    EXPECT_EQ(to_string(read_file(pipe).error()),
+              pipe.string() + ": cannot read the file: it is not a regular file");
+    EXPECT_FALSE(OpenFile::open(pipe));
+    EXPECT_EQ(read_file("/dev/null").value_or("none"), "") << "given for an empty file";
 }
 
 TEST(WriteFile, ReplacesAndLeavesNothingBeside) {

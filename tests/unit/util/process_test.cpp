@@ -252,14 +252,16 @@ TEST(Run, ProgramsHaveTheUsersLimitOfCoreDumps) {
     rlimit limit{};
     ASSERT_EQ(getrlimit(RLIMIT_CORE, &limit), 0);
     if (limit.rlim_max < 4096) GTEST_SKIP() << "no core dumps are allowed here";
-    limit.rlim_cur = 4096;
-    ASSERT_EQ(setrlimit(RLIMIT_CORE, &limit), 0);
-    remember_secret("a-secret-of-this-process");
-    ASSERT_EQ(getrlimit(RLIMIT_CORE, &limit), 0);
-    EXPECT_EQ(limit.rlim_cur, 0U);
-    const auto outcome = run(shell("ulimit -c"));
-    ASSERT_TRUE(outcome);
-    EXPECT_NE(outcome->output, "0\n");
+    for (const rlim_t of_user : {4096, 0}) {
+        limit.rlim_cur = of_user;
+        ASSERT_EQ(setrlimit(RLIMIT_CORE, &limit), 0);
+        remember_secret("a-secret-of-this-process");
+        ASSERT_EQ(getrlimit(RLIMIT_CORE, &limit), 0);
+        EXPECT_EQ(limit.rlim_cur, 1U) << "with 0 a program may still get it (core(5))";
+        const auto outcome = run(shell("ulimit -c"));
+        ASSERT_TRUE(outcome);
+        EXPECT_EQ(outcome->output != "0\n", of_user != 0);
+    }
 }
 
 TEST(Tail, LastLinesIndented) {

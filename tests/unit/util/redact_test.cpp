@@ -154,14 +154,38 @@ TEST(Redact, Environments) {
                                   {"PIP_INDEX_URL", "https://bob:foobar9876@host"},
                                   {"https_proxy", "bob:proxysecret1@proxy:80"},
                                   {"USE_TOKEN", "true"},
-                                  {"TOKEN_OF_ROOT", "/usr/bin"}});
+                                  {"TOKEN_OF_ROOT", "/usr/bin"},
+                                  {"DB_PASSWORD", "hunt3r2"},
+                                  {"API_PASSWORD", "$UPER9SECRET"}});
     EXPECT_EQ(redacted("xyzzy12345 foobar9876 proxysecret1 true /usr/bin"), "**** **** **** true /usr/bin");
+    EXPECT_EQ(redacted("it is hunt3r2, not hunt3r22"), "it is ****, not hunt3r22");
+    EXPECT_EQ(redacted("it is $UPER9SECRET"), "it is ****") << "nothing is put in a variable's place there";
+}
+
+TEST(Redact, SecretsOfSeveralLines) {
+    remember_secrets_of(
+        Variables{{"DEPLOY_PRIVATE_KEY",
+                   "-----BEGIN KEY-----\nMIIEvQIBADANBgkq\r\nhkiG9w0BAQEFAASC\nend\n-----END KEY-----\n"}});
+    for (const char* line :
+         {"-----BEGIN KEY-----", "MIIEvQIBADANBgkq", "hkiG9w0BAQEFAASC", "-----END KEY-----"})
+        EXPECT_EQ(redacted(line), "****");
+    EXPECT_EQ(redacted("the end"), "the end");
+}
+
+TEST(Redact, SecretsWithinBase64) {
+    remember_secret("gnusto-rezrov-1");
+    // "gnusto-rezrov-1", "u:gnusto-rezrov-1" and "me:gnusto-rezrov-1\n"
+    EXPECT_EQ(redacted("Z251c3RvLXJlenJvdi0x"), "****");
+    EXPECT_EQ(redacted("dTpnbnVzdG8tcmV6cm92LTE="), "dTp****E=");
+    EXPECT_EQ(redacted("bWU6Z251c3RvLXJlenJvdi0xCg=="), "bWU6****Cg==");
 }
 
 TEST(Redact, Netrc) {
     remember_secrets_of_netrc("machine a login me password netrcpass1\n# password\ndefault\n login password "
                               "password \"netrcpass2\"");
     EXPECT_EQ(redacted("netrcpass1 netrcpass2 machine"), "**** **** machine");
+    remember_secrets_of_netrc("machine a login me password $ECRETPASS99");
+    EXPECT_EQ(redacted("$ECRETPASS99"), "****");
 }
 
 TEST(Redact, CommandLineOfThisProcess) {
