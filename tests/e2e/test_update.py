@@ -165,7 +165,7 @@ def test_two_at_once(installed, user, work):
     eventually((work / "begun").exists)
     second = installed.update("--", "true", check=False)
     (work / "end").touch()
-    assert second.returncode == 1 and "another build" in second.stderr
+    assert second.returncode == 1 and "another command changes this installation" in second.stderr
     first.communicate()
     assert first.returncode == 0
 
