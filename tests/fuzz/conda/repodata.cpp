@@ -115,6 +115,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     fuzz::require(fuzz::good(read) && read->records() == made->records() && read->names() == made->names());
     if (!has_plain_keys(list)) return 0;
     const auto answers = answers_of(*read, list);
-    fuzz::require(answers == answers_of(*made, list) && answers == answers_of(json::parse(list, nullptr, false)));
+    fuzz::require(answers == answers_of(*made, list) &&
+                  answers == answers_of(json::parse(list, nullptr, false)));
     return 0;
 }
