@@ -1,5 +1,6 @@
 #include "pip/git_logins.h"
 
+#include "pip/http_login.h"
 #include "util/url.h"
 
 #include <algorithm>
@@ -12,23 +13,12 @@ namespace {
 
 constexpr auto npos = std::string_view::npos;
 
-/// A URL of git over http, with a login, in a text.
-struct Found {
-    std::size_t scheme = 0; ///< where "https://" begins
-    std::size_t login = 0, host = 0;
-};
-
-std::optional<Found> find_login(std::string_view text, std::size_t from) {
-    for (auto at = text.find("git+http", from); at != npos; at = text.find("git+http", at + 1)) {
-        const auto scheme = at + std::string_view("git+").size();
-        const auto rest = text.substr(scheme);
-        if (!rest.starts_with("http://") && !rest.starts_with("https://")) continue;
-        const auto login = text.find("://", scheme) + 3;
-        const auto end = std::min(text.find_first_of(" \t\"'", login), text.size());
-        const auto size = url_login_size(text.substr(login, end - login));
-        if (size > 1) return Found{.scheme = scheme, .login = login, .host = login + size};
-    }
-    return std::nullopt;
+/// Of a URL of git.
+std::optional<HttpLogin> find_login(std::string_view text, std::size_t from) {
+    auto found = find_http_login(text, from);
+    while (found && !text.substr(0, found->scheme).ends_with("git+"))
+        found = find_http_login(text, found->host);
+    return found;
 }
 
 /// As far as it names the repository: without "@REVISION", which pip takes from the end, and what follows.
@@ -39,7 +29,7 @@ std::string_view repository_at(std::string_view text) {
     return revision == npos || revision < path ? text : text.substr(0, revision);
 }
 
-GitLogin login_at(std::string_view text, const Found& found) {
+GitLogin login_at(std::string_view text, const HttpLogin& found) {
     const auto given = text.substr(found.login, found.host - found.login - 1);
     const auto colon = given.find(':');
     GitLogin login{.repository = std::string(text.substr(found.scheme, found.login - found.scheme)) +

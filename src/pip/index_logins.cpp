@@ -1,6 +1,7 @@
 #include "pip/index_logins.h"
 
 #include "pip/configuration.h"
+#include "pip/http_login.h"
 #include "util/url.h"
 
 #include <algorithm>
@@ -13,33 +14,20 @@ namespace containerize::pip {
 
 namespace {
 
-constexpr auto npos = std::string_view::npos;
-
-/// A http URL with a login, in a text.
-struct Found {
-    std::size_t login = 0, host = 0; ///< where they begin
-    std::string_view name;           ///< the host's
-};
-
-std::optional<Found> find_login(std::string_view text, std::size_t from) {
-    for (auto mark = text.find("://", from); mark != npos; mark = text.find("://", mark + 3)) {
-        const auto before = text.substr(0, mark);
-        if (!before.ends_with("http") && !before.ends_with("https")) continue;
-        const auto scheme = before.rfind("http");
-        if (scheme > 0 && text[scheme - 1] == '+') continue; // of git and the like
-        const auto login = mark + 3;
-        const auto end = std::min(text.find_first_of(" \t\"'", login), text.size());
-        const auto size = url_login_size(text.substr(login, end - login));
-        if (size <= 1) continue;
-        const auto host = text.substr(login + size, end - login - size);
-        return Found{.login = login,
-                     .host = login + size,
-                     .name = host.substr(0, std::min(host.find_first_of(":/?#"), host.size()))};
-    }
-    return std::nullopt;
+/// Of no URL of git and the like, "git+https://...".
+std::optional<HttpLogin> find_login(std::string_view text, std::size_t from) {
+    auto found = find_http_login(text, from);
+    while (found && found->scheme > 0 && text[found->scheme - 1] == '+')
+        found = find_http_login(text, found->host);
+    return found;
 }
 
-IndexLogin login_at(std::string_view text, const Found& found) {
+std::string host_name(std::string_view text, const HttpLogin& found) {
+    const auto host = text.substr(found.host, found.end - found.host);
+    return std::string(host.substr(0, host.find_first_of(":/?#")));
+}
+
+IndexLogin login_at(std::string_view text, const HttpLogin& found) {
     const auto given = text.substr(found.login, found.host - found.login - 1);
     const auto colon = std::min(given.find(':'), given.size());
     return {.user = url_decoded(given.substr(0, colon)),
@@ -61,7 +49,7 @@ IndexLogins index_logins_in(const std::vector<std::string>& texts) {
     std::set<std::string> impossible;
     for (const auto& text : texts)
         for (auto found = find_login(text, 0); found; found = find_login(text, found->host)) {
-            const std::string host(found->name);
+            const auto host = host_name(text, *found);
             const auto login = login_at(text, *found);
             const auto& first = logins.emplace(host, login).first->second;
             const bool fits = is_word_of_netrc(login.user) && is_word_of_netrc(login.password);
@@ -78,7 +66,7 @@ std::string without_index_logins(std::string_view text, const IndexLogins& login
     std::string result;
     std::size_t done = 0;
     for (auto found = find_login(text, 0); found; found = find_login(text, found->host)) {
-        if (!logins.contains(std::string(found->name))) continue;
+        if (!logins.contains(host_name(text, *found))) continue;
         result += text.substr(done, found->login - done);
         done = found->host;
     }
