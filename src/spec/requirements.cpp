@@ -126,10 +126,36 @@ std::size_t name_length(std::string_view text) {
 }
 
 /// Whether what follows a name can: nothing, a marker, a URL or versions.
+bool is_condition(std::string_view text) {
+    constexpr std::array<std::string_view, 8> operators = {"===", "==", "!=", "~=", "<=", ">=", "<", ">"};
+    const auto* found =
+        std::ranges::find_if(operators, [text](std::string_view one) { return text.starts_with(one); });
+    if (found == operators.end()) return false;
+    const auto version = trimmed(text.substr(found->size()));
+    // "===" compares any texts.
+    constexpr std::string_view of_versions =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.*+!_-";
+    return !version.empty() && (*found == "===" ? version.find_first_of(" \t")
+                                                : version.find_first_not_of(of_versions)) == version.npos;
+}
+
+/// ">=1.26, <3", perhaps within parentheses.
+bool are_conditions(std::string_view text) {
+    if (text.starts_with('(') && text.ends_with(')')) text = trimmed(text.substr(1, text.size() - 2));
+    for (std::size_t start = 0; start < text.size();) {
+        const auto end = std::min(text.find(',', start), text.size());
+        const auto one = trimmed(text.substr(start, end - start));
+        if (!one.empty() && !is_condition(one)) return false;
+        start = end + 1;
+    }
+    return true;
+}
+
 bool may_follow_name(std::string_view rest) {
-    if (rest.empty()) return true;
-    constexpr std::array starts = {";", "@", "(", "<", ">", "==", "!=", "~="};
-    return std::ranges::any_of(starts, [rest](std::string_view start) { return rest.starts_with(start); });
+    if (rest.find("${") != rest.npos) return true; // a variable that is not set: pip's to say
+    if (!rest.starts_with('@')) return are_conditions(rest);
+    const auto place = trimmed(rest.substr(1));
+    return !place.empty() && !place.starts_with('@');
 }
 
 class Reader {
