@@ -30,6 +30,7 @@ namespace {
 
 /// Each download in progress holds descriptors for its lock and its connection.
 constexpr std::size_t largest_batch = 256;
+constexpr std::size_t of_anything_else = 128; ///< files that are open beside those
 
 /// One archive that is wanted.
 struct Item {
@@ -168,7 +169,7 @@ public:
 
     Result<std::vector<OpenFile>> run(const std::vector<PackageRecord>& records) {
         if (auto made = make_packages(options_.cache); !made) return fail(std::move(made.error()));
-        if (auto allowed = allow_open_files(records.size() + largest_batch); !allowed)
+        if (auto allowed = allow_open_files(records.size() + largest_batch + of_anything_else); !allowed)
             return fail(std::move(allowed.error()));
         if (auto done = collect(records); !done) return fail(std::move(done.error()));
         if (auto done = look_for_all(); !done) return fail(std::move(done.error()));

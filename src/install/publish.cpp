@@ -316,7 +316,7 @@ Result<fs::path> make_assembly(const Claim& claim, Janitor& janitor) {
     const fs::path parent = claim.existed ? claim.prefix : claim.prefix.parent_path();
     // A number that nobody foresees: in a directory like /tmp, another user could have taken the name.
     std::random_device number;
-    const fs::path assembly = parent / (assembly_name(claim.prefix) + std::to_string(number()) + this_host());
+    fs::path assembly = parent / (assembly_name(claim.prefix) + std::to_string(number()) + this_host());
     // 0777 less the umask, and the parent's group where that is inherited: the assembly becomes the prefix.
     if (mkdir(assembly.c_str(), 0777) != 0) return fail_errno("cannot make a directory", assembly.string());
     janitor.remove_tree_later(assembly);

@@ -53,6 +53,7 @@ using Clock = std::chrono::steady_clock;
 
 /// How long a session waits for work: the page cache of its mounts goes with it.
 constexpr std::chrono::seconds default_idle{600};
+constexpr std::uint64_t fewest_files = 64;
 constexpr int largest_idle = 7 * 24 * 3600;
 
 /// In the session's directory: what is mounted on while a root is put together.
@@ -165,7 +166,7 @@ private:
 
     Status set_up() {
         // With fewer it may start and then not end: whether anybody is in it is looked up in /proc.
-        if (auto allowed = allow_open_files(0); !allowed) return allowed;
+        if (auto allowed = allow_open_files(fewest_files); !allowed) return allowed;
         auto outside = OutsideView::keep();
         if (!outside) return fail(std::move(outside.error()));
         outside_ = std::move(*outside);

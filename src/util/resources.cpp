@@ -225,16 +225,15 @@ unsigned default_jobs(const Resources& resources) {
 }
 
 Status allow_open_files(std::uint64_t count) {
-    constexpr std::uint64_t usual = 128;
     rlimit files{};
-    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= count + usual) return {};
-    if (files.rlim_max < count + usual)
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= count) return {};
+    if (files.rlim_max < count)
         return fail({.what = "too few files may be open at once",
-                     .why = "this needs " + std::to_string(count + usual) + ", and the limit is " +
+                     .why = "this needs " + std::to_string(count) + ", and the limit is " +
                             std::to_string(files.rlim_max),
                      .where = {},
                      .hint = "`ulimit -Hn` shows the limit; an administrator can raise it."});
-    files.rlim_cur = count + usual;
+    files.rlim_cur = count;
     if (setrlimit(RLIMIT_NOFILE, &files) == 0) return {};
     return fail_errno("cannot raise the number of files that may be open", {});
 }

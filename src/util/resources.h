@@ -22,8 +22,8 @@ Resources available_resources(const std::filesystem::path& root = "/");
 /// memory is short.
 unsigned default_jobs(const Resources& resources);
 
-/// Lets this process have `count` files open beside the usual few; its children inherit that. An error if the
-/// system's limit (`ulimit -Hn`) is lower.
+/// Lets this process have `count` files open; its children inherit that. An error if the system's limit
+/// (`ulimit -Hn`) is lower.
 Status allow_open_files(std::uint64_t count);
 
 /// Outside a job: a low CPU and I/O priority for this process and its children.

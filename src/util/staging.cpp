@@ -36,7 +36,9 @@ Status check_parent(const fs::path& parent) {
     if ((info.st_mode & S_IWOTH) != 0 && (info.st_mode & S_ISVTX) == 0)
         return unusable(parent, "all users may write there and its sticky bit is not set");
     // With it, the directory's owner still could. A group that shares a directory trusts its owner.
-    if ((info.st_mode & S_IWOTH) != 0 && !is_of(info))
+    // In a user namespace, root's directories seem to be nobody's.
+    constexpr uid_t nobody = 65534;
+    if ((info.st_mode & S_IWOTH) != 0 && !is_of(info) && info.st_uid != nobody)
         return unusable(parent, "it belongs to another user, and all users may write there");
     if (access(parent.c_str(), W_OK | X_OK) != 0) return unusable(parent, std::strerror(errno));
     struct statvfs mount {};

@@ -148,6 +148,37 @@ def eventually(condition, seconds=30):
         time.sleep(0.05)
 
 
+class HangingImage:
+    """The image of an installation lies on a filesystem that can hang. Only root can make this situation."""
+
+    def __init__(self, installation: Path, work: Path):
+        self.installation = installation
+        self.image = installation / "env.sqfs"
+        self.slow = work / "slow"
+        self.fast = work / "fast"
+
+    def __enter__(self):
+        self.slow.mkdir()
+        self.fast.mkdir()
+        self.image.rename(self.fast / self.image.name)
+        self.server = subprocess.Popen([BUILD / "tests/slow_filesystem", str(self.fast), str(self.slow), "0"])
+        eventually(self.slow.is_mount)
+        self.image.touch()
+        subprocess.run(["mount", "--bind", str(self.slow / self.image.name), str(self.image)], check=True)
+        return self
+
+    def hang(self):
+        self.server.send_signal(signal.SIGSTOP)
+
+    def go_on(self):
+        self.server.send_signal(signal.SIGCONT)
+
+    def __exit__(self, *_):
+        self.go_on()
+        subprocess.run(["umount", "--lazy", str(self.image), str(self.slow)], check=True)
+        self.server.wait()
+
+
 @pytest.fixture(scope="session")
 def user():
     return User()

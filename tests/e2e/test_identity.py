@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import BUILD, Sessions, eventually
+from conftest import BUILD, HangingImage, Sessions, eventually
 
 as_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can make this situation")
 
@@ -105,62 +105,36 @@ def test_a_full_filesystem_ends_no_session(user, env, small, sessions, work):
 @as_root
 def test_a_filesystem_that_hangs_holds_up_nobody_else(user, small, sessions, work):
     """Its launch waits; others start a session meanwhile, and it uses that when it can go on."""
-    hanging = user.copy(small, work / "hanging", work / "hanging")
-    image = hanging / "env.sqfs"
-    (work / "slow").mkdir()
-    (work / "fast").mkdir()
-    image.rename(work / "fast/env.sqfs")
-    server = subprocess.Popen([BUILD / "tests/slow_filesystem", str(work / "fast"), str(work / "slow"), "0"])
-    try:
-        eventually(lambda: (work / "slow").is_mount())
-        image.touch()
-        subprocess.run(["mount", "--bind", str(work / "slow/env.sqfs"), str(image)], check=True)
-        server.send_signal(signal.SIGSTOP)
-        first = user.start(f"{hanging}/bin/python", "-c", "print('late')")
+    with HangingImage(user.copy(small, work / "hanging", work / "hanging"), work) as hanging:
+        hanging.hang()
+        first = user.start(f"{hanging.installation}/bin/python", "-c", "print('late')")
         eventually(sessions.supervisors)
         assert user.run(f"{small}/bin/python", "-c", "print('up')").stdout == "up\n"
         assert first.poll() is None
-        server.send_signal(signal.SIGCONT)
+        hanging.go_on()
         out, err = first.communicate(timeout=60)
         assert (out, err) == ("late\n", "")
         eventually(lambda: len(sessions.supervisors()) == 1)
-    finally:
-        server.send_signal(signal.SIGCONT)
         sessions.kill_all()
-        subprocess.run(["umount", "--lazy", str(image), str(work / "slow")], check=True)
-        server.wait()
 
 
 @as_root
 def test_a_filesystem_that_hangs_holds_up_no_session(user, small, sessions, work):
     """A session that runs already is asked to mount from it; what others ask for is mounted meanwhile."""
-    hanging = user.copy(small, work / "hanging", work / "hanging")
     other = user.copy(small, work / "other", work / "other")
-    image = hanging / "env.sqfs"
-    (work / "slow").mkdir()
-    (work / "fast").mkdir()
-    image.rename(work / "fast/env.sqfs")
-    server = subprocess.Popen([BUILD / "tests/slow_filesystem", str(work / "fast"), str(work / "slow"), "0"])
-    try:
-        eventually(lambda: (work / "slow").is_mount())
-        image.touch()
-        subprocess.run(["mount", "--bind", str(work / "slow/env.sqfs"), str(image)], check=True)
+    with HangingImage(user.copy(small, work / "hanging", work / "hanging"), work) as hanging:
         sessions.kill_all()
         user.run(f"{small}/bin/python", "-c", "")
-        server.send_signal(signal.SIGSTOP)
-        first = user.start(f"{hanging}/bin/python", "-c", "print('late')")
+        hanging.hang()
+        first = user.start(f"{hanging.installation}/bin/python", "-c", "print('late')")
         eventually(lambda: any(os.readlink(fd).startswith("socket:") for fd in Path(f"/proc/{first.pid}/fd").iterdir()))
         assert user.run(f"{other}/bin/python", "-c", "print('up')", timeout=30).stdout == "up\n"
         assert first.poll() is None and len(sessions.supervisors()) == 1
-        server.send_signal(signal.SIGCONT)
+        hanging.go_on()
         out, err = first.communicate(timeout=60)
         assert (out, err) == ("late\n", "")
         assert len(sessions.supervisors()) == 1
-    finally:
-        server.send_signal(signal.SIGCONT)
         sessions.kill_all()
-        subprocess.run(["umount", "--lazy", str(image), str(work / "slow")], check=True)
-        server.wait()
 
 
 # ---- Jobs

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import eventually
+from conftest import HangingImage, eventually
 
 HASH_TREE = """
 import hashlib, os, sys
@@ -129,27 +129,24 @@ def test_supervisor_killed_under_a_running_process(user, env, sessions):
     eventually(lambda: orphan not in sessions.processes())
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can make this situation")
 def test_launcher_killed_while_it_starts_a_session(user, small, sessions, work):
     """The session that it started is not disturbed by the next launch, which waits for it."""
-    installation = user.copy(small, work / "slow", work / "slow")
-    manifest = installation / "containerize.json"
-    text = manifest.read_text()
-    manifest.unlink()
-    os.mkfifo(manifest)  # the session reads it, and waits
-    os.chown(manifest, user.uid, user.uid)
-    command = [f"{installation}/bin/python", "-c", "print('up')"]
-    first = user.start(*command)
-    eventually(lambda: len(sessions.supervisors()) == 1 and list(sessions.state.glob("v*-*")))
-    first.kill()
-    first.communicate()
-    second = user.start(*command)
-    time.sleep(1)
-    assert second.poll() is None
-    # With each sign of life that it gives, the session opens the file anew.
-    user.write(work / "manifest", text).rename(manifest)
-    assert second.communicate(timeout=30) == ("up\n", "")
-    # The first has made way, since the manifest is not the one that it began with. None lost its directory.
-    assert len(sessions.supervisors()) == len([*sessions.state.glob("v*-*"), *sessions.state.glob("old-*")])
+    with HangingImage(user.copy(small, work / "slow-env", work / "slow-env"), work) as hanging:
+        hanging.hang()
+        command = [f"{hanging.installation}/bin/python", "-c", "print('up')"]
+        first = user.start(*command)
+        eventually(lambda: len(sessions.supervisors()) == 1 and list(sessions.state.glob("v*-*")))
+        begun = sessions.supervisors()
+        first.kill()
+        first.communicate()
+        second = user.start(*command)
+        time.sleep(1)
+        assert second.poll() is None
+        hanging.go_on()
+        assert second.communicate(timeout=30) == ("up\n", "")
+        assert sessions.supervisors() == begun
+        sessions.kill_all()
 
 
 def test_ends_by_itself_when_idle(user, env, sessions):
