@@ -163,7 +163,7 @@ Result<LockedEnvironment> read_kind(const fs::path& file, SpecKind kind, const L
         if (kind == SpecKind::pixi_lock) return read_pixi_lock(file, choice);
         return read_explicit(file, choice.subdir);
     } catch (const YAML::Exception& problem) {
-        const auto line = static_cast<std::size_t>(problem.mark.line + 1);
+        const auto line = static_cast<std::size_t>(problem.mark.line) + 1;
         return fail_input("this is not a whole lock file", problem.msg,
                           problem.mark.is_null() ? file.string() : where_of(file, line),
                           "Copy or make it again: a part of it is missing.");
