@@ -117,11 +117,24 @@ void remove_unreferenced(const fs::path& prefix, const Manifest& manifest,
     fs::remove(prefix / layers_name, ignored); // only if it is empty
 }
 
+/// By one rename each, into the assembly, which goes whatever happens: a state that is there is whole.
+void put_aside_old_states(const Publication& publication) {
+    std::set<std::string> kept = {std::to_string(publication.manifest.state)};
+    for (const auto& state : publication.kept)
+        kept.insert(std::to_string(state.state));
+    const auto states = publication.claim.prefix / states_name;
+    std::error_code ignored;
+    for (const auto& name : names_in(states))
+        if (!kept.contains(name))
+            fs::rename(states / name, publication.assembly / ("state-" + name), ignored);
+}
+
 // After the manifest has changed: whatever no state has.
 void remove_what_is_gone(const Publication& publication, const Result<Manifest>& old,
                          const std::vector<std::set<std::string>>& wrappers) {
     const auto& prefix = publication.claim.prefix;
     const auto& manifest = publication.manifest;
+    put_aside_old_states(publication);
     remove_unreferenced(prefix, manifest, publication.kept);
     remove_old_record_links(prefix, state_directory(manifest.state));
     std::error_code ignored;
