@@ -8,12 +8,16 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <iterator>
 #include <new>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
+
+#include <unistd.h>
 
 namespace {
 
@@ -171,13 +175,28 @@ int run_and_report(int argc, char** argv) {
     }
 }
 
+constexpr std::string_view no_memory = "containerize: there is not enough memory\n";
+
+/// In a thread nobody can catch it. What was begun is cleaned up as after a kill.
+[[noreturn]] void end_of_thread() {
+    try {
+        if (const auto problem = std::current_exception()) std::rethrow_exception(problem);
+    } catch (const std::bad_alloc&) {
+        [[maybe_unused]] const auto written = write(STDERR_FILENO, no_memory.data(), no_memory.size());
+        _exit(1);
+    } catch (...) { // a bug
+    }
+    std::abort();
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
+    std::set_terminate(end_of_thread);
     try {
         return run_and_report(argc, argv);
     } catch (const std::exception&) { // what redacts messages needs memory, too
-        std::fputs("containerize: there is not enough memory\n", stderr);
+        std::fputs(no_memory.data(), stderr);
         return 1;
     }
 }

@@ -77,12 +77,15 @@ bool is_full(const fs::path& staging, const Error& error) {
     return room && *room < nearly_full;
 }
 
-// Adds to the message where the log is: what it says may be the only trace of the reason.
-void name_log(Error& error, const BuildOptions& options, const fs::path& staging) {
-    log::detail("failed: " + to_string(error));
+void say_if_full(Error& error, const fs::path& staging) {
     if (is_full(staging, error))
         error.hint += (error.hint.empty() ? "" : "\n") + staging.parent_path().string() +
                       " is full: make room, or give --tmpdir another directory.";
+}
+
+// Adds to the message where the log is: what it says may be the only trace of the reason.
+void name_log(Error& error, const BuildOptions& options, const fs::path& staging) {
+    log::detail("failed: " + to_string(error));
     const fs::path log =
         options.log_copy ? *options.log_copy : save_log(log::current(), staging.parent_path());
     if (log.empty()) return;
@@ -120,8 +123,9 @@ Result<BuildSummary> in_workplace(const BuildOptions& options, const Inputs& inp
         janitor->keep_all_but({});
         done.error().hint += (done.error().hint.empty() ? "" : "\n") +
                              ("What was built so far is in " + staging->path().string());
-    } else if (!done && log_has_reason && done.error().fault != Fault::input && !interrupted()) {
-        name_log(done.error(), options, staging->path());
+    } else if (!done && done.error().fault != Fault::input && !interrupted()) {
+        say_if_full(done.error(), staging->path());
+        if (log_has_reason) name_log(done.error(), options, staging->path());
     }
     return done;
 }
