@@ -112,10 +112,10 @@ def test_a_session_with_a_base_ends_and_leaves_nothing(user, sessions, based):
     eventually(lambda: not sessions.processes())
     assert not [name for name in os.listdir(sessions.state) if name.startswith(("v", "in-"))]
     # And without its supervisor.
-    running = user.start(f"{based}/bin/python", "-c", "import time; time.sleep(3)")
-    eventually(lambda: len(sessions.servers()) == 2)
+    running = user.start(f"{based}/bin/python", "-c", "print('up', flush=True); input(); import email.parser", stdin=subprocess.PIPE)
+    assert running.stdout.readline() == "up\n" and len(sessions.servers()) == 2
     os.kill(sessions.supervisors()[0], signal.SIGKILL)
-    assert running.wait(60) == 0
+    assert running.communicate("\n", timeout=60) == ("", "") and running.returncode == 0
     eventually(lambda: not sessions.processes())
 
 
