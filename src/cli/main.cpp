@@ -175,16 +175,17 @@ int run_and_report(int argc, char** argv) {
     }
 }
 
-constexpr std::string_view no_memory = "containerize: there is not enough memory\n";
+constexpr std::array no_memory = std::to_array("containerize: there is not enough memory\n");
 
 /// In a thread nobody can catch it. What was begun is cleaned up as after a kill.
 [[noreturn]] void end_of_thread() {
     try {
         if (const auto problem = std::current_exception()) std::rethrow_exception(problem);
     } catch (const std::bad_alloc&) {
-        [[maybe_unused]] const auto written = write(STDERR_FILENO, no_memory.data(), no_memory.size());
+        [[maybe_unused]] const auto written = write(STDERR_FILENO, no_memory.data(), no_memory.size() - 1);
         _exit(1);
     } catch (...) { // a bug
+        std::abort();
     }
     std::abort();
 }
