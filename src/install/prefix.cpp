@@ -37,7 +37,7 @@ std::string foreign_entry(const fs::path& directory) {
     return {};
 }
 
-// Where the installation is put together has the same name, with a process and its host: 255 bytes at most.
+// Where the installation is put together has the same name, with a number and the host: 255 bytes at most.
 constexpr std::size_t longest_name = 160;
 
 // JSON, which the manifest is, holds nothing else: dump() throws at what is not.

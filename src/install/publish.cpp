@@ -88,15 +88,21 @@ void remove_old_record_links(const fs::path& prefix, const fs::path& state) {
     }
 }
 
+std::set<std::string> names_of_states(const Manifest& current, const std::vector<Manifest>& kept) {
+    std::set<std::string> names = {std::to_string(current.state)};
+    for (const auto& state : kept)
+        names.insert(std::to_string(state.state));
+    return names;
+}
+
 // States that are none any more, and images that no state has. Failures leave litter, no harm.
 void remove_unreferenced(const fs::path& prefix, const Manifest& manifest,
                          const std::vector<Manifest>& kept) {
     std::set<std::string> images;
-    std::set<std::string> states;
+    const auto states = names_of_states(manifest, kept);
     const auto keep = [&](const Manifest& state) {
         for (const auto& image : state.images())
             images.insert(image.file);
-        states.insert(std::to_string(state.state));
     };
     keep(manifest);
     std::ranges::for_each(kept, keep);
@@ -119,9 +125,7 @@ void remove_unreferenced(const fs::path& prefix, const Manifest& manifest,
 
 /// By one rename each, into the assembly, which goes whatever happens: a state that is there is whole.
 void put_aside_old_states(const Publication& publication) {
-    std::set<std::string> kept = {std::to_string(publication.manifest.state)};
-    for (const auto& state : publication.kept)
-        kept.insert(std::to_string(state.state));
+    const auto kept = names_of_states(publication.manifest, publication.kept);
     const auto states = publication.claim.prefix / states_name;
     std::error_code ignored;
     for (const auto& name : names_in(states))
@@ -153,7 +157,7 @@ void remove_what_is_gone(const Publication& publication, const Result<Manifest>&
     }
 }
 
-/// Where an assembly is made: "@HOST" after the number of its process.
+/// Where an assembly is made: "@HOST" after a number.
 std::string this_host() {
     std::array<char, 256> name{};
     gethostname(name.data(), name.size() - 1);

@@ -1,24 +1,19 @@
 #include "pip/git_logins.h"
 
 #include "pip/http_login.h"
-#include "util/url.h"
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <set>
+#include <utility>
 
 namespace containerize::pip {
 
 namespace {
 
-constexpr auto npos = std::string_view::npos;
-
-/// Of a URL of git.
-std::optional<HttpLogin> find_login(std::string_view text, std::size_t from) {
-    auto found = find_http_login(text, from);
-    while (found && !text.substr(0, found->scheme).ends_with("git+"))
-        found = find_http_login(text, found->host);
-    return found;
+bool is_of_git(std::string_view text, const HttpLogin& found) {
+    return text.substr(0, found.scheme).ends_with("git+");
 }
 
 /// As far as it names the repository: without "@REVISION", which pip takes from the end, and what follows.
@@ -26,18 +21,15 @@ std::string_view repository_at(std::string_view text) {
     text = text.substr(0, text.find_first_of(" \t\"'#?;"));
     const auto path = std::min(text.find('/'), text.size());
     const auto revision = text.rfind('@');
-    return revision == npos || revision < path ? text : text.substr(0, revision);
+    return revision == text.npos || revision < path ? text : text.substr(0, revision);
 }
 
-GitLogin login_at(std::string_view text, const HttpLogin& found) {
-    const auto given = text.substr(found.login, found.host - found.login - 1);
-    const auto colon = given.find(':');
-    GitLogin login{.repository = std::string(text.substr(found.scheme, found.login - found.scheme)) +
-                                 std::string(repository_at(text.substr(found.host))),
-                   .user = url_decoded(given.substr(0, colon)),
-                   .password = {}};
-    if (colon != npos) login.password = url_decoded(given.substr(colon + 1));
-    return login;
+GitLogin git_login_at(std::string_view text, const HttpLogin& found) {
+    auto login = login_at(text, found);
+    return {.repository = std::string(text.substr(found.scheme, found.login - found.scheme)) +
+                          std::string(repository_at(text.substr(found.host))),
+            .user = std::move(login.user),
+            .password = std::move(login.password)};
 }
 
 /// "https://host:8443"
@@ -86,20 +78,14 @@ void add_settings(const GitLogin& login, std::size_t number, const std::string& 
 std::vector<GitLogin> git_logins_in(const spec::Requirements& requirements) {
     std::vector<GitLogin> logins;
     for (const auto& line : requirements.lines)
-        for (auto found = find_login(line.text, 0); found; found = find_login(line.text, found->host))
-            logins.push_back(login_at(line.text, *found));
+        for (const auto& found :
+             find_http_logins(line.text, std::bind_front(is_of_git, std::string_view(line.text))))
+            logins.push_back(git_login_at(line.text, found));
     return logins;
 }
 
 std::string without_git_logins(std::string_view text) {
-    std::string result;
-    std::size_t done = 0;
-    for (auto found = find_login(text, 0); found; found = find_login(text, found->host)) {
-        result += text.substr(done, found->login - done);
-        done = found->host;
-    }
-    result += text.substr(done);
-    return result;
+    return without_http_logins(text, std::bind_front(is_of_git, text));
 }
 
 void hand_to_git(const std::vector<GitLogin>& logins, Environment& environment) {

@@ -2,11 +2,10 @@
 
 #include "pip/configuration.h"
 #include "pip/http_login.h"
-#include "util/url.h"
 
 #include <algorithm>
 #include <array>
-#include <optional>
+#include <functional>
 #include <set>
 #include <utility>
 
@@ -14,24 +13,14 @@ namespace containerize::pip {
 
 namespace {
 
-/// Of no URL of git and the like, "git+https://...".
-std::optional<HttpLogin> find_login(std::string_view text, std::size_t from) {
-    auto found = find_http_login(text, from);
-    while (found && found->scheme > 0 && text[found->scheme - 1] == '+')
-        found = find_http_login(text, found->host);
-    return found;
+/// Not of git and the like, "git+https://...".
+bool is_of_index(std::string_view text, const HttpLogin& found) {
+    return found.scheme == 0 || text[found.scheme - 1] != '+';
 }
 
 std::string host_name(std::string_view text, const HttpLogin& found) {
     const auto host = text.substr(found.host, found.end - found.host);
     return std::string(host.substr(0, host.find_first_of(":/?#")));
-}
-
-IndexLogin login_at(std::string_view text, const HttpLogin& found) {
-    const auto given = text.substr(found.login, found.host - found.login - 1);
-    const auto colon = std::min(given.find(':'), given.size());
-    return {.user = url_decoded(given.substr(0, colon)),
-            .password = url_decoded(given.substr(std::min(colon + 1, given.size())))};
 }
 
 /// Whether all versions of Python read it as the same word of a netrc file. Quotes and backslashes mean
@@ -48,9 +37,11 @@ IndexLogins index_logins_in(const std::vector<std::string>& texts) {
     IndexLogins logins;
     std::set<std::string> impossible;
     for (const auto& text : texts)
-        for (auto found = find_login(text, 0); found; found = find_login(text, found->host)) {
-            const auto host = host_name(text, *found);
-            const auto login = login_at(text, *found);
+        for (const auto& found :
+             find_http_logins(text, std::bind_front(is_of_index, std::string_view(text)))) {
+            const auto host = host_name(text, found);
+            const auto [user, password] = login_at(text, found);
+            const IndexLogin login{.user = user, .password = password.value_or("")};
             const auto& first = logins.emplace(host, login).first->second;
             const bool fits = is_word_of_netrc(login.user) && is_word_of_netrc(login.password);
             const bool is_name = is_word_of_netrc(host) && host.front() != '['; // requests finds no IPv6
@@ -63,15 +54,9 @@ IndexLogins index_logins_in(const std::vector<std::string>& texts) {
 }
 
 std::string without_index_logins(std::string_view text, const IndexLogins& logins) {
-    std::string result;
-    std::size_t done = 0;
-    for (auto found = find_login(text, 0); found; found = find_login(text, found->host)) {
-        if (!logins.contains(host_name(text, *found))) continue;
-        result += text.substr(done, found->login - done);
-        done = found->host;
-    }
-    result += text.substr(done);
-    return result;
+    return without_http_logins(text, [&](const HttpLogin& found) {
+        return is_of_index(text, found) && logins.contains(host_name(text, found));
+    });
 }
 
 // Of several entries of a host Python takes the last one.

@@ -125,7 +125,7 @@ std::size_t name_length(std::string_view text) {
     return end;
 }
 
-/// Whether what follows a name can: nothing, a marker, a URL or versions.
+/// One of them: ">=1.26".
 bool is_condition(std::string_view text) {
     constexpr std::array<std::string_view, 8> operators = {"===", "==", "!=", "~=", "<=", ">=", "<", ">"};
     const auto* found =
@@ -151,6 +151,7 @@ bool are_conditions(std::string_view text) {
     return true;
 }
 
+/// Whether what follows a name can: nothing, a marker, a URL or versions.
 bool may_follow_name(std::string_view rest) {
     if (rest.find("${") != rest.npos) return true; // a variable that is not set: pip's to say
     if (!rest.starts_with('@')) return are_conditions(rest);
