@@ -4,7 +4,7 @@ On a node without GPUs give the number of processes: --nproc_per_node=2.
 """
 
 import torch.distributed as dist
-from common import Trainer, make_loader, make_model, place_from_torchrun
+from common import Trainer, leave_group, make_loader, make_model, place_from_torchrun
 from options import parse
 
 
@@ -14,8 +14,7 @@ def main():
     dist.init_process_group(place.backend)
     loader = make_loader(options.batch_size, distributed=True)
     Trainer(make_model(), loader, place, options.save_every, options.snapshot).train(options.total_epochs)
-    dist.barrier()
-    dist.destroy_process_group()
+    leave_group(place)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import os
 import socket
 
 import torch.distributed as dist
-from common import Trainer, make_loader, make_model, place_from_torchrun
+from common import Trainer, leave_group, make_loader, make_model, place_from_torchrun
 from options import parse
 
 
@@ -22,8 +22,7 @@ def main():
     print(f"[GPU{place.rank}] of {os.environ['WORLD_SIZE']} on {socket.gethostname()}", flush=True)
     loader = make_loader(options.batch_size, distributed=True)
     Trainer(make_model(), loader, place, options.save_every, options.snapshot).train(options.total_epochs)
-    dist.barrier()
-    dist.destroy_process_group()
+    leave_group(place)
 
 
 if __name__ == "__main__":
