@@ -6,13 +6,12 @@
 #include "util/digest.h"
 #include "util/filesystem.h"
 #include "util/log.h"
+#include "util/open_file.h"
 #include "util/progress.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 
@@ -142,16 +141,17 @@ Result<BaseImage> pull(const Reference& reference, const Options& options) {
 }
 
 Status check_squashfs(const fs::path& file, std::uint64_t offset) {
-    const Fd opened(open(file.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!opened) return fail_errno("cannot read the base image", file.string());
-    return image::Reader::check(opened.get(), file, offset);
+    const auto opened = open_regular(file);
+    if (!opened) return fail(opened.error());
+    return image::Reader::check(opened->get(), file, offset);
 }
 
 /// What the image's own scripts set, as Apptainer writes them when it converts an image.
 Result<ImageConfig> config_in_image(const fs::path& file, std::uint64_t offset) {
     std::vector<image::Layers::ImageFile> files;
-    files.push_back({.file = Fd(open(file.c_str(), O_RDONLY | O_CLOEXEC)), .path = file, .offset = offset});
-    if (!files.back().file) return fail_errno("cannot read the base image", file.string());
+    auto opened = open_regular(file);
+    if (!opened) return fail(std::move(opened.error()));
+    files.push_back({.file = std::move(*opened), .path = file, .offset = offset});
     auto image = image::Layers::open(std::move(files));
     if (!image) return fail(std::move(image.error()));
     ImageConfig config;

@@ -1,6 +1,7 @@
 #include "base/sif.h"
 
 #include "util/fd.h"
+#include "util/open_file.h"
 #include "util/text.h"
 
 #include <algorithm>
@@ -9,8 +10,8 @@
 #include <cerrno>
 #include <cstring>
 #include <span>
+#include <utility>
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -34,12 +35,10 @@ constexpr std::int32_t partition_primary = 2;
 
 class File {
 public:
-    explicit File(const std::filesystem::path& path)
-        : path_(path), file_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    File(std::filesystem::path path, Fd file) : path_(std::move(path)), file_(std::move(file)) {
         struct stat info {};
-        if (file_ && fstat(file_.get(), &info) == 0) size_ = static_cast<std::uint64_t>(info.st_size);
+        if (fstat(file_.get(), &info) == 0) size_ = static_cast<std::uint64_t>(info.st_size);
     }
-    [[nodiscard]] bool is_open() const { return static_cast<bool>(file_); }
     [[nodiscard]] std::uint64_t size() const { return size_; }
     [[nodiscard]] bool holds(std::uint64_t offset, std::uint64_t size) const {
         return offset <= size_ && size <= size_ - offset;
@@ -137,8 +136,9 @@ Result<std::string> descriptor_table(const File& file) {
 } // namespace
 
 Result<SifImage> read_sif(const std::filesystem::path& path) {
-    const File file(path);
-    if (!file.is_open()) return fail_errno("cannot read the .sif file", path.string());
+    auto opened = open_regular(path);
+    if (!opened) return fail(std::move(opened.error()));
+    const File file(path, std::move(*opened));
     auto table = descriptor_table(file);
     if (!table) return fail(std::move(table.error()));
     SifImage image;

@@ -1,6 +1,7 @@
 #include "util/digest.h"
 #include "util/filesystem.h"
 #include "util/interrupt.h"
+#include "util/open_file.h"
 
 #include <cstdio>
 #include <future>
@@ -82,11 +83,11 @@ Result<std::string> copy(int source, const fs::path& from, int target, const fs:
 
 Result<std::string> copy_to_new_file(const fs::path& from, const fs::path& to, mode_t mode,
                                      const Progress& progress) {
-    const Fd source(open(from.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!source) return fail_errno("cannot read the file", from.string());
+    const auto source = open_regular(from);
+    if (!source) return fail(source.error());
     Fd target(open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
     if (!target) return fail_errno("cannot write the file", to.string());
-    auto digest = copy(source.get(), from, target.get(), to, progress);
+    auto digest = copy(source->get(), from, target.get(), to, progress);
     // NFS and quota errors can come as late as close.
     if (close(target.release()) != 0 && digest) digest = fail_errno("cannot write the file", to.string());
     if (!digest) unlink(to.c_str());
@@ -94,11 +95,11 @@ Result<std::string> copy_to_new_file(const fs::path& from, const fs::path& to, m
 }
 
 Result<std::string> sync_and_digest(const fs::path& path, const Progress& progress) {
-    const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!file) return fail_errno("cannot read the file", path.string());
-    auto synced = std::async(std::launch::async, [&file] { return fsync(file.get()) == 0 ? 0 : errno; });
+    const auto file = open_regular(path);
+    if (!file) return fail(file.error());
+    auto synced = std::async(std::launch::async, [&file] { return fsync(file->get()) == 0 ? 0 : errno; });
     auto digest = digest_of(
-        file.get(), path, [](const auto&, std::size_t) { return Status(); }, progress);
+        file->get(), path, [](const auto&, std::size_t) { return Status(); }, progress);
     if (const int error_number = synced.get(); error_number != 0)
         return fail_errno("cannot write the file", path.string(), error_number);
     return digest;

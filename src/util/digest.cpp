@@ -1,14 +1,15 @@
 #include "util/digest.h"
 
-#include "util/fd.h"
+#include "util/open_file.h"
 
 #include <array>
+#include <cerrno>
 #include <new>
 #include <utility>
 #include <vector>
 
-#include <fcntl.h>
 #include <openssl/evp.h>
+#include <unistd.h>
 
 namespace containerize {
 
@@ -55,12 +56,12 @@ std::string sha256(std::string_view data) {
 }
 
 Result<std::string> sha256_of_file(const std::filesystem::path& path) {
-    const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!file) return fail_errno("cannot read the file", path.string());
+    const auto file = open_regular(path);
+    if (!file) return fail(file.error());
     Sha256 digest;
     std::vector<char> buffer(std::size_t{1} << 20U);
     for (;;) {
-        const ssize_t got = read(file.get(), buffer.data(), buffer.size());
+        const ssize_t got = read(file->get(), buffer.data(), buffer.size());
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return fail_errno("cannot read the file", path.string());
         if (got == 0) return digest.finish();

@@ -62,6 +62,8 @@ TEST(ReadFile, DoesNotWaitForWhatIsNoFile) {
     EXPECT_EQ(to_string(read_file(pipe).error()),
               pipe.string() + ": cannot read the file: it is not a regular file");
     EXPECT_FALSE(OpenFile::open(pipe));
+    EXPECT_FALSE(sha256_of_file(pipe));
+    EXPECT_FALSE(copy_file_synced(pipe, directory.path() / "copy"));
     EXPECT_EQ(read_file("/dev/null").value_or("none"), "") << "given for an empty file";
 }
 
