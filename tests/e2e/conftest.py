@@ -21,6 +21,12 @@ OTHER_USER = "containerize-other"
 PASSED_ON = ("PIP_", "SSL_", "REQUESTS_", "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY")
 
 
+# Words before a command: it runs in a user namespace of the user's own, in which no further one may be made.
+IN_A_NAMESPACE_WITHOUT_FURTHER_ONES = (
+    "unshare", "--user", "--map-current-user", "--keep-caps", "sh", "-c",
+    'echo 0 > /proc/sys/user/max_user_namespaces; exec setpriv --ambient-caps=-all --inh-caps=-all "$@"', "sh")
+
+
 class User:
     """Runs commands as somebody without rights: the test user if we are root, else ourselves."""
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import eventually
+from conftest import IN_A_NAMESPACE_WITHOUT_FURTHER_ONES, eventually
 from installation import staging_directories
 
 
@@ -445,34 +445,30 @@ def test_roots_builds_stay_in_its_user_namespace(tool, roots):
     assert run(roots / "env/bin/python", "-c", "import six, iniconfig; print('both')") == "both\n"
 
 
-def test_doctor_and_launch_name_what_is_missing(user, tool, env, sessions):
+@pytest.fixture()
+def closed_fuse(tmp_path):
+    """/dev/fuse that only root may open, for this file of tests alone: others use the machine's at the same time."""
     if os.getuid() != 0:
         pytest.skip("only root can take /dev/fuse away")
-    sessions.kill_all()
-    os.chmod("/dev/fuse", 0o600)
-    try:
-        done = user.run(str(tool), "doctor", check=False)
-        assert done.returncode == 1 and "chmod 666 /dev/fuse" in done.stdout
-        done = user.run(f"{env}/bin/python", "-c", "pass", check=False)
-        assert done.returncode == 1 and "cannot open /dev/fuse: Permission denied" in done.stderr
-        assert "chmod 666 /dev/fuse" in done.stderr
-    finally:
-        os.chmod("/dev/fuse", 0o666)
+    subprocess.run(["mount", "-t", "tmpfs", "none", str(tmp_path)], check=True)
+    os.mknod(tmp_path / "fuse", stat.S_IFCHR | 0o600, os.stat("/dev/fuse").st_rdev)
+    subprocess.run(["mount", "--bind", str(tmp_path / "fuse"), "/dev/fuse"], check=True)
+    yield
+    subprocess.run(["umount", "/dev/fuse", str(tmp_path)], check=True)
 
 
-def test_launch_names_the_setting_that_forbids_namespaces(user, env, sessions):
-    limit = Path("/proc/sys/user/max_user_namespaces")
-    allowed = limit.read_text()
-    try:
-        limit.write_text("0")
-    except OSError:
-        pytest.skip("this machine does not let its root change settings of the kernel")
+def test_doctor_and_launch_name_what_is_missing(user, tool, env, sessions, closed_fuse):
     sessions.kill_all()
-    try:
-        done = user.run(f"{env}/bin/python", "-c", "pass", check=False)
-        assert done.returncode == 1 and "user.max_user_namespaces is 0" in done.stderr
-    finally:
-        limit.write_text(allowed)
+    done = user.run(str(tool), "doctor", check=False)
+    assert done.returncode == 1 and "chmod 666 /dev/fuse" in done.stdout
+    done = user.run(f"{env}/bin/python", "-c", "pass", check=False)
+    assert done.returncode == 1 and "cannot open /dev/fuse: Permission denied" in done.stderr
+    assert "chmod 666 /dev/fuse" in done.stderr
+
+
+def test_launch_names_the_setting_that_forbids_namespaces(user, env):
+    done = user.run(*IN_A_NAMESPACE_WITHOUT_FURTHER_ONES, f"{env}/bin/python", "-c", "pass", check=False)
+    assert done.returncode == 1 and "user.max_user_namespaces is 0" in done.stderr
 
 
 # --- around builds ---------------------------------------------------------------------------------------------------

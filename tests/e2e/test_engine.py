@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import eventually
+from conftest import IN_A_NAMESPACE_WITHOUT_FURTHER_ONES, eventually
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root can enter another root directory")
 
@@ -333,8 +333,6 @@ def test_another_installation_inside(machine, env, updated):
 
 # The device as it is, for root alone.
 NO_FUSE = "mount -t tmpfs none /mnt; mknod -m 600 /mnt/fuse c 10 229; mount --bind /mnt/fuse /dev/fuse"
-# In a user namespace of the user's own, in which no further one may be made.
-NO_NAMESPACES = 'echo 0 > /proc/sys/user/max_user_namespaces; exec setpriv --ambient-caps=-all --inh-caps=-all "$@"'
 
 
 def test_automatic_choice_without_fuse(machine, env):
@@ -347,7 +345,7 @@ def test_automatic_choice_without_fuse(machine, env):
 
 def test_automatic_choice_without_namespaces(machine, env):
     """This Apptainer needs them as well, not being installed setuid."""
-    words = ["unshare", "--user", "--map-current-user", "--keep-caps", "sh", "-c", NO_NAMESPACES, "sh", f"{env}/bin/python", "-c", ""]
+    words = [*IN_A_NAMESPACE_WITHOUT_FURTHER_ONES, f"{env}/bin/python", "-c", ""]
     done = machine.run(*words, env={"CONTAINERIZE_ENGINE": "native"}, check=False)
     assert done.returncode == 1 and "cannot make a user namespace" in done.stderr and "FATAL" not in done.stderr
     done = machine.run(*words, check=False)
@@ -357,8 +355,7 @@ def test_automatic_choice_without_namespaces(machine, env):
 
 def test_builds_need_the_native_engine(user, tool, work):
     spec = user.write(work / "requirements.txt", "six\n")
-    words = ["unshare", "--user", "--map-current-user", "--keep-caps", "sh", "-c", NO_NAMESPACES, "sh"]
-    done = user.run(*words, str(tool), "new", "--engine", "apptainer", "--prefix", str(work / "env"), str(spec), check=False)
+    done = user.run(*IN_A_NAMESPACE_WITHOUT_FURTHER_ONES, str(tool), "new", "--engine", "apptainer", "--prefix", str(work / "env"), str(spec), check=False)
     assert done.returncode == 1 and "cannot make a user namespace" in done.stderr
     assert "Builds need the native engine" in done.stderr and not (work / "env").exists()
 
