@@ -94,6 +94,11 @@ Result<Staging> Staging::create(const fs::path& parent) {
         if (mkdtemp(name.data()) == nullptr) return unusable(*chosen, std::strerror(errno));
         const fs::path path = name;
         Fd lock = open_directory(path);
+        if (!lock && errno != ENOENT) {
+            const int problem = errno;
+            rmdir(path.c_str());
+            return fail_errno("cannot open the staging directory", path.string(), problem);
+        }
         // The lock is on the directory itself: systemd-tmpfiles leaves alone what is locked so. Where a file
         // system has no such locks (NFS, Lustre without -o flock) the sweep cannot take one either, so that
         // nothing is removed there by mistake.

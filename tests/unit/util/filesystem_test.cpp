@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdint>
+#include <cstring>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
@@ -247,6 +250,21 @@ TEST(Staging, IsPrivateAndRemoved) {
         EXPECT_EQ(moved.path(), path);
     }
     EXPECT_FALSE(fs::exists(path));
+}
+
+TEST(Staging, LeavesNothingWhereItCannotBeOpened) {
+    const TemporaryDirectory parent;
+    rlimit before{};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    const int next = dup(STDIN_FILENO);
+    close(next);
+    const rlimit none{.rlim_cur = static_cast<rlim_t>(next), .rlim_max = before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+    const auto staging = Staging::create(parent.path());
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    ASSERT_FALSE(staging);
+    EXPECT_EQ(staging.error().why, std::strerror(EMFILE));
+    EXPECT_TRUE(fs::is_empty(parent.path()));
 }
 
 TEST(Staging, KeptOnRequest) {
