@@ -4,6 +4,7 @@
 #include "util/entries.h"
 #include "util/filesystem.h"
 #include "util/ownership.h"
+#include "util/utf8.h"
 
 #include <array>
 #include <cstdlib>
@@ -39,15 +40,6 @@ std::string foreign_entry(const fs::path& directory) {
 
 // Where the installation is put together has the same name, with a number and the host: 255 bytes at most.
 constexpr std::size_t longest_name = 160;
-
-// JSON, which the manifest is, holds nothing else: dump() throws at what is not.
-bool is_utf8(const std::string& text) {
-    try {
-        return !nlohmann::json(text).dump().empty();
-    } catch (const nlohmann::json::exception&) {
-        return false;
-    }
-}
 
 bool is_special(const fs::path& prefix) {
     static constexpr auto places = std::to_array<std::string_view>(
@@ -95,7 +87,7 @@ Result<fs::path> check_prefix(const std::string& given, bool force) {
         return fail_input("this prefix cannot be used",
                           "PATH cannot hold a directory with ':' or a line break in its name", shown,
                           "Choose another directory.");
-    if (!is_utf8(shown))
+    if (!is_utf8(shown)) // the manifest is JSON
         return fail_input("this prefix cannot be used", "its name is not UTF-8, as the manifest must be",
                           shown, "Choose another directory.");
     if (is_special(*prefix))

@@ -71,6 +71,9 @@ Result<BuildSummary> work_in(const Staging& staging, const BuildOptions& options
 bool is_full(const fs::path& staging, const Error& error) {
     const bool was_full = error.why == std::strerror(ENOSPC) || error.why == std::strerror(EDQUOT);
     if (was_full && is_below(error.where, staging)) return true;
+    // What Python 3.11 and older say of byte-code that they wrote themselves: they do not notice that a full
+    // disk cut it off.
+    if (error.why.contains("marshal data too short")) return true;
     // Programs such as ensurepip keep the reason to themselves.
     constexpr std::uint64_t nearly_full = 16U << 20U;
     const auto room = available_bytes(staging);

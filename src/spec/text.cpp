@@ -1,5 +1,7 @@
 #include "spec/text.h"
 
+#include "util/utf8.h"
+
 #include <algorithm>
 #include <cstdint>
 
@@ -26,40 +28,25 @@ void append_utf8(std::string& text, std::uint32_t code) {
     add(0x80U | (code & 0x3FU));
 }
 
+/// What is not UTF-16 becomes what is not UTF-8.
 std::string from_utf16(std::string_view data, bool big_endian) {
     const auto unit = [&](std::size_t at) -> std::uint32_t {
+        if (at + 1 >= data.size()) return 0xDFFF; // half a unit: as a surrogate without its pair
         const auto first = static_cast<unsigned char>(data[at]);
         const auto second = static_cast<unsigned char>(data[at + 1]);
         return big_endian ? first << 8U | second : second << 8U | first;
     };
     std::string text;
-    for (std::size_t at = 0; at + 1 < data.size(); at += 2) {
+    for (std::size_t at = 0; at < data.size(); at += 2) {
         std::uint32_t code = unit(at);
-        const bool pair = code >= 0xD800 && code < 0xDC00 && at + 3 < data.size();
-        if (pair) {
-            code = 0x10000 + ((code - 0xD800) << 10U) + ((unit(at + 2) - 0xDC00) & 0x3FFU);
+        const bool begins_pair = code >= 0xD800 && code < 0xDC00 && at + 3 < data.size();
+        if (const auto next = begins_pair ? unit(at + 2) : 0; next >= 0xDC00 && next < 0xE000) {
+            code = 0x10000 + ((code - 0xD800) << 10U) + (next - 0xDC00);
             at += 2;
         }
         append_utf8(text, code);
     }
     return text;
-}
-
-/// How many bytes of UTF-8 begin `text`.
-std::size_t valid_utf8(std::string_view text) {
-    for (std::size_t at = 0; at < text.size();) {
-        const auto byte = static_cast<unsigned char>(text[at]);
-        const std::size_t length = byte < 0x80             ? 1
-                                   : byte >> 5U == 0b110   ? 2
-                                   : byte >> 4U == 0b1110  ? 3
-                                   : byte >> 3U == 0b11110 ? 4
-                                                           : 0;
-        if (length == 0 || at + length > text.size()) return at;
-        for (std::size_t i = 1; i < length; ++i)
-            if (static_cast<unsigned char>(text[at + i]) >> 6U != 0b10) return at;
-        at += length;
-    }
-    return text.size();
 }
 
 /// PEP 263, which pip honours: a comment in the first two lines.
@@ -77,12 +64,14 @@ bool declares_encoding(std::string_view text) {
 } // namespace
 
 Result<std::string> decode(std::string_view content, const std::filesystem::path& file) {
-    if (content.starts_with("\xFF\xFE")) return from_utf16(content.substr(2), false);
-    if (content.starts_with("\xFE\xFF")) return from_utf16(content.substr(2), true);
-    if (content.starts_with("\xEF\xBB\xBF")) content.remove_prefix(3);
-    const auto valid = valid_utf8(content);
-    if (valid == content.size() || declares_encoding(content)) return std::string(content);
-    const auto line = std::ranges::count(content.substr(0, valid), '\n') + 1;
+    std::string text;
+    if (content.starts_with("\xFF\xFE") || content.starts_with("\xFE\xFF"))
+        text = from_utf16(content.substr(2), content.starts_with("\xFE"));
+    else
+        text = content.substr(content.starts_with("\xEF\xBB\xBF") ? 3 : 0);
+    if (is_utf8(text) || declares_encoding(text)) return text;
+    const auto lines = split_lines(text);
+    const auto line = std::ranges::find_if_not(lines, is_utf8) - lines.begin() + 1;
     return fail_input("this is not UTF-8 text", {}, file.string() + ":" + std::to_string(line),
                       "Save the file as UTF-8.");
 }

@@ -159,6 +159,11 @@ TEST(Requirements, Mistakes) {
         {"-c missing.txt\n", "r.txt:1: cannot read 'missing.txt', which is included here: No such file or "
                              "directory\nIncluded files are looked for beside the file that names them."},
         {"numpy\ncaf\xE9\n", "r.txt:2: this is not UTF-8 text\nSave the file as UTF-8."},
+        {"\xFF\xFEx\0\n\0\0\xD8"s, "r.txt:2: this is not UTF-8 text\nSave the file as UTF-8."},
+        {"\xFF\xFEx\0\n\0y"s, "r.txt:2: this is not UTF-8 text\nSave the file as UTF-8."},
+        {"numpy\n#\xC0\xAF\n", "r.txt:2: this is not UTF-8 text\nSave the file as UTF-8."},
+        {"numpy\n#\xED\xA0\x80\n", "r.txt:2: this is not UTF-8 text\nSave the file as UTF-8."},
+        {"numpy\n#\xF4\x90\x80\x80\n", "r.txt:2: this is not UTF-8 text\nSave the file as UTF-8."},
     };
     for (const auto& one : cases) {
         const TemporaryDirectory directory;
