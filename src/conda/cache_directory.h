@@ -11,9 +11,9 @@
 
 namespace containerize::conda {
 
-/// `configured` unless it is empty, else $CONTAINERIZE_CACHE, else $XDG_CACHE_HOME/containerize, else
-/// ~/.cache/containerize; if neither of the last two can be written, a private directory in $TMPDIR, /var/tmp
-/// or /tmp. Creates the directory.
+/// Returns `configured`, else $CONTAINERIZE_CACHE, else $XDG_CACHE_HOME/containerize or
+/// ~/.cache/containerize, else a private directory in $TMPDIR, /var/tmp or /tmp: the first that can be
+/// written. Creates it. Fails with an input error if one of the first two is set but cannot be used.
 Result<std::filesystem::path> cache_directory(const Environment& environment, const Located& configured = {});
 
 /// The directory of package archives, which all users of the cache share.

@@ -14,8 +14,7 @@ namespace containerize::conda {
 
 struct Wanted {
     MatchSpec spec;
-    std::vector<std::string> channels; ///< URLs of the channel in the spec ("defaults" gives several); empty:
-                                       ///< any
+    std::vector<std::string> channels; ///< URLs of the spec's channel or multichannel; empty: any
     std::string where;                 ///< "file:line", for messages
 };
 
