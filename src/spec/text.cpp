@@ -45,7 +45,7 @@ std::string from_utf16(std::string_view data, bool big_endian) {
     return text;
 }
 
-/// How many bytes of UTF-8 begin `text`.
+/// The number of bytes before the first that is not valid UTF-8.
 std::size_t valid_utf8(std::string_view text) {
     for (std::size_t at = 0; at < text.size();) {
         const auto byte = static_cast<unsigned char>(text[at]);
@@ -122,7 +122,7 @@ std::optional<std::vector<std::string>> split_words(std::string_view text) {
             quote = 0;
         } else if (c == '\\' && quote != '\'' && at + 1 < text.size()) {
             const char next = text[++at];
-            // Within double quotes a backslash counts only before what it can quote.
+            // In double quotes, a backslash only escapes '"' and '\'.
             if (quote == '"' && next != '"' && next != '\\') words.back() += c;
             words.back() += next;
         } else {
