@@ -57,9 +57,9 @@ std::string expand_variables(std::string_view text, const Environment& environme
 
 /// Reads all sources. Later ones take precedence, and items of their lists come first. Each directory is
 /// searched for .condarc, condarc, condarc.d/*.yml and .mambarc:
-/// /etc/conda, /var/lib/conda, the root prefix ($CONDA_EXE's, $MAMBA_ROOT_PREFIX, $CONDA_ROOT),
-/// $XDG_CONFIG_HOME/conda, ~/.config/conda, ~/.conda, then ~/.condarc, ~/.mambarc, $CONDA_PREFIX, $CONDARC,
-/// $MAMBARC, and the variables CONDA_CHANNELS etc.
+///   /etc/conda, /var/lib/conda, the root prefix ($CONDA_EXE's, $MAMBA_ROOT_PREFIX, $CONDA_ROOT),
+///   $XDG_CONFIG_HOME/conda, ~/.config/conda, ~/.conda, then ~/.condarc, ~/.mambarc, $CONDA_PREFIX, $CONDARC,
+///   $MAMBARC, and the variables CONDA_CHANNELS etc.
 /// Mistakes are input errors with file:line. Warns about unsupported keys that would change what is
 /// installed; other unknown keys go to the detailed log. `root` replaces "/" in tests.
 Result<Config> read_config(const Environment& environment, const std::filesystem::path& root = "/");
