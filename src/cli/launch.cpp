@@ -89,7 +89,7 @@ Status show_nodes(const fs::path& prefix, const LaunchArguments& arguments,
     auto processes = cluster::default_processes(variables, *site);
     if (!processes) return fail(std::move(processes.error()));
     const auto machine = cluster::this_machine();
-    variables.erase("SLURM_PROCID"); // that of the batch script, which is no task
+    variables.erase("SLURM_PROCID"); // that of the batch script
     variables["SLURM_STEP_ID"] = "0";
     auto place = cluster::find_place(variables, machine);
     if (!place) return fail(std::move(place.error()));

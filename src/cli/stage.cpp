@@ -118,7 +118,7 @@ std::string new_name() {
                        random(), random());
 }
 
-/// Copies the images by sbcast, whose nodes pass them on. Returns their paths on the nodes.
+/// Copies the images by sbcast, which reads them once. Returns their paths on the nodes.
 std::vector<std::string> bring(const fs::path& prefix, const runtime::Manifest& manifest) {
     std::vector<std::string> brought;
     const auto variables = current_environment();

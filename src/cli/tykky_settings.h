@@ -1,4 +1,4 @@
-// Reads the YAML files of `advanced` and -y, which can set all options and more.
+// Reads the YAML files of `advanced` and -y, which can set the same as options, and more.
 #pragma once
 
 #include "cli/build_options.h"
@@ -19,8 +19,8 @@ namespace containerize::cli {
 /// The contents of a file. Inline scripts are written to a directory that this object owns.
 class TykkySettings {
 public:
-    /// Adds the options to `arguments` that have a member there. Reports unknown keys; a wrong value is an
-    /// input error with file:line.
+    /// Stores settings in `arguments` where it has a member for them. Reports unknown keys; a wrong value is
+    /// an input error with file:line.
     Status read(const std::string& file, BuildArguments& arguments);
 
     /// "conda", "venv", "wrapdisk", "wrapcont"; empty if not set.

@@ -31,7 +31,7 @@ TakenPorts read_taken_ports();
 
 /// Returns MASTER_PORT if set, else a port computed from the numbers of the job and step, different for jobs
 /// with similar numbers and for the first 63 steps of a job. Outside of jobs uses the number `user` instead.
-/// Fails with an input error if MASTER_PORT is no port.
+/// Fails with an input error if MASTER_PORT is invalid.
 Result<std::uint16_t> master_port(const Variables& variables, const TakenPorts& taken, unsigned user);
 
 /// Returns an identifier of the job or step: "12.0", "12"; "local" outside of jobs.

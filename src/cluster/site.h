@@ -29,7 +29,7 @@ struct Site {
     std::vector<std::string> job; ///< lines for the head of a job script
 };
 
-/// Fails with an input error if `text` is no valid profile. `where` is for messages.
+/// Fails with an input error if `text` is not a valid profile. `where` is for messages.
 Result<Site> parse_site(std::string_view text, const std::string& where);
 
 /// The names of the built-in profiles.

@@ -61,7 +61,7 @@ std::string make_as_above(const fs::path& directory, const struct stat& above) {
     return fs::exists(fs::symlink_status(directory)) ? "" : why; // another build created it first
 }
 
-/// A directory to which everybody can write who can write to its parent.
+/// Creates a directory that can be written by everybody who can write to its parent.
 std::string make_shared(const fs::path& directory) {
     struct stat info {};
     struct stat above {};

@@ -1,4 +1,4 @@
-// Finds the cache and its parts. Several users may share one, so no user's files are trusted by another.
+// Finds the cache and its parts. Several users may share one, but do not trust each other's files.
 #pragma once
 
 #include "conda/config.h"

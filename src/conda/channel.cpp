@@ -189,7 +189,7 @@ Result<Channel> resolve_one(const Located& asked, const Config& config) {
     return named(asked, config);
 }
 
-/// The members of a multichannel; nothing if it is none.
+/// The members of a multichannel; nothing for other channels.
 std::optional<std::vector<Located>> members(const Located& asked, const Config& config) {
     std::vector<Located> result;
     if (const auto found = config.custom_multichannels.find(asked.text);

@@ -474,8 +474,8 @@ private:
         std::string target;
         std::size_t package;
     };
-    std::map<std::string, Link> links_;                             ///< by path
-    std::unordered_map<std::string, std::string> real_directories_; ///< directories with symlinks resolved
+    std::map<std::string, Link> links_;                                 ///< by path
+    std::unordered_map<std::string, std::string> real_directories_;     ///< paths without symlinks
     std::vector<std::unordered_map<std::string, std::string>> targets_; ///< by the path in the package
     std::unordered_map<std::string, Owner> owners_;
     std::size_t current_file_ = 0; ///< index in installed_ of the file being written

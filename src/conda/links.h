@@ -8,7 +8,7 @@
 
 namespace containerize::conda {
 
-/// Returns the target of the symlink at a path below the prefix; nothing if it is no symlink.
+/// Returns the target of the symlink at a path below the prefix; nothing if there is none.
 using LinkAt = std::function<std::optional<std::string>(const std::string& path)>;
 
 /// Resolves `target` from `directory`, a path without symlinks, relative to the absolute `prefix` or empty.

@@ -34,7 +34,7 @@ struct MatchSpec {
 /// ("^lib.*$").
 bool is_name_pattern(std::string_view name);
 
-/// Splits a package's file name, such as "numpy-1.26.4-py311h64a7726_0.conda". Nothing if it is none.
+/// Splits a package's file name, such as "numpy-1.26.4-py311h64a7726_0.conda". Nothing for other names.
 struct FileName {
     std::string name, version, build;
 };
@@ -43,10 +43,11 @@ std::optional<FileName> parse_file_name(std::string_view file_name);
 /// Whether `text` is a subdir of channels: "linux-64", "noarch".
 bool is_subdir(std::string_view text);
 
-/// Parses every documented form, including URLs and paths of packages. The error says which part is wrong;
-/// the caller adds file and line. Unknown keys in brackets should be refused in specs of users, but ignored
-/// in those of channels, which may use newer ones.
+/// What to do with unknown keys in brackets: refused in specs of users, ignored in those of channels, which
+/// may be newer.
 enum class UnknownKeys { refused, ignored };
+/// Parses every documented form, including URLs and paths of packages. The error says which part is wrong;
+/// the caller adds file and line.
 Result<MatchSpec> parse_match_spec(std::string_view text, UnknownKeys unknown_keys = UnknownKeys::refused);
 
 } // namespace containerize::conda

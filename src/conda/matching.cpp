@@ -30,7 +30,7 @@ Matching::Matching(Pool* pool, RecordOf record_of) : pool_(pool), record_of_(std
 }
 
 Id Matching::dependency(std::string_view text) {
-    // Messages show the dependency.
+    // Refuse control characters, since messages show the dependency.
     const auto is_control = [](unsigned char c) { return c < ' ' || c == 0x7F; };
     if (std::ranges::any_of(text, is_control)) return 0;
     const auto [known, is_new] = dependencies_.emplace(text, 0);

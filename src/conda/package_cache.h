@@ -1,4 +1,4 @@
-// A cache of package archives that builds, concurrent ones too, and users can share.
+// A cache of package archives, shared by concurrent builds and by users.
 #pragma once
 
 #include "conda/channel.h"
@@ -23,8 +23,8 @@ struct PackageOptions {
     mode_t umask_bits = 022;
 };
 
-/// Returns the archives of `records`, in their order. Downloads those that no cache has, and copies those in
-/// a cache that others can modify. This call verifies size and sha256 (else md5) through the returned
+/// Returns the archives of `records`, in their order. Downloads those that no cache has, and copies those
+/// from caches that others can modify. This call verifies size and sha256 (else md5) through the returned
 /// descriptor, so only that one may be read.
 Result<std::vector<OpenFile>> fetch_packages(const std::vector<PackageRecord>& records,
                                              const std::vector<Channel>& channels, const Config& config,

@@ -17,7 +17,7 @@ struct HostProfile {
 };
 
 /// `name` is that of a file "NAME.yaml" in `directory`, or a path. Fails with an input error, with the line,
-/// if the file is no valid profile.
+/// if the file is not a valid profile.
 Result<HostProfile> read_host_profile(const std::string& name, const std::filesystem::path& directory);
 
 } // namespace containerize::config

@@ -1,4 +1,4 @@
-// Determines what the packages of an environment were built for from their files; imports nothing.
+// Determines from its files what an environment's packages were built for, without importing them.
 #pragma once
 
 #include "gpu/tree.h"

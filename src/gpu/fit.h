@@ -23,8 +23,8 @@ struct Target {
     std::string toolkit; ///< the newest that they support; empty if unknown
 };
 
-/// Returns a line for each package that cannot use the intended GPUs: those of `target`, otherwise this
-/// machine's. Empty if there are neither, as on many login nodes.
+/// Returns warnings about packages that lack libraries, or cannot use the intended GPUs: those of `target`,
+/// otherwise this machine's, if it has any (many login nodes do not).
 std::vector<std::string> build_warnings(const std::vector<AcceleratedPackage>& packages,
                                         const std::optional<Target>& target, const Host& host);
 

@@ -225,7 +225,7 @@ private:
     /// Returns whether `word` names this device or a part of it, and adds the nodes.
     bool add_device(const Device& device, std::size_t index, const std::string& word) {
         const auto number = std::to_string(index);
-        // No file tells an instance's UUID, so grant all instances that the user has.
+        // No file tells an instance's UUID, so any "MIG-..." grants all instances.
         const bool whole = word == "all" || word == number || (!device.uuid.empty() && word == device.uuid) ||
                            (word.starts_with("MIG-") && !device.mig.empty());
         if (!whole && !(word.starts_with(number + ":") && !device.mig.empty())) return false;

@@ -37,13 +37,12 @@ struct CondaOptions {
 /// What the configuration says in addition to the values of options.
 struct SiteSettings {
     conda::Located cache; ///< the directory and where it was set; empty: use conda::cache_directory()
-    /// Channels in place of those of .condarc: used if that has none, or always if `channels_forced`. An
-    /// environment file that names channels overrides both.
+    /// `channels` replaces those of .condarc if that has none, or always if `channels_forced`; the others
+    /// extend them. All are ignored if the environment file names channels.
     std::vector<conda::Located> channels, first_channels, last_channels;
     bool channels_forced = false;
-    std::vector<conda::Located> machine_channels; ///< allowed by the machine's own file, despite Anaconda's
-                                                  ///< terms
-    std::vector<std::string> wrapper_paths;       ///< for new installations; a missing one is no error
+    std::vector<conda::Located> machine_channels; ///< named by the machine's own file
+    std::vector<std::string> wrapper_paths;       ///< for new installations; missing ones are ignored
     /// Set at every launch. --environ overrides the first list, but not the second.
     std::vector<runtime::EnvironmentChange> environment, forced_environment;
     unsigned max_jobs = 0;                               ///< upper limit for jobs; 0: none
@@ -55,7 +54,7 @@ enum class Layout {
     path,   ///< sorted by path
     profile ///< recorded files first, in the order in which they are read; then the others
 };
-/// Fails with an input error if `text` is no layout.
+/// Fails with an input error if `text` is not a layout.
 Result<Layout> parse_layout(std::string_view text);
 
 struct BuildOptions {

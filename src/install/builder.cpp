@@ -239,7 +239,7 @@ private:
         return {};
     }
 
-    /// Whether an update changes nothing outside the image either.
+    /// Whether an update leaves all recorded settings as they were.
     [[nodiscard]] bool same_settings() const {
         Manifest as_before = manifest_;
         as_before.state = previous_->state;

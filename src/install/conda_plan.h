@@ -39,7 +39,7 @@ Result<CondaChanges> plan_conda_changes(const BuildOptions& options, const Input
                                         const std::vector<conda::Located>& pinned, bool prune,
                                         const std::filesystem::path& directory);
 
-/// Adds to an error about a package that the lock or list of the input names it.
+/// Adds to an error about a package that it is listed in the input, if that is a lock or list.
 Error with_list(Error error, const Inputs& inputs);
 
 /// Solves the input, or takes the packages of a lock. Reports progress through util/log.h. `cache` is the

@@ -16,7 +16,7 @@ struct Rollback {
 /// are kept. Uses only those options that say where things are.
 Result<Rollback> rollback(const BuildOptions& options, std::optional<unsigned> state);
 
-/// Packs what the current state shows into one image, as a new state that replaces all others. The image is
+/// Packs the files of the current state into one image, as a new state that replaces all others. The image is
 /// the same as if the tree were packed afresh, with recorded files first if options.layout says so. Keeps
 /// profiles, and the commands that made the state (squashed_key). Does nothing (`unchanged`) if there are no
 /// layers and the files need not be placed anew.

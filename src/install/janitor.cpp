@@ -167,7 +167,7 @@ void Janitor::end_processes_first(pid_t in_namespace) {
     const auto process = std::filesystem::path("/proc") / std::to_string(in_namespace);
     const Fd mount_namespace(open((process / "ns/mnt").c_str(), O_RDONLY | O_CLOEXEC));
     struct stat info {};
-    // Never kill the user's own processes.
+    // Guard against killing the user's own processes: the namespace must be another one.
     if (mount_namespace && fstat(mount_namespace.get(), &info) == 0 && !is_in("/proc/self", info))
         tell(end_processes_verb, {}, mount_namespace.get());
 }

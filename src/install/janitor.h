@@ -12,8 +12,8 @@
 namespace containerize::install {
 
 /// Waits on a socket to the builder. When it closes, because the builder finished, failed or was killed,
-/// everything registered is removed, last first. There is only this one way of cleaning up, and SIGKILL takes
-/// it, too.
+/// everything registered is removed, last first. This is the only way of cleaning up, and it works after
+/// SIGKILL, too.
 class Janitor {
 public:
     static Result<Janitor> start();

@@ -30,7 +30,7 @@ std::string text(const json& entry, const char* key) {
     return found != entry.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-/// The words of a line that holds only options for the lock; empty if it includes a file or names a project.
+/// The words of a line of options to keep in the lock; empty if it includes a file or names a project.
 std::vector<std::string> lasting_words(const spec::RequirementLine& line, const fs::path& directory) {
     auto words = line.text.starts_with('-') ? spec::split_words(line.text) : std::nullopt;
     if (!words) return {};

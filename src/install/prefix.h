@@ -17,8 +17,8 @@ inline constexpr const char* own_leftovers = ".containerize-";
 /// while it exists, entries with these names belong to an unfinished build.
 inline constexpr const char* names_to_come = ".names";
 std::set<std::string> listed_names(const std::filesystem::path& assembly);
-/// Whether this user's build, or that of somebody trusted with the parent directory, made the assembly. An
-/// assembly of anybody else could list this user's files for removal.
+/// Whether the assembly was made by a build of this user, or of a user trusted with the parent directory. One
+/// made by anybody else could list this user's files for removal.
 bool is_left_by_us(const std::filesystem::path& assembly);
 
 /// Returns the prefix as an absolute path without symlinks. Fails unless it is absent, empty or, with

@@ -46,8 +46,8 @@ Result<ProfileCoverage> profile_coverage(const std::filesystem::path& prefix);
 /// Returns the profile of an image; without blocks if there is none or it does not match the image.
 image::Profile profile_beside(const std::filesystem::path& prefix, const runtime::ImageFile& image);
 
-/// Records at the end of a build, as its options say. Never fails: reports problems as warnings if recording
-/// was asked for, otherwise in the log. `replace` as in ProfileRequest.
+/// Records at the end of a build, as its options say. Never fails: warns about problems if commands to record
+/// were given, otherwise only tells the reason. `replace` as in ProfileRequest.
 void record_after_build(const BuildOptions& options, bool replace);
 
 } // namespace containerize::install

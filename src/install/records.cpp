@@ -49,8 +49,8 @@ Status write_lock(const fs::path& share, const std::string& text, const std::vec
     return write_new_file(share / "containerize.lock", text, mode);
 }
 
-/// Removes redaction marks from URLs. Without a login, pip, conda and git look one up in ~/.netrc; a mark
-/// they would send as it is.
+/// Removes redaction marks from URLs. Without a login, pip, conda and git look one up in ~/.netrc; they would
+/// send the mark literally.
 std::string without_marked_logins(std::string text) {
     const std::string mark(redaction_mark);
     replace_all(text, "://" + mark + "@", "://");

@@ -8,8 +8,8 @@
 
 namespace containerize::install {
 
-/// Adds the site's changes to those of an installation, which override all but forced ones. Calling it again
-/// changes nothing.
+/// Adds the site's changes to those of an installation. The latter override all but forced ones. Calling it
+/// again changes nothing.
 void add_site_environment(const SiteSettings& site, std::vector<runtime::EnvironmentChange>& changes);
 
 } // namespace containerize::install

@@ -224,7 +224,7 @@ private:
     static bool user_wants_to_keep(int code) {
         log::info("The shell ended with exit code " + std::to_string(code) +
                   ". Keep what was changed? [y/N]");
-        tcflush(STDIN_FILENO, TCIFLUSH); // input typed ahead is no answer
+        tcflush(STDIN_FILENO, TCIFLUSH); // discard input typed ahead
         char answer = 0;
         return read(STDIN_FILENO, &answer, 1) == 1 && (answer == 'y' || answer == 'Y');
     }

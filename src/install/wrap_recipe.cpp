@@ -105,7 +105,7 @@ private:
 
     Workshop& shop_;
     WritableImages images_;
-    std::optional<image::Writer> writer_; ///< empty if a tree on disk is packed
+    std::optional<image::Writer> writer_; ///< not set if a copy on disk is packed instead
     std::vector<std::string> left_out_;
 };
 

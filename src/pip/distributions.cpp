@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-/// The metadata file of an entry in site-packages; empty if it is no distribution.
+/// The metadata file of an entry in site-packages; empty for other entries.
 fs::path metadata_file(const fs::path& entry) {
     const auto extension = entry.extension();
     std::error_code failed;

@@ -64,7 +64,7 @@ std::string helper(std::size_t number) {
 
 void add_settings(const GitLogin& login, std::size_t number, const std::string& place, Settings& settings) {
     const auto key = "credential." + place + ".";
-    // A password replaces the user's own helpers; to a user name alone, they may know the password.
+    // A password replaces the user's own helpers. A user name alone keeps them: they may know its password.
     if (login.password)
         settings.add(key + "helper", "");
     else

@@ -18,7 +18,7 @@ struct GitLogin {
     std::optional<std::string> password;
 };
 
-/// Only those in http URLs, since git does not send logins over ssh this way.
+/// Returns the logins in http URLs; ssh has its own ways to authenticate.
 std::vector<GitLogin> git_logins_in(const spec::Requirements& requirements);
 
 /// Returns `text` with logins removed from the URLs of git repositories.

@@ -1,5 +1,5 @@
-// Hides logins in the URLs of indexes and of pages with links. pip passes such URLs, for building packages,
-// to another pip on its command line, which all users of the machine can read; a netrc file is private.
+// Hides logins in the URLs of indexes and of pages with links. To build packages, pip passes such URLs on the
+// command line of another pip, which all users of the machine can read; a netrc file is private.
 #pragma once
 
 #include "util/process.h"

@@ -189,7 +189,7 @@ public:
         if (!text) return fail(std::move(text.error()));
         result.files.push_back(file);
         known_.push_back(real);
-        // The length makes moving text from one file to the next change the digest.
+        // With the length, moving text from one file to the next changes the digest.
         digest.update(content->data(), content->size());
         const auto length = std::to_string(content->size()) + "\n";
         digest.update(length.data(), length.size());

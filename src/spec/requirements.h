@@ -16,13 +16,12 @@ struct RequirementLine {
     std::filesystem::path file;
     std::size_t number = 0; ///< first line, counted from 1
     std::string text;
-    std::string foreign = {}; ///< the origin if `file` is no requirements file: "env.yml:7"
+    std::string foreign = {}; ///< the origin of a line in another kind of file: "env.yml:7"
 };
 
 struct Requirements {
     std::vector<RequirementLine> lines;       ///< of all files, in the order in which pip reads them
-    std::vector<std::filesystem::path> files; ///< the file itself and the local files that it includes with
-                                              ///< -r and -c
+    std::vector<std::filesystem::path> files; ///< the file and its local -r and -c includes
     std::vector<std::string> editable;        ///< paths and URLs given with -e
     std::string sha256;                       ///< of the contents of `files`, in their order
 };

@@ -15,7 +15,7 @@
 
 namespace containerize::spec {
 
-/// For lock files of many platforms: some megabytes, a node per 15 bytes, at most 500 MB of memory.
+/// Suffices for lock files of many platforms, with a node per 15 bytes. Takes up to 500 MB of memory.
 inline constexpr std::size_t most_nodes_of_lock = 1'000'000;
 
 class YamlFile {
