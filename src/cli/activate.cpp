@@ -7,7 +7,7 @@ namespace containerize::cli {
 
 namespace {
 
-// Who gets here has no functions yet, or called the program past them.
+// Reached only if the shell functions are not defined, or were bypassed.
 Result<int> explain_function(const std::string& name) {
     std::error_code failed;
     const auto program = std::filesystem::read_symlink("/proc/self/exe", failed);
@@ -21,7 +21,7 @@ Result<int> explain_function(const std::string& name) {
 
 void add_function(CLI::App& app, Action& chosen, const std::string& name, const std::string& description) {
     auto* command = app.add_subcommand(name, description + " (a function of the shell)");
-    // Whatever was given: what matters is that nothing happens with it here.
+    // Accept any arguments, so that this explanation is shown in all cases.
     command->allow_extras();
     command->callback([&chosen, name] { chosen = [name] { return explain_function(name); }; });
 }

@@ -70,7 +70,7 @@ Result<int> run_list(const BaseArguments& arguments) {
     return 0;
 }
 
-/// A reference in any spelling, a digest, or the beginning of one.
+/// Finds an image in the user's store by reference, digest or the beginning of a digest.
 Result<base::StoredImage> find_own(const std::string& name, const fs::path& store) {
     const auto reference = base::parse_reference(name);
     const auto spelled = reference ? reference->text : name;

@@ -22,7 +22,7 @@ Result<std::optional<fs::path>> absolute_file(const std::string& given) {
     return *path;
 }
 
-/// The configured ones, then what was typed.
+/// The configured binds, followed by the typed ones.
 Result<std::vector<runtime::Bind>> choose_binds(const BuildArguments& arguments,
                                                 const Configured& configured) {
     std::vector<runtime::Bind> binds;
@@ -46,7 +46,7 @@ Result<std::vector<runtime::Bind>> choose_binds(const BuildArguments& arguments,
     return binds;
 }
 
-/// What the configured and the typed host profiles say, for an image: the host's own root has it.
+/// Adds the configured and typed host profiles if there is a base. The host's own root does not need them.
 Status add_host_profiles(const BuildArguments& arguments, const Configured& configured,
                          install::BuildOptions& options) {
     auto wanted = configured.written(config::Key::host_profiles);
@@ -132,7 +132,7 @@ Status choose_directories(const BuildArguments& arguments, const Configured& con
     return {};
 }
 
-/// "~/x": a shell leaves it as it is in --prefix=~/x.
+/// Expands "~/x", which the shell does not do in --prefix=~/x.
 fs::path with_home(const std::string& path, const Environment& environment) {
     const auto home = environment.find("HOME");
     if (!path.starts_with("~/") || home == environment.end() || home->second.empty()) return path;
@@ -216,7 +216,7 @@ void add_content_options(CLI::App& command, BuildArguments& arguments) {
     command
         .add_option("-r,--requirement,--requirements,--requirements-file", arguments.requirements,
                     "Requirements for pip, beside an environment.yml")
-        ->allow_extra_args(false) // what follows is the next argument
+        ->allow_extra_args(false) // what follows the file is a separate argument
         ->type_name("FILE");
     add_hook_options(command, arguments);
     command
@@ -246,7 +246,7 @@ void add_content_options(CLI::App& command, BuildArguments& arguments) {
         ->default_str("auto");
     command.add_flag("--uv", arguments.uv,
                      "Put uv into the environment, where scripts can call it, and install by that");
-    // A habit of tykky's users; there is one solver here.
+    // tykky's users are used to it, but there is only one solver here
     command.add_flag("--mamba", arguments.mamba, "Accepted; does nothing");
 }
 

@@ -1,4 +1,4 @@
-// The options that the commands share which build something.
+// The options shared by the commands that build something.
 #pragma once
 
 #include "install/build.h"
@@ -11,7 +11,7 @@
 
 namespace containerize::cli {
 
-/// As they were typed; what is empty, 0 or false was not.
+/// As typed; empty, 0 or false if not given.
 struct BuildArguments {
     std::string prefix, spec, python, installer, base, engine, stage, compression, block_size;
     std::string pre_install, post_install, environ_script, staging_parent, log_file;
@@ -30,36 +30,36 @@ struct BuildArguments {
          verbose = false, quiet = false;
 };
 
-/// Scripts and wrapper paths.
+/// Options for scripts and wrapper paths.
 void add_hook_options(CLI::App& command, BuildArguments& arguments);
-/// And packages: all that new and update have in common.
+/// Options that `new` and `update` share: packages, scripts and wrapper paths.
 void add_content_options(CLI::App& command, BuildArguments& arguments);
-/// What a base gets of the host, where there must be one.
+/// Options for what a base gets from the host.
 void add_container_options(CLI::App& command, BuildArguments& arguments);
-/// Which root the programs see, and that.
+/// Options for the root that programs see, including those of add_container_options().
 void add_root_options(CLI::App& command, BuildArguments& arguments);
-/// What runs the programs.
+/// The option for what runs the programs.
 void add_engine_option(CLI::App& command, BuildArguments& arguments);
 void add_stage_option(CLI::App& command, BuildArguments& arguments);
-/// What is recorded at the end of a build.
+/// Options for recording what programs read first.
 void add_profile_options(CLI::App& command, BuildArguments& arguments);
-/// What comes first in the image.
+/// The option for the order of files in the image.
 void add_layout_option(CLI::App& command, BuildArguments& arguments);
-/// How it is done: jobs, compression, staging directory, log.
+/// Options for the work itself: jobs, compression, staging directory, log.
 void add_work_options(CLI::App& command, BuildArguments& arguments);
 
-/// What the commands do, once their options are known.
+/// The commands themselves, called with parsed options. They return the exit code.
 Result<int> run_new(const BuildArguments& arguments, const std::string& command_line);
 Result<int> run_update(const BuildArguments& arguments, bool prune, const std::vector<std::string>& program,
                        const std::string& command_line);
 Result<int> run_wrap_container(const BuildArguments& arguments, const std::string& command_line);
 Result<int> run_wrap_install(const BuildArguments& arguments, bool mask, const std::string& command_line);
 
-/// Tells of what was built, and how to use it.
+/// Prints what was built and how to use it. Returns the exit code.
 Result<int> show_built(const Result<install::BuildSummary>& built, bool quiet);
 
-/// What was typed, and what the configuration says about the rest. What it forces wins over what was typed,
-/// with a warning. `command_line` is kept in the installation's record.
+/// Combines typed options with the configuration. Forced values override typed ones, with a warning.
+/// `command_line` is recorded in the installation.
 Result<install::BuildOptions> options_from(const BuildArguments& arguments, const std::string& command_line);
 
 } // namespace containerize::cli

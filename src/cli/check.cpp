@@ -28,7 +28,7 @@ struct Checked {
     gpu::Fit fit;
 };
 
-/// Of the images as they are in the installation: nothing is mounted or run.
+/// Reads the packages directly from the images, without mounting or running anything.
 Result<std::vector<gpu::AcceleratedPackage>> packages_in(const fs::path& prefix) {
     if (!runtime::is_installation(prefix)) return runtime::no_installation(prefix);
     auto manifest = runtime::read_manifest(prefix);

@@ -1,4 +1,4 @@
-// What a command of the command line is: options that register themselves, and a function that runs it.
+// The interface of the commands: each registers its options and provides the function that runs it.
 #pragma once
 
 #include "util/error.h"
@@ -13,13 +13,14 @@
 
 namespace containerize::cli {
 
-/// Returns the process's exit code.
+/// Returns the exit code of the process.
 using Action = std::function<Result<int>()>;
 
-/// The installation that was named, is active, or whose python is on PATH; absolute, without links.
+/// Returns the installation `named`; if empty, the active one, else that of the first python on PATH. The
+/// path is absolute, without symlinks.
 Result<std::filesystem::path> find_installation(const std::string& named);
 
-/// Each command adds its options to `app` and leaves in `chosen` what to do if the user asks for it.
+/// Each function adds a command to `app`, which sets `chosen` if the user gives that command.
 void add_new(CLI::App& app, Action& chosen, const std::string& command_line);
 void add_wrap_install(CLI::App& app, Action& chosen, const std::string& command_line);
 void add_wrap_container(CLI::App& app, Action& chosen, const std::string& command_line);
@@ -38,20 +39,20 @@ void add_inspect(CLI::App& app, Action& chosen);
 /// `program` is what was typed after "--".
 void add_profile(CLI::App& app, Action& chosen, std::vector<std::string> program);
 void add_stats(CLI::App& app, Action& chosen);
-/// `check`: what packages were built for, and what this node has.
+/// `check`: whether packages fit the GPUs of this node.
 void add_check(CLI::App& app, Action& chosen);
 void add_doctor(CLI::App& app, Action& chosen);
 void add_cache(CLI::App& app, Action& chosen);
 void add_base(CLI::App& app, Action& chosen);
-/// `activate` and `deactivate`, which are shell functions: the program can only say so.
+/// `activate` and `deactivate` are shell functions; as commands they only explain that.
 void add_activate(CLI::App& app, Action& chosen);
 void add_config(CLI::App& app, Action& chosen);
 /// `program` is what was typed after "--".
 void add_launch(CLI::App& app, Action& chosen, std::vector<std::string> program);
 void add_job(CLI::App& app, Action& chosen, std::vector<std::string> program);
-/// `stage`: copies of the images on the nodes of a job.
+/// `stage`: copies the images to the nodes of a job.
 void add_stage(CLI::App& app, Action& chosen);
-/// `kernel`: a kernelspec of Jupyter.
+/// `kernel`: makes a kernelspec for Jupyter.
 void add_kernel(CLI::App& app, Action& chosen);
 
 } // namespace containerize::cli

@@ -47,7 +47,7 @@ json typed_value(const KeyInfo& key, const Setting& setting) {
     return setting.value;
 }
 
-/// "value" and "where" have the same shape: both single, lists, or maps.
+/// "value" and "where" have the same shape: both scalars, lists or maps.
 json as_json(const KeyInfo& key, const Configuration& configuration, const Environment& environment) {
     json value;
     json where;
@@ -133,7 +133,7 @@ Result<int> run_check(const ConfigArguments& arguments) {
     for (const auto& mistake : mistakes)
         fmt::print(stderr, "containerize: {}\n", to_string(mistake));
     if (!mistakes.empty()) return 2;
-    // It may be meant for a place where that does not matter.
+    // Only a warning: the file may be meant for another place, where it can be trusted.
     if (const auto trusted = config::check_trusted(arguments.file); !trusted)
         log::warn(to_string(trusted.error()));
     fmt::print("{}: no mistakes\n", arguments.file);

@@ -25,7 +25,7 @@ std::vector<conda::Located> located(const std::vector<config::Setting>& settings
     return list;
 }
 
-/// A directory that is named after this user, say, and that another user made.
+/// Refuses a directory, for example one named after this user, that another user created.
 Status check_not_planted(const fs::path& directory, const std::string& what, const std::string& where,
                          const std::string& hint) {
     if (!is_planted(directory.string())) return {};

@@ -1,4 +1,4 @@
-// What counts: of what the user typed, and of what the configuration says.
+// Combines what the user typed with the configuration.
 #pragma once
 
 #include "base/base.h"
@@ -18,36 +18,36 @@
 
 namespace containerize::cli {
 
-/// Warns where what was typed does not count, because the configuration forces another value.
+/// Warns if a typed value is ignored because the configuration forces another.
 class Configured {
 public:
     Configured(config::Configuration configuration, Environment environment)
         : config_(std::move(configuration)), environment_(std::move(environment)) {}
 
-    /// `typed` is empty where the user did not give the option.
+    /// `typed` is empty if the user did not give the option.
     [[nodiscard]] std::string text(config::Key key, const std::string& option,
                                    const std::string& typed) const;
-    /// What was typed or is forced; what else is configured is for new installations (site_settings).
+    /// The typed or forced engine; one that is only configured is in site_settings().
     [[nodiscard]] Result<std::optional<runtime::Engine>> engine(const std::string& typed) const;
-    /// 0: by what the machine has.
+    /// 0: choose by the CPUs and memory available.
     [[nodiscard]] unsigned jobs(unsigned typed) const;
     [[nodiscard]] bool use_conda_config(bool typed_no_config) const;
     [[nodiscard]] bool kernel_mount() const { return config_.flag(config::Key::kernel_mount); }
-    /// None where the configuration forces others.
+    /// Empty if the configuration forces its own.
     [[nodiscard]] std::vector<std::string> typed_wrapper_paths(const std::vector<std::string>& typed) const;
-    /// Each item of a list as it is written, and where.
+    /// Each item of a list, as written, and where it was written.
     [[nodiscard]] std::vector<std::pair<std::string, std::string>> written(config::Key key) const;
-    /// All but the cache, which may be an error.
+    /// All settings but the cache, which can fail.
     [[nodiscard]] install::SiteSettings site_settings(bool wrapper_paths_typed) const;
-    /// Sets the configured one for this process, if there is one; the umask that it has then.
+    /// Applies a configured umask to this process. Returns the effective umask.
     [[nodiscard]] mode_t umask_bits() const;
 
-    /// A configured directory is made if it is not there.
+    /// Creates a configured directory if it is missing.
     [[nodiscard]] Result<std::filesystem::path> staging(const std::string& typed) const;
-    /// Empty where $CONTAINERIZE_CACHE, or nobody, says.
+    /// Empty if $CONTAINERIZE_CACHE decides, or nothing is set.
     [[nodiscard]] Result<conda::Located> cache() const;
     [[nodiscard]] Result<std::filesystem::path> prefix() const;
-    /// Where base images are, and how they are reached and made.
+    /// Where base images are stored, and how they are fetched and made.
     [[nodiscard]] Result<base::Options> bases() const;
 
 private:

@@ -1,4 +1,4 @@
-// Starting programs from a command of ours.
+// Helpers for executing other programs.
 #pragma once
 
 #include <string>
@@ -6,10 +6,10 @@
 
 namespace containerize::cli {
 
-/// As exec wants them; valid as long as `words` are.
+/// A null-terminated argv for exec. Valid as long as `words` is.
 std::vector<char*> argument_vector(const std::vector<std::string>& words);
 
-/// Takes from our environment what Slurm says of the job's tasks: it would hold for a step's own, too.
+/// Removes Slurm's per-task settings from our environment, which our own job steps would inherit.
 void forget_tasks_of_job();
 
 } // namespace containerize::cli

@@ -1,4 +1,4 @@
-// log, rollback, squash: the states that updates made.
+// log, rollback, squash: an installation's states.
 #include "install/history.h"
 
 #include "cli/build_options.h"
@@ -34,7 +34,7 @@ struct RollbackArguments : BuildArguments {
     std::optional<unsigned> state;
 };
 
-/// What the state added to the one that it was made from.
+/// The size of what the state added to its parent.
 std::uint64_t bytes_of(const Manifest& state, const std::vector<Manifest>& states) {
     const auto parent = std::ranges::find(states, state.parent, &Manifest::state);
     const bool added = parent == states.end() || parent->image.file != state.image.file ||
@@ -54,7 +54,7 @@ json describe(const Manifest& state, const std::vector<Manifest>& states, bool c
             {"bytes", bytes_of(state, states)}};
 }
 
-/// Returns its number. `before` is that of the state in the line above, from which most were made.
+/// Prints one state and returns its number. `before` is the previous line's state, usually the parent.
 unsigned print_state(const json& state, unsigned before) {
     const auto number = state["state"].get<unsigned>();
     const auto parent = state["parent"].get<unsigned>();

@@ -114,7 +114,7 @@ void print(const json& about) {
     fmt::print("Session       {}\n", pid == 0 ? "none on this node" : "process " + std::to_string(pid));
 }
 
-/// The lines of share/packages.txt, as they were built.
+/// Prints share/packages.txt, written by the build.
 Result<int> list_packages(const fs::path& prefix, bool as_json) {
     if (!runtime::is_installation(prefix)) return runtime::no_installation(prefix);
     auto text = read_file(prefix / "share/packages.txt");
@@ -129,7 +129,7 @@ Result<int> list_packages(const fs::path& prefix, bool as_json) {
         std::istringstream words(line);
         std::string name, version, build, channel;
         words >> name >> version >> build >> channel;
-        // A list of pip has "name==version".
+        // Lists by pip have "name==version".
         if (const auto equals = name.find("=="); equals != std::string::npos) {
             version = name.substr(equals + 2);
             name.resize(equals);

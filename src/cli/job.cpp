@@ -21,7 +21,7 @@ struct JobArguments {
     unsigned nodes = 1, gpus = 0;
 };
 
-/// share/containerize/jobs of the tree that this program was installed in.
+/// share/containerize/jobs in this program's installation tree.
 fs::path templates() {
     std::error_code failed;
     const auto program = fs::read_symlink("/proc/self/exe", failed);
@@ -53,14 +53,14 @@ std::string quoted(const std::vector<std::string>& program) {
     return line;
 }
 
-/// Of the script, as far as Slurm takes it.
+/// A job name for Slurm, made from the script's name.
 std::string job_name(const std::string& script) {
     auto name = fs::path(script).stem().string();
     std::erase_if(name, [](char c) { return c <= ' ' || c == '\'' || c == '"' || c == '#'; });
     return name.empty() ? "job" : name;
 }
 
-/// As the job will find it: a file by its whole path.
+/// The site's name, or its file as an absolute path, so that the job finds it from any directory.
 std::string named_for_job(const std::string& site) {
     return site.find('/') == std::string::npos ? site : fs::absolute(site).lexically_normal().string();
 }
@@ -75,7 +75,7 @@ Result<int> run_job(const JobArguments& arguments, const std::vector<std::string
     const auto site = cluster::find_site(arguments.site, current_environment());
     if (!site) return fail(Error(site.error()));
     auto named = named_for_job(arguments.site);
-    // What nobody named, and what was not recognised here, may still be recognised on a node.
+    // If no site is named or recognised, leave it open: the job's nodes may recognise it.
     if (named.empty() && site->name != "generic") named = site->name;
     const cluster::JobRequest request{.name = job_name(program.front()),
                                       .prefix = shell_quoted(prefix->string()),

@@ -18,7 +18,7 @@ struct KernelArguments {
     std::string directory, name;
 };
 
-/// Where Jupyter looks for the kernels of this user.
+/// The directory in which Jupyter looks for this user's kernels.
 Result<fs::path> kernels() {
     const auto variables = current_environment();
     if (const auto data = variables.find("JUPYTER_DATA_DIR");
@@ -31,7 +31,7 @@ Result<fs::path> kernels() {
     return fs::path(home->second) / ".local/share/jupyter/kernels";
 }
 
-/// What Jupyter takes as the name of a kernel's directory.
+/// Whether Jupyter accepts it as the name of a kernel's directory.
 bool is_kernel_name(std::string_view name) {
     constexpr std::string_view allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.";
     return !name.empty() && name[0] != '.' && name.find_first_not_of(allowed) == name.npos;

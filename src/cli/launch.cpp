@@ -42,7 +42,7 @@ Result<fs::path> find_installation(const std::string& named) {
 
 namespace {
 
-/// PREFIX/bin/containerize-rank with what follows it: what each node runs.
+/// The command that each node runs: PREFIX/bin/containerize-rank with its arguments.
 std::vector<std::string> node_command(const fs::path& prefix, const LaunchArguments& arguments,
                                       const std::vector<std::string>& program) {
     std::vector<std::string> words = {(prefix / "bin/containerize-rank").string(), "--torchrun"};
@@ -61,8 +61,8 @@ std::vector<std::string> node_command(const fs::path& prefix, const LaunchArgume
 
 std::vector<std::string> with_srun(std::size_t nodes, const std::vector<std::string>& command) {
     const auto count = std::to_string(nodes);
-    // All of each node for its one task, whatever the job was made for; and no node waits for another that
-    // has failed.
+    // One task per node gets all of it, whatever the job's own settings are. If a node fails, the others are
+    // stopped instead of waiting for it.
     std::vector<std::string> words = {"srun",
                                       "--nodes=" + count,
                                       "--ntasks=" + count,
@@ -80,7 +80,7 @@ std::string line_of(const std::vector<std::string>& words) {
     return line;
 }
 
-/// What containerize-rank will start on each node, in the job's next step.
+/// Prints what containerize-rank will start on each node, in the job's next step.
 Status show_nodes(const fs::path& prefix, const LaunchArguments& arguments,
                   const std::vector<std::string>& program, const std::vector<std::string>& hosts) {
     auto variables = current_environment();
@@ -89,7 +89,7 @@ Status show_nodes(const fs::path& prefix, const LaunchArguments& arguments,
     auto processes = cluster::default_processes(variables, *site);
     if (!processes) return fail(std::move(processes.error()));
     const auto machine = cluster::this_machine();
-    variables.erase("SLURM_PROCID"); // the batch script's, which is no task
+    variables.erase("SLURM_PROCID"); // that of the batch script
     variables["SLURM_STEP_ID"] = "0";
     auto place = cluster::find_place(variables, machine);
     if (!place) return fail(std::move(place.error()));

@@ -1,4 +1,4 @@
-// The session that has an installation mounted.
+// Finds the session that has an installation mounted.
 #pragma once
 
 #include "runtime/root_key.h"
@@ -9,7 +9,7 @@
 
 namespace containerize::cli {
 
-/// This user's on this node, if the installation is mounted in one. It does not end while this lives.
+/// Returns this user's session on this node with the installation mounted. The handle keeps it alive.
 std::optional<runtime::SessionHandle> live_session(const std::filesystem::path& prefix);
 
 } // namespace containerize::cli

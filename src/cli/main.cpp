@@ -42,7 +42,7 @@ std::string typed(int argc, char** argv) {
     return redacted_command(words);
 }
 
-// CLI11 would take its options for ours, and "[a,b]" for two arguments.
+// Separated before CLI11 parses, which would take the program's options for ours and split "[a,b]" into two.
 std::vector<std::string> program_after_mark(int argc, char** argv) {
     constexpr std::array<std::string_view, 5> with_program = {"update", "dev", "profile", "launch", "job"};
     if (argc < 2 || std::ranges::find(with_program, argv[1]) == with_program.end()) return {};
@@ -78,7 +78,7 @@ std::string unknown(const std::string& argument, const CLI::App& app) {
     return text + (similar.empty() ? "" : "?");
 }
 
-/// CLI11 says "Could not convert: N = -1".
+/// Rewords CLI11's "Could not convert: N = -1".
 std::string reworded(const std::string& said) {
     constexpr std::string_view start = "Could not convert: ";
     const auto equals = said.find(" = ");
@@ -86,7 +86,7 @@ std::string reworded(const std::string& said) {
     return said.substr(start.size(), equals - start.size()) + " cannot be '" + said.substr(equals + 3) + "'";
 }
 
-// One line. What the user mistyped comes before what is missing: it often is the reason.
+// A one-line message. A misspelt argument is named first, as it often causes missing ones.
 std::string explain(const CLI::ParseError& problem, const CLI::App& app) {
     std::string what = reworded(problem.what());
     for (const auto& argument : app.remaining(true))
@@ -162,8 +162,8 @@ int run_and_report(int argc, char** argv) {
         return run(argc, argv);
     } catch (const std::bad_alloc&) {
         throw;
-    } catch (const std::system_error& failure) { // of the system, where nobody expected one
-        const bool scarce = failure.code() == std::errc::resource_unavailable_try_again; // as of a thread
+    } catch (const std::system_error& failure) { // an unexpected system error
+        const bool scarce = failure.code() == std::errc::resource_unavailable_try_again; // e.g. a thread
         std::fprintf(stderr, "containerize: the system refused what is needed: %s\n%s",
                      redacted(failure.what()).c_str(),
                      scarce ? "A limit of processes or of memory is too low: `ulimit -a` shows them.\n" : "");
@@ -177,7 +177,7 @@ int run_and_report(int argc, char** argv) {
 
 constexpr std::array no_memory = std::to_array("containerize: there is not enough memory\n");
 
-/// In a thread nobody can catch it. What was begun is cleaned up as after a kill.
+/// The terminate handler, for exceptions in threads. The janitor cleans up as after a kill.
 [[noreturn]] void end_of_thread() {
     try {
         if (const auto problem = std::current_exception()) std::rethrow_exception(problem);
@@ -196,7 +196,7 @@ int main(int argc, char** argv) {
     std::set_terminate(end_of_thread);
     try {
         return run_and_report(argc, argv);
-    } catch (const std::exception&) { // what redacts messages needs memory, too
+    } catch (const std::exception&) { // no memory even for composing a message
         std::fputs(no_memory.data(), stderr);
         return 1;
     }

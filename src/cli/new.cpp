@@ -35,7 +35,7 @@ What is not given here, `containerize config show` tells: sites and users have f
 Everything is built on node-local storage; only finished files are written to the prefix.
 If anything fails, or you press Ctrl-C, the prefix stays as it was.)";
 
-// What would be installed, without a prefix.
+// Shows what would be installed. Needs no prefix.
 Result<int> show_plan(const install::BuildOptions& options, bool as_json) {
     auto plan = install::dry_run(options);
     if (!plan) return fail(std::move(plan.error()));

@@ -1,4 +1,4 @@
-// profile: what programs read first is recorded.
+// profile: records what programs read first.
 #include "install/profile.h"
 
 #include "cli/command.h"

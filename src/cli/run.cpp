@@ -18,10 +18,10 @@ namespace {
 
 struct RunArguments {
     std::string directory;
-    std::vector<std::string> command; ///< only checked; command_of() has it as it was typed
+    std::vector<std::string> command; ///< parsed only as a check; see command_of()
 };
 
-// Both are the installation's own debug wrappers: entering it is their business, in one place.
+// Executes a debug wrapper of the installation, which knows how to enter it.
 Result<int> become(const std::string& directory, const char* wrapper,
                    const std::vector<std::string>& arguments) {
     auto prefix = resolve(directory);
@@ -34,8 +34,8 @@ Result<int> become(const std::string& directory, const char* wrapper,
     return fail_errno("cannot run", words.front());
 }
 
-// What follows "run DIR", each with or without a "--" after it. CLI11's own list of it is not what was typed:
-// it takes "[a,b]" for two arguments.
+// The words after "run DIR", without a "--" before or after DIR. CLI11's own list is not used, because it
+// splits "[a,b]" into two arguments.
 std::vector<std::string> command_of(const std::vector<std::string>& typed) {
     auto word = typed.begin() + 2;
     const auto skip_mark = [&] {
@@ -69,7 +69,7 @@ void add_shell(CLI::App& app, Action& chosen) {
     command->add_option("DIR", arguments->directory, "The installation")->required();
     command->callback([&chosen, arguments] {
         chosen = [arguments] {
-            // The wrappers' advice to those who install does not reach them there.
+            // Users inside do not see the wrappers' own advice about installing.
             if (isatty(STDIN_FILENO) == 1)
                 fmt::print(stderr,
                            "Nothing can be installed in this shell: `containerize dev {0}` has one for that, "

@@ -1,4 +1,4 @@
-// stage: copies of an installation's images on the nodes of a job, for as long as that lasts.
+// stage: copies an installation's images to the nodes of a job until the job ends.
 #include "cli/command.h"
 #include "cli/exec.h"
 #include "cluster/master.h"
@@ -42,10 +42,10 @@ later read it instead of the shared filesystem. It is gone when the job ends. Wh
 node, and keep running:
   containerize stage --node ~/envs/ml &)";
 
-// What a node prints: when sessions can find its copy, and when there will be none.
+// Printed by each node when its copy is ready, or when it failed.
 constexpr std::string_view held = "held", not_held = "failed";
 
-/// Holds the copies of this node until it is told to end.
+/// Holds this node's copies until the process is told to end.
 Result<int> hold(const fs::path& prefix, const runtime::Manifest& manifest, runtime::StagePlace place,
                  const std::vector<std::string>& brought) {
     catch_interrupts();
@@ -64,10 +64,10 @@ Result<int> hold(const fs::path& prefix, const runtime::Manifest& manifest, runt
     return 0;
 }
 
-/// A program that goes on when this one has ended.
+/// A program that keeps running after this one has ended.
 struct Background {
     Fd output; ///< a pipe
-    Fd errors; ///< a file in memory: the program may write there for as long as it runs
+    Fd errors; ///< a memfd, to which the program can write as long as it runs
 };
 
 Result<Background> start_in_background(const std::vector<std::string>& words) {
@@ -83,7 +83,7 @@ Result<Background> start_in_background(const std::vector<std::string>& words) {
     posix_spawn_file_actions_adddup2(&streams, program.errors.get(), 2);
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID); // what the keyboard sends is not for it
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID); // no signals from the keyboard
     const auto list = argument_vector(words);
     const int failed = posix_spawnp(nullptr, list.front(), &streams, &attributes, list.data(), environ);
     posix_spawnattr_destroy(&attributes);
@@ -92,7 +92,7 @@ Result<Background> start_in_background(const std::vector<std::string>& words) {
     return program;
 }
 
-/// How many nodes hold a copy, once all have said so or failed.
+/// Waits until all nodes have reported, and returns how many hold a copy.
 std::size_t wait_for_nodes(const Fd& output, std::size_t nodes) {
     std::string text;
     std::array<char, 4096> buffer{};
@@ -111,14 +111,14 @@ std::size_t wait_for_nodes(const Fd& output, std::size_t nodes) {
     return good;
 }
 
-/// Where nobody can have put something before.
+/// A name that nobody can predict and take in advance.
 std::string new_name() {
     std::random_device random;
     return fmt::format("{}/containerize-image-{:08x}{:08x}{:08x}", runtime::local_directory(), random(),
                        random(), random());
 }
 
-/// By sbcast, which reads the files once and lets the nodes hand them on; where they are on the nodes.
+/// Copies the images by sbcast, which reads them once. Returns their paths on the nodes.
 std::vector<std::string> bring(const fs::path& prefix, const runtime::Manifest& manifest) {
     std::vector<std::string> brought;
     const auto variables = current_environment();
@@ -142,9 +142,9 @@ std::vector<std::string> holder_command(const fs::path& prefix, const StageArgum
                                         std::size_t nodes, const std::vector<std::string>& brought) {
     const auto count = std::to_string(nodes);
     std::error_code unknown;
-    // However the holder ends: the other nodes' would keep us waiting.
+    // Report failure however the holder ends, or the caller would wait for this node forever.
     const auto script = fmt::format("\"$@\" || echo {}", not_held);
-    // A step that takes nothing from the job's others, on all of its nodes.
+    // A step on all nodes that takes no resources from the job's other steps.
     std::vector<std::string> words = {"srun",
                                       "--overlap",
                                       "--nodes=" + count,

@@ -1,4 +1,4 @@
-// stats: what the server of a live session has done.
+// stats: shows what the server of a live session has done.
 #include "cli/command.h"
 #include "cli/live_session.h"
 #include "runtime/manifest.h"

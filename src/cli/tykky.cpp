@@ -30,7 +30,7 @@ namespace {
 constexpr std::array<std::string_view, 4> names = {"conda-containerize", "pip-containerize", "wrap-container",
                                                    "wrap-install"};
 
-/// What was typed, in addition to what all commands of ours know.
+/// Typed options, including those that our own commands do not have.
 struct TykkyArguments : BuildArguments {
     std::string file;     ///< environment, requirements, software or container
     std::string settings; ///< a YAML file
@@ -38,7 +38,7 @@ struct TykkyArguments : BuildArguments {
     bool no_cache = false, slim = false, mask = false;
 };
 
-/// As tykky has it: 0 errors only, 1 warnings, 2 what is done, 3 everything.
+/// tykky's levels: 0 errors, 1 warnings, 2 progress, 3 everything.
 void apply_log_level(BuildArguments& arguments) {
     const char* text = std::getenv("CW_LOG_LEVEL");
     if (text == nullptr) return;
@@ -47,7 +47,7 @@ void apply_log_level(BuildArguments& arguments) {
     arguments.verbose = level > 2;
 }
 
-/// What tykky's environment variables say. Its users' configuration of conda counts only if they say so.
+/// Applies tykky's environment variables. conda's configuration is ignored unless CW_ENABLE_CONDARC is set.
 void apply_environment(TykkyArguments& arguments) {
     apply_log_level(arguments);
     if (const char* directory = std::getenv("CW_BUILD_TMPDIR")) arguments.staging_parent = directory;
@@ -64,7 +64,7 @@ int report(const Error& error) {
     return 1;
 }
 
-/// The default prefix is the working directory; one that is missing is made.
+/// The default prefix is the working directory. A missing prefix is created later.
 Status prepare_prefix(TykkyArguments& arguments) {
     std::error_code failed;
     const bool by_default = arguments.prefix.empty();
@@ -79,7 +79,7 @@ Status prepare_prefix(TykkyArguments& arguments) {
         return fail_input("the installation directory is not writable", {}, prefix.string(),
                           "Give --prefix a directory of your own.");
     }
-    // Who builds again into an installation means to replace it.
+    // Building again into an installation replaces it.
     arguments.force = true;
     if (runtime::is_installation(prefix))
         log::warn("the installation in " + prefix.string() + " is replaced, with all its states.");
@@ -91,7 +91,7 @@ Status prepare_prefix(TykkyArguments& arguments) {
 
 enum class Kind { conda, pip };
 
-/// What the file is decides what is made of it; by these names the user says which it is meant to be.
+/// The file's content decides what is built; here the command's name must agree.
 Status check_kind(Kind kind, const std::string& file) {
     auto found = spec::recognise_supported(file);
     if (!found) return fail(std::move(found.error()));
@@ -104,7 +104,7 @@ Status check_kind(Kind kind, const std::string& file) {
                             "Use conda-containerize.");
 }
 
-/// Whether a hint names an option that `theirs` lacks and `ours` has.
+/// Whether a hint names an option that `ours` has but `theirs` lacks.
 bool names_option_lacking(std::string_view hint, const CLI::App& theirs, const CLI::App& ours) {
     constexpr std::string_view of_options = "abcdefghijklmnopqrstuvwxyz-";
     for (auto at = hint.find("--"); at != hint.npos;) {
@@ -118,13 +118,13 @@ bool names_option_lacking(std::string_view hint, const CLI::App& theirs, const C
     return false;
 }
 
-/// What all commands of ours say of their options, to users of tykky's.
+/// Rewords hints that name options of our commands for the users of tykky's.
 void fit_hint(std::string& hint, const CLI::App& app) {
     const auto chosen = app.get_subcommands();
     const CLI::App& command = chosen.empty() ? app : *chosen.front();
     replace_all(hint, "--tmpdir", "CW_BUILD_TMPDIR");
     if (command.get_option_no_throw("--pyver") != nullptr) replace_all(hint, "--python", "--pyver");
-    if (command.get_name() == "advanced") return; // which may do any of what ours do
+    if (command.get_name() == "advanced") return; // accepts everything that ours do
     const std::string name = chosen.empty()                   ? app.get_name()
                              : command.get_name() == "update" ? "update"
                                                               : "new";
@@ -236,7 +236,7 @@ private:
         if (auto fits = check_kind(kind, arguments_->file); !fits) return fail(std::move(fits.error()));
         if (auto prepared = prepare_prefix(*arguments_); !prepared) return fail(std::move(prepared.error()));
         if (arguments_->slim) {
-            // As tykky: the image of that version has the interpreter.
+            // Like tykky: the Python of that version is the image's.
             const std::string version =
                 arguments_->python_version.empty() ? "3.12" : arguments_->python_version;
             arguments_->base = "docker://python:" + version + "-slim";
@@ -319,7 +319,7 @@ bool is_name_of_tykky(std::string_view name) {
 }
 
 int run_as_tykky(std::string_view name, int argc, char** argv) {
-    // All of tykky's messages are on standard output, and its users' scripts look there.
+    // tykky prints all messages to standard output, where scripts look for them.
     dup2(STDOUT_FILENO, STDERR_FILENO);
     log::use_tags();
     CLI::App app(description_of(name), std::string(name));

@@ -10,7 +10,7 @@ namespace containerize::cli {
 
 namespace {
 
-/// "export NAME=..." for one entry of extra_envs, as tykky has it: the value may name other variables.
+/// An "export NAME=..." line for an entry of extra_envs. As in tykky, the value may refer to other variables.
 Result<std::string> export_line(const spec::YamlFile& file, const YAML::Node& entry) {
     const auto name = entry["name"].as<std::string>("");
     const auto value = entry["value"].as<std::string>("");
@@ -46,7 +46,7 @@ Status TykkySettings::read_key(const spec::YamlFile& file, const std::string& ke
                                                        {"build_tmpdir_base", &arguments.staging_parent}};
     if (const auto text = texts.find(key); text != texts.end()) {
         if (!value.IsScalar()) return file.refuse(value, "`" + key + ":` must be a text");
-        // What was typed counts more.
+        // Typed options take precedence.
         if (text->second->empty()) *text->second = value.as<std::string>();
         return {};
     }

@@ -1,4 +1,4 @@
-// The YAML files of `advanced` and of -y, which say the same as options, and more.
+// Reads the YAML files of `advanced` and -y, which can set the same as options, and more.
 #pragma once
 
 #include "cli/build_options.h"
@@ -16,16 +16,15 @@ class YamlFile;
 
 namespace containerize::cli {
 
-/// What a file says. Scripts that stand in it are written to a directory that goes with this object.
+/// The contents of a file. Inline scripts are written to a directory that this object owns.
 class TykkySettings {
 public:
-    /// Adds to `arguments` what it has a place for. A key that means nothing here is told; a wrong value is
+    /// Stores settings in `arguments` where it has a member for them. Reports unknown keys; a wrong value is
     /// an input error with file:line.
     Status read(const std::string& file, BuildArguments& arguments);
 
-    [[nodiscard]] const std::string& mode() const {
-        return mode_;
-    } ///< "conda", "venv", "wrapdisk", "wrapcont"
+    /// "conda", "venv", "wrapdisk", "wrapcont"; empty if not set.
+    [[nodiscard]] const std::string& mode() const { return mode_; }
     [[nodiscard]] const std::string& environment_file() const { return environment_file_; }
     [[nodiscard]] const std::string& requirements_file() const { return requirements_file_; }
     [[nodiscard]] const std::string& wrap_source() const { return wrap_source_; }

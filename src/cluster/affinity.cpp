@@ -70,7 +70,7 @@ std::vector<unsigned> cpus_by_nearness(const std::filesystem::path& root) {
     std::vector<unsigned> cpus;
     for (const auto node : parse_cpu_list(first_line(system / "node/online"))) {
         const auto list = first_line(system / "node" / ("node" + std::to_string(node)) / "cpulist");
-        // The first thread of a core stands for it.
+        // Sort by a core's first thread.
         std::multimap<unsigned, unsigned> by_core;
         for (const auto cpu : parse_cpu_list(list)) {
             const auto name = "cpu" + std::to_string(cpu);
@@ -102,7 +102,7 @@ std::vector<unsigned> cpus_of_task(const Affinity& affinity, TaskOfNode task,
         const bool all = std::ranges::all_of(cpus, [&](unsigned cpu) { return contains(allowed, cpu); });
         return all ? cpus : std::vector<unsigned>();
     }
-    // Where a task has fewer CPUs than the node, somebody has given each its own already.
+    // If the task has fewer CPUs than the node, it has been bound already.
     if (!affinity.numa || task.size == 1 || allowed.size() < near.size()) return {};
     return even_share(task, allowed, near);
 }

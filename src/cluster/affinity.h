@@ -1,4 +1,4 @@
-// Which CPUs a rank runs on, where Slurm has not said.
+// Selects CPUs for a rank if Slurm has not bound it.
 #pragma once
 
 #include "cluster/site.h"
@@ -9,11 +9,11 @@
 
 namespace containerize::cluster {
 
-/// "0-3,8" -> 0, 1, 2, 3, 8: as sysfs and Slurm write sets of CPUs. What is no number ends the list.
+/// Parses a CPU list of sysfs or Slurm: "0-3,8" -> 0, 1, 2, 3, 8. Stops at anything unexpected.
 std::vector<unsigned> parse_cpu_list(std::string_view list);
 
-/// All CPUs of this machine, those of a memory node after each other and the threads of a core side by side.
-/// `root` stands for "/".
+/// All CPUs of this machine, grouped by NUMA node, with the threads of a core next to each other. `root`
+/// replaces "/" in tests.
 std::vector<unsigned> cpus_by_nearness(const std::filesystem::path& root = "/");
 
 /// The CPUs that this process may use.
@@ -22,9 +22,9 @@ std::vector<unsigned> allowed_cpus();
 struct TaskOfNode {
     unsigned rank = 0, size = 1;
 };
-/// The CPUs for one of the tasks of a node. Empty where they must stay as they are: the profile asks for
-/// nothing, the masks are for another number of tasks or name CPUs that are not `allowed`, or there are not
-/// as many CPUs as tasks. `near` is what cpus_by_nearness() gives.
+/// The CPUs for a task of a node. Empty if its affinity must not be changed: the profile has no setting, its
+/// masks are for another number of tasks or include CPUs that are not `allowed`, or there are fewer CPUs than
+/// tasks. `near` is the result of cpus_by_nearness().
 std::vector<unsigned> cpus_of_task(const Affinity& affinity, TaskOfNode task,
                                    const std::vector<unsigned>& allowed, const std::vector<unsigned>& near);
 

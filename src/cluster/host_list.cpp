@@ -11,7 +11,7 @@ namespace containerize::cluster {
 namespace {
 
 constexpr std::size_t most_hosts = 1'000'000;
-/// What DNS allows: a range could repeat a long name a million times.
+/// The limit of DNS: a range could repeat a long name a million times.
 constexpr std::size_t longest_name = 255;
 
 std::unexpected<Error> refuse(std::string_view list, std::string why) {
@@ -34,7 +34,7 @@ std::optional<std::uint64_t> number(std::string_view text) {
     return value;
 }
 
-/// "1-3", "07": each number with as many digits as the first was written with.
+/// Expands "1-3" or "07", padding numbers to the width of the first.
 Result<std::vector<std::string>> expand_range(std::string_view list, std::string_view range) {
     const auto dash = range.find('-');
     const auto written = range.substr(0, dash);
@@ -53,7 +53,7 @@ Result<std::vector<std::string>> expand_range(std::string_view list, std::string
     return numbers;
 }
 
-/// The inside of a pair of brackets.
+/// Expands the contents of a pair of brackets.
 Result<std::vector<std::string>> expand_ranges(std::string_view list, std::string_view ranges) {
     std::vector<std::string> all;
     for (bool more = true; more;) {
@@ -68,7 +68,7 @@ Result<std::vector<std::string>> expand_ranges(std::string_view list, std::strin
     return all;
 }
 
-/// One element of the list, with any number of brackets.
+/// Expands an element of the list, which may have several pairs of brackets.
 Result<std::vector<std::string>> expand_element(std::string_view list, std::string_view element) {
     if (element.empty()) return refuse(list, "a name is empty");
     std::vector<std::string> names = {""};
@@ -97,7 +97,7 @@ Result<std::vector<std::string>> expand_element(std::string_view list, std::stri
     return names;
 }
 
-/// Where the element ends: at a comma that is not between brackets.
+/// The position of the first comma outside brackets; npos if there is none.
 std::size_t end_of_element(std::string_view list) {
     bool inside = false;
     for (std::size_t at = 0; at < list.size(); ++at) {

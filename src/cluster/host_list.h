@@ -1,4 +1,4 @@
-// Slurm's short form of many host names. Expanded here because scontrol may be missing where a program runs.
+// Expands Slurm's host lists without scontrol, which may be missing where a program runs.
 #pragma once
 
 #include "util/error.h"
@@ -9,9 +9,9 @@
 
 namespace containerize::cluster {
 
-/// "n[1-3,07],gpu-[1-2]-a" -> n1, n2, n3, n07, gpu-1-a, gpu-2-a: in the order of the list, zero padding kept.
-/// What is no such list, names more than a million hosts, or one of more than 255 characters, is an input
-/// error.
+/// "n[1-3,07],gpu-[1-2]-a" -> n1, n2, n3, n07, gpu-1-a, gpu-2-a: keeps order and zero padding. Fails with an
+/// input error if the list is malformed, or names more than a million hosts or one of more than 255
+/// characters.
 Result<std::vector<std::string>> expand_host_list(std::string_view list);
 
 } // namespace containerize::cluster

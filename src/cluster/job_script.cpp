@@ -41,7 +41,7 @@ Result<std::string> fill_line(std::string_view line,
         if (start == line.npos) break;
         const auto end = line.find('@', start + 1);
         const auto name = end == line.npos ? std::string_view() : line.substr(start + 1, end - start - 1);
-        // "$@", "user@host"
+        // not a placeholder: "$@", "user@host"
         if (!is_placeholder(name)) {
             filled += '@';
             line.remove_prefix(start + 1);

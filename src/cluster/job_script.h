@@ -1,4 +1,4 @@
-// Job scripts from templates: text with @NAME@ where something of the job's is put in.
+// Makes job scripts from templates, in which @NAME@ stands for a value.
 #pragma once
 
 #include "cluster/site.h"
@@ -13,17 +13,16 @@ namespace containerize::cluster {
 struct JobRequest {
     std::string name;    ///< of the job
     std::string prefix;  ///< of the installation
-    std::string program; ///< script and arguments, as a shell reads them
-    std::string site;    ///< what the script sets CONTAINERIZE_SITE to, as a shell reads it; empty: nothing
+    std::string program; ///< script and arguments, quoted for a shell
+    std::string site;    ///< for CONTAINERIZE_SITE, quoted for a shell; empty: not set
     unsigned nodes = 1;
-    unsigned gpus = 0; ///< on each node, as Slurm counts them; without any, one process for each node
+    unsigned gpus = 0; ///< per node, as Slurm counts them; 0: one process per node
 };
 
-/// Which template such a job has if nobody says: "single", "standalone" or "torchrun".
+/// Returns the default template for the request: "single", "standalone" or "torchrun".
 std::string default_kind(const JobRequest& request);
 
-/// The template with everything put in. A line that asks Slurm for no GPU is left out. A name that is not
-/// known in the template is a failure.
+/// Fills in the template. Drops lines that would request 0 GPUs. Fails if the template has an unknown @NAME@.
 Result<std::string> fill_job_script(std::string_view text, const JobRequest& request, const Site& site);
 
 } // namespace containerize::cluster

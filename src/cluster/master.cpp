@@ -15,14 +15,14 @@ namespace containerize::cluster {
 namespace {
 
 constexpr unsigned last_port = 65535;
-/// Services of the site are rather below it.
+/// Sites usually run their services below this.
 constexpr unsigned usual_first_port = 10000;
-/// Where the kernel hands out nearly all others; above Slurm's own and X11's.
+/// Used if the kernel assigns nearly all ports above; still above those of Slurm and X11.
 constexpr unsigned lowest_first_port = 7000;
-/// With fewer, jobs of near numbers would meet.
+/// Fewer would cause collisions between jobs with similar numbers.
 constexpr std::size_t enough_ports = 2000;
 constexpr unsigned steps_told_apart = 64;
-/// What torch takes by itself, so that others may have it.
+/// torch's own defaults, left to others.
 constexpr std::array<unsigned, 2> defaults_of_torch = {29400, 29500};
 
 std::optional<std::uint64_t> leading_number(std::string_view text) {
@@ -47,7 +47,7 @@ std::vector<unsigned> free_ports(unsigned first, const TakenPorts& taken) {
     return ports;
 }
 
-/// The number of the batch job, of whatever system; none outside of jobs.
+/// The number of the batch job in any supported system; nothing outside of jobs.
 std::optional<std::uint64_t> job_number(const Variables& variables) {
     for (const char* name : {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID"})
         if (const auto number = leading_number(value_of(variables, name))) return number;
@@ -64,7 +64,7 @@ std::string read_text(const char* path) {
 } // namespace
 
 Result<std::vector<std::string>> find_hosts(const Variables& variables, Launcher launcher) {
-    // The helper of an MPI's launcher is a step of its own, without the first node perhaps.
+    // The helper of an MPI launcher runs in a step of its own, which may lack the first node.
     if (launcher != Launcher::mpi)
         if (const auto list = value_of(variables, "SLURM_STEP_NODELIST"); !list.empty())
             return expand_host_list(list);
@@ -113,7 +113,7 @@ Result<std::uint16_t> master_port(const Variables& variables, const TakenPorts& 
                      .why = "the kernel hands out, or has reserved, all of them",
                      .where = "/proc/sys/net/ipv4/ip_local_port_range",
                      .hint = "Set MASTER_PORT to a port that is free on the first node of the job."});
-    // A batch script, or a named step, is its own: the last number.
+    // Batch scripts and named steps have no number and use the last one.
     const auto step = leading_number(value_of(variables, "SLURM_STEP_ID")).value_or(steps_told_apart - 1);
     const auto index = job_number(variables).value_or(user) * steps_told_apart + step % steps_told_apart;
     return static_cast<std::uint16_t>(ports[index % ports.size()]);

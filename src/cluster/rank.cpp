@@ -20,7 +20,7 @@ Settings where_not_set(const Variables& variables, const Settings& wanted) {
     return settings;
 }
 
-/// As Slurm calls this node, which is how the others know it.
+/// Slurm's name for this node, by which other nodes know it.
 std::string name_of_node(const Variables& variables, const std::string& host) {
     const auto name = value_of(variables, "SLURMD_NODENAME");
     return name.empty() ? host : name;
@@ -56,12 +56,12 @@ Result<Place> find_place(const Variables& variables, const Machine& machine) {
     if (!ranks) return fail(std::move(ranks.error()));
     auto hosts = find_hosts(variables, ranks->launcher);
     if (!hosts) return fail(std::move(hosts.error()));
-    // An mpirun that no batch system knows of has told nobody where its first rank is.
+    // An mpirun outside of a batch system does not tell where its first rank is.
     if (hosts->empty() && ranks->size > ranks->local_size && value_of(variables, "MASTER_ADDR").empty())
         return fail_input("cannot tell on which node the first rank is",
                           "there are ranks on other nodes, but no variables of Slurm", {},
                           "Set MASTER_ADDR to the name of that node, for all ranks.");
-    // The helpers of an MPI's launcher are a step on some nodes, and none on the first.
+    // MPI helpers run in a step that may lack the first node, so nodes see different step numbers.
     auto common = variables;
     if (ranks->launcher == Launcher::mpi) common.erase("SLURM_STEP_ID");
     auto port = master_port(common, machine.ports, machine.user);
@@ -92,7 +92,7 @@ Result<Caches> make_caches(const Variables& variables, const Site& site, std::sp
                            unsigned user) {
     Caches caches;
     std::vector<std::string> tried;
-    std::string own; // the first that can be used
+    std::string own; // the first usable one
     for (const auto& parent : parents) {
         tried.push_back(parent + "/containerize-cache-" + std::to_string(user));
         if (auto made = make_own_directory(tried.back()); !made) {
@@ -104,12 +104,12 @@ Result<Caches> make_caches(const Variables& variables, const Site& site, std::sp
     }
     for (const auto& [name, subdirectory] : site.caches) {
         const auto given = value_of(variables, name);
-        // One that a job script has from --print is made on each of the other nodes, if it can be had there.
+        // If a job script exported our path (from --print), create it on the other nodes, too.
         const bool is_ours = std::ranges::any_of(
             tried, [&](const std::string& directory) { return given == directory + "/" + subdirectory; });
         if (!given.empty() && !is_ours) continue;
         if (own.empty()) {
-            if (is_ours) return fail(Error(caches.refused.front())); // who has it decides what is loaded
+            if (is_ours) return fail(Error(caches.refused.front())); // its owner would control what is loaded
             continue;
         }
         const auto directory = own + "/" + subdirectory;
@@ -132,7 +132,7 @@ std::vector<std::string> torchrun_command(const std::string& torchrun, const Var
     add("--rdzv-id=" + place.job);
     add("--rdzv-backend=c10d");
     add("--rdzv-endpoint=" + place.address + ":" + std::to_string(place.port));
-    // By itself, torchrun compares names of hosts, which are written in more than one way.
+    // By default torchrun compares host names, which can be written in several ways.
     add(std::string("--rdzv-conf=is_host=") + (place.ranks.node == 0 ? "true" : "false"));
     add("--local-addr=" + node);
     return words;

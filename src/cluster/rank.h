@@ -1,4 +1,4 @@
-// What a rank, or the torchrun of a node, is given before its program starts.
+// Computes the environment and arguments of a rank, or of a node's torchrun.
 #pragma once
 
 #include "cluster/affinity.h"
@@ -14,16 +14,16 @@
 
 namespace containerize::cluster {
 
-/// What was read of the machine, once.
+/// What is known about this machine.
 struct Machine {
     TakenPorts ports;
-    unsigned user = 0; ///< number of
+    unsigned user = 0; ///< user ID
     std::string host;
-    std::vector<unsigned> allowed, near; ///< affinity.h
+    std::vector<unsigned> allowed, near; ///< see affinity.h
 };
 Machine this_machine();
 
-/// Where all ranks meet, and which this one is.
+/// Where the ranks meet, and which of them this is.
 struct Place {
     Ranks ranks;
     std::vector<std::string> hosts; ///< of the step or job; empty outside of jobs
@@ -35,27 +35,27 @@ Result<Place> find_place(const Variables& variables, const Machine& machine);
 
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
-/// MASTER_ADDR, MASTER_PORT, WORLD_SIZE, RANK, LOCAL_RANK, LOCAL_WORLD_SIZE, NODE_RANK: those that are not
-/// set.
+/// Returns those of MASTER_ADDR, MASTER_PORT, WORLD_SIZE, RANK, LOCAL_RANK, LOCAL_WORLD_SIZE and NODE_RANK
+/// that are not set.
 Settings rank_settings(const Variables& variables, const Place& place);
-/// Those of the site that are not set.
+/// Returns the site's variables that are not set.
 Settings site_settings(const Variables& variables, const Site& site);
 
 struct Caches {
-    Settings settings;          ///< variables that are not set, or name what cannot be used
-    std::vector<Error> refused; ///< why the first of `parents` was not used
+    Settings settings;          ///< variables that are unset, or name an unusable directory
+    std::vector<Error> refused; ///< why earlier `parents` were not used
 };
-/// Makes the directories of the site's caches on this node's own storage: in the first of `parents` in which
-/// the user's is, or can be made, the user's alone. Without any, programs have their caches where they always
-/// have them; a failure where they were told to use one that is another's here.
+/// Creates the site's cache directories on this node's storage: in the first of `parents` that has, or can be
+/// given, a directory of this user's own. If there is none, programs keep their default caches; but fails if
+/// a variable names such a directory that belongs to somebody else on this node.
 Result<Caches> make_caches(const Variables& variables, const Site& site, std::span<const std::string> parents,
                            unsigned user);
 
-/// The words by which torchrun starts `processes` on this node and finds the other nodes'.
+/// The command line with which torchrun starts `processes` on this node and finds the other nodes.
 std::vector<std::string> torchrun_command(const std::string& torchrun, const Variables& variables,
                                           const Place& place, unsigned processes, const std::string& host);
 
-/// How many processes a node gets if nobody says: one for each GPU that Slurm gave, else one.
+/// The default number of processes per node: one for each GPU that Slurm assigned, otherwise one.
 Result<unsigned> default_processes(const Variables& variables, const Site& site);
 
 } // namespace containerize::cluster

@@ -18,8 +18,8 @@ struct Names {
     const char *rank, *size, *local_rank, *local_size, *node;
 };
 
-// In this order: an MPI's task has the variables of the Slurm task in which its launcher's helper runs, and
-// RANK is what the user says. Hydra is known by the third; under srun, PMI_RANK is there without it.
+// In order of precedence: RANK is the user's choice, and an MPI task inherits the Slurm variables of its
+// launcher's helper. Hydra is recognised by its local rank, since srun sets PMI_RANK, too.
 constexpr std::array<Names, 5> known = {{
     {Launcher::user, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK"},
     {Launcher::mpi, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
@@ -31,12 +31,12 @@ constexpr std::array<Names, 5> known = {{
 
 bool applies(const Names& names, const Variables& variables) {
     if (!variables.contains(names.rank)) return false;
-    // A batch script has the variables of Slurm, too, and of a step in it none.
+    // Batch scripts have Slurm's variables as well, but not those of a step.
     if (names.launcher == Launcher::slurm) return variables.contains("SLURM_STEP_ID");
     return names.launcher == Launcher::user || variables.contains(names.local_rank);
 }
 
-/// How many tasks the step has on this node.
+/// The number of the step's tasks on this node.
 Result<unsigned> local_size_of_step(const Variables& variables, unsigned node) {
     auto counts = expand_tasks_per_node(value_of(variables, "SLURM_STEP_TASKS_PER_NODE"));
     if (!counts) return fail(std::move(counts.error()));
@@ -68,7 +68,7 @@ Result<Ranks> read(const Names& names, const Variables& variables) {
         if (!local_size) return fail(std::move(local_size.error()));
         ranks.local_size = *local_size;
     }
-    // Of the launchers of MPI, most do not say; they fill one node after the other.
+    // Most MPI launchers do not tell the node; they fill nodes one after the other.
     if (names.node == nullptr && ranks.local_size > 0) ranks.node = ranks.rank / ranks.local_size;
     if (ranks.size == 0 || ranks.rank >= ranks.size)
         return fail_input(std::string(names.rank) + " and " + names.size + " do not fit",

@@ -41,7 +41,7 @@ Affinity affinity_of(const YAML::Node& node) {
     return affinity;
 }
 
-/// Throws what yaml-cpp and stoull throw.
+/// Throws YAML::Exception, or std::logic_error from stoull.
 Site site_of(const YAML::Node& root) {
     Site site;
     site.name = root["name"].as<std::string>();
@@ -66,7 +66,7 @@ Status check_names(const YAML::Node& root, const Site& site, const std::string& 
         for (const auto& [name, value] : *pairs)
             if (!is_variable_name(name) || value.find('\n') != value.npos)
                 return fail_input("this cannot be a variable of a site's profile", name, where);
-    // Below a directory of ours: a name, not a path.
+    // It becomes the name of a directory, so it must not be a path.
     for (const auto& [name, directory] : site.caches)
         if (!is_variable_name(directory))
             return fail_input("a cache is named by letters, digits and '_'", directory, where);

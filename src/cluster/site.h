@@ -1,5 +1,4 @@
-// What is particular to a site: data, read from templates/sites. A site's own profile is a file of the same
-// form.
+// Site profiles: data about a site, from templates/sites or from a site's own file in this format.
 #pragma once
 
 #include "cluster/ranks.h"
@@ -15,28 +14,28 @@ namespace containerize::cluster {
 
 /// Which CPUs each task of a node gets.
 struct Affinity {
-    bool numa = false;                ///< an even share of the CPUs, near each other
-    std::vector<std::uint64_t> masks; ///< one for each task, used when there are as many tasks as masks
+    bool numa = false;                ///< an equal share of neighbouring CPUs
+    std::vector<std::uint64_t> masks; ///< one per task; used if there are as many tasks
 };
 
 struct Site {
     std::string name, description;
-    std::vector<std::pair<std::string, std::string>> detect; ///< variables that all have these values there
-    std::vector<std::pair<std::string, std::string>> environment; ///< set where the user has not
-    /// Variables that name a directory for what is compiled at run time, and the directory's name.
+    std::vector<std::pair<std::string, std::string>> detect; ///< variables whose values identify the site
+    std::vector<std::pair<std::string, std::string>> environment; ///< variables to set unless the user has
+    /// Pairs of a variable that names a directory for code compiled at run time, and the directory's name.
     std::vector<std::pair<std::string, std::string>> caches;
     Affinity affinity;
-    unsigned devices_per_gpu = 1; ///< how many processes for each GPU that Slurm counts
-    std::vector<std::string> job; ///< lines of a job script's head
+    unsigned devices_per_gpu = 1; ///< processes for each GPU that Slurm counts
+    std::vector<std::string> job; ///< lines for the head of a job script
 };
 
-/// `where` is for messages. What is not such a profile is an input error.
+/// Fails with an input error if `text` is not a valid profile. `where` is for messages.
 Result<Site> parse_site(std::string_view text, const std::string& where);
 
-/// Names of those that are built in.
+/// The names of the built-in profiles.
 std::vector<std::string> site_names();
 
-/// `wanted` is a name, or a file if it has a '/'; empty for the one whose detect: is true, or "generic".
+/// `wanted` is a name, or a file if it contains '/'. If empty, returns the detected profile, or "generic".
 Result<Site> find_site(const std::string& wanted, const Variables& variables);
 
 } // namespace containerize::cluster

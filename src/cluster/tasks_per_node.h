@@ -1,4 +1,4 @@
-// Slurm's short form of the number of tasks on each node.
+// Expands Slurm's lists of task counts per node.
 #pragma once
 
 #include "util/error.h"
@@ -8,7 +8,7 @@
 
 namespace containerize::cluster {
 
-/// "2(x3),1" -> 2, 2, 2, 1. What is no such list is an input error; of nothing, nothing.
+/// "2(x3),1" -> 2, 2, 2, 1. An empty list gives an empty result; a malformed one is an input error.
 Result<std::vector<unsigned>> expand_tasks_per_node(std::string_view list);
 
 } // namespace containerize::cluster

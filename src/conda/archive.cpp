@@ -20,10 +20,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t piece = 1U << 20U;
-/// Of all that a linker needs of "info/". Larger than the largest paths.json that a channel has, smaller than
-/// what harms.
+/// Limit for all needed files of "info/": more than the largest paths.json of any channel, but harmless.
 constexpr std::size_t largest_info = 128U << 20U;
-/// More than any package unpacks to; a bomb's headers say more.
+/// More than any package contains, so a larger size in a header indicates a decompression bomb.
 constexpr std::uint64_t largest_file = std::uint64_t{64} << 30U;
 constexpr std::size_t longest_path = 4000;
 
@@ -33,7 +32,7 @@ Archive make_archive() {
     return {archive_read_new(), archive_read_free};
 }
 
-/// The file, read at a place of its own: others may read through the same descriptor.
+/// Reads the file with an offset of its own, since others may use the same descriptor.
 struct Source {
     int file;
     off_t at = 0;
@@ -68,7 +67,7 @@ struct Source {
     }
 };
 
-/// The archive within the member of another one.
+/// Reads an archive that is a member of another archive.
 struct Member {
     archive* outer;
     std::vector<std::byte> buffer = std::vector<std::byte>(256U << 10U);
@@ -83,7 +82,7 @@ struct Member {
     }
 };
 
-/// What a path means once "." and repeated '/' are gone; empty if it leads out or is none.
+/// Returns the path without "." and repeated '/'; empty if it is invalid or leads out of the package.
 std::string clean_path(std::string_view path) {
     if (path.empty() || path.front() == '/' || path.size() > longest_path || path.find('\0') != path.npos)
         return {};
@@ -112,7 +111,7 @@ public:
             if (code != ARCHIVE_OK && code != ARCHIVE_WARN) return broken();
             auto entry = understand(header);
             if (!entry) return fail(std::move(entry.error()));
-            if (entry->path.empty()) continue; // the root itself
+            if (entry->path.empty()) continue; // the root directory itself
             left_ = entry->type == EntryType::file ? entry->size : 0;
             if (auto visited = visit(*entry, [this] { return read(); }); !visited) return visited;
         }
@@ -206,7 +205,7 @@ Result<PackageArchive> PackageArchive::open(const OpenFile& file, std::string na
                  .hint = {}});
 }
 
-// `part` is "info" or "pkg"; a .tar.bz2 has both in one, and the visitor tells them apart.
+// `part` is "info" or "pkg". A .tar.bz2 holds both together, so its visitor must tell them apart.
 Status PackageArchive::read(std::string_view part, const VisitEntry& visit) const {
     const auto cannot = [this](archive* of) {
         const char* why = archive_error_string(of);
@@ -223,7 +222,7 @@ Status PackageArchive::read(std::string_view part, const VisitEntry& visit) cons
         if (!source.open(outer.get())) return cannot(outer.get());
         return TarReader(outer.get(), name_, file_.path).visit_all(visit);
     }
-    // By its directory at the end, so that a member is found wherever it lies.
+    // The seekable reader uses the zip's central directory, so the order of members does not matter.
     archive_read_support_format_zip_seekable(outer.get());
     if (!source.open(outer.get())) return cannot(outer.get());
     archive_entry* header = nullptr;
@@ -254,12 +253,12 @@ Result<std::map<std::string, std::string>> PackageArchive::info() const {
     static constexpr auto wanted = std::to_array<std::string_view>(
         {"index.json", "paths.json", "files", "has_prefix", "no_link", "link.json"});
     std::map<std::string, std::string> found;
-    std::uint64_t size = 0; // of all of them
-    // An error that only ends the reading: nothing of what follows is needed.
+    std::uint64_t size = 0; // total of all wanted files
+    // The visitor returns an error to end the reading early once it has everything.
     bool complete = false;
     auto done = read("info", [&](const ArchiveEntry& entry, const ReadMore& more) -> Status {
         if (!entry.path.starts_with("info/") || entry.type != EntryType::file) {
-            // In a .tar.bz2 the rest may be gigabytes.
+            // In a .tar.bz2 gigabytes may follow.
             complete =
                 format_ == Format::tar_bz2 && found.contains("index.json") && found.contains("paths.json");
             if (complete) return fail(Error{});
@@ -274,7 +273,7 @@ Result<std::map<std::string, std::string>> PackageArchive::info() const {
                  .why = "what it says of itself has " + std::to_string(size) + " bytes, with " + entry.path,
                  .where = file_.path.string(),
                  .hint = {}});
-        std::string content; // that grows with what comes: a header may lie
+        std::string content; // grows with the data, since the size in a header may be wrong
         for (;;) {
             auto bytes = more();
             if (!bytes) return fail(std::move(bytes.error()));

@@ -1,4 +1,4 @@
-// Reading package archives, `.conda` and `.tar.bz2`, without unpacking them and without trusting them.
+// Reads package archives (`.conda`, `.tar.bz2`) without unpacking them to disk and without trusting them.
 #pragma once
 
 #include "util/error.h"
@@ -18,29 +18,28 @@ namespace containerize::conda {
 enum class EntryType { file, directory, symlink, hardlink };
 
 struct ArchiveEntry {
-    std::string path; ///< relative, without "." and "..": refused before anybody sees it
+    std::string path; ///< relative, without "." and ".."; other paths are refused
     EntryType type = EntryType::file;
     mode_t mode = 0644; ///< permission bits
     std::uint32_t mtime = 0;
     std::uint64_t size = 0;
-    std::string target; ///< of links: as it stands for symbolic ones, a path of the archive for hard ones
+    std::string target; ///< of links: as stored for symlinks, a path in the archive for hard links
 };
 
-/// Hands out a file's content piece by piece; empty at its end.
+/// Returns the next piece of a file's content; empty at the end.
 using ReadMore = std::function<Result<std::span<const std::byte>>()>;
 using VisitEntry = std::function<Status(const ArchiveEntry& entry, const ReadMore& read)>;
 
 class PackageArchive {
 public:
-    /// By the ending of the file's name. `name` is the package's, for messages. Several threads may read the
-    /// same file.
+    /// Chooses the format by the file name's extension. `name` is the package's name for messages. Several
+    /// threads may read the same file.
     static Result<PackageArchive> open(const OpenFile& file, std::string name);
 
-    /// The files of "info/" that a linker needs ("paths.json"), by name. Together they are limited in size.
+    /// Returns the files of "info/" that a linker needs ("paths.json"), by name. Fails if they are too large.
     [[nodiscard]] Result<std::map<std::string, std::string>> info() const;
-    /// Everything else, in the archive's order. A path that leads out of the package, a device, and anything
-    /// else that no package has, is an error that names it. Where symbolic links lead is the caller's to
-    /// judge.
+    /// Visits everything outside "info/", in the archive's order. Fails on a path that leads out of the
+    /// package, a device, and other entries that no package has. The caller must check where symlinks lead.
     [[nodiscard]] Status payload(const VisitEntry& visit) const;
 
 private:

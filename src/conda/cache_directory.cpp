@@ -19,7 +19,7 @@ std::string variable(const Environment& environment, const char* name) {
     return found == environment.end() ? "" : found->second;
 }
 
-// The functions below return why the directory cannot be used; nothing if it can.
+// The functions below return the reason why the directory cannot be used; empty if it can.
 
 std::string why_not_writable(const fs::path& directory) {
     return access(directory.c_str(), W_OK | X_OK) == 0 ? "" : std::strerror(errno);
@@ -31,7 +31,7 @@ std::string make_writable(const fs::path& directory) {
     return problem ? problem.message() : why_not_writable(directory);
 }
 
-/// A directory in a place where everybody writes must be proven to be ours.
+/// In a directory that everybody can write to, somebody else may have created ours.
 std::string make_private(const fs::path& directory) {
     if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) return std::strerror(errno);
     struct stat info {};
@@ -42,26 +42,26 @@ std::string make_private(const fs::path& directory) {
     return why_not_writable(directory);
 }
 
-/// With the mode and the group of the directory above it, and the sticky bit: nobody renames another's files.
+/// Copies the parent's mode and group, and sets the sticky bit: users must not rename others' files.
 std::string make_as_above(const fs::path& directory, const struct stat& above) {
-    // Under another name first: nobody shall see it before it is open to all.
+    // Created under a temporary name: nobody may see it before it has its final mode.
     std::string name = (directory.parent_path() / ("." + directory.filename().string() + "-XXXXXX")).string();
     if (mkdtemp(name.data()) == nullptr) return std::strerror(errno);
     const Fd made(open(name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     mode_t mode = (above.st_mode & 03777U) | S_ISVTX;
     struct stat info {};
     if (!made || fstat(made.get(), &info) != 0) return std::strerror(errno);
-    // Write access that is meant for one group must not become another one's.
+    // If the group cannot be copied, its write access must not go to another group.
     if (info.st_gid != above.st_gid && fchown(made.get(), static_cast<uid_t>(-1), above.st_gid) != 0 &&
         (mode & S_IWOTH) == 0)
         mode &= ~(S_IWGRP | S_ISGID);
     if (fchmod(made.get(), mode) == 0 && rename(name.c_str(), directory.c_str()) == 0) return {};
     const auto why = std::strerror(errno);
     rmdir(name.c_str());
-    return fs::exists(fs::symlink_status(directory)) ? "" : why; // another build was faster
+    return fs::exists(fs::symlink_status(directory)) ? "" : why; // another build created it first
 }
 
-/// Who may write to the directory above it may write to it, too.
+/// Creates a directory that can be written by everybody who can write to its parent.
 std::string make_shared(const fs::path& directory) {
     struct stat info {};
     struct stat above {};

@@ -1,4 +1,4 @@
-// Where the cache is, and what is in it. Several users may share one: nobody believes what another has made.
+// Finds the cache and its parts. Several users may share one, but do not trust each other's files.
 #pragma once
 
 #include "conda/config.h"
@@ -11,25 +11,25 @@
 
 namespace containerize::conda {
 
-/// `configured`, if it is not empty, else $CONTAINERIZE_CACHE, else $XDG_CACHE_HOME/containerize, else
-/// ~/.cache/containerize; where those cannot be written, a directory of this user's own in $TMPDIR or
-/// /var/tmp. Made if it is not there.
+/// Returns `configured`, else $CONTAINERIZE_CACHE, else $XDG_CACHE_HOME/containerize or
+/// ~/.cache/containerize, else a private directory in $TMPDIR, /var/tmp or /tmp: the first that can be
+/// written. Creates it. Fails with an input error if one of the first two is set but cannot be used.
 Result<std::filesystem::path> cache_directory(const Environment& environment, const Located& configured = {});
 
-/// The archives of all who share the cache.
+/// The directory of package archives, which all users of the cache share.
 std::filesystem::path packages_in(const std::filesystem::path& cache);
-/// This user's package lists.
+/// The directory of this user's repodata.
 std::filesystem::path repodata_in(const std::filesystem::path& cache);
 
-/// Makes packages_in(): who may write to the cache may write there, too, and only to what is his own.
+/// Creates packages_in(): whoever can write to the cache can write there, but only change their own files.
 Status make_packages(const std::filesystem::path& cache);
-/// Makes repodata_in(), which nobody else can reach.
+/// Creates repodata_in(), which other users cannot access.
 Status make_repodata(const std::filesystem::path& cache);
 
-/// What this user has put into the cache earlier; nothing if it is not there, or if another could have
-/// written it.
+/// Opens a file that this user put into the cache. Returns an empty OpenFile if it does not exist or another
+/// user could have written it.
 OpenFile open_own(const std::filesystem::path& file);
-/// Writes such a file, whatever the umask.
+/// Writes a file for open_own(), readable only by this user whatever the umask.
 Status write_own(const std::filesystem::path& file, std::string_view content);
 
 } // namespace containerize::conda

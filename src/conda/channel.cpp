@@ -48,7 +48,7 @@ std::string_view without_subdir(std::string_view text) {
     return without_end_slash(text.substr(0, slash));
 }
 
-/// What follows `base` and a slash in `text`; nothing if it is not below.
+/// The part of `text` after `base` and a slash; nothing if it is not below `base`.
 std::optional<std::string_view> below(std::string_view text, std::string_view base) {
     if (!text.starts_with(base) || text.size() <= base.size() + 1 || text[base.size()] != '/')
         return std::nullopt;
@@ -64,9 +64,9 @@ bool can_fetch(std::string_view url) {
     return url.starts_with("https://") || url.starts_with("http://") || url.starts_with("file://");
 }
 
-/// With the token that the configuration has for this place, as anaconda.org's servers take it.
+/// Inserts the configured token for this URL in the form "/t/TOKEN", which anaconda.org's servers expect.
 std::string with_token(const std::string& url, const Config& config) {
-    // One that the user wrote there counts more.
+    // A token or login in the URL itself takes precedence.
     if (!can_fetch(url) || url.starts_with("file:") || without_credentials(url) != url) return url;
     const std::pair<const std::string, std::string>* best = nullptr;
     for (const auto& entry : config.tokens) {
@@ -81,7 +81,7 @@ std::string with_token(const std::string& url, const Config& config) {
     return url.substr(0, host_end) + "/t/" + best->second + url.substr(host_end);
 }
 
-/// The name that a canonical URL goes by.
+/// The short name of the channel at a canonical URL.
 std::string name_of(const std::string& url, const Config& config) {
     const auto place = without_scheme(url);
     const auto alias = without_credentials(config.channel_alias);
@@ -98,7 +98,7 @@ Channel at_url(std::string_view text, const Config& config) {
     Channel channel;
     std::string url(without_subdir(text.substr(0, text.find_first_of("?#"))));
     const auto alias = without_credentials(config.channel_alias);
-    // "http://conda.anaconda.org/x" is the same as the encrypted one, which is better.
+    // Below an https alias, "http://conda.anaconda.org/x" names the same channel: use https for it, too.
     if (below(without_scheme(without_credentials(url)), without_scheme(alias)) &&
         alias.starts_with("https:") && url.starts_with("http:"))
         url.insert(4, "s");
@@ -121,7 +121,7 @@ Result<Channel> at_path(const Located& asked, const Config& config) {
     return at_url(file_url(absolute->string()), config);
 }
 
-/// The site's mirror of "pkgs/main" where default_channels names one, else Anaconda's own.
+/// The URL of a channel "pkgs/...": the site's mirror if default_channels has one, else Anaconda's.
 std::optional<std::string> anaconda_channel(std::string_view name, const Config& config) {
     if (!name.starts_with("pkgs/")) return std::nullopt;
     for (const auto& channel : config.default_channels)
@@ -131,7 +131,7 @@ std::optional<std::string> anaconda_channel(std::string_view name, const Config&
 }
 
 std::string url_of_name(std::string_view name, const Config& config) {
-    // "pkgs/main/label/dev" is below "pkgs/main".
+    // An entry for "pkgs/main" also applies to "pkgs/main/label/dev".
     for (auto part = name; !part.empty();
          part = part.substr(0, part.rfind('/') == std::string_view::npos ? 0 : part.rfind('/')))
         if (const auto custom = config.custom_channels.find(std::string(part));
@@ -168,7 +168,7 @@ Result<Channel> named(const Located& asked, const Config& config) {
     if (channel.mirrors.empty())
         return fail_input("the channel '" + name + "' cannot be used",
                           "none of its mirrored_channels is at an http, https or file address", asked.where);
-    // Where a site gives a mirror alone, the name need not exist anywhere else.
+    // If only mirrors are configured, the channel may not exist anywhere else.
     if (!has_own) channel.url = without_credentials(channel.mirrors.front());
     channel.name = name;
     return channel;
@@ -189,7 +189,7 @@ Result<Channel> resolve_one(const Located& asked, const Config& config) {
     return named(asked, config);
 }
 
-/// The members of a name that stands for several; nothing if it does not.
+/// The members of a multichannel; nothing for other channels.
 std::optional<std::vector<Located>> members(const Located& asked, const Config& config) {
     std::vector<Located> result;
     if (const auto found = config.custom_multichannels.find(asked.text);
@@ -224,7 +224,7 @@ Status check_policy(const Channel& channel, const Located& asked, const Config& 
                               : fmt::format("Allowed are: {}.", fmt::join(config.allowed_channels, ", ")));
 }
 
-/// A channel with the text that asked for it.
+/// A channel and the text that named it.
 struct Candidate {
     Channel channel;
     Located asked;
@@ -263,7 +263,7 @@ public:
                 site_.insert(site_.end(), channels->begin(), channels->end());
     }
 
-    /// Takes a channel, or leaves it out.
+    /// Adds a channel, or leaves it out if Anaconda's terms apply and it is not permitted.
     void offer(const Candidate& candidate) {
         if (!has_anaconda_terms(candidate.channel) || permitted(candidate.channel)) return take(candidate);
         if (std::ranges::find(left_out_, candidate.asked.text, &Located::text) == left_out_.end())
@@ -283,7 +283,7 @@ public:
         for (const auto& channel : left_out_) {
             const auto note = fmt::format("{}: the channel '{}' is left out: {}; --allow-defaults takes it",
                                           channel.where, without_credentials(channel.text), terms);
-            // What stands in a configuration that conda wrote itself is not worth a line in each build.
+            // conda writes `defaults` into configurations by itself, so a note in each build would be noise.
             if (std::ranges::find(asked, channel.text, &Located::text) != asked.end())
                 chosen.notes.push_back(note);
             else
@@ -387,7 +387,7 @@ std::vector<std::string> download_urls(const std::string& url, const std::vector
     };
     for (const auto& channel : channels)
         if (auto result = through(channel, channel.url); !result.empty()) return result;
-    // A lock file names no channels; a site that has mirrors has them for its packages, too.
+    // Without channels, as for a lock file, the site's mirrors apply all the same.
     for (const auto& [name, mirrors] : config.mirrored_channels)
         if (const auto channel = named({name, {}}, config))
             for (const auto& base : {channel->url, at_url(url_of_name(name, config), config).url})

@@ -56,8 +56,6 @@ std::vector<std::string> split(std::string_view text, char delimiter) {
     return parts;
 }
 
-// --- which files
-
 void add_directory(std::vector<fs::path>& files, const fs::path& directory) {
     files.push_back(directory / ".condarc");
     files.push_back(directory / "condarc");
@@ -104,9 +102,7 @@ std::vector<fs::path> user_files(const Environment& environment) {
     return files;
 }
 
-// --- one file
-
-/// Keys of conda that would change which packages are installed, or whether they are trusted.
+/// Unsupported keys that would change which packages are installed, or whether they are trusted.
 constexpr auto not_supported = std::to_array<std::string_view>({"track_features",
                                                                 "features",
                                                                 "channel_settings",
@@ -138,13 +134,13 @@ enum class Flag { none, final, top, bottom };
 
 struct Source {
     std::string file;
-    std::vector<std::string> lines; // as written, for the flags in comments
+    std::vector<std::string> lines; // as written, for flags in comments
     YAML::Node root;
 
     [[nodiscard]] std::string where(const YAML::Node& node) const {
         return node.Mark().is_null() ? file : file + ":" + std::to_string(node.Mark().line + 1);
     }
-    /// "- conda-forge  #!top"
+    /// The flag in a comment after the node: "- conda-forge  #!top".
     [[nodiscard]] Flag flag(const YAML::Node& node) const {
         if (node.Mark().is_null() || node.Mark().line < 0) return Flag::none;
         const auto number = static_cast<std::size_t>(node.Mark().line);
@@ -190,15 +186,13 @@ Result<std::optional<Source>> read_source(const fs::path& file) {
     return source;
 }
 
-// --- all of them
-
-/// Values of keys, merged over all sources. The first mistake is kept, and ends the reading at the end.
+/// Merges the values of keys over all sources. Keeps the first mistake, which read_config() then returns.
 class Reader {
 public:
     Reader(const Environment& environment, std::vector<Source> sources)
         : environment_(environment), sources_(std::move(sources)) {}
 
-    /// The value that counts, with its place; nothing if nobody gives one.
+    /// The effective value with its origin; nothing if it is not set.
     std::optional<Located> scalar(const std::string& key, const std::string& alias = {}) {
         std::optional<Located> result;
         for (const auto& source : sources_) {
@@ -216,7 +210,7 @@ public:
         return result;
     }
 
-    /// The items of all sources, the most important first, each once.
+    /// The items of all sources, highest priority first, without duplicates.
     std::vector<Located> list(const std::string& key, const std::string& alias = {}, char delimiter = ',') {
         std::vector<Located> top;
         std::vector<Located> middle;
@@ -248,7 +242,7 @@ public:
         return result;
     }
 
-    /// Later sources win, entry by entry.
+    /// Merges the entries; later sources take precedence.
     std::map<std::string, std::string> map(const std::string& key) {
         std::map<std::string, std::string> result;
         each_entry(key, [&](const Source& source, const std::string& name, const YAML::Node& node) {
@@ -308,7 +302,7 @@ public:
                       .error();
     }
 
-    /// For whoever wonders why a key has no effect.
+    /// Explains why a key has no effect.
     void report_unknown() const {
         for (const auto& source : sources_)
             for (const auto& entry : source.root) {
@@ -364,7 +358,7 @@ private:
         }
     }
 
-    /// A single value where a list is expected is a list of one, as mamba has it.
+    /// Accepts a single value as a list of one, like mamba.
     std::vector<YAML::Node> items(const Source& source, const YAML::Node& node, const std::string& key) {
         if (node.IsNull()) return {};
         if (node.IsScalar()) return {node};
@@ -438,7 +432,7 @@ void read_channels(Reader& reader, Config& config) {
     }
 }
 
-/// A file or directory that must be there.
+/// A file or directory that must exist.
 fs::path existing(Reader& reader, const Located& given, const std::string& key) {
     fs::path path = with_home(given.text, reader.environment());
     std::error_code ignored;
@@ -453,7 +447,7 @@ void read_network(Reader& reader, Config& config) {
     if (const auto verify = reader.scalar("ssl_verify", "verify_ssl")) {
         const auto meant = Reader::as_boolean(verify->text);
         http.verify_tls = meant.value_or(true);
-        // The truststore is the system's, which is what we use anyway.
+        // "truststore" means the system's certificates, which we use by default.
         if (!meant && verify->text != "truststore" && verify->text != "<system>")
             http.ca = existing(reader, *verify, "ssl_verify");
     }
@@ -518,7 +512,7 @@ Result<Config> read_config(const Environment& environment, const fs::path& root)
         return {};
     };
     if (auto done = read(site_files(root)); !done) return fail(std::move(done.error()));
-    // Without files and variables of the user: what the site itself says.
+    // The site's own settings, without files and variables of the user.
     const Environment none;
     Reader site(none, sources);
     for (const char* key : {"channels", "default_channels"})

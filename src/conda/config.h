@@ -1,4 +1,4 @@
-// Conda's configuration: .condarc files, CONDA_* variables, tokens and logins, as conda and mamba read them.
+// Reads conda's configuration as conda and mamba do: .condarc files, CONDA_* variables, tokens and logins.
 #pragma once
 
 #include "util/error.h"
@@ -13,7 +13,7 @@
 
 namespace containerize::conda {
 
-/// A text that the user wrote, and where: "env.yml:4", "/etc/conda/.condarc:2", "CONDA_CHANNELS".
+/// A text of the user and its origin: "env.yml:4", "/etc/conda/.condarc:2", "CONDA_CHANNELS".
 struct Located {
     std::string text, where;
 };
@@ -21,48 +21,47 @@ struct Located {
 enum class ChannelPriority { strict, flexible, disabled };
 
 struct Config {
-    std::vector<Located> channels;         ///< as the user would type them; most important first
-    std::vector<Located> default_channels; ///< what `defaults` means; empty: Anaconda's own
+    std::vector<Located> channels;         ///< as written; highest priority first
+    std::vector<Located> default_channels; ///< the meaning of `defaults`; empty: Anaconda's own
     std::string channel_alias = "https://conda.anaconda.org";
-    std::map<std::string, std::string> custom_channels; ///< "pkgs/main" -> the URL that it is below
-    std::map<std::string, std::vector<std::string>> custom_multichannels; ///< one name for several channels
-    std::map<std::string, std::vector<std::string>> mirrored_channels;    ///< name -> URLs in their order
-    std::vector<std::string> allowed_channels, denied_channels;           ///< empty: all, none
-    /// What the machine's own files (/etc/conda, /var/lib/conda) name under channels and default_channels:
-    /// whoever wrote it has the terms of those channels in mind. Files in a home directory do not count:
-    /// conda itself writes `defaults` there.
+    std::map<std::string, std::string> custom_channels; ///< e.g. "pkgs/main" -> the parent URL
+    std::map<std::string, std::vector<std::string>> custom_multichannels; ///< a name for several channels
+    std::map<std::string, std::vector<std::string>> mirrored_channels;    ///< name -> URLs, best first
+    std::vector<std::string> allowed_channels, denied_channels; ///< if empty, all are allowed and none denied
+    /// Channels named by the machine's own files (/etc/conda, /var/lib/conda) under channels and
+    /// default_channels: their author is taken to have accepted the channels' terms. Files in home
+    /// directories do not count, as conda itself writes `defaults` there.
     std::vector<Located> site_channels;
 
     ChannelPriority channel_priority = ChannelPriority::flexible;
-    std::vector<Located> pinned_packages;         ///< specs that hold whatever else is asked for
-    std::vector<Located> disallowed_packages;     ///< specs of what is never installed
-    std::vector<Located> default_packages;        ///< create_default_packages: specs for each new environment
-    bool pip_with_python = true;                  ///< add_pip_as_python_dependency
-    std::vector<std::filesystem::path> pkgs_dirs; ///< conda's package caches: read, never written
+    std::vector<Located> pinned_packages;     ///< specs that always apply
+    std::vector<Located> disallowed_packages; ///< specs of packages that must not be installed
+    std::vector<Located> default_packages;    ///< create_default_packages: specs for every new environment
+    bool pip_with_python = true;              ///< add_pip_as_python_dependency
+    std::vector<std::filesystem::path> pkgs_dirs; ///< conda's package caches, which are only read
     bool offline = false;
-    int local_repodata_ttl = 1; ///< seconds; 0: ask each time; 1: for as long as the server says
+    int local_repodata_ttl = 1; ///< seconds; 0: always ask; 1: as long as the server says
 
     http::Settings http;
-    std::map<std::string, std::string> tokens; ///< "host" or "host/path" -> the token of "/t/TOKEN/" URLs
+    std::map<std::string, std::string> tokens; ///< "host" or "host/path" -> the token in "/t/TOKEN/" URLs
 
-    std::vector<std::filesystem::path> files; ///< those that were read
+    std::vector<std::filesystem::path> files; ///< the files that were read
 
-    /// As if there were no file and no variable (--no-config).
+    /// The configuration without any file or variable (--no-config).
     static Config defaults();
 };
 
-/// $NAME and ${NAME} in channels and values of .condarc and of environment files become what the variable
-/// says; what is not set stays as it is.
+/// Replaces $NAME and ${NAME} in channels and values of .condarc and environment files. Unset variables stay
+/// as written.
 std::string expand_variables(std::string_view text, const Environment& environment);
 
-/// Reads what is there; later sources win, and their list items come first. Directories are searched for
-/// .condarc, condarc, condarc.d/*.yml and .mambarc:
-///   /etc/conda, /var/lib/conda, the root prefix ($CONDA_ROOT, $MAMBA_ROOT_PREFIX, $CONDA_EXE's),
+/// Reads all sources. Later ones take precedence, and items of their lists come first. Each directory is
+/// searched for .condarc, condarc, condarc.d/*.yml and .mambarc:
+///   /etc/conda, /var/lib/conda, the root prefix ($CONDA_EXE's, $MAMBA_ROOT_PREFIX, $CONDA_ROOT),
 ///   $XDG_CONFIG_HOME/conda, ~/.config/conda, ~/.conda, then ~/.condarc, ~/.mambarc, $CONDA_PREFIX, $CONDARC,
 ///   $MAMBARC, and the variables CONDA_CHANNELS etc.
-/// Mistakes are input errors with file:line. Keys of conda that would change what is installed, and that mean
-/// nothing to us, are warned of; others go to the detailed log.
-/// `root` stands for "/" so that tests can bring their own /etc.
+/// Mistakes are input errors with file:line. Warns about unsupported keys that would change what is
+/// installed; other unknown keys go to the detailed log. `root` replaces "/" in tests.
 Result<Config> read_config(const Environment& environment, const std::filesystem::path& root = "/");
 
 } // namespace containerize::conda

@@ -13,7 +13,7 @@ namespace containerize::conda {
 
 namespace {
 
-/// Enough to see the reason; a conflict of a large environment can have thousands of rules.
+/// Enough to see the reason: conflicts of large environments may involve thousands of rules.
 constexpr std::size_t most_lines = 30;
 constexpr int deepest = 6;
 
@@ -42,7 +42,7 @@ std::size_t edit_distance(std::string_view one, std::string_view other) {
     return row.back();
 }
 
-/// Without what people leave out or write otherwise: "py-torch", "python_torch", "torch".
+/// Strips what people omit or vary: "py-torch", "python_torch" and "torch" become the same.
 std::string bare(std::string_view name) {
     std::string result;
     for (const char c : name)
@@ -59,7 +59,7 @@ std::string joined(const std::vector<std::string>& list) {
     return text;
 }
 
-/// "0.15.1", "0.15.1, 0.15.2", "0.15.0 to 0.15.9".
+/// "0.15.1", "0.15.1, 0.15.2" or "0.15.0 to 0.15.9".
 std::string summary(const std::set<std::string>& texts) {
     std::vector<std::pair<Version, std::string>> versions;
     for (const auto& text : texts)
@@ -86,7 +86,7 @@ public:
     }
 
     std::string text() {
-        std::ranges::sort(wanted_); // as they stand in the request: they lie in one array
+        std::ranges::sort(wanted_); // pointers into one array, so this is the order of the request
         for (const Wanted* wanted : wanted_) {
             line(1, wanted->spec.text + (wanted->where.empty() ? "" : "  (" + wanted->where + ")"));
             std::set<Id> candidates;
@@ -110,7 +110,7 @@ public:
 private:
     struct Need {
         Id dependency = 0;
-        bool excludes = false; ///< run_constrained: others must fit it
+        bool excludes = false; ///< from run_constrained: limits other packages
         bool operator<(const Need& other) const {
             return std::pair(dependency, excludes) < std::pair(other.dependency, other.excludes);
         }
@@ -139,7 +139,7 @@ private:
             needs_[source].insert({dependency, true});
             break;
         case SOLVER_RULE_JOB: {
-            // Counted from 1, two words a job.
+            // The index counts from 1, and each job has two words.
             const int position = solver_rule2jobidx(&solver_, rule);
             if (position <= 0) break;
             const auto at = static_cast<std::size_t>(position - 1) / 2;
@@ -173,7 +173,7 @@ private:
         for (const auto& [key, group] : groups) {
             const auto& [name, need] = key;
             const auto dependency = dependency_text(pool_, need.dependency);
-            const bool pin = name.find(' ') != std::string::npos; // which has no version
+            const bool pin = name.find(' ') != std::string::npos; // a pin has no version
             line(depth, "- " + name + (pin ? "" : " " + summary(group.versions)) +
                             (need.excludes ? " permits only " : " needs ") + dependency +
                             remark(need, dependency));

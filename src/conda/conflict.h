@@ -1,4 +1,4 @@
-// Why a request cannot be met, in words.
+// Explains in words why a request cannot be satisfied.
 #pragma once
 
 #include "conda/solver.h"
@@ -11,18 +11,18 @@ struct s_Solver;
 
 namespace containerize::conda {
 
-/// No channel has what was asked for. `hidden` says that a lower channel has it, but strict priority forbids
-/// it.
+/// The error for a spec that nothing matches. `hidden`: a channel of lower priority matches, but strict
+/// channel priority rules it out.
 Error nothing_matches(const PackagePool& packages, const Wanted& wanted, bool hidden);
 
-/// What was asked for conflicts. `of_job` names the request of each of the solver's jobs.
+/// The error for conflicting requests. `of_job` maps the solver's jobs to requests.
 Error explain_conflict(const PackagePool& packages, s_Solver& solver,
                        const std::vector<const Wanted*>& of_job);
 
-/// What to do where the machine lacks "__cuda" or the like.
+/// Advice for a virtual package such as "__cuda" that the machine lacks.
 std::string missing_virtual_hint(const std::string& name);
 
-/// Names close to `name`, best first, at most five.
+/// At most five names similar to `name`, best first.
 std::vector<std::string> similar_names(const std::vector<std::string>& names, const std::string& name);
 
 } // namespace containerize::conda

@@ -23,7 +23,7 @@ std::unexpected<Error> damaged(const fs::path& file, std::string why) {
                  .hint = "Make the environment anew with `containerize new --force`."});
 }
 
-// conda notes the subdir with the channel: "https://conda.anaconda.org/conda-forge/linux-64".
+// conda stores the channel with the subdir: "https://conda.anaconda.org/conda-forge/linux-64".
 std::string channel_of(const json& entry, const PackageRecord& record) {
     auto channel = entry.value("channel", "");
     if (!record.subdir.empty() && channel.ends_with("/" + record.subdir))

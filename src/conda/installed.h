@@ -1,4 +1,4 @@
-// What conda-meta says of an environment, whoever wrote it: we, conda, or mamba.
+// Reads conda-meta of an environment, whether conda, mamba or this program wrote it.
 #pragma once
 
 #include "conda/config.h"
@@ -13,15 +13,15 @@ namespace containerize::conda {
 
 struct InstalledPackage {
     PackageRecord record;
-    std::vector<std::string> requested; ///< the specs that asked for it; none for what others need
-    std::vector<std::string> files;     ///< relative to the prefix, below it
-    std::filesystem::path record_file;  ///< its own, as given by `prefix`
+    std::vector<std::string> requested; ///< the specs that requested it; empty for dependencies
+    std::vector<std::string> files;     ///< relative to the prefix, and below it
+    std::filesystem::path record_file;  ///< the path of its record, starting with `prefix`
 };
 
-/// By name. `prefix` may be any path at which the environment can be seen.
+/// Returns the packages sorted by name. `prefix` may be any path at which the environment is mounted.
 Result<std::vector<InstalledPackage>> read_installed(const std::filesystem::path& prefix);
 
-/// The specs of conda-meta/pinned, each with its file and line; none if there is no such file.
+/// Returns the specs in conda-meta/pinned with file and line; empty without such a file.
 Result<std::vector<Located>> read_pinned(const std::filesystem::path& prefix);
 
 } // namespace containerize::conda

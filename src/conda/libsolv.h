@@ -1,9 +1,9 @@
-// libsolv's headers, made fit for C++20, of which `requires` is a word.
+// Includes libsolv's headers, which use `requires`, a keyword in C++20.
 #pragma once
 
 #define requires requires_offset
 extern "C" {
-// Each needs those before it.
+// The order matters.
 // clang-format off
 #include <solv/pool.h>
 #include <solv/repo.h>

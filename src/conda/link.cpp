@@ -23,7 +23,7 @@ namespace containerize::conda {
 
 namespace {
 
-/// Where Python keeps what packages bring.
+/// Paths and names that depend on the Python version.
 struct PythonPaths {
     std::string version, name, site_packages, tag; ///< "3.11.4", "python3.11", "lib/...", "cpython-311"
 };
@@ -36,7 +36,7 @@ PythonPaths paths_of(const PackageRecord& python) {
     const auto first = python.version.find('.');
     const auto second = first == std::string::npos ? first : python.version.find('.', first + 1);
     const auto minor = python.version.substr(0, second);
-    // A build without the global lock keeps its library apart.
+    // A free-threaded build has another library directory.
     const bool free_threaded =
         python.build.ends_with("_cp" + minor.substr(0, first) + minor.substr(first + 1) + "t");
     PythonPaths paths;
@@ -56,7 +56,7 @@ std::optional<PythonPaths> python_paths(const std::vector<PackageInfo>& infos,
     return installed ? std::optional(paths_of(*installed)) : std::nullopt;
 }
 
-/// Where a path of a package goes.
+/// The path at which an entry of a package is installed.
 std::string target_path(const std::string& path, const PackageInfo& info,
                         const std::optional<PythonPaths>& python) {
     if (info.record.noarch != Noarch::python || !python) return path;
@@ -75,7 +75,7 @@ std::string byte_code_path(const std::string& path, const std::string& tag) {
     return directory + "__pycache__/" + name.substr(0, name.size() - 2) + tag + ".pyc";
 }
 
-/// What we write into conda-meta ourselves, whatever packages have there.
+/// Whether it is a file of conda-meta that we write ourselves, so that packages must not.
 bool is_record(const std::string& path) {
     constexpr std::string_view directory = "conda-meta/";
     if (!path.starts_with(directory)) return false;
@@ -98,8 +98,8 @@ std::string entry_point_script(const EntryPoint& point, const std::string& prefi
                        point.module, import, point.function);
 }
 
-// A channel may have corrected what a package says of itself, so its word counts where it gave one. The list
-// of a person knows where the package is, and at most its dependencies as they were corrected.
+// A channel may have patched a package's metadata, so its values take precedence over those in the archive.
+// An explicit list only knows the package's location and, possibly, patched dependencies.
 PackageRecord completed(const PackageRecord& given, PackageRecord own) {
     if (given.of_list) {
         own.file_name = given.file_name;
@@ -169,7 +169,7 @@ public:
     }
 
 private:
-    /// Where each path goes. What lies below the path of a link goes where the link leads.
+    /// Determines the path of every entry. Entries below a symlink go to where the symlink leads.
     Status find_targets() {
         if (auto done = find_directory_links(); !done) return done;
         targets_.resize(infos_.size());
@@ -183,7 +183,7 @@ private:
         return {};
     }
 
-    /// Which paths that have others below them are links: their archives say so.
+    /// Finds symlinks with entries below them. Only the archives tell which entries are symlinks.
     Status find_directory_links() {
         std::unordered_set<std::string> directories;
         for (const auto& info : infos_)
@@ -216,7 +216,7 @@ private:
 
     Result<std::string> behind_links(const std::string& path, std::size_t package, bool directory) {
         const auto slash = directory ? path.size() : std::min(path.rfind('/'), path.size());
-        if (slash == path.size() && !directory) return path; // at the top
+        if (slash == path.size() && !directory) return path; // at the top level
         const auto above = path.substr(0, slash);
         const auto known = real_directories_.find(above);
         auto real = known == real_directories_.end() ? follow({}, above, options_.prefix, link_at())
@@ -298,7 +298,7 @@ private:
                                 name(entry->second.package) + ", " + name(package),
                          .where = {},
                          .hint = "Leave one of them out, or ask for another version."});
-        // A few packages share hundreds of files: one line for each pair is what one reads.
+        // Packages may share hundreds of files, so only one warning is given per pair.
         auto& clash = clashes_[{entry->second.package, package}];
         if (clash.first.empty()) clash.first = path;
         ++clash.second;
@@ -321,7 +321,7 @@ private:
             }
     }
 
-    /// What is done with each path of a package.
+    /// What to do with each path of a package.
     PackagePlan plan_of(std::size_t index) const {
         const auto& info = infos_[index];
         PackagePlan plan{.archive = packages_[index].archive,
@@ -382,7 +382,7 @@ private:
             linked_.bytes += piece.content.size();
             if (progress_) progress_(linked_.bytes);
             if (!piece.last) return {};
-            // Only now is it known what became of one that names the prefix.
+            // The final checksum of a file with a replaced prefix is known only now.
             installed_[index][current_file_].sha256_in_prefix = piece.sha256;
             return writer_.end_file();
         case Piece::Kind::end:
@@ -400,7 +400,7 @@ private:
         const bool noarch = infos_[index].record.noarch == Noarch::python;
         const bool regular = piece.kind == Piece::Kind::file || piece.kind == Piece::Kind::hardlink;
         if (!python_ || !regular || !is_python_source(piece.path)) return;
-        // Byte-code that a package brings fits its source's time and size; both must be as they were packed.
+        // Byte-code in packages is valid only if its source keeps the mtime and size it was packed with.
         const bool clamped = options_.latest && piece.mtime > *options_.latest;
         const bool replaced = piece.entry != nullptr && !piece.entry->placeholder.empty();
         if (!noarch && !clamped && !replaced) return;
@@ -474,11 +474,11 @@ private:
         std::string target;
         std::size_t package;
     };
-    std::map<std::string, Link> links_;                                 ///< by where they are
-    std::unordered_map<std::string, std::string> real_directories_;     ///< of those that may be behind links
+    std::map<std::string, Link> links_;                                 ///< by path
+    std::unordered_map<std::string, std::string> real_directories_;     ///< paths without symlinks
     std::vector<std::unordered_map<std::string, std::string>> targets_; ///< by the path in the package
     std::unordered_map<std::string, Owner> owners_;
-    std::size_t current_file_ = 0; ///< in installed_, of the one that is being written
+    std::size_t current_file_ = 0; ///< index in installed_ of the file being written
     std::map<std::pair<std::size_t, std::size_t>, std::pair<std::string, std::size_t>> clashes_;
     std::vector<std::vector<InstalledPath>> installed_;
     Linked linked_;

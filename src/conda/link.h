@@ -1,4 +1,4 @@
-// Installing packages: from their archives straight into an image, without files on disk.
+// Installs packages from their archives straight into an image, without unpacking them to disk.
 #pragma once
 
 #include "conda/package_info.h"
@@ -21,50 +21,50 @@ namespace containerize::conda {
 struct PackageToLink {
     PackageRecord record;
     OpenFile archive;                   ///< verified
-    std::vector<std::string> requested; ///< the specs that asked for it; none for what others need
+    std::vector<std::string> requested; ///< the specs that requested it; empty for dependencies
 };
 
 struct LinkOptions {
     std::string prefix;
-    unsigned jobs = 1;                                ///< threads that decompress
-    std::uint64_t memory = std::uint64_t{256} << 20U; ///< bytes that wait to be written, at most
+    unsigned jobs = 1;                                ///< threads for decompression
+    std::uint64_t memory = std::uint64_t{256} << 20U; ///< limit for bytes waiting to be written
     mode_t umask_bits = 022;
-    std::uint32_t time = 0;              ///< of records and entry points, seconds since 1970
-    std::optional<std::uint32_t> latest; ///< later times of files will be clamped to it by the writer
+    std::uint32_t time = 0;              ///< mtime of records and entry points, in seconds since 1970
+    std::optional<std::uint32_t> latest; ///< the writer clamps mtimes of files to this
     std::string command_line;            ///< for conda-meta/history
     std::string tool_version;
-    /// Where packages join others: the Python that is among those, the history so far, and what went.
+    /// For adding to an environment: its Python, its history so far, and the packages that were removed.
     std::optional<PackageRecord> python;
     std::string earlier_history;
     std::vector<PackageRecord> removed;
-    std::filesystem::path tree; ///< where those can be seen; empty if there are none
+    std::filesystem::path tree; ///< the environment's path; empty for a new one
 };
 
 struct LinkScript {
     PackageRecord package;
     std::string path;    ///< relative to the prefix: "bin/.NAME-post-link.sh"
-    bool before = false; ///< pre-link, which is for what must happen before the files are there
+    bool before = false; ///< a pre-link script, to be run before the files exist
 };
 
 struct Linked {
-    std::vector<PackageRecord> records;  ///< completed from the packages' own, in link order
+    std::vector<PackageRecord> records;  ///< completed from the archives, in link order
     std::string python_version;          ///< empty without Python
     std::string python_name;             ///< "python3.11"
     std::string site_packages;           ///< "lib/python3.11/site-packages"
-    std::vector<std::string> to_compile; ///< .py files without fitting byte-code, relative to the prefix
+    std::vector<std::string> to_compile; ///< .py files without valid byte-code, relative to the prefix
     std::vector<LinkScript> scripts;
     std::vector<std::string> warnings;
     std::uint64_t files = 0, bytes = 0;
 };
 
-/// What the archives say of themselves, in the order of `packages`, with the records completed by it: lists
-/// of people know little more than URLs.
+/// Reads the archives' metadata, in the order of `packages`. Completes their records, since explicit lists
+/// contain little more than URLs.
 Result<std::vector<PackageInfo>> read_packages(const std::vector<PackageToLink>& packages, unsigned jobs);
 
-/// `packages` in link order (dependencies first). Where two packages have the same file, the later one's
-/// stays, with a warning. Checksums and sizes of all files are verified. conda-meta is written as conda has
-/// it, without paths of this machine. The same packages give the same entries whatever the number of threads.
-/// `infos` are those of read_packages(); `progress` gets bytes of content written.
+/// Links `packages`, given in link order (dependencies first). If two have the same file, the later one wins,
+/// with a warning. Verifies sizes and checksums of all files. Writes conda-meta like conda, but without paths
+/// of this machine. The output does not depend on the number of threads. `infos` is the result of
+/// read_packages(); `progress` gets the bytes of content written.
 Result<Linked> link_packages(const std::vector<PackageToLink>& packages, std::vector<PackageInfo> infos,
                              const LinkOptions& options, image::Writer& writer,
                              const std::function<void(std::uint64_t)>& progress);

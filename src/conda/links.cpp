@@ -8,7 +8,7 @@ namespace containerize::conda {
 
 namespace {
 
-/// As many as the kernel follows.
+/// The kernel's limit.
 constexpr int most_links = 40;
 
 std::deque<std::string> parts_of(std::string_view path) {
@@ -38,7 +38,7 @@ std::optional<std::string> follow(std::string_view directory, std::string_view t
     std::deque<std::string> left;
     const auto enter = [&](std::string_view path) {
         if (path.starts_with('/')) {
-            // Its own prefix, by its name: an absolute path that stays.
+            // An absolute path through the prefix's own name stays inside.
             const bool stays =
                 path.starts_with(prefix) && path.substr(prefix.size()).find_first_not_of('/') != 0;
             if (!stays) return false;

@@ -1,4 +1,4 @@
-// Where symbolic links in a prefix lead.
+// Resolves symlinks within a prefix.
 #pragma once
 
 #include <functional>
@@ -8,12 +8,12 @@
 
 namespace containerize::conda {
 
-/// The target of the link at a path below the prefix; nothing if there is no link.
+/// Returns the target of the symlink at a path below the prefix; nothing if there is none.
 using LinkAt = std::function<std::optional<std::string>(const std::string& path)>;
 
-/// Where `target` leads from `directory`, which is below the prefix (or it, empty) and not behind a link: a
-/// path below the prefix, behind no link but in a loop of them; nothing if it leads out on the way. The
-/// kernel would go the same way, where `link_at` knows all links. `prefix` is absolute.
+/// Resolves `target` from `directory`, a path without symlinks, relative to the absolute `prefix` or empty.
+/// Returns a path of the same kind (in a loop of symlinks, not all are resolved), or nothing if the way leads
+/// out of the prefix. Matches the kernel's result if `link_at` knows all symlinks.
 std::optional<std::string> follow(std::string_view directory, std::string_view target,
                                   std::string_view prefix, const LinkAt& link_at);
 

@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-/// The file's object; nothing where there is no such file.
+/// The JSON object in the file; nothing if the file does not exist.
 Result<std::optional<json>> read_object(const fs::path& file) {
     std::error_code ignored;
     if (!fs::is_regular_file(file, ignored)) return std::nullopt;
@@ -26,7 +26,7 @@ Result<std::optional<json>> read_object(const fs::path& file) {
         return fail(std::move(text.error()));
     }
     auto object = parse_json_quietly(*text);
-    // What the parser says of the place would quote the secrets.
+    // The parser's message would quote secrets.
     if (!object.is_object())
         return fail_input("the file of logins is not valid JSON", {}, file.string(),
                           "Mend it, or go without conda's configuration by --no-config.");
@@ -89,7 +89,7 @@ Status read_mamba(const fs::path& file, Config& config) {
     return {};
 }
 
-/// What `pixi auth login` gets from a browser. It is renewed by pixi alone.
+/// Adds a login made by `pixi auth login` in a browser. Only pixi can renew it.
 void add_oauth(const std::string& key, const json& login, const fs::path& file, Config& config) {
     const auto end = login.is_object() ? login.find("expires_at") : login.end();
     if (end != login.end() && end->is_number_integer() && end->get<std::int64_t>() <= std::time(nullptr))
@@ -123,7 +123,7 @@ Status read_rattler(const fs::path& file, Config& config) {
     return {};
 }
 
-/// Files named by the quoted URL of the service: "https%3A%2F%2Fapi.anaconda.org.token".
+/// Reads files named after the service's URL: "https%3A%2F%2Fapi.anaconda.org.token".
 void read_anaconda(const fs::path& directory, Config& config) {
     std::error_code problem;
     for (fs::directory_iterator entry(directory, problem), end; !problem && entry != end;
@@ -134,7 +134,7 @@ void read_anaconda(const fs::path& directory, Config& config) {
         while (!token->empty() && std::isspace(static_cast<unsigned char>(token->back())) != 0)
             token->pop_back();
         auto place = without_end_slash(url_decoded(entry->path().stem().string()));
-        // The token is stored for the service, and used on the server of its channels.
+        // The token is stored for the API server, but used on the channel server.
         if (url_host(place) == "api.anaconda.org") place = "conda.anaconda.org";
         if (is_url(place)) place = place.substr(place.find("://") + 3);
         if (!token->empty()) config.tokens.try_emplace(place, std::move(*token));
@@ -144,7 +144,7 @@ void read_anaconda(const fs::path& directory, Config& config) {
 } // namespace
 
 Status read_logins(const Environment& environment, bool anaconda, Config& config) {
-    // What a file that is named holds counts more than what lies about.
+    // A file that the user names takes precedence over the default ones.
     if (const auto file = environment.find("RATTLER_AUTH_FILE");
         file != environment.end() && !file->second.empty())
         if (auto done = read_rattler(file->second, config); !done) return done;

@@ -50,7 +50,7 @@ public:
         if (std::ranges::any_of(rest, [](unsigned char c) { return c < 0x20 && c != '\t'; }))
             return refuse("it has a control character");
         if (is_package(rest)) return package(rest);
-        // What follows is a comment, which "conda list" and people write.
+        // A comment, as `conda list` writes it.
         if (const auto comment = rest.find('#'); comment != rest.npos)
             rest = trimmed(rest.substr(0, comment));
         if (rest.ends_with(']'))
@@ -72,7 +72,7 @@ private:
         return archive && path.find('/') != path.npos && path.find_first_of("[ ") == path.npos;
     }
 
-    /// URL or path of a package, "#" and a checksum after it.
+    /// The URL or path of a package, optionally followed by "#" and a checksum.
     Result<MatchSpec> package(std::string_view text) {
         const auto mark = text.find('#');
         if (mark != text.npos) {
@@ -107,29 +107,29 @@ private:
         return spec_;
     }
 
-    /// Whether no '[' is open at its end.
+    /// Whether `text` does not end inside brackets.
     static bool is_closed(std::string_view text) {
         const auto open = text.rfind('[');
         return open == text.npos || text.find(']', open) != text.npos;
     }
 
-    /// What can stand before "::", also when its credentials are gone.
+    /// Whether `text` can stand before "::", also after its credentials are removed.
     static bool is_channel(const std::string& text) {
         return std::ranges::all_of(std::array{text, without_credentials(text)}, [](std::string_view one) {
             return !one.empty() && one.find("::") == one.npos && !one.ends_with(':') && is_closed(one);
         });
     }
 
-    /// Of a name that may be newer than is_subdir() knows.
+    /// Whether `text` looks like a platform, including newer ones that is_subdir() does not know.
     static bool is_platform(std::string_view text) {
         return !text.empty() && text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_-") == text.npos;
     }
-    // Without them: they may hold a secret.
+    // The messages do not quote the text, which may hold a secret.
     static constexpr const char* no_channel = "its channel cannot be one";
     static constexpr const char* no_platform = "its platform is none such as linux-64";
 
-    /// Where "[KEY=" is, or else the first '[': names, values, "channel[subdir]::" and addresses of hosts
-    /// have brackets of their own.
+    /// The position of "[KEY=", otherwise of the first '['. Names, values, "channel[subdir]::" and IPv6
+    /// addresses may contain brackets, too.
     static std::size_t start_of_attributes(std::string_view text) {
         const auto mark = text.substr(0, text.find_first_of("'\"")).find("::");
         const bool has_channel = mark != text.npos && is_closed(text.substr(0, mark));
@@ -143,7 +143,7 @@ private:
         return first;
     }
 
-    /// "[version='>=1',build=*cuda*]" at the end, which is taken off `rest`.
+    /// Parses "[version='>=1',build=*cuda*]" at the end of `rest` and removes it.
     Status brackets(std::string_view& rest) {
         const auto open = start_of_attributes(rest);
         if (open == rest.npos) return refuse("a '[' is missing");
@@ -173,7 +173,7 @@ private:
         return {};
     }
 
-    /// A comma separates parts where KEY= follows: "version=>=1,<2,build=*" has three commas' worth of parts.
+    /// A value ends at a comma that is followed by KEY=: in "version=>=1,<2,build=*" at the second one.
     static std::size_t end_of_value(std::string_view text) {
         for (auto comma = text.find(','); comma != text.npos; comma = text.find(',', comma + 1)) {
             const auto after = trimmed(text.substr(comma + 1));
@@ -235,7 +235,7 @@ private:
                                      "sha256, license, license_family, features, track_features.");
     }
 
-    /// "conda-forge/linux-64::", taken off `rest`.
+    /// Parses "conda-forge/linux-64::" at the start of `rest` and removes it.
     Status channel(std::string_view& rest) {
         const auto mark = rest.find("::");
         if (mark == rest.npos) {
@@ -280,7 +280,7 @@ private:
         return version_and_build(rest);
     }
 
-    /// "=1.26=py311*", ">=1.20,<2", "1.26.* py311*", "=3.7".
+    /// Parses "=1.26=py311*", ">=1.20,<2", "1.26.* py311*" or "=3.7".
     Status version_and_build(std::string_view text) {
         std::string_view build;
         constexpr std::string_view part_of_version = "=!|,<>~";
@@ -290,13 +290,13 @@ private:
             const auto before = text.substr(0, at).back();
             if (part_of_version.find(before) != part_of_version.npos) continue;
             if (after.empty() || after.find_first_of("=,|<>~! ") != after.npos) continue;
-            // "1.2 =1.3" or "numpy 1.20 , <2": a blank beside an operator separates nothing.
+            // A blank next to an operator does not separate: "1.2 =1.3", "numpy 1.20 , <2".
             if (part_of_version.find(trimmed(text.substr(0, at)).back()) != part_of_version.npos) continue;
             build = after;
             text = trimmed(text.substr(0, at));
             break;
         }
-        // What stands in brackets counts more.
+        // Values in brackets take precedence.
         if (!build.empty() && !spec_.build)
             if (auto done = set_build(build); !done) return done;
         if (spec_.version) return {};
@@ -308,7 +308,7 @@ private:
     }
 
     Status set_version(std::string_view text) {
-        // ">=1 <2" would otherwise become ">=1<2".
+        // Check for blanks first: parsing drops them, and ">=1 <2" would become ">=1<2".
         for (auto blank = text.find(' '); blank != text.npos; blank = text.find(' ', blank + 1)) {
             const auto before = trimmed(text.substr(0, blank));
             const auto after = trimmed(text.substr(blank));
@@ -437,7 +437,7 @@ bool MatchSpec::matches(const PackageRecord& record) const {
     return true;
 }
 
-// Values are put between quotation marks, which they can hold one kind of.
+// Values are quoted with the kind of quotation mark that they do not contain.
 std::string MatchSpec::to_string() const {
     const bool subdir_of_channel = !channel.empty() && is_subdir(subdir);
     std::string result;
@@ -445,8 +445,8 @@ std::string MatchSpec::to_string() const {
         result = without_credentials(channel) + (subdir_of_channel ? "/" + subdir : "") + "::";
     result += name.empty() ? "*" : name;
     if (version) result += " " + version->text();
-    // Only in brackets a pattern may have what separates words or versions; and "=1.2 build" means
-    // exactly 1.2.
+    // A build pattern with separators or operators must be in brackets, and so must one after "=1.2", since
+    // "=1.2 build" means exactly 1.2.
     const bool is_fuzzy = version && version->text().starts_with('=') && !version->text().starts_with("==");
     const bool is_word =
         build && !is_fuzzy && build->text().find_first_of("=:,|<>~! \t'\"[]") == std::string::npos;

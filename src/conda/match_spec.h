@@ -1,4 +1,4 @@
-// What a user or a package asks for: "numpy >=1.20,<2|3.*", "conda-forge::cuda[build=*12*]".
+// Match specs, which select packages: "numpy >=1.20,<2|3.*", "conda-forge::cuda[build=*12*]".
 #pragma once
 
 #include "conda/package_record.h"
@@ -13,40 +13,41 @@
 namespace containerize::conda {
 
 struct MatchSpec {
-    std::string name; ///< lower-case; empty or a pattern where the user asked for no one name
+    std::string name; ///< lower-case; empty or a pattern if the spec is not for a single name
     std::optional<VersionSpec> version;
     std::optional<StringMatch> build;
     std::optional<VersionSpec> build_number; ///< "3", ">=3"
-    std::string channel;                     ///< as written before "::", or in brackets; empty if any
+    std::string channel;                     ///< as written before "::" or in brackets; empty: any
     std::string subdir;
     std::string file_name, url, md5, sha256, license, license_family;
     std::vector<std::string> features, track_features;
     bool optional = false;
-    std::string text; ///< as written, for messages: without credentials
+    std::string text; ///< as written but without credentials, for messages
 
-    /// Everything but the channel, which only the configuration can compare.
+    /// Compares everything but the channel, which only means something together with the configuration.
     [[nodiscard]] bool matches(const PackageRecord& record) const;
-    /// Canonical form, as `conda` prints it, without credentials.
+    /// The canonical form that `conda` prints, without credentials.
     [[nodiscard]] std::string to_string() const;
 };
 
-/// Whether the name of a spec can stand for several: it is empty, a glob ("libblas*") or a regular expression
+/// Whether the name in a spec can match several packages: empty, a glob ("libblas*") or a regular expression
 /// ("^lib.*$").
 bool is_name_pattern(std::string_view name);
 
-/// Takes a package's file name apart: "numpy-1.26.4-py311h64a7726_0.conda". Nothing if it is none.
+/// Splits a package's file name, such as "numpy-1.26.4-py311h64a7726_0.conda". Nothing for other names.
 struct FileName {
     std::string name, version, build;
 };
 std::optional<FileName> parse_file_name(std::string_view file_name);
 
-/// Whether `text` names a platform as channels do: "linux-64", "noarch".
+/// Whether `text` is a subdir of channels: "linux-64", "noarch".
 bool is_subdir(std::string_view text);
 
-/// Every form that conda documents, URLs and paths of packages among them. The error says which part is wrong
-/// and why; the caller adds file and line.
-/// Keys in brackets that nobody knows are mistakes where a person wrote them; channels may have newer ones.
+/// What to do with unknown keys in brackets: refused in specs of users, ignored in those of channels, which
+/// may be newer.
 enum class UnknownKeys { refused, ignored };
+/// Parses every documented form, including URLs and paths of packages. The error says which part is wrong;
+/// the caller adds file and line.
 Result<MatchSpec> parse_match_spec(std::string_view text, UnknownKeys unknown_keys = UnknownKeys::refused);
 
 } // namespace containerize::conda

@@ -9,14 +9,14 @@ namespace containerize::conda {
 
 namespace {
 
-/// A spec of which libsolv's data says enough.
+/// Whether libsolv's data suffices to match the spec.
 bool is_simple(const MatchSpec& spec) {
     return !spec.build_number && spec.subdir.empty() && spec.file_name.empty() && spec.md5.empty() &&
            spec.sha256.empty() && spec.license.empty() && spec.license_family.empty() &&
            spec.track_features.empty();
 }
 
-/// Without a channel or namespace: dependencies are met by any.
+/// Strips the channel or namespace: a dependency may be satisfied from any channel.
 std::string_view without_channel(std::string_view text) {
     const auto colon = text.substr(0, text.find_first_of(" =<>!~[")).rfind(':');
     return colon == text.npos ? text : text.substr(colon + 1);
@@ -30,7 +30,7 @@ Matching::Matching(Pool* pool, RecordOf record_of) : pool_(pool), record_of_(std
 }
 
 Id Matching::dependency(std::string_view text) {
-    // Messages show what it is.
+    // Refuse control characters, since messages show the dependency.
     const auto is_control = [](unsigned char c) { return c < ' ' || c == 0x7F; };
     if (std::ranges::any_of(text, is_control)) return 0;
     const auto [known, is_new] = dependencies_.emplace(text, 0);
@@ -57,7 +57,7 @@ void Matching::rank_versions() {
         by_name[solvable->name].push_back(id);
     }
     for (const auto& [name, solvables] : by_name) {
-        std::vector<std::pair<const Version*, Id>> order; // one that is no version comes before all
+        std::vector<std::pair<const Version*, Id>> order; // invalid versions come first
         std::vector<Id> texts;
         for (const Id id : solvables)
             texts.push_back(pool_id2solvable(pool_, id)->evr);
@@ -117,7 +117,7 @@ bool Matching::matches(const MatchSpec& spec, Id solvable) const {
     return version && spec.version->matches(*version);
 }
 
-/// Those that may be installed, in their order.
+/// The installable packages of a name or pattern, ordered by id.
 std::vector<Id> Matching::named(const std::string& name) const {
     std::vector<Id> found;
     const auto add = [&](Id name_id) {
@@ -146,7 +146,7 @@ std::vector<Id> Matching::named(const std::string& name) const {
     return found;
 }
 
-/// libsolv's question: which solvables meet the dependency? Asked once for each.
+/// libsolv's callback: returns the solvables that satisfy a dependency. Called once for each.
 Id Matching::provide(Pool* pool, void* self, Id, Id text) {
     const auto& matching = *static_cast<const Matching*>(self);
     const auto spec = parse_match_spec(pool_id2str(pool, text), UnknownKeys::ignored);

@@ -1,6 +1,5 @@
-// Which packages a dependency means, and which version is newer, as libsolv is told: by our own judgement, so
-// that a request and a dependency of the same text mean the same. libsolv's own differs from conda's in
-// details.
+// Decides for libsolv which packages satisfy a dependency and which version is newer. libsolv's own rules
+// differ from conda's in details, and requests and dependencies must be judged alike.
 #pragma once
 
 #include "conda/match_spec.h"
@@ -23,17 +22,17 @@ namespace containerize::conda {
 
 class Matching {
 public:
-    /// The whole record of a solvable, for specs that ask for more than name, version and build.
+    /// Reads the full record of a solvable, for specs with more than name, version and build.
     using RecordOf = std::function<Result<PackageRecord>(Id solvable)>;
 
-    /// The pool asks this object from then on.
+    /// Installs itself as the pool's namespace callback; must outlive its use of the pool.
     Matching(Pool* pool, RecordOf record_of);
     Matching(const Matching&) = delete;
     Matching& operator=(const Matching&) = delete;
 
-    /// A dependency as a record has it; 0 for what can be none.
+    /// The pool's id for a dependency in a record; 0 if it is invalid.
     Id dependency(std::string_view text);
-    /// Puts the order of versions into the solvables, each of which has its version's text until then.
+    /// Replaces the solvables' versions, texts until then, by their ranks in the order of versions.
     void rank_versions();
     [[nodiscard]] std::string version(Id solvable) const;
     [[nodiscard]] bool matches(const MatchSpec& spec, Id solvable) const;
@@ -47,11 +46,11 @@ private:
     Pool* pool_;
     RecordOf record_of_;
     std::unordered_map<std::string, Id> dependencies_;
-    std::vector<Id> versions_; ///< by solvable: their texts, once they have ranks in their place
-    mutable std::unordered_map<Id, std::optional<Version>> parsed_; ///< by text
+    std::vector<Id> versions_; ///< by solvable: the version's text, after rank_versions()
+    mutable std::unordered_map<Id, std::optional<Version>> parsed_; ///< by the version's text
 };
 
-/// What a dependency of the pool says, as the record had it.
+/// The text of a dependency as it is in the record.
 std::string dependency_text(Pool* pool, Id dependency);
 
 } // namespace containerize::conda

@@ -28,17 +28,17 @@ namespace containerize::conda {
 
 namespace {
 
-/// Each download in progress holds descriptors for its lock and its connection.
+/// Each running download holds descriptors for its lock and its connection.
 constexpr std::size_t largest_batch = 256;
-constexpr std::size_t of_anything_else = 128; ///< files that are open beside those
+constexpr std::size_t of_anything_else = 128; ///< other open files
 
-/// One archive that is wanted.
+/// A wanted archive.
 struct Item {
     const PackageRecord* record = nullptr;
-    std::string name;                // cache_name() of the record
-    fs::path file;                   // its place in our cache
-    OpenFile found;                  // what has been found and verified
-    std::vector<std::string> copies; // URLs of files that may be it, and that others can change
+    std::string name;
+    fs::path file;                   // path in our cache
+    OpenFile found;                  // set once it has been found and verified
+    std::vector<std::string> copies; // URLs of files that may match, but that others can modify
 };
 
 bool has_digest(const PackageRecord& record) {
@@ -66,7 +66,7 @@ Status check_record(const PackageRecord& record, bool allow_unverified) {
                   "Without one nobody can say that it is what it should be.");
 }
 
-/// Named by what it must contain: two channels may have different files of one name.
+/// Names include the digest, since two channels may have different files of the same name.
 std::string cache_name(const PackageRecord& record) {
     constexpr std::size_t length = 16;
     const auto id = !record.sha256.empty() ? record.sha256.substr(0, length)
@@ -83,23 +83,22 @@ std::string host_name() {
     return text;
 }
 
-/// Several users may share a cache. What another one has there is his to replace.
+/// Another user's file of that name is not ours to replace, so ours gets another one.
 fs::path place_of(const fs::path& directory, const std::string& name) {
     struct stat info {};
     const bool of_another = lstat((directory / name).c_str(), &info) == 0 && info.st_uid != geteuid();
     return directory / (of_another ? std::to_string(geteuid()) + "-" + name : name);
 }
 
-/// The unfinished file: of this user, and of this node, since locks may hold on one node alone (Lustre's
-/// localflock).
+/// The partial file. It is per user and per node, since locks may be node-local (Lustre's localflock).
 fs::path part_of(const fs::path& file) {
     return file.parent_path() /
            ("." + file.filename().string() + "." + host_name() + "." + std::to_string(geteuid()) + ".part");
 }
 
-/// Of unfinished files: others must not even be able to lock them.
+/// For partial files: others must not even be able to lock them.
 constexpr mode_t part_mode = 0600;
-/// Of finished ones, less the umask.
+/// For finished files, before the umask is applied.
 constexpr mode_t archive_mode = 0644;
 
 template<class Algorithm>
@@ -115,14 +114,14 @@ std::optional<std::string> digest_of(const Fd& file) {
     }
 }
 
-/// What a file is to a record.
+/// Whether a file is the archive of a record.
 enum class Match {
     none,
-    archive, ///< its archive, verified
-    copy,    ///< perhaps its archive, but others can change it after it has been verified
+    archive, ///< yes, verified
+    copy,    ///< perhaps, but others can modify it after verification
 };
 
-/// `found` becomes what has been verified: the name may mean another file by the time that it is read.
+/// Sets `found` to the verified file: by the time it is read, the path may name another one.
 Match match(const fs::path& path, const PackageRecord& record, OpenFile& found) {
     Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     struct stat info {};
@@ -136,14 +135,14 @@ Match match(const fs::path& path, const PackageRecord& record, OpenFile& found) 
     return Match::archive;
 }
 
-/// What a list gives with credentials is asked for as it is.
+/// The URL of a list is used unchanged if it has credentials.
 std::vector<std::string> urls_of(const PackageRecord& record, const std::vector<Channel>& channels,
                                  const Config& config) {
     if (!record.download_url.empty()) return {record.download_url};
     return download_urls(record.url, channels, config);
 }
 
-/// Where it may be already: our cache, the channel itself if it is a directory, conda's caches.
+/// Where it may exist already: in our cache, in a channel on disk, in conda's caches.
 std::vector<fs::path> candidates(const Item& item, const std::vector<Channel>& channels,
                                  const Config& config) {
     const auto& record = *item.record;
@@ -152,7 +151,7 @@ std::vector<fs::path> candidates(const Item& item, const std::vector<Channel>& c
         paths.push_back(of_another);
     for (const auto& url : urls_of(record, channels, config))
         if (url.starts_with("file:")) paths.emplace_back(file_url_path(url));
-    // Those are named by the record alone, so without a digest nothing ties them to it.
+    // conda's caches go by file name, which without a digest does not identify the package.
     if (!has_digest(record)) return paths;
     for (const auto& directory : config.pkgs_dirs) {
         paths.push_back(directory / record.file_name);
@@ -205,7 +204,7 @@ private:
         std::error_code ignored;
         for (const auto& item : items_)
             if (fs::exists(item.file, ignored)) bytes += item.record->size;
-        // A second of work is not worth a line.
+        // Show a stage only if it takes more than about a second.
         std::optional<Stage> stage;
         if (bytes > 500'000'000) stage.emplace("Verifying cached packages");
         std::atomic<std::size_t> next{0};
@@ -241,7 +240,7 @@ private:
 
     [[nodiscard]] bool offline() const { return options_.offline || config_.offline; }
 
-    /// Where to get it from; copies are verified while they are read, as all else is.
+    /// Where to get the item. Local copies are verified while they are read, like downloads.
     [[nodiscard]] std::vector<std::string> sources(const Item& item) const {
         auto urls = item.copies;
         for (auto& url : urls_of(*item.record, channels_, config_))
@@ -264,7 +263,7 @@ private:
         std::ranges::copy_if(missing, std::back_inserter(unreachable),
                              [this](const Item* item) { return sources(*item).empty(); });
         if (!unreachable.empty()) return refuse_offline(unreachable);
-        // The large ones first: none of them shall be alone at the end.
+        // Largest first, so that no large one is left to download alone at the end.
         std::ranges::stable_sort(missing, std::greater(),
                                  [](const Item* item) { return item->record->size; });
         for (const Item* item : missing)
@@ -295,7 +294,7 @@ private:
         FileLock lock;
     };
 
-    /// Takes from `missing` what no other process is fetching, or waits for one that does.
+    /// Downloads those items that no other process is fetching; if there are none, waits for one that is.
     Status fetch_batch(std::vector<Item*>& missing, Stage& stage) {
         std::vector<Part> parts;
         std::vector<Item*> busy;
@@ -323,13 +322,13 @@ private:
     void claim(Item& item, FileLock lock, std::vector<Part>& parts) {
         auto path = part_of(item.file);
         if (match(item.file, *item.record, item.found) == Match::archive) {
-            // Another process has finished it meanwhile.
+            // Another process has finished it.
             unlink(path.c_str());
             total_ -= item.record->size;
             return ready(item);
         }
         if (lock.state == LockState::unsupported) {
-            // Nobody can be kept out of that one.
+            // Without locks, use a name of our own.
             unlink(path.c_str());
             path += "." + std::to_string(getpid());
         }
@@ -367,7 +366,7 @@ private:
     Status finish(Part& part, const http::Response& response, Stage& stage) {
         auto& item = *part.item;
         fchmod(response.file->get(), archive_mode & ~options_.umask_bits);
-        // By now another user may have put one of that name there.
+        // Another user may have created a file of that name since.
         item.file = place_of(directory_, item.name);
         if (rename(part.path.c_str(), item.file.c_str()) != 0)
             return fail_errno("cannot put the package into the cache", item.file.string());
@@ -388,9 +387,7 @@ private:
     std::uint64_t total_ = 0, fetched_ = 0;
 };
 
-// --- looking after the cache
-
-/// Calls `visit` for each file of a directory of the cache.
+/// Calls `visit` for each regular file in a directory of the cache.
 template<class Visit>
 Status each_file(const fs::path& directory, const Visit& visit) {
     std::error_code problem;
@@ -427,7 +424,7 @@ Result<CacheUse> clean(const fs::path& directory, std::int64_t oldest) {
             lock = std::move(*tried);
         }
         if (unlink(file.c_str()) != 0) {
-            const bool of_another = info.st_uid != geteuid(); // it is his to remove
+            const bool of_another = info.st_uid != geteuid(); // not ours to remove
             if (outcome && errno != ENOENT && !of_another)
                 outcome = fail_errno("cannot remove the file", file.string());
             return;

@@ -1,4 +1,4 @@
-// Package archives, as they were downloaded: a cache that builds, users' own and concurrent ones, share.
+// A cache of package archives, shared by concurrent builds and by users.
 #pragma once
 
 #include "conda/channel.h"
@@ -17,15 +17,15 @@
 namespace containerize::conda {
 
 struct PackageOptions {
-    std::filesystem::path cache;   ///< as cache_directory() says
-    bool offline = false;          ///< what the caches have; never the network
-    bool allow_unverified = false; ///< records without any digest; otherwise they are an error
+    std::filesystem::path cache;   ///< from cache_directory()
+    bool offline = false;          ///< use only the caches, never the network
+    bool allow_unverified = false; ///< accept records without a digest, otherwise an error
     mode_t umask_bits = 022;
 };
 
-/// The archives of `records`, in their order, downloaded where no cache has them, copied where others could
-/// change what a cache has. Size and sha256 (else md5) of each have been verified in this very call, by the
-/// descriptor that is returned: only that one may be read.
+/// Returns the archives of `records`, in their order. Downloads those that no cache has, and copies those
+/// from caches that others can modify. This call verifies size and sha256 (else md5) through the returned
+/// descriptor, so only that one may be read.
 Result<std::vector<OpenFile>> fetch_packages(const std::vector<PackageRecord>& records,
                                              const std::vector<Channel>& channels, const Config& config,
                                              const PackageOptions& options);
@@ -39,8 +39,8 @@ struct CacheInfo {
 
 Result<CacheInfo> cache_info(const std::filesystem::path& cache);
 
-/// Removes what nobody used for `unused`; zero removes everything but what a running build downloads. In a
-/// shared cache, what other users have there stays.
+/// Removes files that were not used for `unused`; zero removes everything but running downloads. Other users'
+/// files in a shared cache stay.
 Result<CacheInfo> clean_cache(const std::filesystem::path& cache, std::chrono::hours unused);
 
 } // namespace containerize::conda

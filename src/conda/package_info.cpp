@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-/// What packages from before has_prefix had a placeholder column were built for.
+/// The placeholder in packages whose has_prefix has no column for it.
 constexpr const char* oldest_placeholder = "/opt/anaconda1anaconda2anaconda3";
 
 std::unexpected<Error> broken(const std::string& package, std::string why) {
@@ -21,7 +21,7 @@ std::unexpected<Error> broken(const std::string& package, std::string why) {
         {.what = "the package " + package + " is damaged", .why = std::move(why), .where = {}, .hint = {}});
 }
 
-/// As in archives: nothing that leads out.
+/// Whether it is a normalised relative path that stays below the prefix.
 bool is_path(const std::string& path) {
     if (path.empty() || path.front() == '/' || path.size() > 4000 || path.find('\0') != std::string::npos)
         return false;
@@ -52,7 +52,7 @@ std::string unquoted(std::string text) {
     return text;
 }
 
-// "placeholder mode path", or the path alone.
+// Each line is "placeholder mode path" or just a path.
 Status read_has_prefix(const std::vector<std::string>& lines,
                        std::unordered_map<std::string, PathEntry*>& by_path, const std::string& package) {
     for (const auto& line : lines) {
@@ -133,7 +133,7 @@ bool is_dotted_name(const std::string& name) {
     });
 }
 
-// "command = module:function"
+// Parses "command = module:function".
 Result<EntryPoint> parse_entry_point(const std::string& text, const std::string& package) {
     const auto trimmed = [](const std::string& part) {
         const auto start = part.find_first_not_of(' ');
@@ -174,8 +174,8 @@ Result<PackageInfo> parse_package_info(const std::map<std::string, std::string>&
     const auto index = files.find("index.json");
     if (index == files.end()) return broken(package, "it has no info/index.json");
     PackageInfo info;
-    std::string_view text = index->second; // that is being read
-    // The json library reports wrong types by exceptions: they become errors here.
+    std::string_view text = index->second; // the text being parsed
+    // The json library throws on wrong types; turn that into errors.
     try {
         auto record = parse_record(parse_json(text));
         if (!record) return broken(package, record.error().what + ": " + record.error().why);

@@ -29,10 +29,10 @@ struct List {
     Repodata source;
     MappedFile json;
     RepodataIndex index;
-    std::string base_url; ///< of archives, without '/' at the end
+    std::string base_url; ///< of archives, without a final '/'
 };
 
-/// Fills one repository with records of a list.
+/// Fills one repository with records from a list.
 class Reader {
 public:
     Reader(Repo* repo, const List& list, Matching& matching,
@@ -53,7 +53,7 @@ public:
                 const auto file = text.substr(0, text.find('"', 1));
                 wanted.push_back({.old_form = file.ends_with(".tar.bz2"), .place = place});
             }
-        // The order of packages is part of the result: as the list has them.
+        // The solution depends on the order of packages, so keep that of the list.
         std::ranges::sort(wanted, {},
                           [](const Record& one) { return std::pair(one.old_form, one.place.offset); });
         try {
@@ -87,7 +87,7 @@ private:
             fill(id, object);
         } catch (const simdjson::simdjson_error& error) {
             leave_out(id);
-            // A damaged document cannot go on; a record with an odd value can.
+            // Skip a record with values of wrong types; a damaged document is an error.
             if (error.error() != simdjson::INCORRECT_TYPE && error.error() != simdjson::NUMBER_ERROR) throw;
             return skip(file, error.what());
         }
@@ -102,7 +102,7 @@ private:
         records_[id] = raw;
     }
 
-    /// Its number is never used again: libsolv would take what it was told of this record for the next one's.
+    /// Does not reuse the id: libsolv would apply this record's data to the next one.
     void leave_out(Id id) { repo_free_solvable(repo_, id, 0); }
 
     void skip(std::string_view file, std::string_view why) const {
@@ -131,7 +131,7 @@ private:
             } else if (key == "depends") {
                 for (auto one : value.get_array()) {
                     const Id dependency = matching_.dependency(one.get_string());
-                    plain_ = plain_ && dependency != 0; // without it the package would not work
+                    plain_ = plain_ && dependency != 0; // the package would not work without it
                     if (dependency != 0)
                         solvable->requires_offset =
                             repo_addid_dep(repo_, solvable->requires_offset, dependency, 0);
@@ -192,17 +192,17 @@ private:
     std::unordered_map<Id, std::string_view>& records_;
     ::Repodata* data_;
     ondemand::parser parser_;
-    bool plain_ = true; ///< the record's name, version, build and dependencies can be what they say
+    bool plain_ = true; ///< whether the record's name, version, build and dependencies are valid
     bool has_build_ = false;
     std::string buffer_, c_string_;
 };
 
-/// CEP 15: archives may lie elsewhere than the list. Only the short object "info" is looked at.
+/// CEP 15: archives may be elsewhere than the list. Parses nothing but the small object "info".
 std::string base_url_of(std::string_view json, const Repodata& source) {
     std::string standard = source.channel.url + "/" + source.subdir;
     try {
         ondemand::parser parser;
-        // It comes first wherever it comes at all: a package could have that name, too.
+        // Accept "info" only as the first key, where it is in practice: a package might be named so, too.
         const auto info = json.substr(0, 200).find("\"info\"");
         const bool first =
             info != json.npos && json.substr(0, info).find_first_not_of(" \t\r\n{") == json.npos;
@@ -218,7 +218,7 @@ std::string base_url_of(std::string_view json, const Repodata& source) {
         while (url.ends_with('/'))
             url.pop_back();
         if (url.find("://") != std::string::npos) return url;
-        // Relative to the list's own address.
+        // Relative to the list's own URL.
         if (url.starts_with("./")) url.erase(0, 2);
         return url == "." ? standard : standard + "/" + url;
     } catch (const simdjson::simdjson_error&) {
@@ -226,8 +226,7 @@ std::string base_url_of(std::string_view json, const Repodata& source) {
     }
 }
 
-/// What libsolv would take for the pattern, and perhaps more: in a glob, it leaves some of a regular
-/// expression's characters their meaning.
+/// A predicate for at least the names that the pattern matches: for a glob, all with its literal beginning.
 std::function<bool(std::string_view)> names_that_may_match(std::string_view pattern) {
     if (pattern.starts_with('^')) {
         auto expression = StringMatch::parse(pattern);
@@ -247,8 +246,8 @@ struct PackagePool::State {
     std::map<const Repo*, List> lists;
     Repo* of_machine = nullptr;
     std::unordered_map<Id, std::string> channels_of_installed;
-    std::unordered_map<Id, std::string_view> records; ///< the text of each, in a list's
-    std::unordered_map<Id, std::vector<Id>> by_name;  ///< solvables of channels
+    std::unordered_map<Id, std::string_view> records; ///< text of each record, in its list
+    std::unordered_map<Id, std::vector<Id>> by_name;  ///< solvables from channels
     Matching matching{pool, [this](Id solvable) { return record(solvable); }};
 
     State() = default;
@@ -279,14 +278,14 @@ Result<Repo*> PackagePool::State::open_list(const Repodata& source) {
     return repo;
 }
 
-// Those names, and all that what bears them can need, over any number of steps.
+// These names, and the names of all direct and indirect dependencies.
 std::set<std::string, std::less<>> PackagePool::State::reach(const std::vector<std::string>& wanted) const {
     std::set<std::string, std::less<>> reached;
     std::vector<std::string> next;
     const auto add = [&](std::string_view name) {
         if (!reached.contains(name)) next.emplace_back(*reached.emplace(name).first);
     };
-    std::set<std::string, std::less<>> patterns; // as a rule none, and many records can need the same
+    std::set<std::string, std::less<>> patterns; // usually none; many records may need the same one
     const auto add_all = [&](std::string_view name) {
         if (!is_name_pattern(name)) return add(name);
         if (!patterns.emplace(name).second) return;
@@ -324,7 +323,7 @@ void PackagePool::State::note_channels_of_installed() {
     }
 }
 
-// Not as libsolv's installed packages: for those it looks at every dependency of every candidate once more.
+// Not as libsolv's installed repository, for which it would check all candidates' dependencies again.
 void PackagePool::State::add_machine(const std::vector<VirtualPackage>& machine) {
     Repo* repo = repo_create(pool, "machine");
     ::Repodata* data = repo_add_repodata(repo, 0);
@@ -383,7 +382,7 @@ s_Repo* PackagePool::machine() const {
 Result<PackageRecord> PackagePool::State::record(Id solvable) const {
     const Solvable* of_pool = pool_id2solvable(pool, solvable);
     const auto text = records.find(solvable);
-    if (text == records.end()) { // of the machine
+    if (text == records.end()) { // a virtual package
         PackageRecord record;
         record.name = pool_id2str(pool, of_pool->name);
         record.version = matching.version(solvable);

@@ -1,4 +1,4 @@
-// The packages that a request can reach, of all channels, in libsolv's form.
+// Holds the packages that a request can reach, from all channels, in libsolv's form.
 #pragma once
 
 #include "conda/match_spec.h"
@@ -19,16 +19,16 @@ struct s_Repo;
 
 namespace containerize::conda {
 
-/// A package that the machine has and no channel: "__glibc" 2.36.
+/// A package that the machine itself provides: "__glibc" 2.36.
 struct VirtualPackage {
     std::string name, version, build;
 };
 
 class PackagePool {
 public:
-    /// Of every list, the packages with the `wanted` names (or patterns of them) and all that these can need.
-    /// `installed`, if there is one, is such a list of what the environment has now, in which each record has
-    /// its "channel".
+    /// Loads the packages with the `wanted` names (or patterns) and everything they may need, from every
+    /// list. `installed`, if not null, is such a list of the installed packages, in which each record has its
+    /// "channel".
     static Result<PackagePool> load(const std::vector<Repodata>& lists, std::vector<std::string> wanted,
                                     const std::vector<VirtualPackage>& machine,
                                     const Repodata* installed = nullptr);
@@ -37,26 +37,25 @@ public:
     ~PackagePool();
 
     [[nodiscard]] Pool* pool() const;
-    /// What the machine has: must be installed in every solution.
+    /// The virtual packages, which every solution must include.
     [[nodiscard]] s_Repo* machine() const;
-    /// The whole record, from the list that it was read from; of what the machine has, the little that there
-    /// is.
+    /// The full record from the list it was read from; for a virtual package only name, version and build.
     [[nodiscard]] Result<PackageRecord> record(Id solvable) const;
-    /// As it is written: libsolv has a number in its place.
+    /// The version's text, which libsolv sees as a rank only.
     [[nodiscard]] std::string version(Id solvable) const;
-    /// What matches the spec, for libsolv; whatever the channel.
+    /// libsolv's id for the packages that match the spec, in any channel.
     [[nodiscard]] Id dependency(const MatchSpec& spec);
-    /// The channel's URL; empty for a virtual package. Of an installed one: where it came from.
+    /// The channel's URL, for an installed package the one it came from; empty for a virtual package.
     [[nodiscard]] const std::string& channel(Id solvable) const;
     [[nodiscard]] bool is_virtual(Id solvable) const;
     [[nodiscard]] bool is_installed(Id solvable) const;
 
-    /// Solvables that match, of the channels with these URLs; of any if there are none.
+    /// The solvables that match, in the channels with these URLs, or in any if `channels` is empty.
     [[nodiscard]] std::vector<Id> matching(const MatchSpec& spec,
                                            const std::vector<std::string>& channels) const;
-    /// Every name that a channel has, whether it was wanted or not.
+    /// All names in the lists, whether they were wanted or not.
     [[nodiscard]] std::vector<std::string> names() const;
-    [[nodiscard]] std::size_t size() const; ///< packages that the channels have
+    [[nodiscard]] std::size_t size() const; ///< number of packages in the channels
 
 private:
     struct State;

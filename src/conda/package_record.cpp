@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-/// A year that no timestamp in seconds reaches: larger ones are milliseconds.
+/// The year 9999 in seconds: larger timestamps are in milliseconds.
 constexpr std::uint64_t largest_seconds = 253'402'300'799;
 
 std::string text_of(const json& entry, const char* key) {
@@ -22,13 +22,13 @@ std::uint64_t number_of(const json& entry, const char* key) {
     const auto found = entry.find(key);
     if (found == entry.end()) return 0;
     if (found->is_number_unsigned()) return found->get<std::uint64_t>();
-    // Some channels have them as floating point.
+    // Some channels have floating-point numbers.
     if (found->is_number_float() && found->get<double>() >= 0 && found->get<double>() < 1e18)
         return static_cast<std::uint64_t>(found->get<double>());
     return 0;
 }
 
-/// A list of texts, or one text with several words.
+/// Reads a list of strings, or one string with several words.
 std::vector<std::string> list_of(const json& entry, const char* key) {
     std::vector<std::string> list;
     const auto found = entry.find(key);

@@ -16,12 +16,12 @@ namespace containerize::conda {
 
 namespace {
 
-/// What one piece holds, about: also of a file that grows while its prefix is put in.
+/// Approximate size of a piece, even if replacing the prefix makes the content grow.
 constexpr std::size_t piece_size = 1U << 20U;
 
 } // namespace
 
-/// One package, in one thread.
+/// Unpacks one package in one thread.
 class PackageStreams::Unpacking {
 public:
     Unpacking(PackageStreams& streams, std::size_t index)
@@ -50,7 +50,7 @@ private:
                              "the channel's maintainers."});
     }
 
-    // Nobody wants more: the consumer has gone.
+    // Fails if the consumer has stopped.
     Status deliver(Piece piece) {
         if (streams_.put(index_, std::move(piece))) return {};
         abandoned_ = true;
@@ -59,7 +59,7 @@ private:
 
     Status visit(const ArchiveEntry& entry, const ReadMore& read) {
         const auto found = plan_.paths.find(entry.path);
-        if (found == plan_.paths.end()) return {}; // not listed: conda does not install it either
+        if (found == plan_.paths.end()) return {}; // conda does not install unlisted files either
         const auto& planned = found->second;
         if (!came_.insert(entry.path).second) return wrong(entry.path, "is in it twice");
         if (entry.type == EntryType::hardlink) return visit_hardlink(entry, planned);
@@ -130,12 +130,12 @@ private:
             return wrong(entry.path, "is a hard link to '" + name + "', and its list says that they differ");
         if (!planned.wanted) return {};
         if (original->second.wanted) return deliver_hardlink(planned, entry.mtime, original->second);
-        // Another package's file stands there, and what the link is to has gone by.
+        // Another package owns the original's path, and the original's content has already been read.
         orphans_[name].push_back(&planned);
         return {};
     }
 
-    /// The content that links to files which other packages replace would have, by a second reading.
+    /// Reads the archive again for the content of links whose original belongs to another package.
     Status deliver_orphans(const PackageArchive& archive) {
         if (orphans_.empty()) return {};
         return archive.payload([this](const ArchiveEntry& entry, const ReadMore& read) -> Status {
@@ -228,9 +228,9 @@ private:
     std::size_t index_;
     PackagePlan plan_;
     std::unordered_set<std::string> came_;
-    std::unordered_map<std::string, std::string> original_of_;                 ///< hard links, by path
-    std::unordered_map<std::string, std::vector<const PlannedPath*>> orphans_; ///< links, by what they are to
-    std::unordered_map<std::string, std::string> changed_; ///< sha256 of files that name the prefix, by path
+    std::unordered_map<std::string, std::string> original_of_;                 ///< hard link -> original
+    std::unordered_map<std::string, std::vector<const PlannedPath*>> orphans_; ///< original -> links
+    std::unordered_map<std::string, std::string> changed_; ///< sha256 after replacing the prefix, by path
     bool abandoned_ = false;
 };
 
@@ -265,8 +265,8 @@ void PackageStreams::work() {
     }
 }
 
-// A package that the consumer is not at yet may hold its share, no more; finished small ones wait for their
-// turn within the bounds of ahead_.
+// Blocks while the package has used up its share. Finished small packages wait for the consumer, limited by
+// ahead_.
 bool PackageStreams::put(std::size_t index, Result<Piece> piece) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return stopping_ || queues_[index].bytes < share_; });

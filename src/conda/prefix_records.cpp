@@ -37,7 +37,7 @@ json path_record(const InstalledPath& installed) {
     return entry;
 }
 
-/// "https://conda.anaconda.org/conda-forge/linux-64", as conda notes it.
+/// "https://conda.anaconda.org/conda-forge/linux-64", conda's form.
 std::string channel_and_subdir(const PackageRecord& record) {
     return record.channel + (record.channel.empty() || record.subdir.empty() ? "" : "/") + record.subdir;
 }
@@ -48,11 +48,11 @@ std::string prefix_record(const PackageRecord& record, const std::vector<Install
                           const std::vector<std::string>& requested) {
     json root = to_json(record);
     if (!record.channel.empty()) root["channel"] = channel_and_subdir(record);
-    // Where the archive lay and was unpacked is of no use elsewhere; conda wants the fields.
+    // conda requires these fields, but paths of this machine are of no use elsewhere.
     root["extracted_package_dir"] = "";
     root["package_tarball_full_path"] = "";
     root["link"] = {{"source", ""}, {"type", 1}};
-    root["requested_spec"] = requested.empty() ? "" : requested.back(); // older tools know of one only
+    root["requested_spec"] = requested.empty() ? "" : requested.back(); // older tools read only one
     root["requested_specs"] = requested;
     json files = json::array();
     json path_data = json::array();

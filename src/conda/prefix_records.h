@@ -1,4 +1,4 @@
-// conda-meta: what conda and mamba read to know what a prefix holds.
+// Writes conda-meta, by which conda and mamba know what a prefix contains.
 #pragma once
 
 #include "conda/package_info.h"
@@ -14,12 +14,12 @@ namespace containerize::conda {
 struct InstalledPath {
     enum class Kind { packaged, byte_code, entry_point };
     std::string path;
-    const PathEntry* source = nullptr; ///< what the package says of it; null for what it did not bring
-    std::string sha256_in_prefix;      ///< where the prefix was put in; else empty
+    const PathEntry* source = nullptr; ///< the package's entry; null for files that we created
+    std::string sha256_in_prefix;      ///< set if the prefix was replaced
     Kind kind = Kind::packaged;
 };
 
-/// Text of conda-meta/NAME-VERSION-BUILD.json. Names nothing of the machine that installed it.
+/// The text of conda-meta/NAME-VERSION-BUILD.json. Contains nothing specific to this machine.
 std::string prefix_record(const PackageRecord& record, const std::vector<InstalledPath>& paths,
                           const std::vector<std::string>& requested);
 
@@ -29,10 +29,10 @@ struct HistoryEntry {
     std::uint32_t time = 0; ///< seconds since 1970
     std::string command_line, tool_version;
 };
-/// One entry of conda-meta/history.
+/// An entry of conda-meta/history.
 std::string history_text(const HistoryEntry& entry);
 
-/// Text of conda-meta/state: variables that activation sets.
+/// The text of conda-meta/state: variables set on activation.
 std::string state(const std::vector<std::pair<std::string, std::string>>& variables);
 
 } // namespace containerize::conda

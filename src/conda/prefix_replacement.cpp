@@ -9,9 +9,9 @@ namespace containerize::conda {
 
 namespace {
 
-/// What Linux reads of a first line; before 5.1 one byte less counted.
+/// Linux reads at most this many bytes (one less before 5.1).
 constexpr std::size_t longest_shebang = 127;
-/// A text without line ends has no first line.
+/// Longer texts without a newline are taken to have no first line.
 constexpr std::size_t longest_first_line = std::size_t{64} << 10U;
 
 bool is_python(std::string_view interpreter) {
@@ -26,8 +26,8 @@ std::string shebang(std::string_view interpreter, std::string_view arguments) {
     if (line.size() <= longest_shebang && interpreter.find_first_of(" \t") == std::string_view::npos)
         return line + "\n";
     const std::string more = arguments.empty() ? "" : " " + std::string(arguments);
-    // For sh the second line executes the interpreter. For Python, which reads the file next, it is the
-    // beginning of a string that the third line ends.
+    // To sh the second line executes the interpreter; to Python, which reads the file next, it starts a
+    // string that the third line ends.
     if (is_python(interpreter)) {
         std::string quoted = "\"";
         for (const char c : interpreter) {
@@ -36,7 +36,7 @@ std::string shebang(std::string_view interpreter, std::string_view arguments) {
         }
         return "#!/bin/sh\n'''exec' " + quoted + "\"" + more + " \"$0\" \"$@\"\n' '''\n";
     }
-    // Others would choke on such lines. The environment's bin comes first on PATH in every launch.
+    // Other interpreters cannot skip such lines. Every launch puts the environment's bin first on PATH.
     return "#!/usr/bin/env -S " + std::string(interpreter.substr(interpreter.rfind('/') + 1)) + more + "\n";
 }
 
@@ -62,7 +62,7 @@ Result<std::string> PrefixReplacement::replaced(bool at_end) {
     } else if (auto done = replace_in_binary(result); !done) {
         return fail(std::move(done.error()));
     }
-    // The beginning of a placeholder may be the end of what has come.
+    // The end of the input may be the beginning of a placeholder.
     const auto rest = pending_.size() - at_;
     const auto kept = at_end ? 0 : std::min(rest, placeholder_.size() - 1);
     result.append(pending_, at_, rest - kept);
@@ -71,7 +71,7 @@ Result<std::string> PrefixReplacement::replaced(bool at_end) {
     return result;
 }
 
-/// False if it has not come whole.
+/// Returns false if the first line is incomplete.
 bool PrefixReplacement::take_first_line(bool at_end, std::string& result) {
     const auto end = pending_.find('\n');
     const bool could_be = pending_.starts_with("#!") || std::string_view("#!").starts_with(pending_);
@@ -89,13 +89,13 @@ bool PrefixReplacement::take_first_line(bool at_end, std::string& result) {
     return true;
 }
 
-/// A first line with the prefix, as the kernel can execute it; empty if it does not name the prefix.
+/// A first line that the kernel can execute; empty if the interpreter is not below the prefix.
 std::string PrefixReplacement::executable(std::string_view line) const {
     line.remove_prefix(2);
     while (line.starts_with(' '))
         line.remove_prefix(1);
     if (!line.starts_with(prefix_)) return {};
-    // The prefix may have blanks: the interpreter ends at the first one after it.
+    // The prefix may contain blanks, so the interpreter ends at the first blank after it.
     const auto blank = line.find_first_of(" \t", prefix_.size());
     const auto interpreter = line.substr(0, blank);
     auto arguments = blank == line.npos ? std::string_view() : line.substr(blank + 1);

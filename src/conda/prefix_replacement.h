@@ -1,4 +1,4 @@
-// Packages name the prefix that they were built for; installed, their files name the real one.
+// Replaces the prefix that a package was built for by the real one.
 #pragma once
 
 #include "conda/package_info.h"
@@ -10,19 +10,18 @@
 
 namespace containerize::conda {
 
-/// Changes one file while it goes by: of the content, little more is kept than a placeholder's length.
+/// Processes one file as a stream and buffers little more than the placeholder's length.
 class PrefixReplacement {
 public:
-    /// In texts, every occurrence; and a first line "#!..." that the kernel could not execute (longer than
-    /// 127 bytes, or with a blank in the interpreter's path) becomes one that it can. In binaries, C strings
-    /// keep their length: what the shorter prefix saves is filled up with NULs at the string's end. `path` is
-    /// the file, for messages.
+    /// In text files, replaces every occurrence, and rewrites a line "#!..." that the kernel could not
+    /// execute (longer than 127 bytes, or with a blank in the interpreter's path). In binaries, keeps the
+    /// length of C strings by adding NULs at the end. `path` is the file's path for messages.
     PrefixReplacement(FileMode mode, std::string placeholder, std::string prefix, std::string path);
 
-    /// The next part of the content; returns what can be said of the result by now. An error if a binary
-    /// names a placeholder that is shorter than the prefix.
+    /// Takes the next part of the content and returns the output that is final by now. Fails if a binary
+    /// contains the placeholder and the prefix is longer than that.
     Result<std::string> take(std::string_view content);
-    /// The rest of the result.
+    /// Returns the rest of the output.
     Result<std::string> finish();
 
 private:
@@ -34,15 +33,15 @@ private:
 
     FileMode mode_;
     std::string placeholder_, prefix_, path_;
-    std::string pending_;           ///< not replaced yet
-    std::size_t at_ = 0;            ///< in pending_: what is before it is in the result
-    bool first_line_ = true;        ///< of a text: it is still to come
-    bool in_string_ = false;        ///< of a binary: in a C string that has been changed
-    std::size_t missing_bytes_ = 0; ///< that string's
+    std::string pending_;           ///< input not processed yet
+    std::size_t at_ = 0;            ///< in pending_: everything before it is in the output
+    bool first_line_ = true;        ///< text: the first line is still to come
+    bool in_string_ = false;        ///< binary: inside a C string that was changed
+    std::size_t missing_bytes_ = 0; ///< binary: NULs to add to that string
 };
 
-/// The first line of a script for `interpreter`, or several where one cannot say it, with a newline at the
-/// end. `arguments` follow the interpreter; may be empty.
+/// Returns the first line of a script for `interpreter`, with a newline, or several lines if one cannot
+/// express it. `arguments` follow the interpreter; may be empty.
 std::string shebang(std::string_view interpreter, std::string_view arguments = {});
 
 } // namespace containerize::conda

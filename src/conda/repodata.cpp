@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::int64_t day = 86400;
 
-/// A file under a name of its own, removed unless it has been moved away.
+/// A temporary file, removed by the destructor unless it was moved.
 class Temporary {
 public:
     explicit Temporary(const fs::path& directory) {
@@ -48,16 +48,16 @@ public:
         if (!path_.empty()) fs::remove(path_, ignored);
     }
     explicit operator bool() const { return static_cast<bool>(file_); }
-    /// Whoever moves it elsewhere says so in the path.
+    /// Whoever moves the file must update its path.
     [[nodiscard]] OpenFile& file() { return file_; }
     [[nodiscard]] const OpenFile& file() const { return file_; }
 
 private:
     OpenFile file_;
-    fs::path path_; ///< where it was made
+    fs::path path_; ///< the original path
 };
 
-/// What a killed build left.
+/// Removes temporary files of killed builds.
 void remove_abandoned(const fs::path& directory) {
     std::error_code problem;
     for (fs::directory_iterator entry(directory, problem), end; !problem && entry != end;
@@ -69,7 +69,7 @@ void remove_abandoned(const fs::path& directory) {
     }
 }
 
-/// One subdir of one channel, on its way to a Repodata.
+/// The work for one subdir of one channel.
 struct Task {
     Task(const Channel& the_channel, std::string the_subdir, const fs::path& directory)
         : channel(the_channel), subdir(std::move(the_subdir)), url(channel.url + "/" + subdir),
@@ -78,16 +78,16 @@ struct Task {
     const Channel& channel;
     std::string subdir, url;
     RepodataSlot slot;
-    std::optional<RepodataState> state; // of the cache, with its content, or of a subdir that does not exist
+    std::optional<RepodataState> state; // of the cached content, or of a missing subdir
     OpenFile json;
-    bool settled = false; // whether json and state are what will be used
+    bool settled = false; // json and state are final
     FileLock lock;
 
     [[nodiscard]] bool is_local() const { return channel.mirrors.front().starts_with("file:"); }
 
     void load() {
         state = slot.read();
-        // What cannot be used must not be asked for conditionally. Which forms are lacking remains known.
+        // Drop the validators if the content is unusable, but keep what is known about missing forms.
         json = state ? slot.content(*state) : OpenFile();
         if (state && !state->identity.empty() && !json) forget_content();
     }
@@ -112,26 +112,24 @@ RepodataState fresh_state(const std::string& url) {
     return state;
 }
 
-/// Whether the cache's copy need not be asked about.
+/// Whether the cached copy can be used without asking the server.
 bool is_usable(const Task& task, const Config& config) {
     return task.state && !task.state->identity.empty() &&
            is_fresh(*task.state, std::max(config.local_repodata_ttl, 0), std::time(nullptr));
 }
 
-// --- channels on disk
-
-/// Changes whenever the file does.
+/// A string that changes whenever the file does; empty if it was just changed.
 Result<std::string> signature(const fs::path& file) {
     struct stat info {};
     if (stat(file.c_str(), &info) != 0) return fail_errno("cannot read the package list", file.string());
-    // A second change within the same tick of the clock would not show.
+    // Another change within the same clock tick would go unnoticed.
     if (info.st_mtim.tv_sec + 2 > std::time(nullptr)) return std::string();
-    // Who copies a file may keep the time of the original, but not that of the inode's change.
+    // Copying may preserve mtime, but not ctime.
     return fmt::format("{}:{}:{}.{:09}:{}.{:09}:{}", file.string(), info.st_size, info.st_mtim.tv_sec,
                        info.st_mtim.tv_nsec, info.st_ctim.tv_sec, info.st_ctim.tv_nsec, info.st_ino);
 }
 
-/// The plain file first: it is what the others are made of.
+/// Prefers the plain file, from which the others are made.
 const RepodataForm* local_form(const fs::path& directory) {
     std::error_code ignored;
     for (auto form = repodata_forms.rbegin(); form != repodata_forms.rend(); ++form)
@@ -139,7 +137,7 @@ const RepodataForm* local_form(const fs::path& directory) {
     return nullptr;
 }
 
-/// Puts what has been unpacked into the cache, for `task` and for later.
+/// Moves unpacked content into the cache and finishes the task with it.
 Status keep(Task& task, RepodataState state, OpenFile& unpacked) {
     if (auto adopted = task.slot.adopt(unpacked, state); !adopted) return adopted;
     task.json = unpacked;
@@ -166,7 +164,7 @@ Status read_local(Task& task, const fs::path& cache, const RepodataOptions& opti
         task.settle();
         return {};
     }
-    // Its owner may change it at any time: what is copied is what counts.
+    // The owner may change the file at any time, so use the copy.
     const auto opened = OpenFile::open(file);
     if (!opened) return fail(Error(opened.error()));
     Temporary unpacked(cache);
@@ -180,9 +178,7 @@ Status read_local(Task& task, const fs::path& cache, const RepodataOptions& opti
     return keep(task, std::move(state), unpacked.file());
 }
 
-// --- channels on servers
-
-/// One file that is to be fetched for a task.
+/// A file to fetch for a task.
 struct Download {
     Task* task;
     const RepodataForm* form;
@@ -211,8 +207,8 @@ public:
     }
 
 private:
-    /// Of several builds that start at once only one shall download; the others find the result. All take
-    /// the locks in the same order.
+    /// Of several builds only one downloads a file, and the others use the result. All take the locks in the
+    /// same order, which prevents deadlocks.
     Status lock() {
         std::vector<Task*> sorted = pending_;
         std::ranges::sort(sorted, {}, [](const Task* task) { return task->slot.lock(); });
@@ -267,7 +263,7 @@ private:
         request.file = download.file.file().path;
         request.limit = options_.largest;
         request.compress = download.form->packing == Packing::none;
-        // A missing small form may also be a forbidden one: what counts is the last.
+        // Servers may answer "forbidden" for a missing form, so only the last form's answer is an error.
         request.answers =
             request.compress ? std::vector<long>{404, 410} : std::vector<long>{401, 403, 404, 410};
         if (task.state && task.state->form == download.form->file) {
@@ -304,7 +300,7 @@ private:
         task.state->etag.clear();
         task.state->last_modified.clear();
         remember_answer(task, *result);
-        // What has been counted, whatever its name means by now.
+        // The file that was hashed, whatever its path names by now.
         download.file.file().file = result->file;
         unpacking.push_back(std::async(std::launch::async, [this, &download] { return unpack(download); }));
         return {};
@@ -333,13 +329,13 @@ private:
         return keep(task, *task.state, unpacked.file());
     }
 
-    /// The server has it in no form.
+    /// For a subdir that the server has in no form.
     static void absent(Task& task) {
         if (!task.state) task.state = fresh_state(task.url);
         task.forget_content();
         task.state->checked = std::time(nullptr);
         task.settle();
-        // For --offline alone; nothing is lost without.
+        // only needed for --offline
         if (auto written = task.slot.write(*task.state); !written) log::detail(to_string(written.error()));
     }
 

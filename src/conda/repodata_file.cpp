@@ -19,11 +19,11 @@ namespace containerize::conda {
 namespace {
 
 constexpr std::size_t buffer_size = std::size_t{1} << 20U;
-/// Real package lists shrink to a tenth; made-up ones of a single package repeated, to a thousandth.
+/// Real repodata compresses to a tenth, artificial files with one repeated package to a thousandth.
 constexpr std::uint64_t largest_ratio = 5000;
 constexpr std::uint64_t ratio_counts_from = 256U << 20U;
 
-/// Where the JSON goes: judged as it comes.
+/// Checks the JSON and writes it to the output file.
 class Sink {
 public:
     Sink(const OpenFile& file, std::uint64_t largest, const std::string& name)
@@ -49,7 +49,7 @@ public:
 
     Status finish() {
         if (!begun_) return refuse("it is empty");
-        // After a power cut a file of the right size and no content would be taken for good.
+        // After a power failure, a file of the right size might otherwise lack its content.
         if (fsync(file_.fd()) != 0) return fail_errno("cannot write the package list", file_.path.string());
         return {};
     }
@@ -81,13 +81,13 @@ private:
     bool begun_ = false;
 };
 
-/// What is unpacked, and counted in while it is read.
+/// The input file, hashed while it is read.
 struct Source {
     const OpenFile& file;
     Sha256 digest;
 };
 
-/// Hands the file piece by piece to `take(data, bytes read so far)`.
+/// Passes the file in pieces to `take(data, bytes read so far)`.
 template<class Take>
 Status read_pieces(Source& source, const Take& take) {
     std::vector<char> buffer(buffer_size);
@@ -117,7 +117,7 @@ Status unpack_zstd(Source& from, Sink& sink) {
     auto done = read_pieces(from, [&](std::string_view data, std::uint64_t packed) -> Status {
         ZSTD_inBuffer in{data.data(), data.size(), 0};
         ZSTD_outBuffer out{output.data(), output.size(), 0};
-        // A full output buffer may mean that more is to come without further input.
+        // If the output buffer is full, more output may be pending.
         do {
             out.pos = 0;
             expects = ZSTD_decompressStream(stream.get(), &out, &in);
@@ -137,7 +137,7 @@ public:
     Bzip2(const Bzip2&) = delete;
     Bzip2& operator=(const Bzip2&) = delete;
     ~Bzip2() { BZ2_bzDecompressEnd(&stream); }
-    /// Files may hold several streams, one after the other.
+    /// Starts the next stream: a file may consist of several.
     void next() {
         bz_stream fresh{};
         fresh.next_in = stream.next_in;
@@ -155,7 +155,7 @@ Status unpack_bzip2(Source& from, Sink& sink) {
     std::vector<char> output(buffer_size);
     int state = BZ_OK;
     auto done = read_pieces(from, [&](std::string_view data, std::uint64_t packed) -> Status {
-        std::vector<char> input(data.begin(), data.end()); // the library wants it writable
+        std::vector<char> input(data.begin(), data.end()); // the library wants writable input
         stream.next_in = input.data();
         stream.avail_in = static_cast<unsigned>(input.size());
         do {

@@ -1,4 +1,4 @@
-// The forms in which a channel offers a package list, and how each becomes plain JSON.
+// The file formats in which channels offer repodata, and how to unpack them.
 #pragma once
 
 #include "util/error.h"
@@ -18,14 +18,14 @@ struct RepodataForm {
     Packing packing;
 };
 
-/// The smallest first.
+/// Smallest first.
 inline constexpr std::array repodata_forms = {RepodataForm{"repodata.json.zst", Packing::zstd},
                                               RepodataForm{"repodata.json.bz2", Packing::bzip2},
                                               RepodataForm{"repodata.json", Packing::none}};
 
-/// Unpacks `from` into the empty file `to`, which is open for writing, too; returns the sha256 of what has
-/// been read. An error if it is damaged, no JSON object, or grows beyond `largest` bytes or out of all
-/// proportion to its size. `name` is what messages call it.
+/// Unpacks `from` into the empty, writable file `to` and returns the SHA-256 of the input. Fails if it is
+/// damaged or no JSON object, or if the output exceeds `largest` bytes or a plausible compression ratio.
+/// `name` is for messages.
 Result<std::string> unpack_repodata(const OpenFile& from, Packing packing, const OpenFile& to,
                                     std::uint64_t largest, const std::string& name);
 

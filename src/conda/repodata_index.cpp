@@ -25,16 +25,16 @@ namespace {
 
 namespace ondemand = simdjson::ondemand;
 
-/// The first word of the header: another one where lines mean something else.
+/// The first word of the header. Changes with the format.
 constexpr std::string_view form = "containerize-index-2";
 
-/// Of the lines, against files that were damaged on disk. It need not be the same in other builds of the
-/// program: they make the index again.
+/// Detects index files damaged on disk. Other builds of the program may compute another value: they then make
+/// the index again.
 std::size_t checksum(std::string_view lines) {
     return std::hash<std::string_view>()(lines);
 }
 
-/// Goes through the whole list once. Of a record, it looks at the name and what that depends on.
+/// Reads the whole text once and extracts each record's name and dependencies.
 class Indexer {
 public:
     Indexer(const Repodata& list, std::string_view json) : list_(list), json_(json) {}
@@ -45,7 +45,7 @@ public:
             auto document = parser.iterate(json_.data(), json_.size(), json_.size() + MappedFile::padding);
             if (document.type() != ondemand::json_type::object)
                 return damaged_list(list_, "it is no JSON object");
-            // In this order: a .conda hides the .tar.bz2 of the same name.
+            // In this order, because a .conda hides the .tar.bz2 of the same name.
             for (const char* key : {"packages.conda", "packages"}) {
                 document.rewind();
                 auto packages = document.find_field_unordered(key);
@@ -87,11 +87,11 @@ public:
 
 private:
     struct Package {
-        std::vector<std::uint32_t> needs; ///< in needed_; the same more than once
+        std::vector<std::uint32_t> needs; ///< indices into needed_, possibly repeated
         std::vector<RecordPlace> places;
     };
 
-    /// `key` is where the file's name begins in the list.
+    /// `key` points to the file name in the text.
     void look_at(const char* key, ondemand::value value) {
         const auto file = text_at(key);
         const auto ending = file.ends_with(".conda") ? 6U : file.ends_with(".tar.bz2") ? 8U : 0U;
@@ -111,7 +111,7 @@ private:
         try {
             add(file, object, {.offset = start, .length = end - start});
         } catch (const simdjson::simdjson_error& error) {
-            // A damaged document cannot go on; a record with an odd value can.
+            // Skip a record with values of wrong types; a damaged document is an error.
             if (error.error() != simdjson::INCORRECT_TYPE) throw;
             skip(file, error.what());
         }
@@ -135,12 +135,12 @@ private:
             if (need != none) package.needs.push_back(need);
     }
 
-    /// Of what a dependency is about, in needed_.
+    /// The index in needed_ of the name in a dependency.
     std::uint32_t number_of(std::string_view dependency) {
         const auto [known, is_new] = of_dependency_.emplace(dependency, none);
         if (!is_new) return known->second;
         const auto name = name_of_dependency(dependency);
-        if (!is_name_pattern(name) && !is_plain(name)) return none; // which no package has
+        if (!is_name_pattern(name) && !is_plain(name)) return none; // no package has such a name
         if (name.empty() || name.size() > longest_name || name.find_first_of(" \t\n") != name.npos)
             return none;
         const auto [number, is_new_name] = numbers_.emplace(name, static_cast<std::uint32_t>(needed_.size()));
@@ -148,7 +148,7 @@ private:
         return known->second = number->second;
     }
 
-    /// The string that begins there: the list's strings have been found to be closed.
+    /// The JSON string that starts there. The parser has already checked that it ends.
     std::string_view text_at(const char* start) {
         const char* end = start;
         bool escaped = false;
@@ -172,11 +172,11 @@ private:
     const Repodata& list_;
     std::string_view json_;
     std::unordered_map<std::string_view, Package> packages_;
-    std::unordered_set<std::string_view> conda_files_; ///< without their ending
+    std::unordered_set<std::string_view> conda_files_; ///< without extension
     std::unordered_map<std::string_view, std::uint32_t> of_dependency_;
     std::unordered_map<std::string, std::uint32_t> numbers_;
     std::vector<std::string> needed_;
-    std::deque<std::string> unescaped_; ///< strings that the list writes with escapes
+    std::deque<std::string> unescaped_; ///< strings that have escapes in the text
 };
 
 std::size_t number_in(std::string_view text) {
@@ -185,7 +185,7 @@ std::size_t number_in(std::string_view text) {
     return error == std::errc() && end == text.data() + text.size() ? number : std::string_view::npos;
 }
 
-/// Up to `delimiter`, which is taken off, too, or to the end.
+/// Returns the text before `delimiter`, or all of it, and removes it with the delimiter.
 std::string_view take(std::string_view& text, char delimiter) {
     const auto end = text.find(delimiter);
     const auto part = text.substr(0, end);
@@ -193,7 +193,7 @@ std::string_view take(std::string_view& text, char delimiter) {
     return part;
 }
 
-/// Not one that others could have written.
+/// Reads a cached index; empty if others could have written it.
 std::string read_kept(const fs::path& file) {
     const auto own = open_own(file);
     if (!own) return {};
@@ -214,7 +214,7 @@ Result<RepodataIndex> RepodataIndex::of(const Repodata& list, std::string_view j
     Indexer indexer(list, json);
     if (auto run = indexer.run(); !run) return fail(std::move(run.error()));
     auto text = indexer.text();
-    // Without it the next build looks through the list again: no reason to fail this one.
+    // Without a cached index the next build makes it again, so failure is harmless.
     if (!kept.empty()) {
         const auto written = write_own(kept, text);
         if (!written) log::detail(to_string(written.error()));
@@ -275,7 +275,7 @@ std::string name_of_dependency(std::string_view text) {
         const auto spec = parse_match_spec(text, UnknownKeys::ignored);
         return spec ? spec->name : std::string();
     }
-    // As libsolv reads it: what stands before is a channel, and upper-case letters count as lower.
+    // As in libsolv: the part before ':' is a channel, and case does not matter.
     if (const auto colon = text.rfind(':'); colon != text.npos) text.remove_prefix(colon + 1);
     return lower(text.substr(0, text.find_first_of(" =<>!~")));
 }

@@ -77,7 +77,7 @@ std::optional<RepodataState> RepodataSlot::read() const {
     try {
         auto state = from_json(parse_json(*text));
         const bool fits = state.url == url_ && (state.identity.empty() || is_digest(state.identity));
-        // Headers are sent back as they are: no line end may hide in them.
+        // They are sent back as headers, so they must not contain line breaks.
         const bool plain = (state.etag + state.last_modified).find_first_of("\r\n") == std::string::npos;
         return fits && plain ? std::optional(std::move(state)) : std::nullopt;
     } catch (const json::exception&) {
@@ -126,7 +126,7 @@ void RepodataSlot::remove_outdated(const RepodataState& state) const {
     for (fs::directory_iterator entry(directory_, problem), end; !problem && entry != end;
          entry.increment(problem)) {
         const auto name = entry->path().filename().string();
-        // Another build may have been told of it and not have opened it yet.
+        // Another build may be about to open it.
         const bool is_old = name.starts_with(key_ + "-") && name.ends_with(".json") && name != current &&
                             last_use(entry->path()) + hour < std::time(nullptr);
         if (is_old) outdated.push_back(name);
@@ -152,7 +152,7 @@ std::int64_t max_age(const std::string& cache_control) {
     const auto text = lower(cache_control);
     if (text.find("no-cache") != std::string::npos || text.find("no-store") != std::string::npos) return 0;
     auto at = text.find("max-age=");
-    // "s-maxage" is for caches that several users share.
+    // Does not match "s-maxage", which is for shared caches.
     if (at == std::string::npos) return 0;
     at += 8;
     std::int64_t seconds = 0;
@@ -162,12 +162,12 @@ std::int64_t max_age(const std::string& cache_control) {
 
 bool is_fresh(const RepodataState& state, int ttl, std::int64_t now) {
     const std::int64_t holds = ttl == 1 ? std::clamp<std::int64_t>(state.max_age, 0, longest_age) : ttl;
-    // A clock that went back says nothing.
+    // `checked` is in the future if the clock was set back.
     return state.checked <= now && now - state.checked < holds;
 }
 
 void mark_used(const fs::path& file) {
-    // The time of change stays: it is how content is recognised.
+    // Keep mtime, by which content is recognised.
     const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_NOW}, {.tv_sec = 0, .tv_nsec = UTIME_OMIT}};
     utimensat(AT_FDCWD, file.c_str(), times, AT_SYMLINK_NOFOLLOW);
 }

@@ -1,4 +1,4 @@
-// What the cache remembers of one package list: which content, from when, and what the server said of it.
+// What the cache knows about one subdir's repodata: which content it has, and what the server said.
 #pragma once
 
 #include "conda/repodata_file.h"
@@ -16,35 +16,35 @@ namespace containerize::conda {
 struct RepodataState {
     std::string url;          ///< of the subdir, without credentials
     std::string form;         ///< which of repodata_forms the content came in
-    std::string identity;     ///< sha256 of it in that form; empty if the subdir does not exist
-    std::uint64_t size = 0;   ///< of the JSON file, in bytes
-    std::int64_t changed = 0; ///< its time of change, in nanoseconds since 1970
+    std::string identity;     ///< SHA-256 in that form; empty if the subdir does not exist
+    std::uint64_t size = 0;   ///< of the JSON file in bytes
+    std::int64_t changed = 0; ///< the JSON file's mtime, in nanoseconds since 1970
     std::string etag, last_modified;
     std::int64_t max_age = 0;                    ///< seconds
-    std::int64_t checked = 0;                    ///< when the server was asked last, in seconds since 1970
-    std::map<std::string, std::int64_t> lacking; ///< forms that the channel did not have, and when
-    std::string source;                          ///< of a local channel: the state of the file that was read
+    std::int64_t checked = 0;                    ///< when the server was last asked, in seconds since 1970
+    std::map<std::string, std::int64_t> lacking; ///< forms that the channel lacked, and when
+    std::string source;                          ///< for a local channel: signature of the file
 };
 
-/// One package list's files in the cache.
+/// The cached files for one subdir's repodata.
 class RepodataSlot {
 public:
     RepodataSlot(std::filesystem::path directory, std::string url);
 
-    /// Nothing if there is no state, if it is not this user's, or of another URL, or no state at all.
+    /// Returns nothing if there is no valid state for this URL that this user wrote.
     [[nodiscard]] std::optional<RepodataState> read() const;
     [[nodiscard]] Status write(const RepodataState& state) const;
 
     [[nodiscard]] std::filesystem::path json(const RepodataState& state) const;
     [[nodiscard]] std::filesystem::path lock() const;
-    /// json(state), if it is the file that the state was written for. Only what is returned may be read.
+    /// Opens json(state); empty if that is not the file for which the state was written. Read only through
+    /// the result.
     [[nodiscard]] OpenFile content(const RepodataState& state) const;
-    /// Puts a finished file in the content's place, completes size and time in `state`, and the path in
-    /// `finished`.
+    /// Moves a finished file to json(state). Sets size and time in `state` and the path in `finished`.
     [[nodiscard]] Status adopt(OpenFile& finished, RepodataState& state) const;
-    /// Content older than `state`'s that nobody used for a while, and what the solver made of it.
+    /// Removes older content that was not used for an hour, with the files derived from it.
     void remove_outdated(const RepodataState& state) const;
-    /// What the solver made of content with this identity.
+    /// Removes files derived from content with this identity.
     void remove_made_of(const std::string& identity) const;
 
 private:
@@ -52,15 +52,15 @@ private:
     std::string url_, key_;
 };
 
-/// Seconds for which an answer holds, by its Cache-Control header.
+/// Returns for how many seconds a response is fresh, from its Cache-Control header.
 std::int64_t max_age(const std::string& cache_control);
 
-/// Whether the server need not be asked, by conda's local_repodata_ttl.
+/// Whether the content can be used without asking the server, by conda's local_repodata_ttl.
 bool is_fresh(const RepodataState& state, int ttl, std::int64_t now);
 
-/// Marks a file of the cache as used now, for those who clean up.
+/// Marks a cached file as used now, for cleaning up.
 void mark_used(const std::filesystem::path& file);
-/// When a file of the cache was written or used last, in seconds since 1970; 0 if that cannot be said.
+/// When a cached file was last written or used, in seconds since 1970; 0 if unknown.
 std::int64_t last_use(const std::filesystem::path& file);
 
 } // namespace containerize::conda

@@ -21,7 +21,7 @@ struct QueueOwner {
     ~QueueOwner() { queue_free(&queue); }
 };
 
-/// The set of solvables that may be chosen, for as long as it lives.
+/// Limits the pool to a set of solvables as long as it lives.
 class Considered {
 public:
     explicit Considered(Pool* pool) : pool_(pool) {
@@ -46,8 +46,8 @@ private:
     Map map_{};
 };
 
-// Strict priority: of each name, only the packages of the best channel that has it; those of another channel
-// that the user named stay.
+// Strict priority: excludes packages of a name from all but the highest channel that has the name, except
+// from channels that the request names for it.
 void exclude_lower_channels(const PackagePool& packages, const std::vector<Wanted>& wanted,
                             Considered& considered) {
     Pool* pool = packages.pool();
@@ -90,7 +90,7 @@ void add_pins(PackagePool& packages, const std::vector<Wanted>& pins) {
     }
 }
 
-// The order of requests is part of the result: by name, as mamba has it.
+// The solution depends on the order of requests: sort them by name, like mamba.
 void normalise(std::vector<Wanted>& wanted, bool pip_with_python) {
     const auto asks_for = [&](std::string_view name) {
         return std::ranges::any_of(wanted, [&](const Wanted& one) { return one.spec.name == name; });
@@ -101,7 +101,7 @@ void normalise(std::vector<Wanted>& wanted, bool pip_with_python) {
     std::ranges::stable_sort(wanted, {}, [](const Wanted& one) { return one.spec.name; });
 }
 
-/// Whether the machine itself has it.
+/// Whether a virtual package matches.
 bool machine_has(const PackagePool& packages, const MatchSpec& spec) {
     Id id = 0;
     const Solvable* solvable = nullptr;
@@ -114,7 +114,7 @@ bool machine_has(const PackagePool& packages, const MatchSpec& spec) {
 } // namespace
 
 std::vector<std::string> names_in(const SolveRequest& request) {
-    std::vector<std::string> names = {"pip"}; // which comes with Python
+    std::vector<std::string> names = {"pip"}; // a request for Python implies pip
     for (const auto& wanted : request.wanted)
         names.push_back(wanted.spec.name);
     return names;
@@ -133,7 +133,7 @@ Result<Solution> solve(PackagePool& packages, SolveRequest request) {
     pool_createwhatprovides(pool);
 
     QueueOwner jobs;
-    std::vector<const Wanted*> of_job; ///< which request each job stands for; null for none
+    std::vector<const Wanted*> of_job; ///< the request of each job; null for virtual packages
     for (const auto& wanted : request.wanted) {
         if (wanted.spec.name.starts_with("__")) {
             if (machine_has(packages, wanted.spec)) continue;
@@ -161,7 +161,7 @@ Result<Solution> solve(PackagePool& packages, SolveRequest request) {
     }
 
     const std::unique_ptr<Solver, void (*)(Solver*)> solver(solver_create(pool), solver_free);
-    // Of what is installed, everything may change that nobody asked for.
+    // Installed packages that nobody requested may change in any way.
     for (const int flag : {SOLVER_FLAG_ALLOW_DOWNGRADE, SOLVER_FLAG_ALLOW_UNINSTALL,
                            SOLVER_FLAG_ALLOW_ARCHCHANGE, SOLVER_FLAG_ALLOW_VENDORCHANGE})
         solver_set_flag(solver.get(), flag, 1);

@@ -1,4 +1,4 @@
-// Choosing packages: what was asked for, and all that it needs.
+// Selects packages that satisfy a request, with all their dependencies.
 #pragma once
 
 #include "conda/config.h"
@@ -14,30 +14,29 @@ namespace containerize::conda {
 
 struct Wanted {
     MatchSpec spec;
-    std::vector<std::string> channels; ///< URLs of what the spec names ("defaults" is several); empty for any
+    std::vector<std::string> channels; ///< URLs of the spec's channel or multichannel; empty: any
     std::string where;                 ///< "file:line", for messages
 };
 
 struct SolveRequest {
     std::vector<Wanted> wanted;
-    /// Apply to packages that are installed anyway, and ask for none.
+    /// Specs that restrict packages without requesting them.
     std::vector<Wanted> pins;
-    bool pip_with_python = true; ///< with Python comes pip
+    bool pip_with_python = true; ///< a request for Python implies pip
     ChannelPriority priority = ChannelPriority::flexible;
 };
 
-/// What the packages have to be loaded for.
+/// The names for which packages must be loaded.
 std::vector<std::string> names_in(const SolveRequest& request);
 
 struct Solution {
-    std::vector<PackageRecord> install; ///< those that others depend on before them
-    /// Of an environment that is there already: names of what goes, or is replaced.
+    std::vector<PackageRecord> install; ///< dependencies come first
+    /// For an existing environment: names of packages that are removed or replaced.
     std::vector<std::string> remove;
 };
 
-/// Chosen by mamba's rules, in its order of requests. What is installed already stays as it is, as far as
-/// the request lets it. A request that cannot be met is an input error that says which parts conflict, and
-/// why.
+/// Solves by mamba's rules. Keeps installed packages as far as the request allows. If the request cannot be
+/// satisfied, fails with an input error that explains the conflict.
 Result<Solution> solve(PackagePool& packages, SolveRequest request);
 
 } // namespace containerize::conda

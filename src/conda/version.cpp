@@ -16,10 +16,10 @@ namespace containerize::conda {
 namespace {
 
 constexpr std::uint64_t infinite = std::numeric_limits<std::uint64_t>::max();
-/// No real version or pattern is longer; what matches them may take time that grows with their length.
+/// Longer than any real version or pattern. Bounds the time for matching.
 constexpr std::size_t longest_text = 512;
 constexpr std::string_view of_versions = "0123456789abcdefghijklmnopqrstuvwxyz_.+!-";
-/// So many digits always fit into 64 bits.
+/// This many digits always fit into 64 bits.
 constexpr std::size_t most_digits = 19;
 
 bool is_digit(char c) {
@@ -44,12 +44,11 @@ std::string as_expression(std::string_view glob) {
     return expression + "$";
 }
 
-/// What a regular expression may take once it is compiled, in bytes; any that is written for packages takes a
-/// few thousand.
+/// Memory limit in bytes for a compiled regular expression; real ones need a few thousand.
 constexpr std::int64_t largest_expression = 1 << 20;
 
-/// RE2 matches in a time that grows with the text alone, whatever the expression: the C library may take all
-/// memory for some characters, such as "a++++++++".
+/// RE2 matches in linear time for any expression, while the C library's regex may exhaust memory on a few
+/// characters such as "a++++++++".
 std::shared_ptr<const re2::RE2> compiled(const std::string& expression) {
     re2::RE2::Options options;
     options.set_max_mem(largest_expression);
@@ -95,7 +94,7 @@ Result<Version::Parts> Version::split(std::string_view text) {
         start = end + 1;
         if (part.empty()) return bad_version(text, "a part between two dots is empty");
         Part tokens;
-        // A part that starts with letters counts as if a 0 stood before them: "1.a" is older than "1.0".
+        // A part that starts with letters gets a leading 0: "1.a" is older than "1.0".
         if (!is_digit(part.front())) tokens.push_back({});
         for (std::size_t at = 0; at < part.size();) {
             const bool digits = is_digit(part[at]);
@@ -114,7 +113,7 @@ Result<Version::Parts> Version::split(std::string_view text) {
             } else if (run == "post") {
                 token.number = infinite;
             } else {
-                // Capitals sort before '_' and small letters: "dev" is older than anything.
+                // Upper case sorts before '_' and lower case, so "dev" comes first.
                 token.word = run == "dev" ? "DEV" : std::string(run);
             }
             tokens.push_back(std::move(token));
@@ -133,7 +132,7 @@ Result<Version> Version::parse(std::string_view given) {
     if (text.size() > longest_text) return bad_version(given.substr(0, 40), "it is too long");
     if (text.find_first_not_of(of_versions) != std::string::npos)
         return bad_version(given, "it has a character that no version has");
-    // A dash is an underscore to those tools that permit it, and both separate.
+    // conda treats '-' as '_', which separates parts, and rejects versions with both.
     if (text.find('_') == std::string::npos) std::ranges::replace(text, '-', '_');
     if (text.find('-') != std::string::npos) return bad_version(given, "it has both '-' and '_'");
 
@@ -161,7 +160,7 @@ Result<Version> Version::parse(std::string_view given) {
         version.local_ = std::move(*parts);
     }
     std::string release(rest);
-    // One underscore at the end belongs to the last part (openssl's "1.0.2_").
+    // A final underscore belongs to the last part ("1.0.2_" of openssl).
     const bool tail = release.size() > 1 && release.back() == '_';
     std::replace(release.begin(), release.end() - (tail ? 1 : 0), '_', '.');
     auto parts = split(release);
@@ -229,9 +228,9 @@ struct VersionSpec::Condition {
         text
     };
     Kind kind = Kind::always;
-    std::vector<std::shared_ptr<const Condition>> parts; ///< of all and any
+    std::vector<std::shared_ptr<const Condition>> parts; ///< for all and any
     std::optional<Version> version;
-    std::optional<Version> family; ///< of compatible: the version without its last part
+    std::optional<Version> family; ///< for compatible: the version without its last part
     std::optional<StringMatch> pattern;
 };
 
@@ -273,7 +272,7 @@ bool holds(const Condition& condition, const Version& version) {
     return false;
 }
 
-/// ">=1.20,<2|3.*": '|' binds weaker than ','; parentheses group.
+/// Parses ">=1.20,<2|3.*". ',' binds tighter than '|', and parentheses group.
 class SpecParser {
 public:
     explicit SpecParser(std::string_view text) : text_(text) {}
@@ -286,7 +285,7 @@ public:
     }
 
 private:
-    /// Deeper than anybody writes; each level is one of recursion.
+    /// Limits recursion; more than anybody writes.
     static constexpr int deepest = 20;
 
     Result<Condition> any_of(int depth) { return list('|', Kind::any, depth); }
@@ -315,7 +314,7 @@ private:
             ++at_;
             return inner;
         }
-        // A regular expression may have any character, up to its '$'.
+        // A regular expression may contain any character, up to its '$'.
         const bool expression = at_ < text_.size() && text_[at_] == '^';
         auto end = expression ? text_.find('$', at_) : text_.find_first_of(",|()", at_);
         if (expression && end != text_.npos) ++end;
@@ -377,7 +376,7 @@ private:
                 return with_version(Kind::not_starts, shorter);
             case Kind::compatible:
                 return bad_spec(text_, "'~=' cannot have a '*'");
-            default: // ">=1.8.*": the star says nothing, and conda ignores it
+            default: // ">=1.8.*": conda ignores the star, too
                 return with_version(kind, shorter);
             }
         }
@@ -444,7 +443,7 @@ Result<StringMatch> StringMatch::parse(std::string_view text) {
     if (starts != ends)
         return fail_input("not a pattern: '" + match.text_ + "'", "a regular expression needs '^' and '$'");
     const bool glob = text.find('*') != std::string_view::npos;
-    // A set of characters, "k[0-9]*", which conda leaves to its regular expressions.
+    // Like conda, treat a glob with a character set, "k[0-9]*", as a regular expression.
     const bool set = !starts && glob && text.find('[') != std::string_view::npos;
     if (starts || set) {
         const auto pattern = starts ? match.text_ : as_expression(text);

@@ -1,4 +1,4 @@
-// Conda's versions: their order, and the expressions that select them.
+// Conda's versions: their order, and specs that match them.
 #pragma once
 
 #include "util/error.h"
@@ -16,19 +16,19 @@ class RE2;
 
 namespace containerize::conda {
 
-/// "1!2.0.1rc2+cuda12": epoch, parts, local part; in conda's order, where "1.0" equals "1.0.0", "dev" comes
-/// before everything and "post" after it.
+/// A version such as "1!2.0.1rc2+cuda12", with epoch, parts and local part. In conda's order "1.0" equals
+/// "1.0.0", "dev" sorts first and "post" last.
 class Version {
 public:
     static Result<Version> parse(std::string_view text);
     [[nodiscard]] const std::string& text() const { return text_; }
     [[nodiscard]] std::weak_ordering operator<=>(const Version& other) const;
     [[nodiscard]] bool operator==(const Version& other) const { return (*this <=> other) == 0; }
-    /// "1.26.4" starts with "1.26", "1.260" does not; "1.0rc1" starts with "1.0r".
+    /// "1.26.4" starts with "1.26", but "1.260" does not; "1.0rc1" starts with "1.0r".
     [[nodiscard]] bool starts_with(const Version& prefix) const;
 
 private:
-    /// A run of digits, or of other characters; those sort before any number.
+    /// A run of digits, or of other characters, which sort before numbers.
     struct Token {
         std::uint64_t number = 0;
         std::string word; ///< empty for a number
@@ -42,7 +42,7 @@ private:
     static std::weak_ordering compare(const Parts& one, const Parts& other);
 
     std::string text_;
-    Parts parts_; ///< the epoch first
+    Parts parts_; ///< starting with the epoch
     Parts local_;
 };
 
@@ -53,14 +53,14 @@ public:
     [[nodiscard]] bool matches(const Version& version) const;
     [[nodiscard]] const std::string& text() const { return text_; } ///< without blanks
 
-    struct Condition; ///< private to the implementation
+    struct Condition; ///< an implementation detail
 
 private:
     std::string text_;
     std::shared_ptr<const Condition> condition_;
 };
 
-/// A text that must be matched whole: exact, a glob ("py311*"), or a regular expression ("^py3.*$").
+/// Matches a whole text: exactly, by a glob ("py311*") or by a regular expression ("^py3.*$").
 class StringMatch {
 public:
     static Result<StringMatch> parse(std::string_view text);

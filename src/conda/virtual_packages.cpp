@@ -19,7 +19,7 @@ namespace containerize::conda {
 
 namespace {
 
-/// "6.18.44" of "6.18.44-fc-v669".
+/// "6.18.44" for the release "6.18.44-fc-v669".
 std::string kernel_version() {
     utsname name{};
     if (uname(&name) != 0) return "0";
@@ -31,7 +31,7 @@ std::string kernel_version() {
     return version.empty() ? "0" : version;
 }
 
-/// "2.36" of "glibc 2.36"; empty where the C library is another one.
+/// "2.36" for "glibc 2.36"; empty for other C libraries.
 std::string glibc_version() {
 #ifdef _CS_GNU_LIBC_VERSION
     std::array<char, 64> text{};
@@ -56,8 +56,8 @@ std::string architecture() {
 #endif
 }
 
-/// What the driver says that it can; empty without one. Asked in a process of its own: a driver's library may
-/// hang, crash or leave threads behind.
+/// The CUDA version that the driver supports; empty without a driver. Runs in a child process, because a
+/// driver's library may hang, crash or leave threads behind.
 std::string cuda_version() {
     std::array<int, 2> ends{};
     if (pipe(ends.data()) != 0) return {};
@@ -83,7 +83,7 @@ std::string cuda_version() {
     return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
-/// What the user says that it is; nothing if nothing is said.
+/// The user's override of a virtual package; nothing if there is none.
 std::optional<std::string> override_of(const Environment& environment, const std::string& name) {
     const auto found = environment.find("CONDA_OVERRIDE_" + name);
     if (found == environment.end()) return std::nullopt;

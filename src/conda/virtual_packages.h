@@ -1,4 +1,4 @@
-// What the machine has and packages may need: "__glibc", "__linux", "__cuda" and the like.
+// Detects virtual packages, which describe the machine: "__glibc", "__linux", "__cuda" and so on.
 #pragma once
 
 #include "conda/package_pool.h"
@@ -10,14 +10,14 @@
 
 namespace containerize::conda {
 
-/// Of this machine, as conda has them. `environment` may override each (CONDA_OVERRIDE_GLIBC and so on; empty
-/// means absent). `cuda`, if not empty, is the CUDA version that the nodes have on which the result will run;
-/// `glibc` the version of the C library that it will run with, if that is not this machine's: empty for one
-/// that is not GNU's.
+/// Returns conda's virtual packages of this machine. `environment` may override each (CONDA_OVERRIDE_GLIBC
+/// and so on; empty: absent). `cuda`, unless empty, is the CUDA version of the nodes that will run the
+/// programs. `glibc`, if set, is the version of the C library in their root filesystem; empty if that is not
+/// glibc.
 Result<std::vector<VirtualPackage>> virtual_packages(const Environment& environment, const std::string& cuda,
                                                      const std::optional<std::string>& glibc);
 
-/// "linux-64": the channels' subdir for this machine.
+/// This machine's subdir in channels: "linux-64".
 std::string this_subdir();
 
 } // namespace containerize::conda

@@ -21,7 +21,7 @@ std::string variable(const Environment& environment, const std::string& name) {
 
 struct Source {
     fs::path file;
-    std::string variable; ///< that names it; empty: it need not be there
+    std::string variable; ///< variable that names the file; empty: the file is optional
     bool must_be_ours = false;
     bool of_tykky = false;
 };
@@ -44,7 +44,7 @@ std::unexpected<Error> fail_missing(const Source& source) {
                       "It is what " + source.variable + " says: correct that, or unset it.");
 }
 
-/// Replaces the entry of this name, or adds it.
+/// Replaces the entry with this name, or adds it.
 void put(std::vector<Setting>& entries, const Setting& entry) {
     const auto found = std::ranges::find(entries, entry.name, &Setting::name);
     if (found == entries.end())

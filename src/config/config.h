@@ -1,12 +1,12 @@
-// What a site and its users decided once for all builds. Files in their order:
+// Settings of a site and its users for all builds. Files, in this order:
 //   /etc/containerize/config.yaml             the machine's
-//   $CONTAINERIZE_CONFIG                      a site's, from a module; must exist
-//   $XDG_CONFIG_HOME/containerize/config.yaml the user's (~/.config without that variable)
-//   $CW_GLOBAL_YAML                           tykky's, as far as its keys mean something here
+//   $CONTAINERIZE_CONFIG                      a site's, set by a module; must exist
+//   $XDG_CONFIG_HOME/containerize/config.yaml the user's (default: ~/.config)
+//   $CW_GLOBAL_YAML                           tykky's; only keys that have a meaning here
 // Each is a map of sections, which are maps of keys (config/key.h):
-//   defaults: used where the user types no option; later files win
-//   force:    wins over options and over later files
-//   prepends, appends: extend lists, whoever gives those; not forced ones
+//   defaults: used if the option is not typed; later files override earlier ones
+//   force:    overrides options and later files
+//   prepends, appends: extend lists from any source, except forced ones
 #pragma once
 
 #include "config/key.h"
@@ -20,19 +20,19 @@
 
 namespace containerize::config {
 
-/// A value, or an item of a list, or an entry of a map.
+/// A value, an item of a list, or an entry of a map.
 struct Setting {
     std::string value;
-    std::string where = "default"; ///< else "file:line"
-    std::string name;              ///< of an entry of a map
+    std::string where = "default"; ///< or "file:line"
+    std::string name;              ///< for an entry of a map
     bool forced = false;
 };
 
-/// What is set for one key.
+/// The setting of one key.
 struct Value {
-    std::vector<Setting> settings; ///< at most one; of a list its items, of a map its entries by name
-    std::vector<Setting> prepends, appends; ///< of a list
-    bool forced = false;                    ///< of a map each entry says so
+    std::vector<Setting> settings; ///< at most one; for a list its items, for a map its entries by name
+    std::vector<Setting> prepends, appends; ///< for a list
+    bool forced = false;                    ///< for a map see its entries
     std::string forced_where;               ///< "file:line"
 };
 
@@ -48,37 +48,36 @@ struct Given {
 
 class Configuration {
 public:
-    /// What counts where there is no file.
+    /// The built-in defaults.
     Configuration();
 
-    /// Reads what is there. Mistakes are input errors with file:line and the line itself; so are files of
-    /// the user and of $CONTAINERIZE_CONFIG that others could have written. `root` stands for "/" so that
-    /// tests can bring their own /etc.
+    /// Reads all files. Mistakes are input errors with file:line and the line's text. Also fails if other
+    /// users could have written $CONTAINERIZE_CONFIG or the user's file. `root` replaces "/" in tests.
     static Result<Configuration> read(const Environment& environment,
                                       const std::filesystem::path& root = "/");
 
     [[nodiscard]] const Value& operator[](Key key) const;
-    /// Empty if it is not set.
+    /// Empty if not set.
     [[nodiscard]] std::string text(Key key) const;
     [[nodiscard]] bool flag(Key key) const;
-    /// 0 if it is not set.
+    /// 0 if not set.
     [[nodiscard]] unsigned number(Key key) const;
-    /// Absolute, with variables expanded; empty if it is not set. A variable that is not set is an input
-    /// error.
+    /// An absolute path with variables expanded; empty if not set. Fails with an input error if a variable in
+    /// it is not set.
     [[nodiscard]] Result<std::filesystem::path> directory(Key key, const Environment& environment) const;
-    /// With what extends it.
+    /// Including prepended and appended items.
     [[nodiscard]] std::vector<Setting> list(Key key) const;
-    /// The items of a list as directory() has its value.
+    /// The items of a list, expanded as by directory().
     [[nodiscard]] Result<std::vector<std::filesystem::path>>
     directories(Key key, const Environment& environment) const;
 
-    /// Those that were read.
+    /// The files that were read.
     [[nodiscard]] const std::vector<std::filesystem::path>& files() const { return files_; }
-    /// What has no effect, and why: for who looks at the configuration.
+    /// Settings without effect and the reasons, to show with the configuration.
     [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
 
 private:
-    /// Later files after earlier ones.
+    /// Files must be added in their order.
     void add(const Given& given);
 
     std::array<Value, number_of_keys> values_;
@@ -86,13 +85,14 @@ private:
     std::vector<std::string> notes_;
 };
 
-/// The machine's own file.
+/// The path of the machine's own file.
 std::filesystem::path machine_file(const std::filesystem::path& root = "/");
 
-/// All mistakes of one file; none if it is good.
+/// All mistakes in one file; empty if there are none.
 std::vector<Error> check_file(const std::filesystem::path& file);
 
-/// Refuses a file that others than root or this user could have written: it decides what is run.
+/// Fails with an input error if others than root or this user could have written the file: it controls what
+/// is run.
 Status check_trusted(const std::filesystem::path& file);
 
 } // namespace containerize::config

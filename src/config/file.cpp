@@ -13,7 +13,7 @@ namespace containerize::config {
 
 namespace {
 
-// In the order in which they count.
+// In order of increasing precedence.
 constexpr std::array<std::pair<std::string_view, Section>, 4> sections = {{{"defaults", Section::defaults},
                                                                            {"prepends", Section::prepends},
                                                                            {"appends", Section::appends},
@@ -47,7 +47,7 @@ private:
         content_.mistakes.push_back(yaml_.refuse(node, std::move(what), std::move(hint)).error());
     }
 
-    // All mistakes are wanted, so none ends the walk.
+    // Continues after mistakes, since all of them are to be reported.
     void each(const YAML::Node& mapping,
               const std::function<void(const YAML::Node& key, const YAML::Node& value)>& visit) {
         auto done = yaml_.each(mapping, [&](const YAML::Node& key, const YAML::Node& value) -> Status {
@@ -57,7 +57,7 @@ private:
         if (!done) content_.mistakes.push_back(std::move(done.error()));
     }
 
-    // Complaints of a key are about the line of the key: what it has may begin some lines below.
+    // Errors about a key refer to its line: the value may start some lines below.
     void section(const YAML::Node& node, const YAML::Node& value) {
         const auto& name = node.Scalar();
         const auto found = std::ranges::find(sections, name, [](const auto& one) { return one.first; });

@@ -1,4 +1,4 @@
-// One file of a configuration, ours or tykky's.
+// Reads one configuration file, ours or tykky's.
 #pragma once
 
 #include "config/config.h"
@@ -10,14 +10,14 @@
 namespace containerize::config {
 
 struct FileContent {
-    std::vector<Given> statements;  ///< in the order in which they count
-    std::vector<std::string> notes; ///< what means nothing here
+    std::vector<Given> statements;  ///< in order of increasing precedence
+    std::vector<std::string> notes; ///< about keys without effect
     std::vector<Error> mistakes;
 };
 
 FileContent read_file_content(const std::filesystem::path& file);
 
-/// The file that tykky calls CW_GLOBAL_YAML. Only mistakes in keys that mean something here are any.
+/// Reads the file named by tykky's CW_GLOBAL_YAML. Reports mistakes only in keys that have a meaning here.
 FileContent read_tykky_file(const std::filesystem::path& file);
 
 } // namespace containerize::config

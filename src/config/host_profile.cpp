@@ -22,7 +22,7 @@ std::string profiles_in(const fs::path& directory) {
     return list;
 }
 
-/// Calls `take` for each item of a list of texts.
+/// Calls `take` for each item of a list of strings.
 Status each_text(const spec::YamlFile& yaml, const std::string& key, const YAML::Node& value,
                  const std::function<Status(const std::string&)>& take) {
     if (!value.IsSequence())

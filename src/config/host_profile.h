@@ -1,5 +1,5 @@
-// What images need of a kind of host that is no GPU's driver: a workload manager, a network. Data files say
-// it.
+// Host profiles: data files that list what images need from a kind of host besides GPU drivers, such as for a
+// workload manager or network.
 #pragma once
 
 #include "runtime/bind.h"
@@ -13,12 +13,11 @@ namespace containerize::config {
 
 struct HostProfile {
     std::vector<runtime::Bind> binds;
-    std::vector<std::string>
-        libraries; ///< of the host: "libcxi.so.1"; with what they need, where a node has them
+    std::vector<std::string> libraries; ///< the host's, with dependencies, if present: "libcxi.so.1"
 };
 
-/// `name` is that of a file "NAME.yaml" in `directory`, or the path of such a file. An input error, with the
-/// line, if it is none.
+/// `name` is that of a file "NAME.yaml" in `directory`, or a path. Fails with an input error, with the line,
+/// if the file is not a valid profile.
 Result<HostProfile> read_host_profile(const std::string& name, const std::filesystem::path& directory);
 
 } // namespace containerize::config

@@ -1,4 +1,4 @@
-// The settings that a configuration can have, and what is a good value of each.
+// The settings that a configuration can have, and their valid values.
 #pragma once
 
 #include "util/error.h"
@@ -41,7 +41,7 @@ inline constexpr std::size_t number_of_keys = 25;
 
 enum class Kind {
     text,
-    directory, ///< a text in which variables are expanded when it is used
+    directory, ///< a text whose variables are expanded on use
     flag,      ///< "true" or "false"
     number,
     list,
@@ -52,19 +52,19 @@ struct KeyInfo {
     Key key;
     std::string_view name;
     Kind kind;
-    std::string_view standard; ///< the value where nobody gives one; may be empty
-    /// Of the value, of each item or of each entry; the error has no place yet.
+    std::string_view standard; ///< default; may be empty
+    /// Checks the value, an item or an entry's value. The error has no location yet.
     Status (*check)(const std::string& value);
 };
 
 const std::array<KeyInfo, number_of_keys>& all_keys();
 const KeyInfo& info(Key key);
-/// Null if there is no such key.
+/// Returns null if there is no such key.
 const KeyInfo* find_key(std::string_view name);
 
-/// "true", "yes", "on" and their opposites, in any case.
+/// Accepts "true", "yes", "on" and their opposites, ignoring case.
 std::optional<bool> parse_flag(std::string_view text);
-/// The bits of a umask in octal that leaves the user's own permissions alone.
+/// Parses an octal umask. Refuses one that restricts the user's own permissions.
 std::optional<unsigned> parse_umask(std::string_view text);
 
 } // namespace containerize::config

@@ -1,4 +1,4 @@
-// A site that comes from tykky keeps its file.
+// Reads tykky's configuration file, so that sites coming from tykky can keep it.
 #include "config/file.h"
 #include "spec/yaml.h"
 
@@ -19,7 +19,7 @@ class TykkyReader {
 public:
     explicit TykkyReader(const spec::YamlFile& yaml) : yaml_(yaml) {}
 
-    // Not by YamlFile::each(): Python's YAML has nothing against a key that is there twice.
+    // Not with YamlFile::each(), because tykky's YAML parser accepts duplicate keys.
     FileContent read() {
         const auto& root = yaml_.root();
         if (!root.IsDefined() || root.IsNull()) return {};

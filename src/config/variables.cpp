@@ -13,10 +13,10 @@ bool is_name_character(char c) {
 
 struct Variable {
     std::string name;
-    std::size_t length; ///< with what stands around the name
+    std::size_t length; ///< including '$' and braces
 };
 
-/// The one at the begin of `text`, which is a '$'.
+/// The variable at the start of `text`, which is a '$'.
 std::optional<Variable> variable_at(std::string_view text) {
     const bool braced = text.starts_with("${");
     const auto name = text.substr(braced ? 2 : 1);

@@ -1,4 +1,4 @@
-// $NAME and ${NAME} in a configuration.
+// Expands $NAME and ${NAME} in a configuration.
 #pragma once
 
 #include "util/error.h"
@@ -10,14 +10,14 @@
 
 namespace containerize::config {
 
-/// Nothing for a variable that is not set.
+/// Returns nothing if the variable is not set.
 using Lookup = std::function<std::optional<std::string>(const std::string& name)>;
 
-/// With the values of variables, and of HOME for "~" at the begin. A variable that is not set is an error:
-/// what is left of the path without it would be another place. There are no forms but $NAME and ${NAME}.
+/// Expands variables, and "~" at the start to $HOME. Supports only $NAME and ${NAME}. Fails if a variable is
+/// not set, since the rest of a path would name another place.
 Result<std::string> expand(std::string_view text, const Lookup& lookup);
 
-/// Letters, digits and underscores, no digit first.
+/// Letters, digits and underscores, not starting with a digit.
 bool is_variable_name(std::string_view name);
 
 } // namespace containerize::config

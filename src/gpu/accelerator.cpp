@@ -15,7 +15,7 @@ namespace containerize::gpu {
 
 namespace {
 
-// From the release notes of CUDA's toolkit: the table of toolkits and corresponding driver versions.
+// From the release notes of the CUDA toolkit, table "toolkit and corresponding driver versions".
 constexpr std::array<std::pair<std::string_view, std::string_view>, 25> toolkit_drivers = {
     {{"9.0", "384.81"},     {"9.1", "390.46"},     {"9.2", "396.26"},     {"10.0", "410.48"},
      {"10.1", "418.39"},    {"10.2", "440.33"},    {"11.0", "450.36.06"}, {"11.1", "455.23"},
@@ -24,7 +24,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 25> toolkit_
      {"12.1", "530.30.02"}, {"12.2", "535.54.03"}, {"12.3", "545.23.06"}, {"12.4", "550.54.14"},
      {"12.5", "555.42.02"}, {"12.6", "560.28.03"}, {"12.8", "570.26"},    {"12.9", "575.51.03"},
      {"13.0", "580.65.06"}}};
-// The same notes: from CUDA 11 on, all toolkits of one major version work with these and newer ones.
+// Also from these notes: since CUDA 11, any toolkit works with the oldest driver of its major version.
 constexpr std::array<std::pair<unsigned, std::string_view>, 3> lowest_drivers = {
     {{11, "450.80.02"}, {12, "525.60.13"}, {13, "580.65.06"}}};
 
@@ -33,7 +33,7 @@ struct Purpose {
     std::string toolkit;
 };
 
-/// As pip compares names.
+/// Normalises a name for comparison.
 std::string normalised(std::string_view name) {
     std::string result;
     for (const char c : name)
@@ -41,7 +41,7 @@ std::string normalised(std::string_view name) {
     return result;
 }
 
-/// "12.6" of "126", "12" of "12", "9.2" of "92", and "11.8" of "11.8": names of packages leave the dot out.
+/// "126" -> "12.6", "12" -> "12", "92" -> "9.2", "11.8" -> "11.8": package names omit the dot.
 std::string with_dot(std::string_view digits) {
     std::string version(digits);
     while (version.ends_with('.'))
@@ -51,7 +51,7 @@ std::string with_dot(std::string_view digits) {
     return version.size() > major ? version.substr(0, major) + "." + version.substr(major) : version;
 }
 
-/// The digits and dots behind `word` in `text`; nothing if `text` has no such word.
+/// The digits and dots after `word` in `text`; nothing if `text` does not contain the word.
 std::optional<std::string> version_behind(std::string_view text, std::string_view word) {
     const auto at = text.find(word);
     if (at == std::string_view::npos) return std::nullopt;
@@ -59,7 +59,7 @@ std::optional<std::string> version_behind(std::string_view text, std::string_vie
     return std::string(rest.substr(0, std::min(rest.find_first_not_of("0123456789."), rest.size())));
 }
 
-/// Of the tags that versions and builds carry: "cu126", "cuda118py311h0", "rocm6.2.4", "xpu", "cpu_py312".
+/// Interprets a tag in a version or build string: "cu126", "cuda118py311h0", "rocm6.2.4", "xpu", "cpu_py312".
 Purpose purpose_of_tag(std::string_view tag) {
     for (const char* word : {"cuda", "cu"})
         if (const auto version = version_behind(tag, word); version && !version->empty())
@@ -72,7 +72,7 @@ Purpose purpose_of_tag(std::string_view tag) {
     return {};
 }
 
-/// "6.2" of "6.2.41133-dd7f95766".
+/// "6.2.41133-dd7f95766" -> "6.2".
 std::string two_numbers(std::string_view version) {
     const auto dot = version.find('.');
     if (dot == std::string_view::npos) return std::string(version);
@@ -80,7 +80,7 @@ std::string two_numbers(std::string_view version) {
     return std::string(version.substr(0, end));
 }
 
-/// The values of lines like `cuda: Optional[str] = '12.6'`; None is empty.
+/// The values of lines like `cuda: Optional[str] = '12.6'`; empty for None.
 std::map<std::string, std::string> assignments(const std::string& python) {
     std::map<std::string, std::string> values;
     std::istringstream lines(python);
@@ -100,7 +100,7 @@ std::map<std::string, std::string> assignments(const std::string& python) {
     return values;
 }
 
-/// The strings of Python's text from `key` to the end of its value: one, or those of a list.
+/// The strings in the value after `key` in Python source: a single one, or those of a list.
 std::vector<std::string> strings_behind(const std::string& python, const std::string& key) {
     auto at = python.find("'" + key + "'");
     if (at == std::string::npos) return {};
@@ -118,7 +118,7 @@ std::vector<std::string> strings_behind(const std::string& python, const std::st
     return found;
 }
 
-/// "sm_90a" of "sm_90a compute_90"; empty if the text does not begin with one.
+/// "sm_90a compute_90" -> "sm_90a"; empty if the text does not start with an architecture.
 std::string_view architecture_at(std::string_view text) {
     constexpr std::string_view start = "sm_";
     constexpr std::size_t longest = 7;
@@ -129,8 +129,8 @@ std::string_view architecture_at(std::string_view text) {
     return name.size() > longest ? std::string_view() : name;
 }
 
-/// The longest list of names like "sm_80 sm_86 sm_90" in a library: torch keeps those that it was compiled
-/// for.
+/// The longest list such as "sm_80 sm_86 sm_90" in a library: torch stores the architectures it was compiled
+/// for in this form.
 std::vector<std::string> architecture_list(const TreeView& tree, const std::string& library) {
     constexpr std::size_t largest = 128U << 20U;
     const auto bytes = tree.text(library, largest);
@@ -150,7 +150,7 @@ std::vector<std::string> architecture_list(const TreeView& tree, const std::stri
     return longest;
 }
 
-/// The targets that names of rocBLAS's kernel files end in: "TensileLibrary_lazy_gfx90a.dat".
+/// The targets in the names of rocBLAS's kernel files: "TensileLibrary_lazy_gfx90a.dat".
 std::vector<std::string> gfx_targets(const TreeView& tree, const std::string& directory) {
     std::set<std::string> targets;
     for (const auto& name : tree.list(directory)) {
@@ -162,7 +162,7 @@ std::vector<std::string> gfx_targets(const TreeView& tree, const std::string& di
     return {targets.begin(), targets.end()};
 }
 
-/// For CPUs only, until more is known.
+/// A package assumed to be for CPUs only.
 AcceleratedPackage bare_package(std::string name, std::string version, std::string evidence) {
     return {.name = std::move(name),
             .version = std::move(version),
@@ -199,10 +199,10 @@ public:
 private:
     struct Known {
         std::string version, file;
-        std::string build; ///< of conda's packages
+        std::string build; ///< for conda's packages
     };
 
-    // "nvidia_cuda_runtime_cu12-12.6.77.dist-info"
+    // Directories such as "nvidia_cuda_runtime_cu12-12.6.77.dist-info".
     void read_distributions() {
         for (const auto& site : sites_)
             for (const auto& entry : tree_.list(site)) {
@@ -216,7 +216,7 @@ private:
             }
     }
 
-    // "jaxlib-0.4.34-cuda126py312h5a8b3c4_200.json"
+    // Files such as "jaxlib-0.4.34-cuda126py312h5a8b3c4_200.json".
     void read_conda_records() {
         for (const auto& entry : tree_.list("/conda-meta")) {
             if (!entry.ends_with(".json")) continue;
@@ -239,13 +239,13 @@ private:
         const auto found = records_.find(name);
         return found == records_.end() ? nullptr : &found->second;
     }
-    /// The first whose name starts so.
+    /// The first distribution whose name starts with `start`.
     [[nodiscard]] const std::pair<const std::string, Known>* distribution_with(std::string_view start) const {
         const auto found = distributions_.lower_bound(std::string(start));
         return found != distributions_.end() && found->first.starts_with(start) ? &*found : nullptr;
     }
 
-    /// "12.6", by what else is in the environment, where a package itself says "12" only.
+    /// Refines "12" to "12.6" by means of other packages in the environment.
     [[nodiscard]] std::string refined(const std::string& cuda) const {
         const Known* runtime = distribution("nvidia-cuda-runtime-cu" + cuda);
         if (runtime == nullptr) runtime = distribution("nvidia-cuda-runtime");
@@ -331,7 +331,7 @@ private:
         return {};
     }
 
-    // jaxlib is for CPUs; a plugin beside it makes it use something else.
+    // jaxlib alone is for CPUs; a plugin beside it makes it use an accelerator.
     void add_jax() {
         const Known* library = distribution("jaxlib");
         if (library == nullptr) return;
@@ -358,7 +358,7 @@ private:
         found_.push_back(std::move(jax));
     }
 
-    // Its name says it: "cupy-cuda12x", "cupy-rocm-5-0". There is none for CPUs.
+    // The name tells what it is for: "cupy-cuda12x", "cupy-rocm-5-0". There is no version for CPUs.
     void add_cupy() {
         for (const auto& [name, known] : distributions_) {
             if (name != "cupy" && !name.starts_with("cupy-cuda") && !name.starts_with("cupy-rocm")) continue;
@@ -383,8 +383,8 @@ private:
 
     const TreeView& tree_;
     std::vector<std::string> sites_;
-    std::map<std::string, Known> distributions_; ///< by normalised names
-    std::map<std::string, Known> records_;       ///< of conda
+    std::map<std::string, Known> distributions_; ///< by normalised name
+    std::map<std::string, Known> records_;       ///< of conda packages, by name
     std::vector<AcceleratedPackage> found_;
 };
 
@@ -411,13 +411,13 @@ std::string AcceleratedPackage::purpose() const {
 
 std::vector<std::string> site_packages(const TreeView& tree) {
     std::vector<std::string> found;
-    std::set<std::string> seen; // lib64 is often a link to lib
+    std::set<std::string> seen; // lib64 is often a symlink to lib
     const auto add = [&](const std::string& directory) {
         const auto real = tree.resolve(directory);
         if (real && tree.kind(*real) == TreeView::Kind::directory && seen.insert(*real).second)
             found.push_back(*real);
     };
-    // Of an environment; of a Python that is bundled with one; and of root filesystems of images.
+    // Environments, a Python bundled with one, and root filesystems of images.
     for (const std::string root : {"", "/python", "/usr", "/usr/local", "/opt/conda", "/opt/venv"})
         for (const char* library : {"/lib", "/lib64"}) {
             for (const auto& name : tree.list(root + library))

@@ -1,4 +1,4 @@
-// What the packages of an environment were built for, read from their files; nothing is imported.
+// Determines from its files what an environment's packages were built for, without importing them.
 #pragma once
 
 #include "gpu/tree.h"
@@ -19,30 +19,30 @@ struct AcceleratedPackage {
     std::string name;    ///< "torch"
     std::string version; ///< "2.6.0+cu126"
     Accelerator built_for = Accelerator::cpu;
-    std::string toolkit;       ///< "12.6", or "12" where no file says more; empty for cpu and xpu
-    std::string lowest_driver; ///< of NVIDIA's; empty where none is known
-    std::vector<std::string> architectures; ///< "sm_90", "gfx90a"; empty where no file says them
-    std::string evidence;                   ///< the file, in the tree, that says what it was built for
-    std::string lacks; ///< what it needs beside itself and the environment has not; empty for nothing
+    std::string toolkit;       ///< "12.6", or "12" if no file is more precise; empty for cpu and xpu
+    std::string lowest_driver; ///< NVIDIA's driver version; empty if unknown
+    std::vector<std::string> architectures; ///< "sm_90", "gfx90a"; empty if unknown
+    std::string evidence;                   ///< path in the tree of the file that tells what it was built for
+    std::string lacks;                      ///< what it needs and the environment does not have; may be empty
 
-    /// "torch 2.6.0+cu126".
+    /// Returns "torch 2.6.0+cu126".
     [[nodiscard]] std::string title() const { return name + " " + version; }
-    /// "CUDA 12.6", "ROCm 6.2", "Intel GPUs (XPU)", "CPUs only".
+    /// Returns "CUDA 12.6", "ROCm 6.2", "Intel GPUs (XPU)" or "CPUs only".
     [[nodiscard]] std::string purpose() const;
 };
 
-/// The directories of a tree in which Python packages are: of an environment, or of a whole root filesystem.
+/// Finds the directories of Python packages in the tree of an environment or of a whole root filesystem.
 std::vector<std::string> site_packages(const TreeView& tree);
 
-/// torch, jax, tensorflow and cupy, as far as `tree` has them.
+/// Returns those of torch, jax, tensorflow and cupy that `tree` contains.
 std::vector<AcceleratedPackage> accelerated_packages(const TreeView& tree);
 
-/// The driver of the release that a toolkit came with ("560.28.03" for CUDA 12.6), and the oldest with which
-/// it works; empty where they are not known.
+/// The driver released with a CUDA version ("560.28.03" for CUDA 12.6), and the oldest with which it works;
+/// empty if unknown.
 std::string driver_of_toolkit(std::string_view cuda);
 std::string lowest_driver_for(std::string_view cuda);
 
-/// For the manifest of an installation, and for programs.
+/// The format in manifests and of `check --json`.
 nlohmann::json to_json(const AcceleratedPackage& package);
 
 } // namespace containerize::gpu

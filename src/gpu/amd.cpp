@@ -1,5 +1,5 @@
-// AMD: the kernel's devices, and ROCm's runtime only where neither image nor environment brings one, because
-// it must fit the libraries above it.
+// AMD: injects device nodes, and ROCm's runtime only if neither image nor environment brings one, since it
+// must match the libraries that use it.
 #include "gpu/accelerator.h"
 #include "gpu/injector.h"
 
@@ -13,14 +13,14 @@ const std::vector<std::string> runtime_stems = {"libamdhip64",   "libhsa-runtime
                                                 "libdrm_amdgpu", "libamd_smi",       "librocm_smi64",
                                                 "libamdocl64"};
 
-/// Whether a directory has a library with this stem, of whatever version.
+/// Whether a directory contains a library with this stem, in any version.
 bool has_library(const TreeView& tree, const std::string& directory, std::string_view stem) {
     return std::ranges::any_of(tree.list(directory), [&](const std::string& name) {
         return name.starts_with(stem) && name.substr(stem.size()).starts_with(".so");
     });
 }
 
-/// Where a tree's own ROCm is; empty if it has none.
+/// The directory of a tree's own ROCm; empty if it has none.
 std::string own_rocm(const TreeView& tree) {
     std::vector<std::string> directories = {"/lib", "/lib64", "/usr/lib", "/usr/lib64",
                                             "/usr/lib/x86_64-linux-gnu"};
@@ -36,7 +36,7 @@ std::string own_rocm(const TreeView& tree) {
     return found == directories.end() ? "" : *found;
 }
 
-/// The names under which the host has them: with a version, as programs ask for them.
+/// The host's names of the runtime libraries, with versions, as programs request them.
 std::vector<std::string> names_on_host(const Libraries& libraries) {
     std::vector<std::string> names;
     for (const auto& [name, path] : libraries.all())
@@ -49,7 +49,7 @@ std::vector<std::string> names_on_host(const Libraries& libraries) {
 
 void add_amd(Injector& injector, const Host&) {
     injector.add_node("/dev/kfd");
-    injector.add_node("/dev/dri"); // ROCm looks at all of it
+    injector.add_node("/dev/dri"); // ROCm enumerates the whole directory
     for (const char* ids : {"/usr/share/libdrm/amdgpu.ids", "/opt/amdgpu/share/libdrm/amdgpu.ids"})
         injector.add_file(ids);
     const auto& request = injector.request();

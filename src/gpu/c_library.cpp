@@ -7,7 +7,7 @@
 namespace containerize::gpu {
 
 std::string glibc_version(const TreeView& tree) {
-    // Its symbols do not tell: not every release has new ones.
+    // Symbol versions are not sufficient: not every release adds one.
     constexpr std::string_view before = " release version ";
     constexpr std::size_t largest = std::size_t{64} << 20U;
     const auto path = Libraries(tree).find("libc.so.6", 0);

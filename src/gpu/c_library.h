@@ -1,4 +1,4 @@
-// Which C library a tree's programs are linked with when they start.
+// Determines which C library programs of a tree use.
 #pragma once
 
 #include "gpu/tree.h"
@@ -7,7 +7,7 @@
 
 namespace containerize::gpu {
 
-/// "2.41", if it is GNU's, as it says of itself; empty if it is another one or there is none.
+/// The version that glibc states in its own file, such as "2.41"; empty without glibc.
 std::string glibc_version(const TreeView& tree);
 
 } // namespace containerize::gpu

@@ -21,7 +21,7 @@ using nlohmann::json;
 constexpr std::size_t largest_file = 4U << 20U;
 constexpr int deepest = 32;
 
-// Where drivers keep their files. Everything else of a container is its own.
+// Locations of driver files. Nothing else in a container may be covered.
 constexpr std::array<std::string_view, 18> mount_places = {
     "/usr/lib/",       "/usr/lib64/",  "/lib/",           "/lib64/",     "/usr/local/lib/",   "/opt/",
     "/usr/bin/",       "/usr/sbin/",   "/usr/local/bin/", "/usr/share/", "/usr/local/share/", "/run/nvidia",
@@ -44,7 +44,7 @@ bool is_in(std::string_view path, std::span<const std::string_view> places) {
     });
 }
 
-/// A document of YAML as one of JSON: all that a specification has are texts, lists and maps.
+/// Converts YAML to JSON. A specification consists of strings, lists and maps only.
 json as_json(const YAML::Node& node, int depth = 0) {
     if (depth > deepest) throw YAML::Exception(node.Mark(), "it is nested too deeply");
     if (node.IsSequence()) {
@@ -75,7 +75,7 @@ Result<json> parse_document(std::string_view text, const std::string& file) {
     try {
         if (file.ends_with(".json")) return parse_json(text);
         if (most_yaml_nodes(text) > most_nodes_by_hand) return bad("it has more entries than any real one");
-        // An alias of YAML can stand for much more than it takes: real files have none.
+        // YAML aliases can expand to much more than their size; real files have none.
         if (text.find('*') != std::string_view::npos && text.find('&') != std::string_view::npos)
             return bad("it uses aliases");
         return as_json(YAML::Load(std::string(text)));
@@ -86,13 +86,13 @@ Result<json> parse_document(std::string_view text, const std::string& file) {
     }
 }
 
-/// A text of an object; empty if it has none of that name.
+/// The string member `name`; empty if there is none.
 std::string text_of(const json& object, const char* name) {
     const auto found = object.find(name);
     return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-/// A list of an object; an empty one if it has none of that name.
+/// The array member `name`; an empty one if there is none.
 const json& list_of(const json& object, const char* name) {
     static const json none = json::array();
     const auto found = object.find(name);
@@ -144,14 +144,14 @@ private:
     void add_variable(const std::string& line) {
         const auto equals = line.find('=');
         const auto name = line.substr(0, equals);
-        // These speak to NVIDIA's own runtime, or of places that are others here.
+        // These are for NVIDIA's own runtime, or name paths that differ here.
         if (name == "NVIDIA_VISIBLE_DEVICES" || name.starts_with("NVIDIA_CTK_")) return;
         if (equals == std::string::npos || !name.starts_with("NVIDIA_"))
             return refuse("the variable " + name, "only those of the driver (NVIDIA_...) are set");
         edits_.environment.emplace_back(name, line.substr(equals + 1));
     }
 
-    // No hook is run: those that matter say by their arguments what they would do.
+    // Hooks are never executed: the relevant ones are recognised by their arguments.
     void add_hook(const std::vector<std::string>& arguments) {
         const auto has = [&](std::string_view word) {
             return std::ranges::find(arguments, word) != arguments.end();

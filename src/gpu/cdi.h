@@ -1,4 +1,4 @@
-// Specifications of the Container Device Interface: what a vendor's tool wrote down for container runtimes.
+// Reads Container Device Interface (CDI) specifications, which vendors' tools write for container runtimes.
 #pragma once
 
 #include "gpu/tree.h"
@@ -11,14 +11,14 @@
 
 namespace containerize::gpu {
 
-/// What a container needs, as far as it concerns an unprivileged runtime.
+/// The container edits that an unprivileged runtime can apply.
 struct CdiEdits {
     std::vector<std::pair<std::string, std::string>> mounts; ///< path on the host, path inside
     std::vector<std::string> nodes;                          ///< below /dev
     std::vector<std::pair<std::string, std::string>> environment;
     std::vector<std::pair<std::string, std::string>>
-        links;                ///< of the hook create-symlinks: path inside, target
-    bool cuda_compat = false; ///< the hook enable-cuda-compat: a newer libcuda of the image may be used
+        links;                ///< from hook create-symlinks: path inside, target
+    bool cuda_compat = false; ///< hook enable-cuda-compat: the image's libcuda may be used if newer
 };
 
 struct CdiSpecification {
@@ -26,19 +26,19 @@ struct CdiSpecification {
     std::string kind; ///< "nvidia.com/gpu"
     CdiEdits common;
     std::vector<std::pair<std::string, CdiEdits>> devices; ///< by name: "0", "GPU-<uuid>", "mig0:1", "all"
-    std::vector<std::string> refused; ///< messages: what was asked for that is never done
+    std::vector<std::string> refused;                      ///< messages about edits that are never applied
 };
 
-/// JSON, or YAML by the file's name. Not trusted: what would cover other than driver files is refused, a file
-/// that is no specification is an error.
+/// Parses JSON, or YAML depending on the file's name. The file is not trusted: edits that would cover
+/// anything but driver files are refused. Fails if it is not a specification.
 Result<CdiSpecification> parse_cdi(std::string_view text, const std::string& file);
 
-/// Why a file must not be mounted for a driver; empty if it may. Of a link on the host, also to be asked of
-/// what it leads to.
+/// Returns why a file must not be mounted for a driver; empty if it may. For a symlink, call it for the
+/// target, too.
 std::string mount_objection(const std::string& path);
 
-/// Those for devices of `kind`, from /etc/cdi and then /var/run/cdi, whose entries go before. Files that
-/// cannot be used are left out with a message in `notes`.
+/// Returns the specifications of `kind` in /var/run/cdi and /etc/cdi; the first takes precedence, so it comes
+/// first. Skips unusable files with a message in `notes`.
 std::vector<CdiSpecification> read_cdi(const TreeView& host, std::string_view kind,
                                        std::vector<std::string>& notes);
 

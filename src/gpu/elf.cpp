@@ -11,7 +11,7 @@ namespace containerize::gpu {
 
 namespace {
 
-// Real files stay far below; more would be an attempt to use up time or memory.
+// Far above real files. Limits time and memory for hostile ones.
 constexpr std::size_t most_segments = 64;
 constexpr std::size_t most_dynamic_bytes = 64U << 10U;
 constexpr std::size_t most_version_bytes = 256U << 10U;
@@ -27,7 +27,7 @@ std::optional<T> load(std::string_view bytes, std::size_t offset) {
     return value;
 }
 
-/// Steps through a file by its own claims; each is checked before it is used.
+/// Follows the file's offsets and checks each before use.
 class Parser {
 public:
     Parser(const TreeView& tree, const std::string& path) : tree_(tree), path_(path) {}
@@ -65,7 +65,7 @@ private:
 
     Status read_dynamic() {
         const auto segment = std::ranges::find(segments_, std::uint32_t{PT_DYNAMIC}, &Elf64_Phdr::p_type);
-        if (segment == segments_.end()) return {}; // a static program
+        if (segment == segments_.end()) return {}; // statically linked
         const auto table = tree_.read(path_, segment->p_offset,
                                       std::min<std::size_t>(segment->p_filesz, most_dynamic_bytes));
         std::vector<std::uint64_t> needed;
@@ -105,7 +105,7 @@ private:
         return {};
     }
 
-    /// What is at a virtual address: no more than the file has for its segment.
+    /// The bytes at a virtual address, limited to what the file contains of its segment.
     [[nodiscard]] std::string at_address(std::uint64_t address, std::size_t size) const {
         for (const auto& segment : segments_) {
             if (segment.p_type != PT_LOAD || address < segment.p_vaddr) continue;
@@ -161,7 +161,7 @@ private:
     Elf elf_;
     std::vector<Elf64_Phdr> segments_;
     std::string strings_;
-    std::uint64_t needed_versions_ = 0, defined_versions_ = 0; ///< addresses; 0 for none
+    std::uint64_t needed_versions_ = 0, defined_versions_ = 0; ///< virtual addresses; 0 if there is none
 };
 
 } // namespace

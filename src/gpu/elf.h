@@ -1,4 +1,4 @@
-// What the dynamic linker would want to know of a program or library, read from its file.
+// Reads from a program or library what the dynamic linker needs to know.
 #pragma once
 
 #include "gpu/tree.h"
@@ -10,24 +10,24 @@
 
 namespace containerize::gpu {
 
-/// Of 64-bit little-endian files, the only ones that GPU drivers come as.
+/// Only 64-bit little-endian files are supported; GPU drivers come in no other form.
 struct Elf {
     struct SymbolVersion {
         std::string library; ///< "libc.so.6"
         std::string name;    ///< "GLIBC_2.34"
     };
-    std::uint16_t machine = 0; ///< EM_X86_64 and the like
-    std::string soname;        ///< empty if it has none
+    std::uint16_t machine = 0; ///< e.g. EM_X86_64
+    std::string soname;        ///< may be empty
     std::vector<std::string> needed;
     std::vector<SymbolVersion> needed_versions;
     std::vector<std::string> defined_versions;
 };
 
-/// The file is not trusted: whatever does not add up is an error.
+/// The file is not trusted: fails on any inconsistency.
 Result<Elf> read_elf(const TreeView& tree, const std::string& path);
 
-/// Libraries of the C library, the compiler, and the dynamic linker: those of a container must stay its own,
-/// because they belong together. Told by the file's name.
+/// Whether the file's name is that of the dynamic linker or of a library of the C library or compiler. A
+/// container must use its own set, because these belong together.
 bool is_system_library(std::string_view name);
 
 } // namespace containerize::gpu

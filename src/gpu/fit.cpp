@@ -8,7 +8,7 @@ namespace containerize::gpu {
 
 namespace {
 
-/// All devices in words; "no GPU" if there are none.
+/// Describes all devices; "no GPU" if there are none.
 std::string devices_of(const Host& host) {
     std::string text;
     for (const auto vendor : all_vendors)

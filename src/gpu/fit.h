@@ -1,4 +1,4 @@
-// Whether what an environment was built for is what a machine has.
+// Compares what an environment was built for with the GPUs of a machine.
 #pragma once
 
 #include "gpu/accelerator.h"
@@ -12,19 +12,19 @@ namespace containerize::gpu {
 
 struct Fit {
     bool fits = true;
-    std::string reason; ///< one sentence, which names what was compared
+    std::string reason; ///< a sentence that names what was compared
 };
 
 Fit compare(const AcceleratedPackage& package, const Host& host);
 
-/// The nodes that an environment is built for, as far as the user says it.
+/// The nodes that an environment is built for, as the user describes them.
 struct Target {
     Accelerator accelerator = Accelerator::cuda;
-    std::string toolkit; ///< the newest that they can run; empty if unknown
+    std::string toolkit; ///< the newest that they support; empty if unknown
 };
 
-/// One line for each package that will not use the GPUs it is meant for: those of `target`, else those of
-/// this machine. None where neither says that there are any: login nodes often have none.
+/// Returns warnings about packages that lack libraries, or cannot use the intended GPUs: those of `target`,
+/// otherwise this machine's, if it has any (many login nodes do not).
 std::vector<std::string> build_warnings(const std::vector<AcceleratedPackage>& packages,
                                         const std::optional<Target>& target, const Host& host);
 

@@ -28,7 +28,7 @@ unsigned number(std::string_view text, int base = 10) {
     return value;
 }
 
-/// The value of a line "Key: \t value".
+/// The value in a line "Key: \t value".
 std::string value_of(const std::string& text, std::string_view key) {
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) {
@@ -52,14 +52,14 @@ std::optional<Vendor> vendor_of(unsigned id) {
     }
 }
 
-/// Class 03 is a display controller, with outputs or without; AMD calls its newer accelerators processing
-/// accelerators (12), and Intel calls other things so.
+/// Class 03 is display controllers, with or without outputs. AMD's newer accelerators are in class 12
+/// (processing accelerators), which Intel uses for other devices.
 bool is_gpu(Vendor vendor, unsigned pci_class) {
     const unsigned base = pci_class >> 16U;
     return base == 0x03 || (base == 0x12 && vendor == Vendor::amd);
 }
 
-/// The name that a database of PCI ids, which many hosts have, gives to a device.
+/// A device's name in the PCI ID database, which many hosts have.
 std::string name_in_database(const TreeView& tree, std::string_view vendor, std::string_view device) {
     static constexpr std::array places = {"/usr/share/hwdata/pci.ids", "/usr/share/misc/pci.ids"};
     constexpr std::size_t largest = 16U << 20U;
@@ -70,7 +70,7 @@ std::string name_in_database(const TreeView& tree, std::string_view vendor, std:
             if (line.empty() || line.front() == '#') continue;
             if (line.front() != '\t') ours = line.starts_with(vendor);
             if (!ours || line.size() < 8 || line[1] == '\t' || line.substr(1, 4) != device) continue;
-            // "Ponte Vecchio XT (2 Tile) [Data Center GPU Max 1550]": what users call it stands in brackets.
+            // "Ponte Vecchio XT (2 Tile) [Data Center GPU Max 1550]": the common name is in brackets.
             const auto open = line.find('['), close = line.rfind(']');
             return open < close && close != std::string::npos ? line.substr(open + 1, close - open - 1)
                                                               : line.substr(7);
@@ -85,7 +85,7 @@ std::string pci_name(const TreeView& tree, Vendor vendor, const std::string& dir
         return id.starts_with("0x") ? id.substr(2) : id;
     };
     const auto vendor_id = without_0x("/vendor"), device_id = without_0x("/device");
-    // AMD's server cards carry their name.
+    // AMD's server cards report their name.
     if (auto own = first_line(tree, directory + "/product_name"); !own.empty()) return own;
     const auto known = name_in_database(tree, vendor_id, device_id);
     if (known.empty()) return "PCI device " + vendor_id + ":" + device_id;
@@ -99,7 +99,7 @@ std::vector<std::string> drm_nodes(const TreeView& tree, const std::string& pci_
     return nodes;
 }
 
-/// Where Intel's processors have their own display: nothing to compute on.
+/// The address of graphics in Intel's processors, which are useless for computing.
 constexpr std::string_view integrated_graphics = "0000:00:02.0";
 
 std::vector<Device> pci_devices(const TreeView& tree) {
@@ -131,7 +131,7 @@ std::string nvidia_version(const TreeView& tree) {
     return {};
 }
 
-/// Which minor number each right of the driver has: "gpu0/gi1/access" is 12.
+/// Maps the driver's capabilities to minor device numbers: "gpu0/gi1/access" to 12.
 std::map<std::string, unsigned> mig_minors(const TreeView& tree) {
     std::map<std::string, unsigned> minors;
     std::istringstream lines(tree.text("/proc/driver/nvidia-caps/mig-minors"));
@@ -141,7 +141,7 @@ std::map<std::string, unsigned> mig_minors(const TreeView& tree) {
     return minors;
 }
 
-/// The number after a prefix: 3 of "gi3"; nothing for other names.
+/// The number after `prefix`: 3 in "gi3"; nothing for other names.
 std::optional<unsigned> numbered(std::string_view name, std::string_view prefix) {
     if (!name.starts_with(prefix)) return std::nullopt;
     name.remove_prefix(prefix.size());
@@ -149,7 +149,7 @@ std::optional<unsigned> numbered(std::string_view name, std::string_view prefix)
     return number(name);
 }
 
-/// The instances that exist now. The list of minors has all that could.
+/// The existing instances; the list of minors contains all possible ones.
 std::vector<MigInstance> mig_instances(const TreeView& tree, const std::string& gpu,
                                        const std::map<std::string, unsigned>& minors) {
     const auto node = [&](const std::string& right) {
@@ -184,7 +184,7 @@ Device nvidia_device(const std::string& address) {
             .mig = {}};
 }
 
-/// What the driver tells of its GPUs.
+/// Adds what the driver reports about its GPUs.
 void add_nvidia_details(const TreeView& tree, std::vector<Device>& devices) {
     const auto minors = mig_minors(tree);
     for (const auto& address : tree.list("/proc/driver/nvidia/gpus")) {
@@ -200,8 +200,7 @@ void add_nvidia_details(const TreeView& tree, std::vector<Device>& devices) {
     }
 }
 
-/// In some virtual machines and containers there are the device's nodes, and nothing about them in /sys or
-/// /proc.
+/// Some virtual machines and containers have device nodes, but no entries in /sys or /proc.
 void add_nvidia_nodes(const TreeView& tree, std::vector<Device>& devices) {
     if (std::ranges::find(devices, Vendor::nvidia, &Device::vendor) != devices.end()) return;
     for (const auto& name : tree.list("/dev"))
@@ -211,7 +210,7 @@ void add_nvidia_nodes(const TreeView& tree, std::vector<Device>& devices) {
         }
 }
 
-/// What the kernel's compute driver tells, found by the render node.
+/// Adds what the kernel's compute driver (KFD) reports, matched by render node.
 void add_amd_details(const TreeView& tree, std::vector<Device>& devices) {
     static const std::string topology = "/sys/class/kfd/kfd/topology/nodes";
     for (const auto& node : tree.list(topology)) {
@@ -231,7 +230,7 @@ void add_amd_details(const TreeView& tree, std::vector<Device>& devices) {
 std::string amd_version(const TreeView& tree) {
     if (!tree.exists("/sys/module/amdgpu")) return {};
     const auto version = first_line(tree, "/sys/module/amdgpu/version");
-    return version.empty() ? "amdgpu" : version; // the kernel's own has none
+    return version.empty() ? "amdgpu" : version; // the driver in the mainline kernel has no version
 }
 
 std::string intel_driver(const TreeView& tree) {

@@ -60,7 +60,7 @@ Injection find(const Request& request) {
     std::vector<Vendor> vendors;
     for (const auto vendor : all_vendors)
         if (wants(request.policy, vendor) && !host.of(vendor).empty()) vendors.push_back(vendor);
-    // Most nodes end here, before anything of the image is read.
+    // The usual case: return before anything in the image is read.
     std::vector<std::string> notes;
     if (vendors.empty() && request.policy != Policy::none)
         notes.emplace_back(request.policy == Policy::automatic

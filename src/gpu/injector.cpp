@@ -10,7 +10,7 @@ namespace {
 
 using runtime::EnvironmentChange;
 
-/// "GLIBC_2.38" of {"GLIBC_2.2.5", "GLIBC_2.38", "GLIBC_PRIVATE"}: the newest with this prefix.
+/// The newest version with this prefix: "GLIBC_2.38" in {"GLIBC_2.2.5", "GLIBC_2.38", "GLIBC_PRIVATE"}.
 std::string newest(const std::set<std::string>& versions, std::string_view prefix) {
     std::string found;
     for (const auto& version : versions)
@@ -21,7 +21,7 @@ std::string newest(const std::set<std::string>& versions, std::string_view prefi
     return found;
 }
 
-/// Where hosts have libraries that their cache need not list.
+/// Directories of vendors' libraries that may be missing in ld.so.cache.
 std::vector<std::string> vendors_directories(const TreeView& host) {
     std::vector<std::string> directories;
     for (const auto& name : host.list("/opt"))
@@ -29,7 +29,7 @@ std::vector<std::string> vendors_directories(const TreeView& host) {
     return directories;
 }
 
-/// "GLIBC_" of "GLIBC_2.38".
+/// "GLIBC_2.38" -> "GLIBC_".
 std::string_view family(std::string_view version) {
     return version.substr(0, version.find('_') + 1);
 }
@@ -66,7 +66,7 @@ const std::optional<std::set<std::string>>& Injector::image_versions(const std::
         versions->insert(elf->defined_versions.begin(), elf->defined_versions.end());
     };
     if (const auto path = image_libraries_.find(library, machine_)) add(request_.image, *path);
-    // Environments of conda bring the compiler's libraries, and their programs load those.
+    // conda environments bring the compiler's runtime libraries, which their programs load.
     if (request_.environment != nullptr) add(*request_.environment, "/lib/" + library);
     return image_versions_.emplace(library, std::move(versions)).first->second;
 }
@@ -76,7 +76,7 @@ std::string Injector::incompatibility(const Elf& elf) {
     for (const auto& [library, version] : elf.needed_versions) {
         if (!is_system_library(library)) continue;
         const auto& has = image_versions(library);
-        // Programs name it by its path: it need not be where libraries are looked for.
+        // Programs name the dynamic linker by path, so it need not be in the search path.
         if (!has && library.starts_with("ld-linux")) continue;
         if (!has) return "it needs " + library + ", which the image lacks";
         if (has->contains(version)) continue;
@@ -104,7 +104,7 @@ bool Injector::is_for_image(const std::string& path) const {
 }
 
 bool Injector::can_load(const std::string& path) {
-    if (machine_ == 0) return false; // said already
+    if (machine_ == 0) return false; // noted in the constructor
     const auto elf = read_elf(host_, path);
     const auto problem = elf ? incompatibility(*elf) : elf.error().why;
     if (!problem.empty()) note("Left out: " + path + ": " + problem + ".");
@@ -154,7 +154,7 @@ void Injector::add_file(const std::string& path, const std::string& target) {
     const auto real = host_.resolve(path);
     const auto& place = target.empty() ? path : target;
     if (!real || request_.image.kind(place) == TreeView::Kind::file) return;
-    // A socket is written to.
+    // A socket must be writable.
     bind(*real, place, host_.kind(*real) == TreeView::Kind::file);
 }
 
@@ -167,7 +167,7 @@ Injection Injector::finish() {
         auto path = std::string(library_directory) + "/" + name;
         if (!targets_.contains(path)) injection_.links.push_back({.path = std::move(path), .target = target});
     }
-    // After the image's own directories: those are searched first.
+    // Appended, so that the image's own directories are searched first.
     const auto append = [&](const char* name, std::string_view directory) {
         change({.kind = EnvironmentChange::Kind::append, .name = name, .value = std::string(directory)});
     };

@@ -1,4 +1,4 @@
-// Puts an injection together; each vendor's part says what belongs into it.
+// Collects an injection; each vendor's function adds its part.
 #pragma once
 
 #include "gpu/elf.h"
@@ -21,26 +21,26 @@ public:
     [[nodiscard]] const Request& request() const { return request_; }
     [[nodiscard]] const TreeView& host() const { return host_; }
     [[nodiscard]] const Libraries& libraries() const { return libraries_; }
-    /// The value of a variable of the caller's; nothing if it is not set.
+    /// A variable of the caller; nothing if it is not set.
     [[nodiscard]] std::optional<std::string> variable(const std::string& name) const;
-    /// Whether the image's own library of this name will be found.
+    /// Whether programs would find a library of this name in the image.
     [[nodiscard]] bool image_has(const std::string& name) const;
-    /// Whether it is a program or library for the image's kind of processor.
+    /// Whether it is a program or library for the image's architecture.
     [[nodiscard]] bool is_for_image(const std::string& path) const;
-    /// Whether the image could use this library of the host's; if not, a note says why.
+    /// Whether the image can use the host's library; adds a note if not.
     bool can_load(const std::string& path);
 
     void note(std::string text) { injection_.notes.push_back(std::move(text)); }
-    /// A library of the host, at library_directory under its file's name, with links of its other names.
-    /// False, with a note, if the image could not use it.
+    /// Adds a library of the host to library_directory, with symlinks for its other names. Returns false and
+    /// adds a note if the image cannot use it.
     bool add_library(const std::string& path);
-    /// Libraries by their names, and all that they need, as far as the image has none of that name. What is
-    /// looked for in vain is left out.
+    /// Adds libraries by name, with their dependencies, except names that the image has. Ignores libraries
+    /// that the host does not have.
     void add_with_needed(const std::vector<std::string>& names);
     void add_program(const std::string& path);
-    /// A file or socket, at `target` (by default where the host has it), unless the image has one there.
+    /// Adds a file or socket at `target` (default: the host's path) unless the image has a file there.
     void add_file(const std::string& path, const std::string& target = {});
-    /// A device node, or a directory of them; left out where the host's are inside already.
+    /// Adds a device node or a directory of them, unless the host's /dev is visible inside.
     void add_node(const std::string& path);
     void add_link(std::string_view name, std::string_view target);
     void change(runtime::EnvironmentChange change) { injection_.environment.push_back(std::move(change)); }
@@ -48,16 +48,16 @@ public:
     Injection finish();
 
 private:
-    /// Why the image cannot load this; empty if it can.
+    /// Returns why the image cannot load the library; empty if it can.
     [[nodiscard]] std::string incompatibility(const Elf& elf);
-    /// Versions that the image's system library of this name defines; nothing if there is no such library.
+    /// The versions defined by the image's system library of this name; nothing if there is no such library.
     const std::optional<std::set<std::string>>& image_versions(const std::string& library);
     void bind(const std::string& real_path, std::string target, bool read_only);
 
     const Request& request_;
     DirectoryView host_;
     Libraries libraries_, image_libraries_;
-    std::uint16_t machine_ = 0; ///< that the image is for; 0 if it has no C library of GNU's
+    std::uint16_t machine_ = 0; ///< of the image; 0 if it has no glibc
     std::map<std::string, std::optional<std::set<std::string>>> image_versions_;
     std::set<std::string> targets_; ///< of binds
     std::map<std::string, std::string> links_;
@@ -65,7 +65,7 @@ private:
     Injection injection_;
 };
 
-// What each vendor's devices need.
+// Add what each vendor's devices need.
 void add_nvidia(Injector& injector, const Host& host);
 void add_amd(Injector& injector, const Host& host);
 void add_intel(Injector& injector, const Host& host);

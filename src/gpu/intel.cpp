@@ -1,5 +1,5 @@
-// Intel: the kernel's devices, and Level Zero and OpenCL of the host where neither image nor environment
-// brings a driver.
+// Intel: injects device nodes, and the host's Level Zero and OpenCL if neither image nor environment brings a
+// driver.
 #include "gpu/injector.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace containerize::gpu {
 namespace {
 
 constexpr std::string_view driver = "libze_intel_gpu.so.1";
-// The driver loads the compiler (igc) by name.
+// With the compiler (igc), which the driver loads by name.
 constexpr std::array<std::string_view, 6> stems = {"libze_loader.so.", "libze_intel_gpu.so.",
                                                    "libigc.so.",       "libigdfcl.so.",
                                                    "libiga64.so.",     "libopencl-clang.so."};
@@ -19,7 +19,7 @@ constexpr const char* icd = "/etc/OpenCL/vendors/intel.icd";
 } // namespace
 
 void add_intel(Injector& injector, const Host&) {
-    injector.add_node("/dev/dri"); // with by-path, by which ranks share memory
+    injector.add_node("/dev/dri"); // including by-path, which ranks need to share memory
     const auto& request = injector.request();
     if (injector.image_has(std::string(driver)))
         return injector.note("Level Zero's driver is the image's own: the host's is left out.");
@@ -31,7 +31,7 @@ void add_intel(Injector& injector, const Host&) {
         if (std::ranges::any_of(stems, [&](std::string_view stem) { return name.starts_with(stem); }))
             names.push_back(name);
     injector.add_with_needed(names);
-    // It names the driver of OpenCL by its path, at which that must be then.
+    // The file names the OpenCL driver by path, so mount that at the same path.
     auto library = injector.host().text(icd, 4096);
     library.resize(std::min(library.find_first_of("\r\n"), library.size()));
     if (!library.starts_with('/') || !injector.can_load(library)) return;

@@ -9,11 +9,11 @@ namespace containerize::gpu {
 
 namespace {
 
-// Real ones are below 1 MiB. Strings may share bytes, but not so that a small file becomes much memory.
+// Real caches are below 1 MiB. Limits sharing of bytes, by which a small file could fill memory.
 constexpr std::size_t largest_cache = 4U << 20U;
 constexpr std::size_t most_sharing = 8;
 
-// glibc's own files say what is in these: elf/cache.c, sysdeps/generic/dl-cache.h.
+// The formats are defined in glibc's elf/cache.c and sysdeps/generic/dl-cache.h.
 constexpr std::string_view old_magic{"ld.so-1.7.0\0", 12};
 constexpr std::string_view magic = "glibc-ld.so.cache1.1";
 constexpr std::size_t old_entry_bytes = 12, old_header_bytes = 16;

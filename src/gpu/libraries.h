@@ -1,4 +1,4 @@
-// Which shared libraries a tree has, as its dynamic linker would find them.
+// Finds shared libraries in a tree like its dynamic linker.
 #pragma once
 
 #include "gpu/tree.h"
@@ -16,25 +16,24 @@ struct CachedLibrary {
     std::string path; ///< "/lib/x86_64-linux-gnu/libcuda.so.1"
 };
 
-/// The entries of an ld.so.cache, by the format of glibc 2.2 and later ("glibc-ld.so.cache1.1"), also where
-/// it stands behind the older one, as ldconfig wrote it before 2.32. Nothing if it is no such file, or
-/// broken.
+/// Parses ld.so.cache in the format of glibc 2.2 and later ("glibc-ld.so.cache1.1"), also when it follows the
+/// older format in the same file, as written by ldconfig before 2.32. Returns nothing if the file is invalid.
 std::optional<std::vector<CachedLibrary>> parse_library_cache(std::string_view bytes);
 
 class Libraries {
 public:
-    /// Of /etc/ld.so.cache, and of the directories in which libraries usually are: a cache can be absent, or
-    /// older than the last driver. `more` are further directories.
+    /// Reads /etc/ld.so.cache and then the usual library directories and `more`, since the cache may be
+    /// missing or older than the driver.
     explicit Libraries(const TreeView& tree, const std::vector<std::string>& more = {});
 
-    /// The path of the first library of this name that was built for `machine`; 0 means any machine.
+    /// Returns the path of the first library of this name that was built for `machine` (0: any).
     [[nodiscard]] std::optional<std::string> find(const std::string& name, std::uint16_t machine) const;
-    /// All paths, links and all, by the name.
+    /// All paths by name, including symlinks.
     [[nodiscard]] const std::multimap<std::string, std::string>& all() const { return paths_; }
 
 private:
     const TreeView& tree_;
-    std::multimap<std::string, std::string> paths_; ///< those of one name in the order of the search
+    std::multimap<std::string, std::string> paths_; ///< in search order for each name
 };
 
 } // namespace containerize::gpu

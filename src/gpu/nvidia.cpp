@@ -1,5 +1,5 @@
-// NVIDIA: by a specification of the Container Device Interface if the site has one, else by the driver's own
-// list of files, which all carry its version in their names.
+// NVIDIA: uses a CDI specification if the site has one, otherwise the libraries of the driver, whose file
+// names all contain its version.
 #include "gpu/cdi.h"
 #include "gpu/injector.h"
 #include "gpu/version.h"
@@ -18,8 +18,8 @@ namespace {
 using runtime::EnvironmentChange;
 using Names = std::span<const std::string_view>;
 
-// What NVIDIA_DRIVER_CAPABILITIES speaks of, with the files of each as NVIDIA's libnvidia-container sorts
-// them (src/nvc_info.c).
+// The capabilities in NVIDIA_DRIVER_CAPABILITIES and their files, as in NVIDIA's libnvidia-container
+// (src/nvc_info.c).
 constexpr std::array<std::string_view, 3> utility_libraries = {"libnvidia-ml", "libnvidia-cfg",
                                                                "libnvidia-nscq"};
 constexpr std::array<std::string_view, 12> compute_libraries = {"libcuda",
@@ -57,7 +57,7 @@ constexpr std::array<Capability, 5> capabilities = {{{"utility", utility_librari
                                                      {"graphics", graphics_libraries, {}},
                                                      {"ngx", ngx_libraries, {}}}};
 
-// Of no vendor: from the host only where the image has none.
+// Vendor-neutral: taken from the host only if the image has none.
 const std::vector<std::string> graphics_loaders = {
     "libGL.so.1",     "libGLX.so.0",       "libEGL.so.1",        "libOpenGL.so.0",
     "libGLESv2.so.2", "libGLESv1_CM.so.1", "libGLdispatch.so.0", "libvulkan.so.1"};
@@ -87,7 +87,7 @@ std::vector<std::string> split(const std::string& text) {
     return words;
 }
 
-/// "570.86.15" of "libcuda.so.570.86.15"; empty for other files.
+/// "570.86.15" for "libcuda.so.570.86.15"; empty for other files.
 std::string version_of_libcuda(std::string_view file) {
     constexpr std::string_view start = "libcuda.so.";
     const auto version = file.starts_with(start) ? file.substr(start.size()) : std::string_view();
@@ -131,7 +131,7 @@ private:
         return capabilities_.contains(std::string(capability));
     }
 
-    /// Whether a library is one that was not asked for.
+    /// Whether it is a library of a capability that was not requested.
     [[nodiscard]] bool is_unwanted(std::string_view file) const {
         return std::ranges::any_of(capabilities, [&](const Capability& capability) {
             return !has(capability.name) &&
@@ -139,7 +139,7 @@ private:
         });
     }
 
-    // Without a specification.
+    // Without a CDI specification.
 
     void add_by_list() {
         add_libraries();
@@ -162,11 +162,11 @@ private:
 
     void add_libraries() {
         const auto ending = ".so." + host_.nvidia_driver;
-        std::map<std::string, bool> files; // whether the image can use them
+        std::map<std::string, bool> files; // value: the image can use the file
         for (const auto& [name, path] : injector_.libraries().all()) {
             if (!is_wanted(name)) continue;
             const auto real = injector_.host().resolve(path);
-            // Others are of a driver that is not running, or for 32-bit programs.
+            // Other files belong to a driver that is not running, or are for 32-bit programs.
             if (!real || !real->ends_with(ending) || !injector_.is_for_image(*real)) continue;
             const std::string file(name_of(*real));
             const auto known = files.find(file);
@@ -222,10 +222,10 @@ private:
                            ".");
     }
 
-    /// Whether `word` names this device or a part of it, whose nodes are added then.
+    /// Returns whether `word` names this device or a part of it, and adds the nodes.
     bool add_device(const Device& device, std::size_t index, const std::string& word) {
         const auto number = std::to_string(index);
-        // No file says the UUID of an instance: the user may have all of those.
+        // No file tells an instance's UUID, so any "MIG-..." grants all instances.
         const bool whole = word == "all" || word == number || (!device.uuid.empty() && word == device.uuid) ||
                            (word.starts_with("MIG-") && !device.mig.empty());
         if (!whole && !(word.starts_with(number + ":") && !device.mig.empty())) return false;
@@ -242,16 +242,14 @@ private:
         return true;
     }
 
-    // With one.
-
-    /// Whether there was a specification that could be used.
+    /// Returns whether there was a usable CDI specification.
     bool add_by_cdi(bool& allows_compat) {
         std::vector<std::string> notes;
         const auto specifications = read_cdi(injector_.host(), "nvidia.com/gpu", notes);
         for (auto& note : notes)
             injector_.note(std::move(note));
         std::vector<const CdiEdits*> edits;
-        std::set<std::string> used; // device names: the first file that has one counts
+        std::set<std::string> used; // names of devices: the first file with a name wins
         for (const auto& specification : specifications) {
             if (!is_current(specification)) continue;
             for (const auto& why : specification.refused)
@@ -285,8 +283,7 @@ private:
         return !has_all || name == "all";
     }
 
-    /// After an upgrade of the driver a specification names files of the one before, until somebody makes it
-    /// anew.
+    /// After a driver upgrade, the specification names files of the old driver until it is regenerated.
     bool is_current(const CdiSpecification& specification) {
         for (const auto& [source, target] : specification.common.mounts) {
             const auto version = version_of_libcuda(name_of(source));
@@ -311,8 +308,8 @@ private:
             injector_.change({.kind = EnvironmentChange::Kind::set, .name = name, .value = value});
     }
 
-    /// Libraries and programs go where they cover nothing of the image, whatever place the specification
-    /// gives them.
+    /// Places libraries and programs where they cover nothing in the image, whatever target the specification
+    /// gives.
     void apply_mount(const std::string& source, const std::string& target) {
         const auto real = injector_.host().resolve(source);
         if (!real)
@@ -325,7 +322,7 @@ private:
         } else if (target.find("/bin/") != std::string::npos || target.find("/sbin/") != std::string::npos) {
             injector_.add_program(source);
         } else if (!target.starts_with("/lib/firmware/") && !target.starts_with("/usr/lib/firmware/")) {
-            injector_.add_file(source, target); // firmware is for the kernel
+            injector_.add_file(source, target); // except firmware, which is for the kernel
         }
     }
 
@@ -333,10 +330,8 @@ private:
         return name_of(path).starts_with("lib") && name_of(path).find(".so") != std::string_view::npos;
     }
 
-    // Forward compatibility.
-
-    /// A directory inside with a libcuda of a newer release than the driver: where the image or the
-    /// environment brings one.
+    /// Forward compatibility: prefers a libcuda of the image or environment if it is of a newer release than
+    /// the driver.
     void prefer_newer_libcuda() {
         std::vector<std::pair<std::string, std::string>> found; // directory inside, version
         const auto look = [&](const TreeView& tree, const std::string& directory, const std::string& inside) {
@@ -350,7 +345,7 @@ private:
                 look(request.image, "/usr/local/" + name + "/compat", "/usr/local/" + name + "/compat");
         if (request.environment != nullptr)
             look(*request.environment, "/cuda-compat", request.prefix + "/cuda-compat");
-        // Within one release the driver's own library does it, by minor-version compatibility.
+        // Within a release, minor-version compatibility makes the driver's own library sufficient.
         std::erase_if(found, [&](const auto& one) {
             return major_version(one.second) <= major_version(host_.nvidia_driver);
         });
@@ -368,7 +363,7 @@ private:
             {.kind = EnvironmentChange::Kind::prepend, .name = "LD_LIBRARY_PATH", .value = directory});
     }
 
-    /// A GPU of another series, by its name; empty if all can be of data centres. No file says it better.
+    /// The name of a GPU that is not for data centres, judged by its series; empty if there is none.
     [[nodiscard]] std::string not_for_data_centres() const {
         for (const auto* device : host_.of(Vendor::nvidia))
             for (const char* series : {"GeForce", "RTX", "Quadro", "TITAN", "NVS", "Orin", "NVIDIA GPU"})

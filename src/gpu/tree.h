@@ -1,4 +1,4 @@
-// Trees of files, by their short names here: hosts, images and environments are looked at alike.
+// Short names for file trees, which give the same access to hosts, images and environments.
 #pragma once
 
 #include "image/layers_view.h"

@@ -6,7 +6,7 @@ namespace containerize::gpu {
 
 namespace {
 
-/// The first number of `rest`, which is taken off it together with a dot behind it.
+/// Removes the first number of `rest` and a dot after it, and returns the number.
 unsigned long take_number(std::string_view& rest) {
     unsigned long number = 0;
     const auto end = std::from_chars(rest.data(), rest.data() + rest.size(), number).ptr;

@@ -1,4 +1,4 @@
-// Versions of drivers and symbols: numbers with dots between.
+// Compares versions of drivers and symbols: numbers separated by dots.
 #pragma once
 
 #include <compare>
@@ -6,9 +6,9 @@
 
 namespace containerize::gpu {
 
-/// Number by number; one that is missing is 0, and what is no number ends a version: "570.86" < "570.86.15".
+/// Compares number by number: "570.86" < "570.86.15". Missing numbers are 0; other text ends a version.
 std::strong_ordering compare_versions(std::string_view one, std::string_view other);
-/// The first number of a version; 0 if there is none.
+/// Returns the first number; 0 if there is none.
 unsigned major_version(std::string_view version);
 
 } // namespace containerize::gpu

@@ -6,7 +6,7 @@
 namespace containerize::install {
 
 void record_accelerators(Workshop& shop) {
-    shop.record.erase("accelerators"); // of the state before
+    shop.record.erase("accelerators"); // left over from the previous state
     const auto packages = gpu::accelerated_packages(gpu::DirectoryView(shop.root()));
     for (const auto& package : packages) {
         log::detail(package.title() + ": built for " + package.purpose() + " (" + package.evidence + ")");

@@ -1,12 +1,12 @@
-// What the packages of a finished environment were built for.
+// Records which GPUs the packages of a finished environment were built for.
 #pragma once
 
 #include "install/recipe.h"
 
 namespace containerize::install {
 
-/// Notes it in the record of the build, and warns of packages that will not use the GPUs which the
-/// environment is for: those of --cuda, else this machine's.
+/// Notes the accelerated packages in the build record and warns about those that cannot use the target GPUs:
+/// the CUDA version given by --cuda, otherwise the GPUs of this machine.
 void record_accelerators(Workshop& shop);
 
 } // namespace containerize::install

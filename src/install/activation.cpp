@@ -32,7 +32,7 @@ std::vector<std::string> names_in(const fs::path& directory, std::string_view en
     return names;
 }
 
-/// The variables that a script's text names: "$X", "${X...".
+/// The variables that a script's text refers to: "$X", "${X...".
 std::set<std::string> variables_in(std::string_view text) {
     std::set<std::string> names;
     for (std::size_t at = 0; (at = text.find('$', at)) != text.npos; ++at) {
@@ -49,7 +49,7 @@ std::set<std::string> variables_in(std::string_view text) {
     return names;
 }
 
-/// Variables that mean the environment itself, or without which nothing runs.
+/// Variables that identify the environment itself, or that every script needs unchanged in order to run.
 bool is_fixed(const std::string& name) {
     static const std::set<std::string> fixed = {"CONDA_PREFIX",
                                                 "CONDA_DEFAULT_ENV",
@@ -70,7 +70,7 @@ bool is_list(const std::string& name) {
     return name.ends_with("PATH") || name.ends_with("DIRS");
 }
 
-/// The environment after each script, the first being the one before all.
+/// The environment before the first script, then after each script.
 using Listings = std::vector<Environment>;
 
 class Recorder {
@@ -129,7 +129,7 @@ private:
         return listings;
     }
 
-    /// Every variable that a script looks at has another value in it.
+    /// Returns `environment` with a different value for every variable that a script refers to.
     Environment with_trial_values(const Environment& environment) const {
         Environment other = environment;
         for (const auto& script : scripts_) {
@@ -147,7 +147,7 @@ private:
         return other;
     }
 
-    // "export OLD_X=$X" for the sake of deactivation, which never comes: a copy of the caller's value.
+    // Drops "export OLD_X=$X", which saves the caller's value for a deactivation that never happens.
     static void drop_backups(std::vector<EnvironmentChange>& changes, std::vector<EnvironmentChange>& trial) {
         std::set<std::string> backups;
         for (const auto& change : trial) {
@@ -160,8 +160,8 @@ private:
             std::erase_if(*list, [&](const auto& change) { return backups.contains(change.name); });
     }
 
-    // "X=$CONDA_PREFIX/x${X:+:$X}" sets X where it was not set, and extends it where it was: it always
-    // extends.
+    // "X=$CONDA_PREFIX/x${X:+:$X}" sets X if it is unset and extends it otherwise. Record it as an extension
+    // in both cases.
     static void take_extensions(std::vector<EnvironmentChange>& changes,
                                 const std::vector<EnvironmentChange>& trial) {
         for (auto& change : changes)
@@ -184,7 +184,6 @@ private:
     std::vector<std::string> scripts_;
 };
 
-/// The variables of etc/conda/env_vars.d/*.json and conda-meta/state.
 std::vector<std::pair<std::string, std::string>> package_variables(const fs::path& root) {
     std::vector<std::pair<std::string, std::string>> variables;
     const auto read = [&](const fs::path& file, const char* key) {

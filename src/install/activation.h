@@ -1,4 +1,4 @@
-// What activating a conda environment does, found out once, so that no launch needs a shell for it.
+// Records what activating a conda environment changes, so that a launch needs no shell for it.
 #pragma once
 
 #include "install/recipe.h"
@@ -13,13 +13,13 @@ namespace containerize::install {
 
 struct Activation {
     std::vector<runtime::EnvironmentChange> changes;
-    /// Scripts, relative to the prefix, that must be sourced at each launch: what they do depends on the
+    /// Scripts, relative to the prefix, that every launch must source, because their effect depends on the
     /// caller's environment.
     std::vector<std::string> scripts;
 };
 
-/// Runs etc/conda/activate.d in the environment that stands at the prefix, and reads the variables that
-/// packages and `variables` set.
+/// Runs etc/conda/activate.d in the environment at the prefix and collects the variables that packages and
+/// `variables` set.
 Result<Activation> record_activation(const Workshop& shop,
                                      const std::vector<std::pair<std::string, std::string>>& variables);
 

@@ -16,11 +16,11 @@ namespace containerize::install {
 
 namespace {
 
-/// Settings of the host for programs that install packages, and which certificates they believe.
+/// The host's settings and CA certificates that package installers read.
 constexpr std::array<const char*, 4> installer_settings = {"/etc/pip.conf", "/etc/uv", "/etc/ssl",
                                                            "/etc/pki"};
 
-/// Files and directories that the variables of such programs name.
+/// Paths named by the environment variables that package installers read.
 std::vector<std::string> paths_in(const Environment& environment) {
     constexpr std::array<std::string_view, 5> others = {"SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE",
                                                         "CURL_CA_BUNDLE", "NETRC"};
@@ -35,7 +35,8 @@ std::vector<std::string> paths_in(const Environment& environment) {
     return paths;
 }
 
-/// A directory that only the host has, though a base has one of that name, too: a user's own in /opt or /var.
+/// Whether `directory` lies below /opt, /var or /root: a base has these too, but not the host's files in
+/// them.
 bool is_users_own(const fs::path& directory) {
     const auto relative = directory.relative_path();
     if (std::distance(relative.begin(), relative.end()) < 2) return false;
@@ -43,10 +44,10 @@ bool is_users_own(const fs::path& directory) {
     return top == "opt" || top == "var" || top == "root";
 }
 
-/// What manylinux_2_28 means: newer wheels and packages of conda-forge run from there on.
+/// glibc 2.28, the baseline of manylinux_2_28: current wheels and conda-forge packages need it or newer.
 constexpr int oldest_glibc_minor = 28;
 
-/// Of the variables that an image sets, those that are not the caller's own.
+/// The variables that an image sets, without those that must stay the caller's.
 std::vector<runtime::EnvironmentChange> changes_by(const std::vector<std::string>& variables) {
     using runtime::EnvironmentChange;
     constexpr std::array<std::string_view, 7> of_caller = {"HOME", "USER", "LOGNAME", "SHELL",
@@ -63,7 +64,7 @@ std::vector<runtime::EnvironmentChange> changes_by(const std::vector<std::string
     return changes;
 }
 
-/// A build's root: it sees what the build works with, wherever that is.
+/// The root of a build: the base, plus every path of the host that the build needs.
 runtime::RootRequest build_root(const runtime::Base& base, const Inputs& inputs, const fs::path& prefix,
                                 const fs::path& staging) {
     runtime::RootRequest request{.base = base,
@@ -74,9 +75,9 @@ runtime::RootRequest build_root(const runtime::Base& base, const Inputs& inputs,
                                  .home = {},
                                  .shell = {},
                                  .inject = {}};
-    // What is to be built comes from the host, whatever the finished programs may see of it.
+    // The build's inputs are on the host, even if the finished programs are isolated from it.
     request.base.isolate = false;
-    // This node need not have what others must, and what is built may lie in a bind.
+    // Only nodes that run the programs must have the binds, and the build may write to them.
     for (auto& bind : request.binds)
         bind.required = bind.read_only = false;
     for (const auto& [name, field] : {std::pair{"USER", &request.user}, std::pair{"HOME", &request.home},

@@ -1,4 +1,4 @@
-// The root that an installation's programs, and the programs of its build, see.
+// The root filesystem that an installation's programs, and the programs of its build, see.
 #pragma once
 
 #include "image/tree_view.h"
@@ -14,20 +14,20 @@
 
 namespace containerize::install {
 
-/// Whether current wheels and packages of conda-forge run with this host's C library: what `--base auto`
-/// looks at.
+/// Whether this host's C library is recent enough for current wheels and conda-forge packages. Decides what
+/// `--base auto` means.
 bool host_serves();
 
-/// What `reference` (--base) names; an image that is not here yet is fetched. `copy_to` is empty, or where
-/// the image is to be kept.
+/// Resolves `reference` (the value of --base) and fetches the image if it is not stored locally yet. Fails
+/// with an input error for "auto" on an old host without a configured image.
 Result<runtime::Base> find_base(const BuildOptions& options, const std::string& reference);
 
-/// What it holds, to look things up in: an image is not accessible as a mount to who is outside of its
-/// namespace.
+/// Opens the base's root filesystem for path lookups. Reads the image file directly, because a FUSE mount of
+/// it cannot be accessed from outside its mount namespace.
 Result<std::unique_ptr<image::TreeView>> open_tree(const runtime::Base& base);
 
-/// The namespace for programs of a build or a change: their root is that of `inputs.base`, and they see what
-/// they are to work with, wherever it is. A place to put a root together is made in `staging`.
+/// Creates the namespace in which programs of a build or an update run: with the root of `inputs.base`, plus
+/// the host's files that the build needs. Such a root is assembled in `staging`.
 Result<runtime::BuildNamespace> make_namespace(const Inputs& inputs, const std::filesystem::path& prefix,
                                                const std::filesystem::path& staging);
 

@@ -17,7 +17,7 @@ namespace containerize::install {
 
 namespace {
 
-/// After everything else that can be wrong: it may take minutes.
+/// Called after all cheap checks: fetching an image may take minutes.
 Status add_base(const BuildOptions& options, Inputs& inputs) {
     auto base = find_base(options, options.base);
     if (!base) return fail(std::move(base.error()));
@@ -26,7 +26,7 @@ Status add_base(const BuildOptions& options, Inputs& inputs) {
     return {};
 }
 
-/// An import runs on the host's root where it can, and else in tykky's container, where that lies.
+/// An import uses the host's root if its Python runs there, otherwise tykky's container in its place.
 Status add_container(const BuildOptions& options, Inputs& inputs) {
     const auto& tykky = *inputs.tykky;
     inputs.binds = options.binds;
@@ -52,7 +52,7 @@ Result<BuildSummary> build_by(const std::function<std::unique_ptr<Recipe>(Worksh
                               const BuildOptions& options, const Inputs& inputs) {
     return in_workplace(options, inputs,
                         [&](Workshop& shop, Janitor& janitor, const Claim& claim) -> Result<BuildSummary> {
-                            // Until the claim, another build may have put something there.
+                            // Check again: another build may have used the prefix before the claim.
                             if (auto still = check_prefix(options.prefix, options.force); !still)
                                 return fail(std::move(still.error()));
                             const auto recipe = make_recipe(shop);
@@ -60,7 +60,7 @@ Result<BuildSummary> build_by(const std::function<std::unique_ptr<Recipe>(Worksh
                         });
 }
 
-/// What follows a build that succeeded: it is there already, and stays whatever happens here.
+/// Post-build steps. The installation is already published and stays even if they fail.
 Result<BuildSummary> finished(const BuildOptions& options, Result<BuildSummary> built) {
     if (!built) return built;
     record_after_build(options, false);
@@ -71,7 +71,7 @@ Result<BuildSummary> finished(const BuildOptions& options, Result<BuildSummary> 
     }
     auto placed = squash(options);
     if (!placed) return placed;
-    record_after_build(options, true); // of files that shared blocks with recorded ones, not all are wanted
+    record_after_build(options, true); // drops files that merely shared a block with recorded ones
     built->image_bytes = placed->image_bytes;
     built->state = placed->state;
     built->seconds += placed->seconds;

@@ -1,4 +1,4 @@
-// Building an installation: from a requirements file to a directory that can be put on PATH.
+// Builds an installation: from a requirements file to a directory that can be put on PATH.
 #pragma once
 
 #include "base/base.h"
@@ -22,80 +22,81 @@
 
 namespace containerize::install {
 
-/// What concerns conda's environments only.
+/// Options that only apply to conda environments.
 struct CondaOptions {
-    std::vector<std::filesystem::path> requirements; ///< further requirements for pip (-r)
-    std::string cuda; ///< CUDA version of the nodes that it is for; empty: this machine's
+    std::vector<std::filesystem::path> requirements; ///< further pip requirements files (-r)
+    std::string cuda; ///< CUDA version of the target nodes; empty: that of this machine
     bool offline = false;
-    bool use_config = true;              ///< .condarc and CONDA_ variables
-    bool allow_defaults = false;         ///< Anaconda's channels
-    bool constraints = true;             ///< pip may not replace what conda installed
-    std::string environment;             ///< of a pixi lock file; empty: "default"
-    std::vector<std::string> categories; ///< of a conda-lock file, beside "main"
+    bool use_config = true;              ///< read .condarc and the CONDA_ variables
+    bool allow_defaults = false;         ///< permit Anaconda's channels
+    bool constraints = true;             ///< pin conda's packages when pip installs
+    std::string environment;             ///< environment in a pixi lock file; empty: "default"
+    std::vector<std::string> categories; ///< categories of a conda-lock file, in addition to "main"
 };
 
-/// What a configuration says beside the values of options.
+/// What the configuration says in addition to the values of options.
 struct SiteSettings {
-    conda::Located cache; ///< the directory and who says so; empty: as conda::cache_directory() finds it
-    /// Instead of what .condarc says: `channels` where it says nothing, or always if they are `forced`.
-    /// Environment files that name channels have those.
+    conda::Located cache; ///< the directory and where it was set; empty: use conda::cache_directory()
+    /// `channels` replaces those of .condarc if that has none, or always if `channels_forced`; the others
+    /// extend them. All are ignored if the environment file names channels.
     std::vector<conda::Located> channels, first_channels, last_channels;
     bool channels_forced = false;
-    std::vector<conda::Located> machine_channels; ///< those of the machine's own file, for its terms
-    std::vector<std::string> wrapper_paths;       ///< of new installations, for environments that have them
-    /// Of every launch. The first are defaults, which --environ overrides.
+    std::vector<conda::Located> machine_channels; ///< named by the machine's own file
+    std::vector<std::string> wrapper_paths;       ///< for new installations; missing ones are ignored
+    /// Set at every launch. --environ overrides the first list, but not the second.
     std::vector<runtime::EnvironmentChange> environment, forced_environment;
-    unsigned max_jobs = 0;                               ///< 0: no limit
-    runtime::Engine engine = runtime::Engine::automatic; ///< of new installations that ask for none
+    unsigned max_jobs = 0;                               ///< upper limit for jobs; 0: none
+    runtime::Engine engine = runtime::Engine::automatic; ///< for new installations without --engine
 };
 
-/// What comes first in an image.
+/// The order of file data in an image.
 enum class Layout {
-    path,   ///< files in the order of their paths
-    profile ///< those that were recorded, in the order in which they are wanted; then the rest
+    path,   ///< sorted by path
+    profile ///< recorded files first, in the order in which they are read; then the others
 };
-/// The error is an input error.
+/// Fails with an input error if `text` is not a layout.
 Result<Layout> parse_layout(std::string_view text);
 
 struct BuildOptions {
     std::string prefix;
-    /// "host", "auto", or what base/ knows; an update leaves it as it was. `isolate` and the rest of the
-    /// three are the programs', not the build's.
+    /// "host", "auto", or a reference that base/ resolves. This, `isolate`, `binds`, `host_libraries` and
+    /// `gpu` are for new installations: an update keeps the recorded values. The build itself is never
+    /// isolated.
     std::string base = "host";
-    std::string auto_base; ///< what "auto" means where the host's C library is too old; empty: nothing
+    std::string auto_base; ///< the base for "auto" if the host's C library is too old; empty: fail
     base::Options bases;
     bool isolate = false;
     std::vector<runtime::Bind> binds;
-    std::vector<std::string> host_libraries; ///< that a base gets of each node
+    std::vector<std::string> host_libraries; ///< libraries of each node that programs in a base get
     std::string gpu = "auto";
     std::filesystem::path spec;
-    std::string python; ///< a path, a version, or empty
+    std::string python; ///< a path or a version; empty: choose one
     pip::Installer installer = pip::Installer::automatic;
-    bool uv = false; ///< uv becomes part of the environment, and installs the rest
+    bool uv = false; ///< add uv to the environment and install the rest with it
     bool bundle_python = false;
-    bool system_site_packages = false; ///< the interpreter's own packages, and the user's, are seen, too
+    bool system_site_packages = false; ///< also see the packages of the interpreter and of the user
     CondaOptions conda;
     std::optional<std::filesystem::path> pre_install, post_install, environ_script;
     std::vector<std::string> wrapper_paths;
-    std::optional<runtime::Engine> engine; ///< asked for, or forced; an update else keeps what there is
-    unsigned jobs = 0;                     ///< 0: by what this process may use
+    std::optional<runtime::Engine> engine; ///< engine to record; without it, an update keeps the recorded one
+    unsigned jobs = 0; ///< worker threads; 0: as many as the available CPUs and memory allow
     image::Compression compression;
     std::uint32_t block_size = 128U << 10U;
-    std::filesystem::path staging_parent; ///< empty: a node-local directory
+    std::filesystem::path staging_parent; ///< empty: choose a node-local directory
     bool force = false;
-    bool keep_files = false; ///< after a failure the staging directory stays, for a look at it
+    bool keep_files = false; ///< keep the staging directory after a failure, for debugging
     log::Level log_level = log::Level::normal;
-    std::optional<std::filesystem::path> log_copy; ///< the log goes there as well
-    std::filesystem::path libexec;                 ///< where our own launcher and session programs are
-    std::filesystem::path share;                   ///< where our templates are
-    std::string command_line;                      ///< as typed, for the record
+    std::optional<std::filesystem::path> log_copy; ///< the log is also written here
+    std::filesystem::path libexec;                 ///< holds the launcher and session programs
+    std::filesystem::path share;                   ///< holds the templates
+    std::string command_line;                      ///< as typed, for the build record
     mode_t umask_bits = 022;
-    bool profile = true;                       ///< at the end it is recorded what programs read first
-    std::vector<std::string> profile_commands; ///< for a shell; empty: the imports of all packages
-    std::optional<Layout> layout;              ///< nothing: as the image was, or path
-    std::string stage = "auto";                ///< of new installations (runtime/staged_image.h)
-    std::string prefetch = "auto";             ///< of new installations (runtime/cold_start.h)
-    bool kernel_mount = false;                 ///< of new installations (runtime/kernel_mount.h)
+    bool profile = true;                       ///< record what programs read first, after the build
+    std::vector<std::string> profile_commands; ///< shell commands to record; empty: import all packages
+    std::optional<Layout> layout;              ///< not set: keep that of the image, or `path` for a new one
+    std::string stage = "auto";                ///< for new installations (runtime/staged_image.h)
+    std::string prefetch = "auto";             ///< for new installations (runtime/cold_start.h)
+    bool kernel_mount = false;                 ///< for new installations (runtime/kernel_mount.h)
     SiteSettings site;
 };
 
@@ -106,30 +107,30 @@ struct BuildSummary {
     std::size_t commands = 0;
     double seconds = 0;
     unsigned state = 0;
-    bool unchanged = false; ///< an update found nothing to do: the installation is what it was
+    bool unchanged = false; ///< an update had nothing to do and left the installation as it was
 };
 
-/// What an environment would get.
+/// The packages that a build would install.
 struct DryRun {
-    std::vector<conda::PackageRecord> packages; ///< of conda, in link order
-    std::size_t pip_lines = 0;                  ///< requirements for pip, which are not solved
+    std::vector<conda::PackageRecord> packages; ///< conda packages, in link order
+    std::size_t pip_lines = 0;                  ///< number of pip requirements, which are not solved
 };
-/// Of a conda environment.
+/// Fails with an input error unless the input is a conda environment.
 Result<DryRun> dry_run(const BuildOptions& options);
 
-/// All or nothing: on failure nothing is left but the log, which the message names. Reports through
-/// util/log.h.
+/// Builds and publishes an installation, or leaves nothing but the log, whose path is in the error message.
+/// Reports progress through util/log.h.
 Result<BuildSummary> build(const BuildOptions& options);
 
-/// The same of a directory of software that is installed on disk; with `mask` the image covers that directory
-/// wherever the installation runs.
+/// Like build(), for software that is already installed in the directory `source`. With `mask`, the image is
+/// also mounted over `source` wherever the installation runs.
 Result<BuildSummary> wrap_install(const BuildOptions& options, const std::filesystem::path& source,
                                   bool mask);
 
-/// The same of what tykky installed at `directory`, which stays as it is: its image is copied.
+/// Like build(), for the tykky installation in `directory`. Copies its image and leaves the original alone.
 Result<BuildSummary> import_tykky(const BuildOptions& options, const std::filesystem::path& directory);
 
-/// Of programs in the base (options.base) at options.wrapper_paths.
+/// Like build(), for the programs of the base (options.base) at options.wrapper_paths.
 Result<BuildSummary> wrap_container(const BuildOptions& options);
 
 } // namespace containerize::install

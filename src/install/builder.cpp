@@ -38,7 +38,7 @@ public:
             manifest_ = *previous;
             manifest_.parent = previous->state;
             shop_.record = previous->build;
-            shop_.record.erase(squashed_key); // of that state alone
+            shop_.record.erase(squashed_key); // describes the previous state only
         }
         manifest_.tool_version = CONTAINERIZE_VERSION;
         manifest_.prefix = claim.prefix;
@@ -59,7 +59,7 @@ public:
 
     Result<BuildSummary> run() {
         const auto start = std::chrono::steady_clock::now();
-        // Each step leaves the next what it needs; the first that fails ends the build.
+        // The steps run in this order, and the first failure ends the build.
         using Step = Status (Build::*)();
         for (const Step step :
              {&Build::create, &Build::run_pre_install, &Build::install, &Build::add_venv_support,
@@ -79,7 +79,7 @@ public:
 private:
     Status create() {
         if (auto created = recipe_.create(); !created) return created;
-        // The last two are what scripts written for tykky know.
+        // Scripts written for tykky use the last two names.
         for (const char* name : {"CONTAINERIZE_PREFIX", "env_root", "install_root"})
             shop_.environment[name] = claim_.prefix.string();
         const std::string path =
@@ -110,7 +110,7 @@ private:
     }
     Status compile() { return recipe_.compile(); }
 
-    // Venvs made with this environment's python are on top of it: templates/python says how.
+    // Lets venvs made with this environment's Python build on its packages (see templates/python).
     Status add_venv_support() {
         if (recipe_.python_name().empty()) return {};
         std::error_code failed;
@@ -122,7 +122,7 @@ private:
             const auto copy = library / file.path().lexically_relative(support);
             if (file.is_directory(failed))
                 fs::create_directories(copy, failed);
-            else if (!same_content(file.path(), copy)) // an update changes nothing that it need not
+            else if (!same_content(file.path(), copy)) // avoid needless changes in an update's layer
                 fs::copy_file(file.path(), copy, fs::copy_options::overwrite_existing, failed);
             if (failed) break;
         }
@@ -145,12 +145,12 @@ private:
     }
 
     Status record_environ_script() {
-        // A script may build on TMPDIR: the build's own will be gone.
+        // The script's results must not refer to the build's TMPDIR, which is removed after the build.
         Environment environment = shop_.environment;
         environment.erase("TMPDIR");
         const auto& users_own = shop_.inputs.environment;
         if (const auto users = users_own.find("TMPDIR"); users != users_own.end()) environment.insert(*users);
-        // It extends what the site gives, as at a launch.
+        // The script extends the site's variables, as it would at a launch.
         for (const auto& change :
              runtime::with_prefix(shop_.options.site.environment, claim_.prefix.string()))
             environment[change.name] = change.value;
@@ -160,8 +160,8 @@ private:
         return {};
     }
 
-    /// Which directories have commands is known when all is installed, and whoever misspelt one should not
-    /// wait for more.
+    /// Fails if a wrapper path does not exist. Runs right after the installation, when the paths are known,
+    /// so that a typo is reported before the slow steps.
     Status settle_wrapper_paths() {
         const auto surroundings = open_tree(shop_.inputs.base);
         if (!surroundings) return fail(Error(surroundings.error()));
@@ -191,16 +191,16 @@ private:
         return add_list_command();
     }
 
-    // For users of tykky, and whoever looks around inside.
+    // `list-packages` is a command that tykky's users know.
     Status add_list_command() const {
         const auto list = shop_.root() / "share/containerize/packages.txt";
         const auto command = shop_.root() / "bin/list-packages";
         std::error_code failed;
         const bool ours = fs::exists(list, failed);
-        if (!ours && packages_.empty()) return {}; // software without packages
+        if (!ours && packages_.empty()) return {}; // software without a package manager
         if (ours && read_file(list) == packages_) return {};
         if (ours) return write_file(list, packages_);
-        if (fs::exists(fs::symlink_status(command, failed))) return {}; // a package's own
+        if (fs::exists(fs::symlink_status(command, failed))) return {}; // from a package
         fs::create_directories(list.parent_path(), failed);
         if (!failed) fs::create_directories(command.parent_path(), failed);
         if (failed) return fail_errno("cannot make a directory", list.parent_path().string(), failed.value());
@@ -239,7 +239,7 @@ private:
         return {};
     }
 
-    /// Whether an update changes nothing that is outside the image.
+    /// Whether an update leaves all recorded settings as they were.
     [[nodiscard]] bool same_settings() const {
         Manifest as_before = manifest_;
         as_before.state = previous_->state;
@@ -250,7 +250,7 @@ private:
 
     Status assemble() {
         Stage stage("Publishing");
-        // What else is copied there is small beside the image.
+        // for everything else in the assembly, which is small compared with the image
         constexpr std::uint64_t allowance = 8U << 20U;
         auto below = size_of_image_below();
         if (!below) return fail(std::move(below.error()));
@@ -339,9 +339,9 @@ private:
     Recipe& recipe_;
     Janitor& janitor_;
     const Claim& claim_;
-    const Manifest* previous_; ///< of an update: what the installation was; null for a new one
+    const Manifest* previous_; ///< the manifest that an update starts from; null for a new installation
     std::string packages_;
-    bool makes_image_ = true; ///< an update of settings alone makes none
+    bool makes_image_ = true; ///< false for an update that changes only settings
     Manifest manifest_;
     BuildSummary summary_;
 };

@@ -1,4 +1,4 @@
-// The steps by which an installation is made, and by which it is updated.
+// Runs the steps that make or update an installation.
 #pragma once
 
 #include "install/build.h"
@@ -10,8 +10,8 @@
 
 namespace containerize::install {
 
-/// From the recipe's first step to the published installation. `previous` is what an update starts from;
-/// null for a new installation.
+/// Runs all steps, from Recipe::create() to the published installation. `previous` is the manifest that an
+/// update starts from, or null for a new installation.
 Result<BuildSummary> run_steps(Workshop& shop, Recipe& recipe, Janitor& janitor, const Claim& claim,
                                const runtime::Manifest* previous);
 

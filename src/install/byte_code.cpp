@@ -6,10 +6,10 @@ namespace containerize::install {
 
 namespace {
 
-/// Compiles the files that a list names, several at once; those that are not of this Python are left alone.
-/// Unchecked hashes, so that no run compares times or compiles again; Python 3.6 has none yet.
-/// Workers are forked: others, which Python 3.14 prefers, import the program, and one given by -c has no
-/// file.
+/// Compiles the listed files in parallel and skips those that this Python version cannot compile. Uses
+/// unchecked hashes, so that no run compares timestamps or recompiles; Python 3.6 does not support them yet.
+/// Forces the "fork" start method: the others, which Python 3.14 prefers, re-import the main program, and
+/// `-c` has no file to import.
 constexpr const char* compile_program = R"(
 import py_compile, sys
 def compile_one(path):

@@ -1,4 +1,4 @@
-// Byte-code for what an environment has, so that no run compiles.
+// Compiles byte-code ahead of time, so that no program run has to.
 #pragma once
 
 #include "install/recipe.h"
@@ -10,11 +10,11 @@
 
 namespace containerize::install {
 
-/// Of `files`, relative to the prefix, the .py files that `python_name` ("python3.11") finds.
+/// The .py files below lib/`python_name` ("python3.11") among `files`, all relative to the prefix.
 std::set<std::string> sources_among(const std::vector<std::string>& files, const std::string& python_name);
 
-/// Compiles `sources`, relative to the prefix, with the environment's Python; those that are not of its
-/// language are left alone.
+/// Compiles `sources` (relative to the prefix) with the environment's Python. Skips files that this Python
+/// version cannot compile.
 Status compile_sources(const Workshop& shop, const std::set<std::string>& sources);
 
 } // namespace containerize::install

@@ -28,14 +28,14 @@ namespace {
 
 using conda::InstalledPackage;
 
-/// "a/b/__pycache__/c.cpython-" of "a/b/c.py": what the names of its byte-code begin with.
+/// "a/b/__pycache__/c.cpython-" for "a/b/c.py": the common prefix of its byte-code files.
 std::optional<fs::path> byte_code_of(const fs::path& source) {
     if (source.extension() != ".py") return std::nullopt;
     return source.parent_path() / "__pycache__" / (source.stem().string() + ".cpython-");
 }
 
-/// Removes files by their paths below a directory. Never through a link: a package could have one that leads
-/// out of the prefix.
+/// Removes files by their paths below a directory. Never follows symlinks: those of a package may lead out of
+/// the prefix.
 class Remover {
 public:
     explicit Remover(const fs::path& root) : root_(open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {}
@@ -49,9 +49,9 @@ public:
         if (const auto byte_code = byte_code_of(path)) remove_beginning_with(*byte_code);
     }
 
-    /// As far as nothing else is in them.
+    /// Removes the directories of removed files that are now empty.
     void remove_empty_directories() {
-        // What is below comes after what is above it.
+        // In reverse order, children come before their parents.
         for (auto directory = directories_.rbegin(); directory != directories_.rend(); ++directory) {
             const Fd above = open_below(directory->parent_path());
             if (above) unlinkat(above.get(), directory->filename().c_str(), AT_REMOVEDIR);
@@ -87,7 +87,7 @@ private:
     std::set<fs::path> directories_;
 };
 
-/// The names by which pip knows what a package of conda brings: "a_b" of
+/// The normalised distribution names of a conda package's Python metadata: "a-b" for
 /// "lib/python3.11/site-packages/a_b-1.0.dist-info/METADATA".
 std::set<std::string> python_names(const InstalledPackage& package) {
     std::set<std::string> names;
@@ -130,8 +130,8 @@ private:
         return shop_.inputs.locked ? relink_what_pip_replaced() : Status();
     }
 
-    /// pip removes the files of what it replaces, and so they are missing when its own are gone again. What
-    /// it has put in their place, and the lock keeps, stays.
+    /// pip deletes the files of a conda package that it replaces, so they are missing once pip's version is
+    /// uninstalled. Leaves replacements alone that the lock keeps.
     Status relink_what_pip_replaced() {
         const auto contents = read_contents(tree(), name_of_python(shop_));
         if (!contents) return fail(Error(contents.error()));
@@ -148,7 +148,7 @@ private:
         return {};
     }
 
-    /// Byte-code aside, which is compiled anew.
+    /// Ignores byte-code, which is compiled again.
     [[nodiscard]] bool lacks_files(const InstalledPackage& package) const {
         return std::ranges::any_of(package.files, [&](const std::string& file) {
             struct stat info {};
@@ -173,7 +173,7 @@ private:
         if (changes_.removed.empty()) return {};
         Stage stage("Removing packages");
         run_unlink_scripts(shop_, removed_records());
-        std::set<std::string> kept; ///< files that another package has, too
+        std::set<std::string> kept; ///< files that a remaining package owns, too
         for (const auto& package : installed_)
             if (!goes(package)) kept.insert(package.files.begin(), package.files.end());
         Remover remover(tree());
@@ -190,7 +190,7 @@ private:
     Status link() {
         if (changes_.plan.packages.empty() && changes_.removed.empty()) return {};
         Stage stage("Installing packages");
-        // Written once more right away: there is no reason to compress it.
+        // Not compressed: this image is unpacked again right away.
         auto options = shop_.writer_options();
         options.compression = {.compressor = image::Compressor::none, .level = 0};
         const fs::path image = shop_.staging / "added.sqfs";

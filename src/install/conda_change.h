@@ -1,4 +1,4 @@
-// Adding packages of conda to an environment that stands at the prefix, and removing such.
+// Adds conda packages to, and removes them from, the environment at the prefix.
 #pragma once
 
 #include "conda/channel.h"
@@ -9,8 +9,8 @@
 
 namespace containerize::install {
 
-/// Makes the environment what the input asks for, beside what it has; `prune`: nothing beside it. History and
-/// records of conda-meta tell it. Returns the channels that it looked in.
+/// Installs what the input asks for into the existing environment, and with `prune` removes everything else.
+/// Updates history and records in conda-meta. Returns the channels that were searched.
 Result<std::vector<conda::Channel>> change_packages(const Workshop& shop, bool prune);
 
 } // namespace containerize::install

@@ -1,4 +1,4 @@
-// What a conda environment holds, as its own files say it.
+// Reads what a conda environment contains from its own metadata.
 #pragma once
 
 #include "conda/installed.h"
@@ -13,14 +13,14 @@ namespace containerize::install {
 
 struct CondaContents {
     std::vector<conda::InstalledPackage> packages;
-    std::vector<pip::Distribution> of_conda; ///< Python packages that those brought
-    std::vector<pip::Distribution> of_pip;   ///< and those that came otherwise
+    std::vector<pip::Distribution> of_conda; ///< Python packages that conda installed
+    std::vector<pip::Distribution> of_pip;   ///< Python packages installed by pip or other means
 };
 
-/// `root` is where the environment can be seen; `python_name` ("python3.11") is empty without Python.
+/// Reads the environment at `root`. `python_name` ("python3.11") is empty without Python.
 Result<CondaContents> read_contents(const std::filesystem::path& root, const std::string& python_name);
 
-/// As `conda list` prints them, one a line.
+/// One package per line, in the columns of `conda list`.
 std::string package_list(const CondaContents& contents);
 
 } // namespace containerize::install

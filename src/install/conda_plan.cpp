@@ -34,7 +34,7 @@ std::vector<conda::Located> channels_of_packages(std::vector<spec::CondaDependen
     return channels;
 }
 
-/// The canonical URLs of what a spec names as its channel; none if it names none.
+/// The URLs of the channel that a spec names; empty if it names none, an input error if `channels` lacks it.
 Result<std::vector<std::string>> channel_urls(const spec::CondaDependency& dependency,
                                               const std::vector<conda::Channel>& channels,
                                               const conda::Config& config) {
@@ -75,7 +75,7 @@ Result<conda::SolveRequest> make_request(const Inputs& inputs, const std::vector
         request.wanted.push_back(
             {.spec = dependency.spec, .channels = std::move(*urls), .where = dependency.where});
     }
-    // pip itself comes with what it shall install.
+    // pip requirements need pip, and therefore Python, in the environment.
     const auto asks_for = [&](const char* name) {
         return std::ranges::any_of(request.wanted, [name](const auto& one) { return one.spec.name == name; });
     };
@@ -90,7 +90,7 @@ Result<conda::SolveRequest> make_request(const Inputs& inputs, const std::vector
     return request;
 }
 
-/// What the configuration wants in every new environment, unless the input asks for another version of it.
+/// Adds default_packages of conda's configuration, except those that the input requests itself.
 Status add_default_packages(const conda::Config& config, const std::vector<conda::Channel>& channels,
                             conda::SolveRequest& request) {
     std::set<std::string> asked;
@@ -108,7 +108,7 @@ Status add_default_packages(const conda::Config& config, const std::vector<conda
     return {};
 }
 
-/// Fails if one of them is never to be installed.
+/// Fails with an input error if a package matches disallowed_packages.
 Status check_allowed(const std::vector<conda::PackageRecord>& packages, const conda::Config& config) {
     for (const auto& one : config.disallowed_packages) {
         const auto spec = parse_located(one);
@@ -129,7 +129,7 @@ std::string names_of(const std::vector<conda::Channel>& channels) {
     return names;
 }
 
-/// What is installed, in the form in which channels list their packages.
+/// The installed packages as repodata, in the format of a channel; nothing if there are none.
 Result<std::optional<conda::Repodata>> list_installed(const std::vector<conda::InstalledPackage>& installed,
                                                       const std::filesystem::path& directory) {
     if (installed.empty()) return std::nullopt;
@@ -137,7 +137,7 @@ Result<std::optional<conda::Repodata>> list_installed(const std::vector<conda::I
     for (const auto& one : installed) {
         auto entry = conda::to_json(one.record);
         entry["channel"] = one.record.channel;
-        const auto& file = one.record.file_name; // a request may name it
+        const auto& file = one.record.file_name; // the file name that a spec with `fn=` matches
         const bool known = conda::parse_file_name(file) && file.find('/') == std::string::npos;
         packages[known ? file : one.record.distribution() + ".conda"] = std::move(entry);
     }
@@ -154,7 +154,7 @@ Result<std::optional<conda::Repodata>> list_installed(const std::vector<conda::I
     return list;
 }
 
-// What was asked for before stays asked for, unless the input asks for another version of it.
+// Earlier requests remain in force unless the input has a spec for the same package.
 std::vector<spec::CondaDependency> earlier_requests(const std::vector<conda::InstalledPackage>& installed,
                                                     const spec::CondaEnvironment& environment) {
     std::set<std::string> asked;
@@ -167,7 +167,7 @@ std::vector<spec::CondaDependency> earlier_requests(const std::vector<conda::Ins
         if (requests.empty()) requests.push_back(one.record.name);
         for (const auto& text : requests) {
             auto spec = conda::parse_match_spec(text);
-            // A spec that conda understands and we do not: then any version.
+            // Accept any version if our parser rejects a spec that conda understood.
             if (!spec || spec->name != one.record.name) spec = conda::parse_match_spec(one.record.name);
             if (spec)
                 earlier.push_back(
@@ -177,7 +177,7 @@ std::vector<spec::CondaDependency> earlier_requests(const std::vector<conda::Ins
     return earlier;
 }
 
-/// From the same channel as before, also where that may not be used any more: what is installed may stay.
+/// Keeps the earlier channel even if it may not be used for new packages: installed packages may stay.
 Status add_earlier(const std::vector<spec::CondaDependency>& earlier,
                    const std::vector<conda::Channel>& channels, const conda::Config& config,
                    conda::SolveRequest& request) {
@@ -198,15 +198,15 @@ Status add_earlier(const std::vector<spec::CondaDependency>& earlier,
 
 struct Solved {
     CondaPlan plan;
-    std::vector<std::string> removed; ///< names
+    std::vector<std::string> removed; ///< names of packages
 };
 
-/// What is there already, and what becomes of it.
+/// The existing environment that an update changes.
 struct Present {
     const std::vector<conda::InstalledPackage>& installed;
     const std::vector<conda::Located>& pinned;
     bool prune;
-    const std::filesystem::path& directory; ///< for files of ours
+    const std::filesystem::path& directory; ///< for temporary files
 };
 
 /// `present` is null for a new environment.
@@ -237,7 +237,7 @@ Result<Solved> solve(const BuildOptions& options, const Inputs& inputs, const st
             return fail(std::move(added.error()));
     for (const auto& wanted : request->wanted)
         plan.requested[wanted.spec.name].push_back(wanted.spec.to_string());
-    // Another version of these may come; that was asked for, too.
+    // Keep the earlier requests on record for packages that are replaced by other versions.
     if (present != nullptr && !present->prune)
         for (const auto& one : present->installed)
             if (!one.requested.empty()) plan.requested.emplace(one.record.name, one.requested);
@@ -287,7 +287,7 @@ void log_packages(const CondaPlan& plan) {
         log::detail(record.distribution() + " of " + record.channel);
 }
 
-/// The installed packages that nothing in `wanted` needs, given what else there will be.
+/// The names in `present` that are not required, directly or indirectly, by a request in `wanted`.
 std::set<std::string> not_needed(const std::vector<const conda::PackageRecord*>& present,
                                  const conda::Requests& wanted, bool pip_with_python) {
     std::map<std::string, const conda::PackageRecord*> by_name;
@@ -296,7 +296,7 @@ std::set<std::string> not_needed(const std::vector<const conda::PackageRecord*>&
     std::vector<std::string> next;
     for (const auto& [name, specs] : wanted)
         next.push_back(name);
-    // With Python comes pip, as for a new environment.
+    // conda's add_pip_as_python_dependency makes pip a dependency of Python.
     if (pip_with_python && wanted.contains("python")) next.emplace_back("pip");
     while (!next.empty()) {
         const auto found = by_name.find(next.back());
@@ -312,7 +312,7 @@ std::set<std::string> not_needed(const std::vector<const conda::PackageRecord*>&
     return names;
 }
 
-// Of another Python, packages lie elsewhere, also those that fit any.
+// A new minor version of Python has another site-packages directory, so noarch packages must be linked again.
 void relink_for_new_python(const std::vector<conda::InstalledPackage>& installed, CondaChanges& changes) {
     const auto minor = [](const std::string& version) {
         return version.substr(0, version.find('.', version.find('.') + 1));
@@ -332,15 +332,15 @@ void relink_for_new_python(const std::vector<conda::InstalledPackage>& installed
     }
 }
 
-/// Whether what a lock names is there already. What cannot be told is installed again, since the lock's
-/// checksum is verified then.
+/// Whether the package that a lock names is already installed. Without a comparable checksum the answer is
+/// no: reinstalling verifies the lock's checksum.
 bool is_installed(const conda::PackageRecord& locked, const conda::PackageRecord& present) {
     if (locked.distribution() != present.distribution()) return false;
     if (!locked.sha256.empty() && !present.sha256.empty()) return locked.sha256 == present.sha256;
     return locked.md5.empty() ? locked.sha256.empty() : locked.md5 == present.md5;
 }
 
-/// Where the packages of a list come from, each place once.
+/// The channels of all packages in a list, without duplicates.
 std::vector<conda::Located> channels_of_list(const Inputs& inputs) {
     std::set<std::string> urls;
     for (const auto& record : inputs.locked->packages)
@@ -400,7 +400,7 @@ Result<CondaChanges> plan_conda_changes(const BuildOptions& options, const Input
                                         const std::vector<conda::Located>& pinned, bool prune,
                                         const std::filesystem::path& directory) {
     CondaChanges changes;
-    std::set<std::string> removed; ///< names
+    std::set<std::string> removed; ///< names of packages
     if (inputs.locked) {
         auto listed = take_list(inputs);
         if (!listed) return fail(std::move(listed.error()));

@@ -1,4 +1,4 @@
-// Which packages of conda channels an environment is made of.
+// Decides which conda packages an environment consists of.
 #pragma once
 
 #include "conda/channel.h"
@@ -18,32 +18,32 @@ struct CondaPlan {
     std::vector<conda::PackageRecord> packages; ///< in link order
     conda::Requests requested;
     std::vector<conda::Channel> channels;
-    bool locked = false; ///< as a list has them, not solved
+    bool locked = false; ///< the packages come from a lock or list and were not solved
 };
 
-/// What is to be changed in an environment.
+/// The changes that an update makes to an environment.
 struct CondaChanges {
-    CondaPlan plan; ///< `packages`: those that come
+    CondaPlan plan; ///< `packages` lists those to be installed
     std::vector<conda::InstalledPackage> removed;
 };
 
-/// A package that stays is to be linked once more.
+/// Plans to remove and reinstall a package that stays in the environment.
 void relink(const conda::InstalledPackage& package, CondaChanges& changes);
 
-/// Solves what the input asks for, to be added to what is `installed`: that stays, as far as the request
-/// lets it and as `pinned` says (conda-meta/pinned). With `prune`, or if the input is a lock, what the input
-/// does not need goes. `directory` is for files of ours.
+/// Solves the input against the `installed` packages, which are kept as far as the request and the `pinned`
+/// specs (conda-meta/pinned) allow. With `prune`, or if the input is a lock, packages that the input does not
+/// need are removed. `directory` holds temporary files.
 Result<CondaChanges> plan_conda_changes(const BuildOptions& options, const Inputs& inputs,
                                         const std::filesystem::path& cache,
                                         const std::vector<conda::InstalledPackage>& installed,
                                         const std::vector<conda::Located>& pinned, bool prune,
                                         const std::filesystem::path& directory);
 
-/// `error` is about a package: where a lock or list names that, the message says which.
+/// Adds to an error about a package that it is listed in the input, if that is a lock or list.
 Error with_list(Error error, const Inputs& inputs);
 
-/// Solves what the input asks for, or takes a lock's packages. Shows what it does through util/log.h.
-/// `cache` is conda::cache_directory().
+/// Solves the input, or takes the packages of a lock. Reports progress through util/log.h. `cache` is the
+/// result of conda::cache_directory().
 Result<CondaPlan> plan_conda(const BuildOptions& options, const Inputs& inputs,
                              const std::filesystem::path& cache);
 

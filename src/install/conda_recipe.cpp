@@ -1,4 +1,4 @@
-// Packages of conda channels, straight into an image; then, over it, what must run.
+// Streams conda packages straight into an image and runs scripts and pip in a writable layer over it.
 #include "conda/cache_directory.h"
 #include "conda/package_cache.h"
 #include "conda/prefix_records.h"
@@ -30,9 +30,9 @@ namespace {
 namespace fs = std::filesystem;
 using runtime::EnvironmentChange;
 
-/// What no package can be newer than, so that the same packages give the same image.
+/// A timestamp that depends on the packages alone, so that the same packages give the same image.
 std::uint32_t newest(const std::vector<conda::PackageInfo>& packages) {
-    constexpr std::uint64_t first_of_1980 = 315'532'800; // zip archives have no earlier time
+    constexpr std::uint64_t first_of_1980 = 315'532'800; // the earliest time that zip archives can hold
     std::uint64_t seconds = first_of_1980;
     for (const auto& package : packages)
         seconds = std::max(seconds, package.record.timestamp / 1000);
@@ -111,7 +111,7 @@ public:
     Result<image::WriteStats>
     pack(const std::function<void(std::uint64_t, std::uint64_t)>& progress) override {
         if (!images_.copy().empty()) {
-            writer_.reset(); // and with it the unfinished image, which what changed was compared with
+            writer_.reset(); // also closes the unfinished image, which the changes were compared with
             return image::write_tree(images_.copy(), shop_.image(), writer_options(),
                                      shop_.options.umask_bits,
                                      [&](std::uint64_t done) { progress(done, linked_.bytes); });
@@ -217,7 +217,7 @@ private:
     Status prepare_environment() {
         shop_.environment["CONDA_PREFIX"] = shop_.environment["CONDA_DEFAULT_ENV"] = shop_.prefix.string();
         shop_.environment["CONDA_SHLVL"] = "1";
-        // A package of that name may hold no interpreter: a stand-in of a test channel, say.
+        // A package named "python" may hold no interpreter, as in test channels.
         std::error_code failed;
         has_python_ = !linked_.python_version.empty() &&
                       fs::exists(fs::symlink_status(shop_.root() / "bin/python", failed));
@@ -232,7 +232,7 @@ private:
 
     Status run_scripts() { return run_link_scripts(shop_, linked_.scripts); }
 
-    /// Relative to the prefix: what the packages have no byte-code for, and what came since.
+    /// Paths relative to the prefix: sources that packages ship without byte-code, and those added since.
     Result<std::set<std::string>> sources_to_compile() const {
         const auto changed = images_.changes(shop_.options.umask_bits);
         if (!changed) return fail(Error(changed.error()));

@@ -1,4 +1,4 @@
-// Wrappers for programs of the base itself: the image has links to them, and nothing else.
+// Wrappers for programs of the base itself: the image holds nothing but symlinks to them.
 #include "image/writer.h"
 #include "install/base.h"
 #include "install/recipe.h"
@@ -51,7 +51,7 @@ public:
     [[nodiscard]] std::string python_name() const override { return {}; }
 
 private:
-    /// A directory of programs, or one program.
+    /// Links one program, or all programs in a directory.
     Status add(const image::TreeView& tree, const std::string& path) {
         using Kind = image::TreeView::Kind;
         if (tree.is_program(path)) return link(path);
@@ -69,7 +69,7 @@ private:
         return {};
     }
 
-    // As on a PATH, the first of a name is the one that counts.
+    // The first program of a name wins, as on PATH.
     Status link(const std::string& program) {
         const auto name = tree_ / "bin" / fs::path(program).filename();
         std::error_code failed;

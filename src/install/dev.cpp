@@ -25,10 +25,10 @@ namespace {
 using runtime::Manifest;
 
 constexpr const char* remedy = "Give --overlay a directory on a disk of this node.";
-/// Is there once an overlay was written by that program, which notes in its own form what was removed.
+/// Marks an overlay that fuse-overlayfs has written: its whiteouts have their own format.
 constexpr const char* mark_of_fuse_overlay = "by-fuse-overlayfs";
 
-/// A place of its own for each installation, with a name that tells which.
+/// A directory for each installation, named after it.
 Result<fs::path> default_overlay(const fs::path& prefix, const Environment& environment) {
     const auto value = [&](const char* name) {
         const auto found = environment.find(name);
@@ -44,7 +44,7 @@ Result<fs::path> default_overlay(const fs::path& prefix, const Environment& envi
     return data / "containerize/overlays" / (prefix.filename().string() + "-" + digest);
 }
 
-// It holds what the user changed in one state: over another, files of both would be mixed.
+// An overlay belongs to one state of one installation: over another, files of both would be mixed.
 Status check_owner(const fs::path& overlay, const Manifest& manifest) {
     const auto file = overlay / "made-for";
     const auto mine = fmt::format("{}\nstate {}\n", manifest.prefix.string(), manifest.state);
@@ -65,7 +65,7 @@ Status check_owner(const fs::path& overlay, const Manifest& manifest) {
     return {};
 }
 
-/// Its files take the place of the installation's: nobody else may have made them.
+/// The overlay's files hide those of the installation, so nobody else may have created them.
 Status check_maker(const fs::path& overlay) {
     for (const auto* part : {"upper", "work"})
         if (const auto foreign = find_foreign((overlay / part).string()))
@@ -82,12 +82,12 @@ std::vector<std::string> command_line(const DevOptions& options, const Manifest&
         const auto shell = environment.find("SHELL");
         argv = {shell == environment.end() || shell->second.empty() ? "/bin/bash" : shell->second};
     }
-    // A shell looks for the program inside, where there is what was installed in the overlay, too.
+    // Run by a shell so that PATH is searched inside, where the overlay may have further programs.
     if (manifest.activation_scripts.empty()) {
         argv.insert(argv.begin(), {"sh", "-c", "exec \"$@\"", "sh"});
         return argv;
     }
-    // What they do depends on the caller, as at each launch.
+    // These scripts depend on the caller, so they are sourced here as at every launch.
     std::string text;
     std::vector<std::string> whole = {"bash", "--noprofile", "--norc", "-c", "", "bash"};
     for (const auto& script : manifest.activation_scripts) {
@@ -99,8 +99,8 @@ std::vector<std::string> command_line(const DevOptions& options, const Manifest&
     return whole;
 }
 
-/// The installation with the overlay, at its prefix: by the kernel, or where that cannot be, as on network
-/// filesystems, by fuse-overlayfs.
+/// Mounts the installation with the overlay at its prefix: by the kernel's overlayfs or, where that fails, as
+/// on network filesystems, by fuse-overlayfs.
 Status mount_overlay(runtime::BuildNamespace& space, const Manifest& manifest, const fs::path& overlay,
                      const Environment& environment) {
     std::vector<fs::path> images;
@@ -121,7 +121,7 @@ Status mount_overlay(runtime::BuildNamespace& space, const Manifest& manifest, c
         if (interrupted()) return mounted;
         why_not = std::move(mounted.error());
         why_not.hint = remedy;
-        if (by_kernel) return fail(std::move(why_not)); // only it can go on
+        if (by_kernel) return fail(std::move(why_not)); // fuse-overlayfs cannot read its format
     }
     const auto path = environment.find("PATH");
     const auto program = manifest.base.is_host() && path != environment.end()

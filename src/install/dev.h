@@ -1,4 +1,4 @@
-// Working in an installation as if it were writable: what is changed stays the user's own.
+// Makes an installation writable for one user, whose changes are kept apart from it.
 #pragma once
 
 #include "util/error.h"
@@ -11,12 +11,12 @@ namespace containerize::install {
 
 struct DevOptions {
     std::string prefix;
-    std::filesystem::path overlay;    ///< where changes are kept; empty: a place in the user's data directory
+    std::filesystem::path overlay;    ///< where changes are kept; empty: in the user's data directory
     std::vector<std::string> command; ///< empty: the user's shell
 };
 
-/// Runs the command at the terminal, in the environment of the installation, with a writable layer over it
-/// that stays for the next time. Returns the command's exit code.
+/// Runs the command at the terminal in the installation's environment. Changes go to a writable layer that is
+/// kept for the next call. Returns the command's exit code.
 Result<int> develop(const DevOptions& options);
 
 } // namespace containerize::install

@@ -36,8 +36,8 @@ std::string search_path() {
     return path == environment.end() ? "/usr/bin:/bin" : path->second;
 }
 
-// Runs `trial` in a child, because it changes the process for good. Returns what the child says: nothing on
-// success.
+// Runs `trial` in a child process, because it changes the process for good. Returns its error message, or an
+// empty string on success.
 std::string in_child(const std::function<Status()>& trial) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) return "cannot make a pipe";
@@ -118,8 +118,8 @@ Finding fuse() {
     return from_trial("FUSE", said, "an image can be mounted");
 }
 
-/// Where Kerberos keeps tickets. Of several places in its settings, the first counts, and a site's drop-ins
-/// come first.
+/// Where Kerberos keeps tickets. Files of a site in krb5.conf.d are read first, and the first value found
+/// wins.
 std::string ticket_cache() {
     const auto environment = current_environment();
     if (const auto named = environment.find("KRB5CCNAME"); named != environment.end()) return named->second;
@@ -139,7 +139,7 @@ std::string ticket_cache() {
     return {};
 }
 
-/// Each user namespace has keyrings of its own.
+/// A user namespace has its own keyrings, so tickets in the kernel's keyring are not visible inside.
 std::vector<Finding> kerberos() {
     const auto cache = ticket_cache();
     if (!cache.starts_with("KEYRING:") || geteuid() == 0) return {};
@@ -175,7 +175,7 @@ Finding staging() {
     return finding;
 }
 
-/// By which of three ways an update has something writable over the images: tried with an empty image.
+/// Tries, with an empty image, which of three ways gives updates a writable layer over the images.
 Finding updates() {
     const std::string name = "updates";
     auto made = Staging::create({});
@@ -231,7 +231,7 @@ Finding python() {
     return finding;
 }
 
-/// In the nearest directory that exists.
+/// Tries to create files in the nearest existing directory.
 Finding place(const fs::path& given) {
     const std::string name = "prefix";
     auto prefix = resolve(given);

@@ -1,4 +1,4 @@
-// What this machine allows: each thing that building or running needs is tried, not guessed.
+// Diagnoses this machine by trying each feature that building or running needs.
 #pragma once
 
 #include <filesystem>
@@ -10,16 +10,16 @@ namespace containerize::install {
 struct Finding {
     enum class Verdict {
         ok,
-        note,    ///< works, but not as well as it could
+        note,    ///< works, but could work better
         missing, ///< nothing can be built or run without it
     };
-    std::string name; ///< "user namespaces"
+    std::string name; ///< e.g. "user namespaces"
     Verdict verdict = Verdict::ok;
-    std::string found;  ///< what was found
-    std::string advice; ///< what to do; empty where nothing need be done
+    std::string found;
+    std::string advice; ///< what to do; empty if nothing needs to be done
 };
 
-/// Where `prefix` is given, also whether an installation can be made there.
+/// If `prefix` is not empty, also checks whether an installation can be made there.
 std::vector<Finding> diagnose(const std::filesystem::path& prefix);
 
 } // namespace containerize::install

@@ -15,7 +15,7 @@ using runtime::EnvironmentChange;
 
 constexpr std::array<std::string_view, 5> changed_by_shells = {"_", "SHLVL", "PWD", "OLDPWD", "BASH_ENV"};
 
-// Whether a path may end, or another begin, here: "/data/env2" and "/old/data/env" do not name "/data/env".
+// Whether `c` continues a path: "/data/env2" and "/old/data/env" do not name "/data/env".
 bool is_part_of_name(char c) {
     return c == '/' || c == '.' || c == '_' || c == '-' || (c & 0x80) != 0 ||
            std::isalnum(static_cast<unsigned char>(c)) != 0;
@@ -34,7 +34,7 @@ std::string with_placeholder(std::string value, const std::string& prefix) {
 }
 
 EnvironmentChange change_of(const std::string& name, const std::string* before, const std::string& after) {
-    // "X=elements:$X" where X was not set is meant to extend it all the same.
+    // A script that writes "X=elements:$X" means to extend X even where it was not set.
     if ((before == nullptr || before->empty()) && after.size() > 1) {
         if (after.ends_with(':'))
             return {EnvironmentChange::Kind::prepend, name, after.substr(0, after.size() - 1)};
@@ -59,7 +59,7 @@ Environment parse_listing(std::string_view listing) {
         const auto entry = listing.substr(0, end);
         listing.remove_prefix(end == std::string_view::npos ? listing.size() : end + 1);
         const auto equals = entry.find('=');
-        // A shell function's name ("BASH_FUNC_x%%") is no variable.
+        // Skip exported shell functions ("BASH_FUNC_x%%").
         if (equals == std::string_view::npos || entry.starts_with("BASH_FUNC_")) continue;
         variables.emplace(entry.substr(0, equals), entry.substr(equals + 1));
     }
@@ -87,7 +87,7 @@ std::vector<EnvironmentChange> difference(const Environment& before, const Envir
 
 Result<Outcome> source_script(const std::filesystem::path& script, const std::filesystem::path& directory,
                               const Environment& environment, const std::function<int()>& in_child) {
-    // What the script prints must not get between the variables.
+    // The script's own output must not mix with the listing.
     const std::string source = script.empty() ? "" : ". \"$1\" >&2 || exit; ";
     return capture(
         {.argv = {"bash", "--noprofile", "--norc", "-c", source + "exec env -0", "bash", script.string()},

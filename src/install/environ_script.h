@@ -1,4 +1,4 @@
-// --environ: a script whose effect on the environment is recorded once, so that no launch has to run it.
+// --environ: records a script's effect on the environment once, so that no launch has to run it.
 #pragma once
 
 #include "runtime/environment.h"
@@ -12,27 +12,26 @@
 
 namespace containerize::install {
 
-/// The variables that `env -0` printed.
+/// Parses the output of `env -0`. Skips exported shell functions.
 Environment parse_listing(std::string_view listing);
 
-/// What changed from `before` to `after`. Where a value was only extended, the change prepends or appends, so
-/// that it works on whatever the value is at launch. What every shell changes by itself is left out. `prefix`
-/// in values becomes
-/// "${prefix}".
+/// Returns the changes from `before` to `after`, without variables that every shell changes. A value that was
+/// only extended becomes a prepend or append, so that it applies to whatever the value is at launch. `prefix`
+/// in values becomes "${prefix}".
 std::vector<runtime::EnvironmentChange> difference(const Environment& before, const Environment& after,
                                                    const std::filesystem::path& prefix);
 
-/// `environment` after the changes of a manifest, for an installation at `prefix`.
+/// Returns `environment` after the changes of a manifest, for an installation at `prefix`.
 Environment with_changes(const Environment& environment, std::vector<runtime::EnvironmentChange> changes,
                          const std::filesystem::path& prefix);
 
-/// The variables of a bash in which `environment` is set and which has sourced `script`; nothing if the
-/// script ended it. What the script says is in the outcome's errors. Without a script those that bash itself
-/// makes.
+/// Sources `script` in bash, started with `environment`. The outcome's output lists the variables afterwards
+/// (`env -0`) and is empty if the script ended the shell; its errors hold what the script printed. Without a
+/// script, lists the variables of a plain bash.
 Result<Outcome> source_script(const std::filesystem::path& script, const std::filesystem::path& directory,
                               const Environment& environment, const std::function<int()>& in_child);
 
-/// Sources `script` in bash, started with `environment`, and returns what it changed.
+/// Sources `script` in bash with `environment` and returns its changes. Fails if the script fails.
 Result<std::vector<runtime::EnvironmentChange>> record_script(const std::filesystem::path& script,
                                                               const std::filesystem::path& prefix,
                                                               const Environment& environment,

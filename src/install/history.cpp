@@ -27,13 +27,13 @@ namespace {
 
 using runtime::Manifest;
 
-/// What rollback and squash share: an assembly with the wrappers that a state has.
+/// The common part of rollback and squash: an assembly with the wrappers of one state.
 class StateChange {
 public:
     StateChange(Workshop& shop, Janitor& janitor, const Claim& claim)
         : shop_(shop), janitor_(janitor), claim_(claim) {}
 
-    /// Returns how many commands there are.
+    /// Returns the number of commands.
     Result<std::size_t> begin(const Manifest& manifest) {
         if (auto mounted = WritableImages::mount(shop_, manifest); !mounted)
             return fail(std::move(mounted.error()));
@@ -77,20 +77,20 @@ private:
     fs::path assembly_;
 };
 
-/// The state and those that it was made from, the newest first.
+/// Returns `state` and its ancestors, newest first.
 std::vector<Manifest> line_of(unsigned state, const std::vector<Manifest>& states) {
     std::vector<Manifest> line;
     for (unsigned number = state; number != 0;) {
         const auto found = std::ranges::find(states, number, &Manifest::state);
         if (found == states.end()) break;
         line.push_back(*found);
-        // A state can only come from an earlier one.
+        // A parent always has a lower number; anything else would be an endless loop.
         number = found->parent < number ? found->parent : 0;
     }
     return line;
 }
 
-/// What was typed to make a state, the oldest first, also before an earlier squash.
+/// The commands that made a state, oldest first, including those before an earlier squash.
 nlohmann::json commands_of(const std::vector<Manifest>& line) {
     auto commands = nlohmann::json::array();
     for (const auto& state : std::views::reverse(line)) {
@@ -101,14 +101,14 @@ nlohmann::json commands_of(const std::vector<Manifest>& line) {
     return commands;
 }
 
-/// Copies the records of a state, the first of `line`, and the inputs of all that it was made from.
+/// Copies the records of the first state in `line`, and the inputs of that state and all its ancestors.
 Status keep_records_of(const std::vector<Manifest>& line, const fs::path& prefix, const fs::path& records) {
     std::error_code failed;
     fs::create_directories(records.parent_path(), failed);
     if (!failed)
         fs::copy(prefix / state_directory(line.front().state), records, fs::copy_options::recursive, failed);
     if (failed) return fail_errno("cannot keep the records", records.string(), failed.value());
-    // Of inputs with one name the newest stays.
+    // Of several inputs with the same name, the newest is kept.
     constexpr auto older = fs::copy_options::recursive | fs::copy_options::skip_existing;
     for (const auto& state : line) {
         fs::copy(prefix / state_directory(state.state) / "inputs", records / "inputs", older, failed);
@@ -128,7 +128,7 @@ Result<std::vector<image::RecordedFile>> recorded_in(image::Layers& layers, cons
     return std::move(*files);
 }
 
-/// The same files have other blocks in the new image.
+/// Translates the profile to the new image, in which the same files occupy other blocks.
 Status carry_profile(const std::vector<image::RecordedFile>& recorded, const runtime::ImageFile& file,
                      const fs::path& assembly) {
     if (recorded.empty()) return {};
@@ -173,7 +173,7 @@ Result<Rollback> rollback(const BuildOptions& options, std::optional<unsigned> s
             if (!states) return fail(std::move(states.error()));
             auto chosen = choose_state(*states, *current, state, claim.prefix);
             if (!chosen) return fail(std::move(chosen.error()));
-            // Its images may have been damaged since: then nothing must change.
+            // Change nothing if the images of the chosen state are damaged.
             if (auto images = runtime::open_images(*chosen, claim.prefix); !images)
                 return fail(std::move(images.error()));
             rolled = {.from = current->state, .to = chosen->state};
@@ -198,11 +198,11 @@ Result<BuildSummary> squash(const BuildOptions& options) {
             auto manifest = runtime::read_manifest(claim.prefix);
             if (!manifest) return fail(std::move(manifest.error()));
             BuildSummary summary{.prefix = claim.prefix};
-            // What is not asked for stays.
+            // Without an option, the layout stays as it was.
             const auto was = parse_layout(manifest->build.value("layout", "path")).value_or(Layout::path);
             const auto layout = options.layout.value_or(was);
             const bool is_placed_anew =
-                options.layout == Layout::profile; // something else may be recorded by now
+                options.layout == Layout::profile; // the profile may have changed since
             if (manifest->layers.empty() && layout == was && !is_placed_anew) {
                 summary.unchanged = true;
                 return summary;
@@ -225,7 +225,7 @@ Result<BuildSummary> squash(const BuildOptions& options) {
             if (!packed) return fail(std::move(packed.error()));
             stage.finish(fmt::format("{} files, {} to {}", human_count(packed->files),
                                      human_bytes(packed->input_bytes), human_bytes(packed->image_bytes)));
-            constexpr std::uint64_t allowance = 8U << 20U; // for what is small beside the image
+            constexpr std::uint64_t allowance = 8U << 20U; // for everything but the image
             if (auto room = check_room(claim, packed->image_bytes + allowance); !room)
                 return fail(std::move(room.error()));
             auto commands = change.begin(*manifest);
@@ -242,7 +242,7 @@ Result<BuildSummary> squash(const BuildOptions& options) {
             manifest->build["files"] = packed->files;
             manifest->build["bytes"] = packed->input_bytes;
             manifest->build["layout"] = layout == Layout::profile ? "profile" : "path";
-            // A build that puts its files in another order squashes by the same command.
+            // A build with --layout profile calls squash() itself, with the same command line.
             if (manifest->build["command"] != options.command_line)
                 manifest->build[squashed_key] = commands_of(line);
             manifest->build["command"] = options.command_line;

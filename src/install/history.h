@@ -1,4 +1,4 @@
-// Going back to an earlier state of an installation, and making one image of its layers.
+// Returns an installation to an earlier state, and merges its layers into one image.
 #pragma once
 
 #include "install/build.h"
@@ -8,18 +8,18 @@
 
 namespace containerize::install {
 
-/// Numbers of states; the same one where nothing changed.
+/// Numbers of states; equal if nothing changed.
 struct Rollback {
     unsigned from = 0, to = 0;
 };
-/// Makes an earlier (or later) state the current one; without a number the one that the current one was made
-/// from. All other states stay. Of the options, those count that say where things are.
+/// Makes another state the current one, without a number the parent of the current state. All other states
+/// are kept. Uses only those options that say where things are.
 Result<Rollback> rollback(const BuildOptions& options, std::optional<unsigned> state);
 
-/// Packs what the current state shows into one image, as a new state, the only one then. The image is the one
-/// that packing such a tree afresh gives, or one with the recorded files first, by options.layout. Profiles
-/// go on to count; the commands that made the state are kept (squashed_key). Does nothing (`unchanged`) if
-/// there are no layers, and none is to be placed by a profile.
+/// Packs the files of the current state into one image, as a new state that replaces all others. The image is
+/// the same as if the tree were packed afresh, with recorded files first if options.layout says so. Keeps
+/// profiles, and the commands that made the state (squashed_key). Does nothing (`unchanged`) if there are no
+/// layers and the files need not be placed anew.
 Result<BuildSummary> squash(const BuildOptions& options);
 
 } // namespace containerize::install

@@ -1,4 +1,4 @@
-// What tykky installed: its image as it is, and over it a layer that makes the environment in it ours.
+// Takes over tykky's image unchanged and adds a layer that adapts its environment to this tool.
 #include "install/activation.h"
 #include "install/conda_contents.h"
 #include "install/environ_script.h"
@@ -17,8 +17,7 @@ namespace {
 
 using runtime::EnvironmentChange;
 
-/// A program's variables as tykky's container would show them to it: who starts the container sets "X" in it
-/// by SINGULARITYENV_X.
+/// The variables that a program in tykky's container would see: SINGULARITYENV_X outside becomes X inside.
 Environment inside_container(const Environment& outside) {
     constexpr std::array<std::string_view, 2> for_inside = {"SINGULARITYENV_", "APPTAINERENV_"};
     constexpr std::array<std::string_view, 3> of_wrappers = {"SINGULARITY_", "APPTAINER_", "_CW_"};
@@ -47,7 +46,7 @@ public:
         images_ = std::move(*mounted);
         if (auto found = find_environment(); !found) return found;
         std::error_code failed;
-        if (environment_ != ".") // for what we add
+        if (environment_ != ".") // our own files go there
             fs::create_directory(shop_.root() / environment_ / "share", failed);
         if (auto linked = link_environment(shop_.root(), environment_); !linked) return linked;
         if (tykky_.mode != "wrapdisk")
@@ -71,18 +70,18 @@ public:
     }
     std::vector<std::string> launch_scripts() override { return launch_scripts_; }
 
-    // What tykky's wrappers set each time, and the user's --environ script, which stands at the end of
-    // theirs.
+    // The variables that tykky's wrappers set at each launch. The user's --environ script is included, at the
+    // end of tykky's common.sh.
     Result<std::vector<EnvironmentChange>> environment() override {
         const auto script = shop_.staging / "environment-of-tykky.sh";
-        // As with tykky, it does not matter how its last command ends.
+        // tykky ignores the exit status of the script's last command.
         if (auto written = write_file(script, ". \"$DIR/../common.sh\"\nreturn 0\n"); !written)
             return fail(std::move(written.error()));
         Environment environment = shop_.inputs.environment;
         environment["DIR"] = (tykky_.directory / "bin").string();
         environment["OLD_PATH"] = environment["PATH"];
         environment["LD_LIBRARY_PATH"] =
-            "/containerize-trial/lib"; // so that extensions of it are seen as such
+            "/containerize-trial/lib"; // makes extensions of the variable recognisable
         auto before = source_script({}, shop_.prefix, environment, shop_.join);
         if (!before) return fail(std::move(before.error()));
         auto after = source_script(script, shop_.prefix, environment, shop_.join);
@@ -95,7 +94,7 @@ public:
                                  "`exit`."});
         auto changes = difference(inside_container(parse_listing(before->output)),
                                   inside_container(parse_listing(after->output)), shop_.prefix);
-        // Set anew they are those of the container.
+        // A new value, as opposed to an extension, only makes sense inside tykky's container.
         std::erase_if(changes, [](const EnvironmentChange& change) {
             const bool extends = change.kind == EnvironmentChange::Kind::prepend ||
                                  change.kind == EnvironmentChange::Kind::append;

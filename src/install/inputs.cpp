@@ -29,8 +29,8 @@ Result<std::optional<std::uint32_t>> source_date_epoch() {
     return static_cast<std::uint32_t>(value);
 }
 
-/// Byte-code must be the same whoever builds, and lie beside its source; packages must come from the
-/// environment alone.
+/// Removes variables that would make byte-code depend on the user or place it elsewhere, or let Python see
+/// packages outside the environment.
 Environment clean_environment() {
     Environment environment = current_environment();
     for (const char* name :
@@ -42,7 +42,7 @@ Environment clean_environment() {
     environment["PYTHONNOUSERSITE"] = "1";
     environment["PYTHONHASHSEED"] = "0";
     environment["PIP_DISABLE_PIP_VERSION_CHECK"] = "1";
-    environment["PIP_USER"] = "0"; // a site's pip.conf may say 1, which no venv can obey
+    environment["PIP_USER"] = "0"; // a site's pip.conf may set `user`, which fails in a venv
     return environment;
 }
 
@@ -79,7 +79,7 @@ Status check_staging(const fs::path& parent, const fs::path& prefix) {
 
 Status choose_uv(const BuildOptions& options, Inputs& inputs) {
     const auto entry = inputs.environment.find("PATH");
-    // A wrapper of an installation would enter that installation's session, which does not see the build.
+    // Skip wrappers of an installation: their uv would run in its session, which cannot see the build.
     inputs.uv =
         find_program("uv", entry == inputs.environment.end() ? "/usr/bin:/bin" : entry->second,
                      [](const fs::path& one) { return runtime::installation_of_program(one).empty(); });
@@ -100,7 +100,7 @@ Status choose_programs(const BuildOptions& options, Inputs& inputs) {
         return fail_input("--bundle-python is for interpreters of the host", "a base brings its own",
                           options.base, "Leave it out.");
     if (auto chosen = choose_uv(options, inputs); !chosen) return chosen;
-    // A base has its own interpreters.
+    // A base brings its own interpreters, which are looked up inside it.
     if (inputs.kind != spec::SpecKind::requirements || options.base != "host") return {};
     auto interpreter = pip::choose_interpreter(options.python, inputs.environment);
     if (!interpreter) return fail(std::move(interpreter.error()));
@@ -124,7 +124,7 @@ Status refuse_conda_options(const BuildOptions& options, const std::string& file
     return {};
 }
 
-/// Where the user is, and what is set there.
+/// Determines the working directory and the environment.
 Status read_surroundings(Inputs& inputs) {
     std::error_code failed;
     inputs.working_directory = fs::current_path(failed);
@@ -136,7 +136,7 @@ Status read_surroundings(Inputs& inputs) {
     return {};
 }
 
-/// What every build wants to know, beside what it is to install.
+/// Checks that apply to every kind of build.
 Status check_rest(const BuildOptions& options, Inputs& inputs) {
     if (auto good = collect_files(options, inputs); !good) return good;
     auto epoch = source_date_epoch();
@@ -145,7 +145,7 @@ Status check_rest(const BuildOptions& options, Inputs& inputs) {
     return check_staging(options.staging_parent, inputs.prefix);
 }
 
-// pip's part, beside what the file itself lists.
+// Adds the -r files to the pip requirements that the environment file lists.
 Status add_requirements(const BuildOptions& options, const Inputs& inputs, std::vector<spec::Located>& pip) {
     for (const auto& given : options.conda.requirements) {
         auto file = resolve(given);
@@ -156,11 +156,11 @@ Status add_requirements(const BuildOptions& options, const Inputs& inputs, std::
                               "Give -r a file that you may read.");
         pip.push_back({.text = "-r " + file->string(), .where = "-r"});
     }
-    // What a script makes of what they name is not there yet.
+    // A pre-install script may create the files that the requirements name.
     return options.pre_install ? Status() : spec::check_requirements(pip, inputs.spec.parent_path());
 }
 
-/// Those that the user asks for, then the site's.
+/// The paths that the user asks for, followed by the site's.
 Status collect_wrapper_paths(const BuildOptions& options, Inputs& inputs) {
     auto asked = check_wrapper_paths(options.wrapper_paths, inputs.prefix);
     if (!asked) return fail(std::move(asked.error()));
@@ -169,14 +169,14 @@ Status collect_wrapper_paths(const BuildOptions& options, Inputs& inputs) {
     auto all = check_wrapper_paths(paths, inputs.prefix);
     if (!all) return fail(std::move(all.error()));
     inputs.wrapper_paths = std::move(*all);
-    // The asked for come first, so the rest are the site's.
+    // The user's paths come first, so the rest are the site's.
     inputs.optional_wrapper_paths.assign(inputs.wrapper_paths.begin() +
                                              static_cast<std::ptrdiff_t>(asked->size()),
                                          inputs.wrapper_paths.end());
     return {};
 }
 
-/// A .condarc knows better than a site's defaults, but not than what a site forces.
+/// A site's default channels yield to .condarc; forced ones do not.
 void add_channels(const SiteSettings& site, conda::Config& config) {
     auto& channels = config.channels;
     if (site.channels_forced || channels.empty()) channels = site.channels;
@@ -207,7 +207,7 @@ Status read_lock(const BuildOptions& options, Inputs& inputs) {
                                : spec::check_requirements(inputs.locked->pip, inputs.spec.parent_path());
 }
 
-/// Those of -r, which are installed after the rest.
+/// Reads the -r files, which are installed last.
 Status read_more_requirements(const BuildOptions& options, Inputs& inputs) {
     for (const auto& given : options.conda.requirements) {
         auto file = resolve(given);
@@ -296,7 +296,7 @@ Result<Inputs> check_wrap(const BuildOptions& options, const fs::path& source, b
         return fail_input("the prefix and the software must not lie in one another", {}, source.string(),
                           "Give another --prefix.");
     if (auto read = read_surroundings(inputs); !read) return fail(std::move(read.error()));
-    // As they are on disk, or within it.
+    // Paths may be given as they are on disk, or relative to the source directory.
     std::vector<std::string> given;
     for (const auto& path : options.wrapper_paths) {
         const auto whole = fs::path(path).is_absolute() ? resolve(path) : Result<fs::path>(path);
@@ -306,7 +306,7 @@ Result<Inputs> check_wrap(const BuildOptions& options, const fs::path& source, b
     auto paths = check_wrapper_paths(given, inputs.prefix);
     if (!paths) return fail(std::move(paths.error()));
     inputs.wrapper_paths = std::move(*paths);
-    // A script may make more of them.
+    // A post-install script may create missing ones.
     for (const auto& path : inputs.wrapper_paths)
         if (path != "bin" && !options.post_install && !fs::exists(inputs.wrap_source / path, failed))
             return fail_input("the software has no such directory or program for wrappers", path,
@@ -332,7 +332,7 @@ Result<Inputs> check_import(const BuildOptions& options, const fs::path& directo
     auto paths = check_wrapper_paths(tykky->wrapper_paths, inputs.prefix);
     if (!paths) return fail(std::move(paths.error()));
     inputs.wrapper_paths = std::move(*paths);
-    // tykky, too, went on without those that were not there.
+    // tykky ignored missing paths as well.
     inputs.optional_wrapper_paths.assign(inputs.wrapper_paths.begin() + 1, inputs.wrapper_paths.end());
     inputs.tykky = std::move(*tykky);
     if (auto good = check_rest(options, inputs); !good) return fail(std::move(good.error()));

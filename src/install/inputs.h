@@ -1,4 +1,4 @@
-// What the user asked for, looked at before anything is made.
+// Checks and reads everything the user gave, before anything is created.
 #pragma once
 
 #include "install/build.h"
@@ -25,49 +25,49 @@ struct RequirementsFile {
 };
 
 struct Inputs {
-    std::filesystem::path prefix;            ///< absolute, without links
-    std::filesystem::path spec;              ///< likewise; empty for an update without one
-    std::filesystem::path working_directory; ///< the user's; local paths in requirements are relative to it
+    std::filesystem::path prefix;            ///< absolute, without symlinks
+    std::filesystem::path spec;              ///< likewise; empty for an update without a file
+    std::filesystem::path working_directory; ///< the user's; pip resolves local paths against it
     spec::SpecKind kind = spec::SpecKind::requirements;
-    spec::Requirements requirements;                 ///< of kind requirements
-    std::optional<spec::CondaEnvironment> conda;     ///< what must be solved
-    std::optional<spec::LockedEnvironment> locked;   ///< what must not
-    std::vector<RequirementsFile> more_requirements; ///< -r, beside a lock or of an update
+    spec::Requirements requirements;                 ///< if `kind` is requirements
+    std::optional<spec::CondaEnvironment> conda;     ///< an environment that must be solved
+    std::optional<spec::LockedEnvironment> locked;   ///< a lock, which is not solved
+    std::vector<RequirementsFile> more_requirements; ///< -r, in addition to a lock or in an update
     conda::Config conda_config;
-    Environment environment; ///< the user's, less what would lead a Python astray
+    Environment environment; ///< the user's, without variables that would misdirect Python
     pip::Interpreter interpreter;
     std::optional<std::filesystem::path> uv;
-    std::vector<std::string> wrapper_paths;          ///< relative to the prefix, "bin" first
-    std::vector<std::string> optional_wrapper_paths; ///< those of them that only some environments have
+    std::vector<std::string> wrapper_paths;          ///< relative to the prefix, starting with "bin"
+    std::vector<std::string> optional_wrapper_paths; ///< the subset that may be missing without an error
     std::optional<std::uint32_t> source_date_epoch;
-    std::filesystem::path wrap_source; ///< of wrap-install: the software on disk; absolute, without links
-    runtime::Base base;                ///< that the programs have
-    std::vector<runtime::Bind> binds;  ///< likewise
-    std::filesystem::path mask;        ///< a directory that the image is to cover; empty for none
-    std::optional<TykkyInstallation> tykky; ///< that is to be imported
-    std::vector<std::string> programs;      ///< of wrap-container: absolute paths in the base
+    std::filesystem::path wrap_source; ///< for wrap-install: the software on disk; absolute, without symlinks
+    runtime::Base base;                ///< the root filesystem of the programs
+    std::vector<runtime::Bind> binds;  ///< further directories in that root
+    std::filesystem::path mask;        ///< a directory over which the image is mounted, too; empty for none
+    std::optional<TykkyInstallation> tykky; ///< for import-tykky
+    std::vector<std::string> programs;      ///< for wrap-container: absolute paths in the base
 
-    std::string mode = "venv"; ///< what tykky calls it, for scripts: "conda", "venv", "wrapdisk"
+    std::string mode = "venv"; ///< tykky's term: "conda", "venv", "wrapdisk" or "wrapcont"
 
-    /// Every file that the user gave: requirements with what they include, and scripts.
+    /// Every file that the user gave: requirements with everything they include, and scripts.
     std::vector<std::filesystem::path> files;
 };
 
 Result<Inputs> check_inputs(const BuildOptions& options);
 
-/// The same for software that is on disk already.
+/// Like check_inputs(), for software that is already installed in `source`.
 Result<Inputs> check_wrap(const BuildOptions& options, const std::filesystem::path& source, bool mask);
 
-/// The same for an installation of tykky.
+/// Like check_inputs(), for an installation made by tykky.
 Result<Inputs> check_import(const BuildOptions& options, const std::filesystem::path& directory);
 
-/// The same for programs of a container.
+/// Like check_inputs(), for programs in a container.
 Result<Inputs> check_wrap_container(const BuildOptions& options);
 
-/// The same for a change of an installation.
+/// Like check_inputs(), for an update of the installation that `previous` describes.
 Result<Inputs> check_update(const BuildOptions& options, const runtime::Manifest& previous);
 
-/// The part of it that tells what is to be installed, for who wants no more than that.
+/// Reads options.spec and what is needed to interpret it, and no other option.
 Status read_spec(const BuildOptions& options, Inputs& inputs);
 
 } // namespace containerize::install

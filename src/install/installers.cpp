@@ -17,7 +17,7 @@ namespace containerize::install {
 
 namespace {
 
-/// Of "pip 23.0.1 from ...".
+/// Whether pip has --report. `version` is its output, "pip 23.0.1 from ...".
 bool writes_reports(const std::string& version) {
     char* rest = nullptr;
     const auto start = version.find(' ');
@@ -29,8 +29,8 @@ bool writes_reports(const std::string& version) {
 
 } // namespace
 
-/// pip's code beside the environment, which a lock may want to have no pip. It is what the environment's own
-/// Python brings for venvs, so that nothing is fetched and no other Python must be there.
+/// Copies pip to the staging directory, for environments that must not contain it. Takes the pip that the
+/// environment's Python bundles for venvs, so that nothing is downloaded and no other Python is needed.
 Result<fs::path> Installers::place_pip() {
     const fs::path venv = shop_.staging / "venv-of-pip";
     auto made = capture(shop_.inside({shop_.python().string(), "-m", "venv", venv.string()}));
@@ -39,7 +39,7 @@ Result<fs::path> Installers::place_pip() {
     for (const auto& library : entries_in(venv / "lib", failed)) {
         const auto code = library.path() / "site-packages/pip";
         if (!fs::exists(code / "__main__.py", failed)) continue;
-        // Alone in its directory: no other package there may seem to be installed.
+        // Isolated, so that no other package beside it looks installed.
         const fs::path place = shop_.staging / "pip";
         fs::create_directory(place, failed);
         if (!failed) fs::rename(code, place / "pip", failed);
@@ -53,7 +53,7 @@ Result<fs::path> Installers::place_pip() {
                  .hint = "Add pip to the environment, or have uv on PATH, which needs none."});
 }
 
-/// The environment's own, which was asked for, or the one on PATH.
+/// The environment's own uv if it was asked for, otherwise the one on PATH.
 std::optional<fs::path> Installers::uv() const {
     std::error_code failed;
     const bool has_own = shop_.options.uv && fs::exists(shop_.root() / "bin/uv", failed);
@@ -67,11 +67,11 @@ Status Installers::prepare() {
                .offline = shop_.options.conda.offline || shop_.inputs.conda_config.offline,
                .environment = shop_.environment,
                .in_child = shop_.join};
-    // Where pip clones what is editable: of an environment of conda it would be the working directory.
+    // By default pip clones editable packages into the working directory unless it is in a venv.
     target_.environment.emplace("PIP_SRC", (shop_.prefix / "src").string());
-    // A clone that is there has lost its login, so it seems to be of another address: that is set again.
+    // "switch": reset the URL of an existing clone, which differs because its login was removed.
     target_.environment.emplace("PIP_EXISTS_ACTION", "s");
-    // What it imports is no part of what it installs; byte-code is made later.
+    // pip's own byte-code is not wanted, and that of the packages is compiled later.
     target_.environment["PYTHONDONTWRITEBYTECODE"] = "1";
     const auto ask = [&](const std::vector<std::string>& question) {
         auto argv = pip::pip_command(target_);
@@ -105,7 +105,7 @@ Status Installers::choose(const spec::Requirements& requirements) {
     return {};
 }
 
-/// Of "git version 2.39.5".
+/// Whether git reads settings from GIT_CONFIG_ variables (2.31 or newer).
 bool Installers::git_takes_settings() const {
     const auto said = capture(shop_.inside({"git", "--version"}));
     if (!said || !said->ok()) return false;
@@ -139,7 +139,7 @@ Result<pip::InstallRequest> Installers::request_for(const RequirementsToInstall&
     return request;
 }
 
-/// uv starts no other uv.
+/// Empty for uv: only pip passes index URLs to subprocesses, whose command lines others can see.
 pip::IndexLogins Installers::index_logins(const spec::Requirements& requirements) const {
     if (choice_.installer == pip::Installer::uv) return {};
     std::vector<std::string> texts;
@@ -156,7 +156,7 @@ Status Installers::hand_to_pip(const pip::IndexLogins& logins, Environment& envi
         if (auto without = pip::without_index_logins(addresses, logins); without != addresses)
             environment[variable] = std::move(without);
     const auto file = netrc_file();
-    // Nobody else can look into the staging directory, whatever the file's mode is at first.
+    // The staging directory is private, so the file's initial mode does not matter.
     if (auto written = write_file(file, pip::netrc_with(netrc_of_user(), logins)); !written) return written;
     std::error_code failed;
     fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write, failed);
@@ -165,7 +165,7 @@ Status Installers::hand_to_pip(const pip::IndexLogins& logins, Environment& envi
     return {};
 }
 
-/// What pip would find. It leaves out all of a file that Python cannot read.
+/// The netrc file that pip would read. Like pip, ignores a file that Python's netrc module cannot parse.
 std::string Installers::netrc_of_user() const {
     constexpr const char* find = R"(
 import netrc, os
@@ -182,7 +182,7 @@ fs::path Installers::netrc_file() const {
 }
 
 Status Installers::install(const RequirementsToInstall& requirements, Stage& stage) {
-    for (const auto& line : requirements.read.lines) // their variables are replaced
+    for (const auto& line : requirements.read.lines) // remember them now: their variables have been expanded
         remember_secrets_in(line.text);
     if (auto chosen = choose(requirements.read); !chosen) return chosen;
     if (!choice_.warning.empty()) log::warn(choice_.warning);

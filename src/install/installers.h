@@ -1,4 +1,4 @@
-// pip and uv at work in a build.
+// Runs pip and uv during a build.
 #pragma once
 
 #include "install/recipe.h"
@@ -15,14 +15,14 @@
 
 namespace containerize::install {
 
-/// The stage of a build in which pip or uv installs.
+/// The build stage in which pip or uv installs packages.
 inline constexpr const char* pip_stage = "Installing pip packages";
 
 struct RequirementsToInstall {
     std::filesystem::path file;
-    const spec::Requirements& read;    ///< of that file
-    std::filesystem::path directory;   ///< local paths in it are relative to it
-    std::filesystem::path constraints; ///< as pip::InstallRequest has them, and so on
+    const spec::Requirements& read;    ///< the parsed `file`
+    std::filesystem::path directory;   ///< local paths in the file are relative to it
+    std::filesystem::path constraints; ///< like the members of pip::InstallRequest
     bool dependencies = true, verified = false;
 };
 
@@ -35,13 +35,13 @@ public:
 
     Status uninstall(const std::vector<std::string>& names, Stage& stage);
 
-    /// What pip wrote of the last install(); empty if there is nothing, as of uv, or of an old pip.
+    /// pip's report on the last install(); empty if there is none, as with uv or an old pip.
     [[nodiscard]] std::string report() const;
 
-    /// What pip::checksums_by_uv() says of `pins`, if uv did the last install(); else nothing.
+    /// The result of pip::checksums_by_uv() for `pins` if the last install() used uv; otherwise empty.
     [[nodiscard]] Result<std::string> checksums(const std::filesystem::path& pins) const;
 
-    /// "pip" or "uv", which did the last install().
+    /// "pip" or "uv": what the last install() used.
     [[nodiscard]] std::string name() const;
 
 private:
@@ -60,7 +60,7 @@ private:
     Workshop& shop_;
     pip::Target target_;
     bool prepared_ = false, writes_report_ = false;
-    std::string configuration_; ///< pip's
+    std::string configuration_; ///< output of `pip config list`
     pip::Choice choice_;
 };
 

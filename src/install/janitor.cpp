@@ -33,14 +33,14 @@ constexpr char keep_verb = 'K';
 constexpr char end_processes_verb = 'P';
 constexpr std::size_t longest_message = PATH_MAX + 1;
 
-// A new build may have claimed the directory meanwhile: builds lock their prefix (prefix.cpp).
+// Another build may have claimed the directory in the meantime: builds lock their prefix (prefix.cpp).
 void remove_unclaimed(const char* directory) {
     const Fd fd(open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (fd && flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return;
     rmdir(directory);
 }
 
-/// Whether it is in that mount namespace. Not so for processes of others, and for those that are dead.
+/// False for processes of other users and for zombies, whose namespace cannot be read.
 bool is_in(const std::filesystem::path& process, const struct stat& mount_namespace) {
     struct stat its {};
     return stat((process / "ns/mnt").c_str(), &its) == 0 && its.st_ino == mount_namespace.st_ino &&
@@ -61,10 +61,9 @@ std::vector<pid_t> processes_in(const struct stat& mount_namespace) {
     return found;
 }
 
-// A signal ends a process only when it is next given a CPU, and until then it may make a directory once more
-// that was removed already: so this waits until none is left, though not for ever for one that hangs in a
-// lost filesystem. As long as `mount_namespace` is open no other can be taken for it: the kernel uses the
-// numbers of those that are gone again.
+// A killed process may run on briefly and recreate a directory that was already removed. So wait until none
+// is left, but not forever: a process may hang on an unreachable filesystem. The open `mount_namespace` keeps
+// its inode number from being reused.
 void end_processes_in(const Fd& mount_namespace) {
     using namespace std::chrono_literals;
     struct stat info {};
@@ -79,23 +78,23 @@ void end_processes_in(const Fd& mount_namespace) {
     }
 }
 
-/// The standard streams stay open, too.
+/// Leaves the standard streams open.
 void close_all_but(const Fd& file) {
     const auto kept = static_cast<unsigned>(file.get());
     if (kept > STDERR_FILENO + 1) close_range(STDERR_FILENO + 1, kept - 1, 0);
     close_range(kept + 1, ~0U, 0);
 }
 
-/// Messages are a verb and a path, or for processes the namespace.
+/// The janitor's main function. A message is a verb with a path, or with a namespace's descriptor.
 [[noreturn]] void clean_up_after(Fd builder) {
     setsid();
     for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE})
         std::signal(number, SIG_IGN);
     prctl(PR_SET_NAME, "containerize-jn");
-    // Where few files may be open, those of the builder would be missed: removing a tree takes one for each
+    // Inherited descriptors would count against the limit of open files, and removing a tree takes one per
     // level.
     close_all_but(builder);
-    // The builder's caller may wait for the end of its output.
+    // The builder's caller may be reading its output until end of file.
     if (const Fd null(open("/dev/null", O_RDWR | O_CLOEXEC)); null)
         for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
             dup2(null.get(), stream);
@@ -143,7 +142,7 @@ Result<Janitor> Janitor::start() {
         ours.reset();
         clean_up_after(std::move(theirs));
     }
-    // Who kills the builder's group from now on does not kill it.
+    // Now that it is ready it has its own session, so killing the builder's process group spares it.
     theirs.reset();
     receive_message(ours.get(), longest_message);
     return Janitor(std::move(ours), pid);
@@ -160,7 +159,7 @@ Janitor::~Janitor() {
 }
 
 void Janitor::tell(char verb, const std::string& what, int file) {
-    // It cannot be gone: it ends only after this end of the socket closes.
+    // The janitor cannot have exited: it waits for this end of the socket to close.
     [[maybe_unused]] const bool told = send_message(socket_.get(), verb + what, file);
 }
 
@@ -168,7 +167,7 @@ void Janitor::end_processes_first(pid_t in_namespace) {
     const auto process = std::filesystem::path("/proc") / std::to_string(in_namespace);
     const Fd mount_namespace(open((process / "ns/mnt").c_str(), O_RDONLY | O_CLOEXEC));
     struct stat info {};
-    // Never the user's own processes, whatever was made.
+    // Guard against killing the user's own processes: the namespace must be another one.
     if (mount_namespace && fstat(mount_namespace.get(), &info) == 0 && !is_in("/proc/self", info))
         tell(end_processes_verb, {}, mount_namespace.get());
 }

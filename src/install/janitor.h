@@ -1,4 +1,4 @@
-// Cleaning up whatever happens: a process of its own that removes what a build has not declared finished.
+// A process that cleans up after a build, even if the build is killed.
 #pragma once
 
 #include "util/error.h"
@@ -11,25 +11,26 @@
 
 namespace containerize::install {
 
-/// Waits on a socket to the builder. When that closes, because the builder is done, failed, or was killed, it
-/// removes what it was told to, last first. So there is one way of cleaning up, and kill -9 takes it too.
+/// Waits on a socket to the builder. When it closes, because the builder finished, failed or was killed,
+/// everything registered is removed, last first. This is the only way of cleaning up, and it works after
+/// SIGKILL, too.
 class Janitor {
 public:
     static Result<Janitor> start();
     Janitor(Janitor&& other) noexcept;
     Janitor& operator=(Janitor&&) = delete;
-    ~Janitor(); ///< closes the socket and waits until all is removed
+    ~Janitor(); ///< closes the socket and waits until everything is removed
 
-    /// All that are in the mount namespace of `in_namespace` when the time has come, before anything is
-    /// removed; also where all is kept. Only for a namespace that was made for this build.
+    /// Kills all processes in the mount namespace of process `in_namespace` before anything is removed, even
+    /// if everything is kept. Only for a namespace created for this build.
     void end_processes_first(pid_t in_namespace);
     void remove_tree_later(const std::filesystem::path& path);
-    /// Only if it is empty, and no other build has claimed it.
+    /// Removes the directory only if it is empty and no other build has claimed it.
     void remove_directory_later(const std::filesystem::path& path);
-    /// Staging directories below `parent` that no build uses: the one that is made next, if nobody lives to
-    /// name it.
+    /// Removes unused staging directories below `parent`. This covers the one that is created next, in case
+    /// the builder is killed before it can register that.
     void sweep_staging_later(const std::filesystem::path& parent);
-    /// Keeps everything registered so far, apart from `staging`.
+    /// Keeps everything registered so far, except `staging`.
     void keep_all_but(const std::filesystem::path& staging);
 
 private:

@@ -7,7 +7,7 @@ namespace containerize::install {
 
 namespace {
 
-/// Sourced, as conda does it: a script may end with `return`.
+/// Sources the script, as conda does, because it may end with `return`.
 Command command_of(const Workshop& shop, const conda::LinkScript& script) {
     std::string program = script.before ? ""
                                         : "for one in \"$PREFIX\"/etc/conda/activate.d/*.sh; do [ ! -f "
@@ -29,7 +29,7 @@ Command command_of(const Workshop& shop, const conda::LinkScript& script) {
     return command;
 }
 
-// What a package tells its user it writes into this file.
+// Shows and removes the file into which scripts write messages for the user.
 void show_message(const Workshop& shop, const std::string& package) {
     const auto messages = shop.root() / ".messages.txt";
     const auto text = read_file(messages);

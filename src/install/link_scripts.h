@@ -1,4 +1,4 @@
-// What packages run after their files are there, and before they go.
+// Runs the scripts that conda packages bring for installation and removal.
 #pragma once
 
 #include "conda/link.h"
@@ -9,12 +9,12 @@
 
 namespace containerize::install {
 
-/// Each script in the activated environment, in which the packages' files are. What a script wants the user
-/// to know is shown.
+/// Runs each script in the activated environment and shows the messages it leaves for the user. Fails at the
+/// first script that fails.
 Status run_link_scripts(const Workshop& shop, const std::vector<conda::LinkScript>& scripts);
 
-/// bin/.NAME-pre-unlink.sh of each package that has one. One that fails is only warned about: its package
-/// goes all the same.
+/// Runs bin/.NAME-pre-unlink.sh of each package that has one. Failures are only warned about, and do not stop
+/// the removal.
 void run_unlink_scripts(const Workshop& shop, const std::vector<conda::PackageRecord>& packages);
 
 } // namespace containerize::install

@@ -13,7 +13,7 @@ namespace {
 
 using spec::LockedPackage;
 
-/// "1.0 (py311_0)", "1.0 (commit 0123...)".
+/// "1.0 (py311_0)" or "1.0 (commit 0123...)".
 std::string description(const std::string& version, const std::string& build, const std::string& commit) {
     std::string text = version.empty() ? "no version" : version;
     if (!build.empty()) text += " (" + build + ")";

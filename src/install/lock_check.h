@@ -1,4 +1,4 @@
-// Whether an environment is what a lock says.
+// Compares an environment with its lock.
 #pragma once
 
 #include "install/conda_contents.h"
@@ -10,8 +10,8 @@
 
 namespace containerize::install {
 
-/// One message that names each difference. `before` are those that were there before pip's part of the lock
-/// was installed, by packages of conda that do so: no lock knows them.
+/// Fails with one error that lists every difference. Ignores the distributions in `before`: conda packages'
+/// scripts installed them before pip ran, so no lock lists them.
 Status check_against_lock(const spec::LockedEnvironment& locked, const CondaContents& installed,
                           const std::vector<pip::Distribution>& before, const std::string& file);
 

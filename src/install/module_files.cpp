@@ -40,9 +40,9 @@ std::string help(const ModuleRequest& request) {
         description(request), request.prefix.string());
 }
 
-// The family: Lmod and Tcl modules keep two environments from being loaded at once, whatever their names. The
-// prefix is where the file lies, after a move too; a file that was copied to a site's modules says where it
-// was made for.
+// The `family` keeps two environments from being loaded at once, whatever their names. The prefix is derived
+// from the file's location, so that it survives a move; a copy elsewhere uses the path that the installation
+// was built for.
 std::string lua(const ModuleRequest& request) {
     return fmt::format("help({})\n"
                        "whatis({})\n"

@@ -1,4 +1,4 @@
-// Module files for an installation: for Lmod, and in Tcl for the others.
+// Writes module files for an installation: in Lua for Lmod, in Tcl for others.
 #pragma once
 
 #include "util/error.h"
@@ -10,11 +10,11 @@ namespace containerize::install {
 
 struct ModuleRequest {
     std::filesystem::path prefix;
-    std::string image;   ///< the lowest one's file, relative to the prefix
-    std::string created; ///< for people
+    std::string image;   ///< the lowest image's file, relative to the prefix
+    std::string created; ///< date, as text for users
 };
 
-/// Writes NAME.lua and NAME into `directory`, which is made; NAME is the last part of the prefix.
+/// Creates `directory` and writes NAME.lua and NAME into it, where NAME is the last component of the prefix.
 Status write_module_files(const std::filesystem::path& directory, const ModuleRequest& request);
 
 } // namespace containerize::install

@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-/// What is below `key`, an empty object if there is nothing.
+/// The object at `key`; an empty object if there is none.
 json part(const json& entry, const char* key) {
     const auto found = entry.is_object() ? entry.find(key) : entry.end();
     return found != entry.end() && found->is_object() ? *found : json::object();
@@ -30,7 +30,7 @@ std::string text(const json& entry, const char* key) {
     return found != entry.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-/// The words of a line of options alone that last; none if it includes other files or names a project.
+/// The words of a line of options to keep in the lock; empty if it includes a file or names a project.
 std::vector<std::string> lasting_words(const spec::RequirementLine& line, const fs::path& directory) {
     auto words = line.text.starts_with('-') ? spec::split_words(line.text) : std::nullopt;
     if (!words) return {};
@@ -43,7 +43,7 @@ std::vector<std::string> lasting_words(const spec::RequirementLine& line, const 
         const bool apart = spec::attached_value(word).empty();
         if (apart && ++at == words->size()) break;
         if (option->name != "--find-links") continue;
-        // As pip has it: beside the file that names it, else where pip runs.
+        // Like pip: relative to the file that names it, otherwise to pip's working directory.
         auto& value = (*words)[at];
         const auto path = apart ? value : std::string(spec::attached_value(value));
         std::error_code failed;
@@ -61,7 +61,7 @@ std::string pin(std::string_view name, std::string_view version) {
     return pip::normalised_name(name) + "==" + pip::normalised_version(version);
 }
 
-/// The options "--hash=..." of a line.
+/// The "--hash=..." options of a line.
 std::set<std::string> hashes_of(const std::string& line) {
     std::set<std::string> hashes;
     for (const auto& word : spec::split_words(line).value_or(std::vector<std::string>()))
@@ -69,7 +69,7 @@ std::set<std::string> hashes_of(const std::string& line) {
     return hashes;
 }
 
-/// A word of a line, as spec::split_words() reads it.
+/// Quotes a word for spec::split_words().
 std::string quoted(const std::string& word) {
     std::string result;
     for (const char c : word) {
@@ -121,7 +121,7 @@ std::string requirement_line(const pip::Distribution& distribution) {
     const auto& origin = *distribution.origin;
     if (origin.editable) return "-e " + origin.url;
     std::string url = origin.url;
-    // After "name @" pip takes no git+file:///..., which has no host.
+    // pip rejects "name @ git+file:///...", whose URL has no host.
     const bool unnamed = !origin.vcs.empty() && url.starts_with("file:");
     if (!origin.vcs.empty()) url = origin.vcs + "+" + url + "@" + origin.commit;
     std::string fragment;

@@ -1,4 +1,4 @@
-// pip's part of a lock: from what is installed to lines with which the same can be installed again.
+// pip's part of a lock: lines that install the same packages again.
 #pragma once
 
 #include "pip/distributions.h"
@@ -13,31 +13,31 @@
 
 namespace containerize::install {
 
-/// Checksums of packages that an index gave, as options of a requirement: " --hash=sha256:..." by
-/// "name==version".
+/// Maps "name==version" to the checksums of a package from an index, as options of a requirement line: "
+/// --hash=sha256:...".
 using Checksums = std::map<std::string, std::string>;
 
-/// `text` is of `pip install --report`.
+/// Reads checksums from the output of `pip install --report`.
 Checksums checksums_in_report(std::string_view text);
-/// Those that lines of a requirements file have.
+/// Reads checksums from lines of a requirements file.
 Checksums checksums_in_lines(const std::vector<std::string>& lines);
 
-/// Under which a package is in Checksums.
+/// The key of a distribution in Checksums.
 std::string pin_of(const pip::Distribution& distribution);
 
-/// The line of a requirements file that installs it again, without a checksum that an index has.
+/// The requirement line that installs the distribution again, without checksums from an index.
 std::string requirement_line(const pip::Distribution& distribution);
 
-/// Whether what is installed can be taken for what `line` of a lock names: checksums that are known of it are
-/// among those of the line. `known` are of the lock that belongs to the installation.
+/// Whether an installed distribution satisfies a lock's `line`: same origin and version, and its checksums in
+/// `known` (from the lock of the existing installation) are among those of the line.
 bool fits_line(const pip::Distribution& installed, const std::string& line, const Checksums& known);
 
-/// Options that say where and how to look, of the requirements and of what they include. Directories among
-/// them become absolute: `directory` is where pip ran.
+/// The options in requirements files, included ones too, that say where and how to find packages. Makes local
+/// paths among them absolute. `directory` is the working directory of pip.
 std::vector<std::string> lasting_options(const spec::Requirements& requirements,
                                          const std::filesystem::path& directory);
 
-/// Writes down what pip installed: `options` first, then a line for each package.
+/// Fills in pip's part of `locked`: `options` first, then a line for each package.
 void lock_requirements(const std::vector<pip::Distribution>& installed, const Checksums& checksums,
                        const std::vector<std::string>& options, spec::LockedEnvironment& locked);
 

@@ -39,7 +39,8 @@ Status PipPart::check_python(const std::string& python_name) const {
 
 Status PipPart::add_uv(const std::string& python_name) {
     if (!shop_.options.uv || python_name.empty()) return {};
-    // Its cache is on another filesystem, as a rule: in the user's scripts, too, it would warn of each link.
+    // uv's cache is usually on another filesystem, where hard links fail with a warning, also in users'
+    // scripts.
     shop_.environment.emplace("UV_LINK_MODE", "copy");
     std::error_code failed;
     if (fs::exists(shop_.root() / "bin/uv", failed)) return {};
@@ -85,7 +86,7 @@ Status PipPart::install_file(const fs::path& file, const spec::Requirements& rea
         !done)
         return done;
     stage.finish("with " + installers_.name());
-    // Only environments of conda have a lock.
+    // Only conda environments get a lock.
     return contents->packages.empty() ? Status() : note(read, directory, python_name);
 }
 
@@ -109,7 +110,7 @@ Status PipPart::install_locked(const std::string& python_name, Present present) 
     return forget_requests(contents->of_pip, python_name);
 }
 
-// pip verifies either all requirements of a file or none, and no repository has a checksum.
+// pip verifies all requirements of a file or none, and VCS requirements have no checksum: so use two files.
 Status PipPart::install_lines_of_lock(Stage& stage) {
     const auto& locked = *shop_.inputs.locked;
     const fs::path directory = shop_.inputs.spec.parent_path();
@@ -129,7 +130,7 @@ Status PipPart::install_lines_of_lock(Stage& stage) {
             read.error().where = shop_.inputs.spec.string();
             return fail(std::move(read.error()));
         }
-        // What a lock lists is all of it; one that cannot tell was made before that was so.
+        // A lock lists all packages, dependencies included, except older locks without `of_pip`.
         auto installed = installers_.install({.file = file,
                                               .read = *read,
                                               .directory = directory,
@@ -145,7 +146,7 @@ Status PipPart::install_lines_of_lock(Stage& stage) {
     return {};
 }
 
-// pip takes a package of the same version for the same, wherever it is from and whatever its checksum was.
+// pip compares only versions: it would keep a package of the same version with another origin or checksum.
 Status PipPart::remove_what_differs(const std::string& python_name, const spec::LockedEnvironment& present) {
     if (!shop_.inputs.locked->of_pip) return {};
     const auto contents = read_contents(shop_.root(), python_name);
@@ -159,13 +160,13 @@ Status PipPart::remove_what_differs(const std::string& python_name, const spec::
             names.push_back(one.name);
     if (names.empty()) return {};
     Stage stage("Removing pip packages");
-    // Not those of later: packages of conda, which come after this, may bring or remove pip.
+    // Not installers_: conda packages are changed after this and may add or remove pip.
     if (auto removed = Installers(shop_).uninstall(names, stage); !removed) return removed;
     stage.finish(human_count(names.size()) + " packages");
     return {};
 }
 
-// A lock lists every package, so pip takes all for asked for; its marks would make another image.
+// pip marks every package of a lock as REQUESTED, so the image would differ from the original.
 Status PipPart::forget_requests(const std::vector<pip::Distribution>& installed,
                                 const std::string& python_name) const {
     if (!shop_.inputs.locked->pip_requested) return {};
@@ -195,7 +196,7 @@ void PipPart::remember(const spec::LockedEnvironment& earlier) {
         if (is_option(line) && std::ranges::find(options_, line) == options_.end()) options_.push_back(line);
 }
 
-/// What the lock will need and the installed files do not say.
+/// Collects what a lock needs beyond what the installed files tell: options and checksums.
 Status PipPart::note(const spec::Requirements& requirements, const fs::path& directory,
                      const std::string& python_name) {
     for (auto& option : lasting_options(requirements, directory))

@@ -1,4 +1,4 @@
-// What pip installs beside conda's packages: of an environment file, of a lock, of an update.
+// Installs pip packages, on top of conda's, from an environment file, a lock or an update.
 #pragma once
 
 #include "install/conda_contents.h"
@@ -18,30 +18,31 @@ class PipPart {
 public:
     explicit PipPart(Workshop& shop) : shop_(shop), installers_(shop) {}
 
-    /// uv, if it is asked for and nothing has brought it yet; without Python it has no use.
+    /// Installs uv if the options ask for it and nothing else has installed it. Does nothing without Python.
     Status add_uv(const std::string& python_name);
 
-    /// Lines that stand in another file. `python_name` as Recipe has it.
+    /// Installs requirement lines of an environment file. `python_name` is that of Recipe.
     Status install(const std::vector<spec::Located>& lines, const std::string& python_name);
 
-    /// A requirements file; paths in it are relative to `directory`.
+    /// Installs a requirements file, in which paths are relative to `directory`.
     Status install_file(const std::filesystem::path& file, const spec::Requirements& read,
                         const std::filesystem::path& directory, const std::string& python_name);
 
-    /// Of what pip installed, all that is not as the lock has it goes; if the lock can tell. Before packages
-    /// of conda are changed: pip removes files by their names, whoever has put them there since. `present` is
-    /// the lock of what is installed, which knows checksums of it.
+    /// Uninstalls pip packages that differ from the lock, if the lock lists pip packages. Call it before
+    /// conda packages are changed: pip deletes files by path, whoever owns them by then. `present` is the
+    /// lock of the existing installation, with its checksums.
     Status remove_what_differs(const std::string& python_name, const spec::LockedEnvironment& present);
 
     enum class Present { stays, goes };
-    /// What the lock has; then compares all of it with what is there. What pip installed before and is not in
-    /// the lock stays, if packages of conda bring it, or must be gone.
+    /// Installs the lock's pip packages and fails if the environment then differs from the lock. `present`:
+    /// whether existing pip packages that the lock lacks may stay, such as those that conda packages' scripts
+    /// installed.
     Status install_locked(const std::string& python_name, Present present);
 
-    /// Takes over what an earlier lock knows.
+    /// Takes over options and checksums from an earlier lock.
     void remember(const spec::LockedEnvironment& earlier);
 
-    /// Writes pip's part of a lock.
+    /// Fills in pip's part of a lock.
     void lock(const std::vector<pip::Distribution>& installed, spec::LockedEnvironment& locked) const;
 
 private:

@@ -1,4 +1,4 @@
-// A venv, and what a requirements file lists, installed by pip or uv.
+// Creates a venv and installs a requirements file into it with pip or uv.
 #include "install/installers.h"
 #include "install/pip_part.h"
 #include "install/recipe.h"
@@ -69,7 +69,7 @@ public:
     Status install() override {
         for (const auto& editable : shop_.inputs.requirements.editable) {
             const bool is_cloned = is_url(editable) && !editable.starts_with("file:");
-            if (is_cloned) continue; // into the environment
+            if (is_cloned) continue; // cloned into the environment
             log::info("Note: '" + editable +
                       "' is installed as editable: it stays where it is, outside the image.");
         }
@@ -87,8 +87,7 @@ public:
         return {};
     }
 
-    // Unchecked hashes: no run compares times or compiles again, whatever happens to times on the way into
-    // the image.
+    // Unchecked hashes: no run compares timestamps or compiles again, even if packing changes timestamps.
     Status compile() override {
         Stage stage("Compiling byte-code");
         std::vector<std::string> argv = {shop_.python().string(),
@@ -104,8 +103,8 @@ public:
         if (shop_.options.bundle_python) argv.push_back((shop_.prefix / "python/lib").string());
         auto outcome = containerize::run(shop_.inside(argv));
         if (!outcome) return fail(std::move(outcome.error()));
-        // Packages ship templates and tests of other Python versions as .py files: those cannot be compiled,
-        // nor need be.
+        // Packages ship templates and tests for other Python versions as .py files. Failures to compile these
+        // are harmless.
         stage.finish(outcome->ok() ? "all modules"
                                    : "all modules but some that are not Python (see the log)");
         return {};
@@ -117,7 +116,7 @@ public:
         auto listed =
             capture(shop_.inside({shop_.python().string(), "-m", "pip", "list", "--format", "freeze"}));
         if (!listed) return fail(std::move(listed.error()));
-        // A script may have removed pip: then there is no list, and no harm.
+        // A script may have removed pip; then there is no list.
         return listed->ok() ? std::move(listed->output) : std::string();
     }
 
@@ -128,11 +127,11 @@ public:
                                  [&](std::uint64_t done) { progress(done, total); });
     }
 
-    // Of a build without the global lock "python3.13t".
+    // "python3.11"; "python3.13t" for a free-threaded build.
     [[nodiscard]] std::string python_name() const override { return library_name_; }
 
 private:
-    /// The host's was looked at before anything was made; a base can be only now.
+    /// A host interpreter was checked with the inputs; one in a base can only be checked inside it.
     [[nodiscard]] Result<pip::Interpreter> choose_interpreter() const {
         if (shop_.inputs.base.is_host()) return shop_.inputs.interpreter;
         auto interpreter =

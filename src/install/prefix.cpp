@@ -21,7 +21,7 @@ namespace containerize::install {
 
 namespace {
 
-/// The first entry that is not the rest of a build of ours; empty if there is none.
+/// The first entry that no unfinished build of ours left behind; empty if there is none.
 std::string foreign_entry(const fs::path& directory) {
     std::error_code failed;
     std::set<std::string> others;
@@ -38,7 +38,7 @@ std::string foreign_entry(const fs::path& directory) {
     return {};
 }
 
-// Where the installation is put together has the same name, with a number and the host: 255 bytes at most.
+// An assembly's name holds that of the prefix, a number and the host name: 255 bytes at most.
 constexpr std::size_t longest_name = 160;
 
 bool is_special(const fs::path& prefix) {
@@ -82,7 +82,7 @@ Result<fs::path> check_prefix(const std::string& given, bool force) {
                           "it has " + std::to_string(length) + " bytes, and there may be " +
                               std::to_string(longest_name),
                           shown, "Choose a shorter name.");
-    // The path behind a link, too.
+    // Check the resolved path, not only the one given.
     if (shown.find(':') != std::string::npos || shown.find('\n') != std::string::npos)
         return fail_input("this prefix cannot be used",
                           "PATH cannot hold a directory with ':' or a line break in its name", shown,
@@ -133,7 +133,7 @@ std::unexpected<Error> cannot_claim(std::string what, const fs::path& directory)
     return error;
 }
 
-/// " (process N on HOST)": whose lock on that directory the kernel lists; empty if it tells nobody.
+/// " (process N on HOST)", the holder of the directory's lock in /proc/locks; empty if it is not listed.
 std::string holder_of(const Fd& directory) {
     struct stat info {};
     if (fstat(directory.get(), &info) != 0) return {};
@@ -142,7 +142,7 @@ std::string holder_of(const Fd& directory) {
         std::istringstream words(line);
         std::string number, kind, mode, access, process, file;
         words >> number >> kind >> mode >> access >> process >> file;
-        // Not by the device: some filesystems tell stat() another one.
+        // Do not compare the device: on some filesystems stat() reports another one.
         if (kind != "FLOCK" || access != "WRITE" || !file.ends_with(":" + std::to_string(info.st_ino)) ||
             process.starts_with('-') || process == "0")
             continue;
@@ -154,7 +154,7 @@ std::string holder_of(const Fd& directory) {
 }
 
 std::unexpected<Error> claimed_by_another(const fs::path& prefix, const Fd& directory) {
-    // What is there already can be changed nowhere else.
+    // An existing installation can only be locked by a command that changes it.
     if (runtime::is_installation(prefix))
         return fail({.what = "another command changes this installation" + holder_of(directory),
                      .why = {},
@@ -166,17 +166,17 @@ std::unexpected<Error> claimed_by_another(const fs::path& prefix, const Fd& dire
                  .hint = "Wait for it to end, or choose another prefix."});
 }
 
-// Whether it had to be made.
+// Returns whether the directory had to be made.
 Result<bool> make_directory(const fs::path& directory, Janitor& janitor) {
     std::error_code failed;
     if (fs::exists(directory, failed)) return false;
-    janitor.remove_directory_later(directory); // said before: we may be killed right after
+    janitor.remove_directory_later(directory); // register first: the build may be killed right after mkdir()
     if (mkdir(directory.c_str(), 0777) == 0) return true;
     if (errno != EEXIST) return cannot_claim("cannot make the directory", directory);
     return false;
 }
 
-// Another build may have put its installation in the place of the directory that we opened.
+// Another build may have replaced the directory after we opened it.
 bool is_same(const Fd& fd, const fs::path& path) {
     struct stat opened {};
     struct stat named {};
@@ -199,8 +199,7 @@ Result<Claim> claim_prefix(const fs::path& prefix, Janitor& janitor) {
     Claim claim{.prefix = prefix, .existed = !*made, .locked = false, .lock = {}};
     claim.lock.reset(open(prefix.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!claim.lock) return cannot_claim("cannot open the prefix", prefix);
-    // A filesystem without such locks (NFS wants a file opened for writing) lets both go on: then the last
-    // rename decides.
+    // Without such locks (NFS wants a file opened for writing) both builds go on, and the last rename wins.
     claim.locked = flock(claim.lock.get(), LOCK_EX | LOCK_NB) == 0;
     if (!claim.locked && errno == EWOULDBLOCK) return claimed_by_another(prefix, claim.lock);
     if (!is_same(claim.lock, prefix)) return claimed_by_another(prefix, claim.lock);

@@ -1,4 +1,4 @@
-// Where an installation may be made, and the claim of one build on that place.
+// Checks where an installation may be made, and claims that place for one build.
 #pragma once
 
 #include "install/janitor.h"
@@ -11,32 +11,32 @@
 
 namespace containerize::install {
 
-/// What an assembly's name begins with: there the files of a new installation are put together.
+/// Name prefix of an assembly, the directory in which a new installation is put together.
 inline constexpr const char* own_leftovers = ".containerize-";
-/// In an assembly whose files go into an empty directory: the names that they have there. While it is there,
-/// what has these names is of a build that is not finished.
+/// A file in an assembly that is published into an empty directory. It lists the names to be created there;
+/// while it exists, entries with these names belong to an unfinished build.
 inline constexpr const char* names_to_come = ".names";
 std::set<std::string> listed_names(const std::filesystem::path& assembly);
-/// Whether a build of this user's made it, or of one who keeps the directory together with this user: in
-/// others, anybody could name files of the user's for removal.
+/// Whether the assembly was made by a build of this user, or of a user trusted with the parent directory. One
+/// made by anybody else could list this user's files for removal.
 bool is_left_by_us(const std::filesystem::path& assembly);
 
-/// The prefix as an absolute path without links, if an installation may be made there: it is absent, empty,
-/// or (with `force`) an installation already.
+/// Returns the prefix as an absolute path without symlinks. Fails unless it is absent, empty or, with
+/// `force`, an installation.
 Result<std::filesystem::path> check_prefix(const std::string& given, bool force);
 
-/// Refuses a `file` below `prefix`: the build's own directory stands there while it runs, and hides it.
+/// Refuses a `file` below `prefix`: during the build the new environment is mounted there and hides it.
 Status check_outside(const std::filesystem::path& file, const std::filesystem::path& prefix);
 
-/// One build's right to a prefix: the directory exists, and no other build may touch it while this object
-/// lives.
+/// A build's exclusive right to a prefix. The directory exists, and other builds must not touch it as long as
+/// this object lives.
 struct Claim {
     std::filesystem::path prefix;
-    bool existed = false; ///< it was there before, empty or an installation
-    bool locked = false;  ///< no other build of this node is there; false on a filesystem without locks
+    bool existed = false; ///< the directory existed before, empty or as an installation
+    bool locked = false;  ///< no other build on this node uses it; false if the filesystem has no locks
     Fd lock;
 };
-/// Directories that have to be made are given to the janitor.
+/// Creates missing directories and registers them with the janitor. Fails if another build has the claim.
 Result<Claim> claim_prefix(const std::filesystem::path& prefix, Janitor& janitor);
 
 } // namespace containerize::install

@@ -25,10 +25,10 @@ namespace containerize::install {
 
 namespace {
 
-/// A session of a recording ends at once; longer only where a command left something running.
+/// A session that records ends at once, unless a command left a process behind.
 constexpr auto longest_end = std::chrono::seconds(5);
 
-/// The command line of a wrapper that runs anything inside.
+/// The command line that runs `command` inside, through a wrapper.
 std::vector<std::string> inside(const fs::path& prefix, const std::vector<std::string>& command) {
     std::vector<std::string> argv = {(prefix / "bin/_debug_exec").string()};
     argv.insert(argv.end(), command.begin(), command.end());
@@ -38,15 +38,15 @@ std::vector<std::string> inside(const fs::path& prefix, const std::vector<std::s
 Environment recording_environment(const fs::path& record) {
     auto environment = current_environment();
     environment[runtime::record_variable] = record.string();
-    environment[runtime::prefetch_variable] = "off"; // what is read ahead is not what is wanted
+    environment[runtime::prefetch_variable] = "off"; // reading ahead would hide which blocks are wanted
     environment["CONTAINERIZE_SESSION_IDLE"] = "0";
-    environment["CONTAINERIZE_ENGINE"] = "native"; // no other has a server of ours
+    environment["CONTAINERIZE_ENGINE"] = "native"; // only this engine uses our file server, which records
     return environment;
 }
 
 Result<int> run_recorded(std::vector<std::string> argv, Environment environment, bool at_terminal) {
-    // In a namespace of its own a process finds no session, and starts one: with nothing cached, and with
-    // servers that record.
+    // A process in a new namespace finds no session, so it starts one: with nothing cached and with servers
+    // that record.
     const Command command{.argv = std::move(argv),
                           .environment = std::move(environment),
                           .working_directory = {},
@@ -58,7 +58,7 @@ Result<int> run_recorded(std::vector<std::string> argv, Environment environment,
     return outcome->exit_code;
 }
 
-/// Servers hold a shared lock on it as long as they live.
+/// Servers hold a shared lock on the record as long as they live.
 void wait_for_end_of_session(const fs::path& record) {
     const Fd file(open(record.c_str(), O_RDONLY | O_CLOEXEC));
     const auto until = std::chrono::steady_clock::now() + longest_end;
@@ -66,7 +66,7 @@ void wait_for_end_of_session(const fs::path& record) {
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
 }
 
-/// The packages that python finds there; what they leave in a home goes with the staging directory.
+/// Imports the packages that Python finds, with a temporary home directory in `staging`.
 Result<int> run_imports(const fs::path& prefix, const ProfileRequest& request, Environment environment,
                         const fs::path& staging) {
     std::error_code failed;
@@ -75,7 +75,7 @@ Result<int> run_imports(const fs::path& prefix, const ProfileRequest& request, E
     fs::create_directories(home, failed);
     if (failed) return fail_errno("cannot make a directory", home.string(), failed.value());
     environment["HOME"] = environment["XDG_CACHE_HOME"] = environment["XDG_CONFIG_HOME"] = home.string();
-    // Of an installation that is removed meanwhile, Python would make directories anew to write into.
+    // Python could recreate directories of an installation that is being removed, for byte-code.
     environment["PYTHONDONTWRITEBYTECODE"] = "1";
     environment.erase("DISPLAY");
     environment.erase("WAYLAND_DISPLAY");
@@ -142,7 +142,7 @@ Result<Recording> record_profile(const fs::path& prefix, const ProfileRequest& r
     }
     wait_for_end_of_session(record);
     if (interrupted()) return fail_interrupted();
-    // One that failed may have read too little to forget the rest for.
+    // A command that failed may have read too little to replace the earlier profile.
     const bool replace = request.replace && recording.exit_code == 0;
     if (auto written = write_profiles(prefix, record, replace); !written)
         return fail(std::move(written.error()));
@@ -171,7 +171,7 @@ void record_after_build(const BuildOptions& options, bool replace) {
     if (!prefix) return;
     std::error_code failed;
     const bool has_python = fs::exists(fs::symlink_status(*prefix / "bin/python", failed));
-    if (options.profile_commands.empty() && !has_python) return; // nothing is known to run
+    if (options.profile_commands.empty() && !has_python) return; // nothing to run
     Stage stage("Recording what programs read first");
     ProfileRequest request{.commands = {},
                            .at_terminal = false,

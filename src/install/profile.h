@@ -1,4 +1,4 @@
-// Recording what programs of an installation read first, for the sessions that come.
+// Records what programs of an installation read first, so that sessions can read it ahead.
 #pragma once
 
 #include "image/profile.h"
@@ -15,39 +15,39 @@ namespace containerize::install {
 struct BuildOptions;
 
 struct ProfileRequest {
-    /// Each a program with its arguments. Empty: the interpreter's start, and the imports of the packages
-    /// that it finds, in bounded time.
+    /// Programs with their arguments. If empty, starts the interpreter and imports the packages that it
+    /// finds, within a time limit.
     std::vector<std::vector<std::string>> commands;
-    bool at_terminal = false;             ///< they have the user's terminal, else nothing
-    bool replace = false;                 ///< what was recorded before is forgotten
-    std::filesystem::path share;          ///< where our templates are
-    std::filesystem::path staging_parent; ///< empty: a node-local directory
+    bool at_terminal = false;             ///< the commands use the user's terminal, otherwise none
+    bool replace = false;                 ///< discard what was recorded before
+    std::filesystem::path share;          ///< holds the templates
+    std::filesystem::path staging_parent; ///< empty: choose a node-local directory
 };
 
-/// What all profiles of an installation cover.
+/// Totals over all profiles of an installation.
 struct ProfileCoverage {
     std::size_t blocks = 0;
     std::uint64_t bytes = 0;
-    std::size_t requests = 0; ///< by which they are read, as nothing else is set
+    std::size_t requests = 0; ///< number of read requests with the default settings
 };
 
 struct Recording {
     ProfileCoverage coverage;
-    int exit_code = 0; ///< of the last command that failed, else 0
+    int exit_code = 0; ///< of the last command that failed, otherwise 0
 };
 
-/// Runs the commands, in a session of their own, and writes the profiles beside the images, merged with what
-/// was there: what is new comes first.
+/// Runs the commands in sessions of their own and writes the profiles beside the images. New blocks come
+/// first, then those of the earlier profiles.
 Result<Recording> record_profile(const std::filesystem::path& prefix, const ProfileRequest& request);
 
-/// Of the profiles that fit the images.
+/// Counts only profiles that match their images.
 Result<ProfileCoverage> profile_coverage(const std::filesystem::path& prefix);
 
-/// The profile that an image has, if it fits; without blocks if it has none.
+/// Returns the profile of an image; without blocks if there is none or it does not match the image.
 image::Profile profile_beside(const std::filesystem::path& prefix, const runtime::ImageFile& image);
 
-/// At the end of a build, as its options ask for it. What fails is no failure of the build: it is warned of
-/// if it was asked for, and noted in the log if not. `replace` as in ProfileRequest.
+/// Records at the end of a build, as its options say. Never fails: warns about problems if commands to record
+/// were given, otherwise only tells the reason. `replace` as in ProfileRequest.
 void record_after_build(const BuildOptions& options, bool replace);
 
 } // namespace containerize::install

@@ -31,7 +31,7 @@ bool is_image_name(const std::string& name) {
     return name.starts_with("env.") && name.ends_with("sqfs");
 }
 
-/// Of an image, or of its profile: the image's name.
+/// The image's name, given that of an image or of its profile.
 std::string image_name(std::string name) {
     if (name.ends_with(image::profile_suffix)) name.resize(name.size() - image::profile_suffix.size());
     return name;
@@ -42,7 +42,7 @@ Status move(const fs::path& from, const fs::path& to) {
     return {};
 }
 
-// Every file of `from`, by name, over those of `to`: the launchers of both are interchangeable.
+// Moves all files below `from` over those in `to`. Old and new launchers are interchangeable.
 Status move_files(const fs::path& from, const fs::path& to) {
     std::error_code failed;
     fs::create_directories(to, failed);
@@ -65,7 +65,7 @@ std::set<std::string> names_in(const fs::path& directory) {
     return names;
 }
 
-// Names of `directory`, of files only where `keep` lies further below.
+// Removes all files in `directory` but those to keep; subdirectories stay.
 void remove_wrappers(const fs::path& prefix, const fs::path& directory, const std::set<std::string>& keep) {
     std::error_code ignored;
     for (const auto& name : names_in(prefix / directory)) {
@@ -73,7 +73,7 @@ void remove_wrappers(const fs::path& prefix, const fs::path& directory, const st
         if (!keep.contains(name) && !fs::is_directory(fs::symlink_status(entry, ignored)))
             fs::remove(entry, ignored);
     }
-    // Upwards, as far as nothing else is there.
+    // Then remove the directory and its parents if they are empty.
     for (auto empty = directory; !empty.empty(); empty = empty.parent_path())
         if (rmdir((prefix / empty).c_str()) != 0) break;
 }
@@ -95,7 +95,7 @@ std::set<std::string> names_of_states(const Manifest& current, const std::vector
     return names;
 }
 
-// States that are none any more, and images that no state has. Failures leave litter, no harm.
+// Removes directories of deleted states, and unused images. Failures only leave litter, so they are ignored.
 void remove_unreferenced(const fs::path& prefix, const Manifest& manifest,
                          const std::vector<Manifest>& kept) {
     std::set<std::string> images;
@@ -111,7 +111,7 @@ void remove_unreferenced(const fs::path& prefix, const Manifest& manifest,
             if (!is_kept(name)) [[maybe_unused]]
                 const auto removed = remove_tree(prefix / directory / name);
     };
-    // States before their images: one that is there has all that it names, wherever this ends.
+    // States first: then, even if this is interrupted, each remaining state has all its images.
     remove_others(states_name, [&](const std::string& name) { return states.contains(name); });
     remove_others("", [&](const std::string& name) {
         return !is_image_name(image_name(name)) || images.contains(image_name(name));
@@ -120,10 +120,10 @@ void remove_unreferenced(const fs::path& prefix, const Manifest& manifest,
         return images.contains((fs::path(layers_name) / image_name(name)).string());
     });
     std::error_code ignored;
-    fs::remove(prefix / layers_name, ignored); // only if it is empty
+    fs::remove(prefix / layers_name, ignored); // fails unless it is empty
 }
 
-/// By one rename each, into the assembly, which goes whatever happens: a state that is there is whole.
+/// Moves each state into the assembly by one rename, so that no state is ever half removed.
 void put_aside_old_states(const Publication& publication) {
     const auto kept = names_of_states(publication.manifest, publication.kept);
     const auto states = publication.claim.prefix / states_name;
@@ -133,7 +133,7 @@ void put_aside_old_states(const Publication& publication) {
             fs::rename(states / name, publication.assembly / ("state-" + name), ignored);
 }
 
-// After the manifest has changed: whatever no state has.
+// Removes what no state needs. Called after the manifest was replaced.
 void remove_what_is_gone(const Publication& publication, const Result<Manifest>& old,
                          const std::vector<std::set<std::string>>& wrappers) {
     const auto& prefix = publication.claim.prefix;
@@ -150,14 +150,14 @@ void remove_what_is_gone(const Publication& publication, const Result<Manifest>&
         const auto directory = prefix / path;
         const bool still_used =
             std::ranges::find(manifest.wrapper_paths, path) != manifest.wrapper_paths.end();
-        // A manifest is a file that anyone may have written: its paths are followed only below the prefix.
+        // The manifest is not trusted: its paths must not lead out of the prefix.
         const auto real = resolve(directory);
         if (!still_used && fs::path(path).is_relative() && real && *real != prefix && is_below(*real, prefix))
             remove_wrappers(prefix, path, {});
     }
 }
 
-/// Where an assembly is made: "@HOST" after a number.
+/// "@HOST", the end of an assembly's name.
 std::string this_host() {
     std::array<char, 256> name{};
     gethostname(name.data(), name.size() - 1);
@@ -182,12 +182,12 @@ Status sync_all(const fs::path& assembly) {
     return sync_directory(assembly);
 }
 
-// After the moment from which on the new installation is there: nothing can be a failure any more.
+// For steps after publication, which must not fail any more.
 void note(const Status& done) {
     if (!done) log::warn(to_string(done.error()));
 }
 
-/// Links from the installation's records to those of the state that becomes the current one.
+/// Links "share" to the records of the state that becomes current.
 Status add_record_links(const Publication& publication) {
     const auto state = state_directory(publication.manifest.state);
     const auto share = publication.assembly / share_name;
@@ -204,7 +204,7 @@ Status add_record_links(const Publication& publication) {
     return {};
 }
 
-/// The manifest, also as the state keeps it.
+/// Writes the manifest, and a copy into the state's directory.
 Status write_manifest(const Publication& publication) {
     const auto& assembly = publication.assembly;
     const auto state = assembly / state_directory(publication.manifest.state);
@@ -227,18 +227,18 @@ Status publish_by_one_rename(const Publication& publication) {
     return {};
 }
 
-// Each file of the assembly that is new, under its own name; then the manifest, which names them.
+// Moves all new files into place and, last, the manifest that refers to them.
 Status move_new_files(const Publication& publication) {
     const auto& prefix = publication.claim.prefix;
     const auto& assembly = publication.assembly;
     std::error_code failed;
     for (const auto& image : publication.manifest.images()) {
-        if (!fs::exists(assembly / image.file, failed)) continue; // of an earlier state
+        if (!fs::exists(assembly / image.file, failed)) continue; // belongs to an earlier state
         fs::create_directories((prefix / image.file).parent_path(), failed);
         if (auto done = move(assembly / image.file, prefix / image.file); !done) return done;
         if (auto done = sync_directory((prefix / image.file).parent_path()); !done) return done;
     }
-    // The launchers of the old installation and of the new one do the same: they may be mixed for a moment.
+    // Old and new launchers do the same, so a mixture is harmless.
     Status done = move_files(assembly / "libexec", prefix / "libexec");
     for (const auto& path : publication.manifest.wrapper_paths)
         if (done) done = move_files(assembly / path, prefix / path);
@@ -256,7 +256,7 @@ Status move_new_files(const Publication& publication) {
 Status publish_in_place(const Publication& publication, Janitor& janitor) {
     const auto& prefix = publication.claim.prefix;
     const auto& assembly = publication.assembly;
-    // A build takes minutes: what somebody has put there meanwhile is not ours to remove.
+    // Check again: somebody may have put files there during the build, which are not ours to remove.
     if (auto still = check_prefix(prefix.string(), true); !still) return fail(std::move(still.error()));
     const bool replacing = runtime::is_installation(prefix);
     const auto old = runtime::read_manifest(prefix);
@@ -264,7 +264,7 @@ Status publish_in_place(const Publication& publication, Janitor& janitor) {
     for (const auto& path : publication.manifest.wrapper_paths)
         wrappers.push_back(names_in(assembly / path));
     if (auto written = write_manifest(publication); !written) return written;
-    if (!replacing) { // an empty directory is to be empty again if this fails
+    if (!replacing) { // after a failure, an empty directory must be empty again
         std::string list;
         for (const auto& name : names_in(assembly)) {
             janitor.remove_tree_later(prefix / name);
@@ -287,7 +287,7 @@ Status publish_in_place(const Publication& publication, Janitor& janitor) {
     }
     note(sync_directory(prefix));
     fs::remove(assembly / names_to_come, ignored);
-    note(move_files(assembly, prefix)); // links to the records, and single files such as pyvenv.cfg
+    note(move_files(assembly, prefix)); // links to the records, and files such as pyvenv.cfg
     remove_what_is_gone(publication, old, wrappers);
     note(remove_tree(assembly));
     return {};
@@ -311,8 +311,8 @@ void remove_leftovers(const Claim& claim) {
     const auto host = this_host();
     for (const auto& directory : {prefix, prefix.parent_path()})
         for (const auto& name : names_in(directory)) {
-            // Only what is this node's: many shared filesystems lock for one node alone, so that another may
-            // be building there now.
+            // Only leftovers of this node: many shared filesystems lock per node, so that another node's
+            // build may still be running.
             if (!name.starts_with(start)) continue;
             const auto digits = name.find_first_not_of("0123456789", start.size());
             if (digits == start.size() || digits == std::string::npos || name.substr(digits) != host)
@@ -331,10 +331,10 @@ void remove_leftovers(const Claim& claim) {
 
 Result<fs::path> make_assembly(const Claim& claim, Janitor& janitor) {
     const fs::path parent = claim.existed ? claim.prefix : claim.prefix.parent_path();
-    // A number that nobody foresees: in a directory like /tmp, another user could have taken the name.
+    // Unpredictable, so that nobody can take the name in advance in a directory like /tmp.
     std::random_device number;
     fs::path assembly = parent / (assembly_name(claim.prefix) + std::to_string(number()) + this_host());
-    // 0777 less the umask, and the parent's group where that is inherited: the assembly becomes the prefix.
+    // The assembly becomes the prefix, so it gets the default mode and inherits the parent's group.
     if (mkdir(assembly.c_str(), 0777) != 0) return fail_errno("cannot make a directory", assembly.string());
     janitor.remove_tree_later(assembly);
     return assembly;
@@ -350,7 +350,7 @@ std::string free_image_name(const fs::path& prefix) {
 
 namespace {
 
-/// A file has the layout of the directory that it was made in, wherever it is moved.
+/// Copies into a striped directory first: a file keeps the layout of the directory it was created in.
 Result<std::string> add_striped(const fs::path& image, std::uint64_t size, const fs::path& place,
                                 const std::function<void(std::uint64_t)>& progress) {
     fs::path directory = place;

@@ -1,4 +1,4 @@
-// Making a finished installation appear at its prefix, all at once.
+// Makes a finished installation appear at its prefix atomically.
 #pragma once
 
 #include "install/janitor.h"
@@ -14,42 +14,40 @@
 
 namespace containerize::install {
 
-/// Sees that there is room for `bytes` on the prefix's filesystem, before anything is copied there.
+/// Fails if the prefix's filesystem has no room for `bytes`. Call it before anything is copied there.
 Status check_room(const Claim& claim, std::uint64_t bytes);
 
-/// Removes what builds of this prefix left that were killed with everything around them, the janitor
-/// included.
+/// Removes what killed builds of this prefix left behind when their janitor was killed, too.
 void remove_leftovers(const Claim& claim);
 
-/// A directory on the prefix's filesystem in which the installation is put together: beside the prefix where
-/// that did not exist, inside it where it did.
+/// Creates the directory in which the installation is put together, on the prefix's filesystem: inside the
+/// prefix if that existed before, otherwise beside it.
 Result<std::filesystem::path> make_assembly(const Claim& claim, Janitor& janitor);
 
-/// A name for the image of a new installation that nothing at the prefix has: an image in use is never
-/// overwritten.
+/// Returns an image name that is not used at the prefix yet, so that an image in use is never overwritten.
 std::string free_image_name(const std::filesystem::path& prefix);
 
 enum class ImageIs {
-    of_this_build, ///< moved
-    of_others      ///< copied
+    of_this_build, ///< may be moved
+    of_others      ///< is copied
 };
 
-/// Puts an image into the assembly under the name that `entry.file` has, and fills in the rest of `entry`.
-/// `progress` gets bytes.
+/// Puts an image into the assembly as `entry.file` and fills in the rest of `entry`. `progress` gets the
+/// number of bytes done.
 Status add_image(const std::filesystem::path& image, ImageIs image_is, const std::filesystem::path& assembly,
                  runtime::ImageFile& entry, const std::function<void(std::uint64_t)>& progress);
 
 struct Publication {
     const Claim& claim;
     std::filesystem::path assembly;
-    const runtime::Manifest& manifest;   ///< of the state that becomes the current one
-    std::vector<runtime::Manifest> kept; ///< other states that can be gone back to
+    const runtime::Manifest& manifest;   ///< describes the new current state
+    std::vector<runtime::Manifest> kept; ///< other states, which remain available
 };
 
-/// The last step: the assembly becomes the installation. A prefix that was made for this build is replaced by
-/// one rename. One that existed stays the same directory, because sessions that run have their image mounted
-/// over it and a removed mount point takes the mount away; there, the rename of the manifest is the moment at
-/// which old becomes new, and what no state needs any more is removed afterwards.
+/// The last step: turns the assembly into the installation. A prefix that this build created is replaced by
+/// one rename. An existing prefix stays the same directory, because running sessions have their image mounted
+/// over it and removing a mount point unmounts it. There, renaming the manifest is the atomic switch; files
+/// that no state needs are removed afterwards.
 Status publish(const Publication& publication, Janitor& janitor);
 
 } // namespace containerize::install

@@ -21,7 +21,7 @@ Result<Outcome> Workshop::run_inside(std::vector<std::string> argv, Stage& stage
 Result<Outcome> Workshop::run_hook(const std::filesystem::path& script, Stage& stage) const {
     auto command = inside({"bash", "-e", script.string()});
     command.working_directory = inputs.working_directory;
-    // What scripts written for tykky may ask for.
+    // Variables that scripts written for tykky expect.
     const std::pair<const char*, std::string> known[] = {{"CW_INSTALLATION_PATH", prefix.string()},
                                                          {"CW_INSTALLATION_PREFIX", prefix.string()},
                                                          {"CW_WORKDIR", inputs.working_directory.string()},

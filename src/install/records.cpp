@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::uint64_t largest_input = std::uint64_t{256} << 20U;
 
-/// Of this mode, and open to nobody else at any time. Fails if it exists.
+/// Creates a file that nobody else can open before it has its final mode. Fails if it exists.
 Status write_new_file(const fs::path& path, std::string_view content, mode_t mode) {
     Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (!file) return fail_errno("cannot write the file", path.string());
@@ -36,7 +36,7 @@ Status write_new_file(const fs::path& path, std::string_view content, mode_t mod
     return {};
 }
 
-/// The lock repeats what stands in the inputs: variables, say. Who may not read one of them may not read it.
+/// The lock repeats parts of the inputs, such as variables: only those who can read all of them may read it.
 Status write_lock(const fs::path& share, const std::string& text, const std::vector<fs::path>& inputs,
                   mode_t umask_bits) {
     mode_t mode = 0666U & ~umask_bits;
@@ -49,15 +49,16 @@ Status write_lock(const fs::path& share, const std::string& text, const std::vec
     return write_new_file(share / "containerize.lock", text, mode);
 }
 
-/// An address without its login is one that pip, conda and git look up in ~/.netrc; "****" they would send.
+/// Removes redaction marks from URLs. Without a login, pip, conda and git look one up in ~/.netrc; they would
+/// send the mark literally.
 std::string without_marked_logins(std::string text) {
     const std::string mark(redaction_mark);
     replace_all(text, "://" + mark + "@", "://");
-    replace_all(text, ":" + mark + "@", "@"); // ssh's user stays
+    replace_all(text, ":" + mark + "@", "@"); // keep the user name of an SSH URL
     return text;
 }
 
-/// Without the secrets in it. A file that only its owner may read stays so: not all secrets can be told.
+/// Copies an input without its secrets. Keeps a private file private: not every secret can be recognised.
 Status keep_input(const fs::path& file, const fs::path& copy, mode_t umask_bits) {
     auto content = read_file(file, largest_input);
     if (!content) return fail(std::move(content.error()));
@@ -83,7 +84,7 @@ Result<nlohmann::json> keep_records(const fs::path& share, const Records& record
     nlohmann::json listed = nlohmann::json::array();
     std::map<std::string, int> used;
     for (const auto& file : records.inputs) {
-        // Includes of the same name from several directories are told apart by a number.
+        // Files of the same name from different directories are told apart by a number.
         std::string name = file.filename().string();
         if (const int before = used[name]++; before > 0) name = std::to_string(before) + "-" + name;
         const auto copied = share / "inputs" / name;

@@ -12,17 +12,17 @@ namespace containerize::install {
 
 namespace {
 
-/// Files, and where there are others in their place.
+/// Maps files to their copies.
 using Places = std::map<fs::path, fs::path>;
 
-/// Whether pip takes the option's value for a path beside the file that it stands in.
+/// Whether pip resolves the option's value relative to the file that contains it.
 bool is_relative_to_file(const spec::Option& option, const fs::path& path) {
     if (option.kind == spec::OptionKind::include) return true;
     std::error_code failed;
     return option.name == "--find-links" && fs::exists(path, failed);
 }
 
-/// A line of a file in `directory`, for a file elsewhere.
+/// Rewrites a line of a file in `directory` for a file elsewhere.
 std::string for_another_place(const std::string& line, const fs::path& directory, const Places& places) {
     if (!line.starts_with('-')) return line;
     const auto words = spec::split_words(line);
@@ -30,7 +30,7 @@ std::string for_another_place(const std::string& line, const fs::path& directory
     if (option == nullptr) return line;
     std::string value(spec::attached_value(words->front()));
     if (value.empty() && words->size() > 1) value = (*words)[1];
-    // A variable may be a whole path.
+    // A variable may expand to an absolute path.
     if (value.empty() || is_url(value) || value.starts_with("file:") || value.starts_with("${")) return line;
     const auto path = (directory / value).lexically_normal();
     if (!is_relative_to_file(*option, path)) return line;

@@ -1,4 +1,4 @@
-// Requirements files for another place than the one that they were written for.
+// Rewrites requirements files so that they can be used from another directory.
 #pragma once
 
 #include "spec/conda_environment.h"
@@ -13,13 +13,13 @@
 
 namespace containerize::install {
 
-/// The text of a requirements file with these lines, for a place other than `directory`, to which what they
-/// name is relative.
+/// Returns a requirements file with these lines for use in another directory than `directory`, to which their
+/// paths are relative.
 std::string requirements_text(const std::vector<spec::Located>& lines,
                               const std::filesystem::path& directory);
 
-/// Copies in `directory`, line by line as `changed` has it, of a file and all that it includes, which `read`
-/// has. Where the first of them is.
+/// Copies the file that was `read`, and everything it includes, to `directory`, passing each line through
+/// `changed`. Returns the path of the first copy.
 Result<std::filesystem::path> copy_requirements(const spec::Requirements& read,
                                                 const std::filesystem::path& directory,
                                                 const std::function<std::string(std::string_view)>& changed);

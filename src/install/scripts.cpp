@@ -10,7 +10,7 @@ namespace containerize::install {
 
 namespace {
 
-// For sh the command to run; for Python, which reads the file next, the beginning of a string.
+// To sh this is the command to run; to Python, which reads the file next, the start of a string.
 constexpr std::string_view start_of_pip = "#!/bin/sh\n'''exec' \"";
 constexpr std::string_view end_of_pip = "\n' '''\n";
 constexpr std::string_view repaired =

@@ -1,4 +1,4 @@
-// Repairs of what installers write.
+// Repairs scripts that installers wrote.
 #pragma once
 
 #include "util/error.h"
@@ -7,9 +7,9 @@
 
 namespace containerize::install {
 
-/// Where a prefix has spaces, pip starts its scripts through a line of sh with the prefix in double quotes,
-/// which sh expands: '$', '`', '"' and '\' break it. Such scripts in `directory` get a line that finds the
-/// interpreter beside the script.
+/// If the prefix contains spaces, pip starts its scripts through sh with the prefix in double quotes, in
+/// which sh expands '$', '`', '"' and '\'. Rewrites such scripts in `directory` so that they find the
+/// interpreter beside themselves.
 Status repair_scripts(const std::filesystem::path& directory, const std::filesystem::path& prefix);
 
 } // namespace containerize::install

@@ -17,7 +17,7 @@ namespace containerize::install {
 
 namespace {
 
-/// Larger files hold no configuration.
+/// Configuration files are smaller than this.
 constexpr std::uint64_t largest_file = 1U << 20U;
 constexpr std::uint64_t largest_input = std::uint64_t{256} << 20U;
 
@@ -38,11 +38,11 @@ void remember_netrc(const fs::path& file) {
     if (const auto text = read_file(file, largest_file)) remember_secrets_of_netrc(*text);
 }
 
-/// In a metadata file's RECORD stand size and checksum of the others.
+/// Updates the size and checksum of another metadata file in RECORD.
 Status correct_record(const fs::path& metadata, const std::string& name, std::string_view content) {
     const auto file = metadata / "RECORD";
     auto record = read_file(file);
-    if (!record) return {}; // what no RECORD lists needs no correction
+    if (!record) return {}; // without a RECORD there is nothing to update
     const auto start = metadata.filename().string() + "/" + name + ",";
     auto at = record->find(start);
     if (at != 0) at = record->find("\n" + start);
@@ -61,7 +61,7 @@ Status correct_record(const fs::path& metadata, const std::string& name, std::st
     return write_file(file, *record);
 }
 
-/// PEP 610: where a package came from, if that is no index.
+/// Cleans direct_url.json (PEP 610), which records the origin of a package that did not come from an index.
 Status clean_direct_url(const fs::path& metadata) {
     const auto file = metadata / "direct_url.json";
     std::error_code ignored;
@@ -77,7 +77,7 @@ Status clean_direct_url(const fs::path& metadata) {
     return correct_record(metadata, "direct_url.json", cleaned);
 }
 
-/// Of a clone, or of a submodule in it.
+/// Cleans the configuration of a clone or of one of its submodules.
 Status clean_git_configuration(const fs::path& file) {
     std::error_code ignored;
     if (!fs::is_regular_file(fs::symlink_status(file, ignored))) return {};
@@ -89,8 +89,8 @@ Status clean_git_configuration(const fs::path& file) {
     return write_file(file, cleaned);
 }
 
-/// pip clones editable requirements to where PIP_SRC says, commands of users to wherever they like, and each
-/// clone has those of its submodules in it. What cannot be listed does not get into the image either.
+/// Searches the whole tree: pip clones to PIP_SRC, users' commands anywhere, and submodules lie inside
+/// clones. Skips unreadable directories, which do not get into the image either.
 Status clean_clones(const fs::path& root) {
     std::error_code failed;
     for (const auto& entry : entries_below(root, failed, fs::directory_options::skip_permission_denied)) {
@@ -104,7 +104,7 @@ Status clean_clones(const fs::path& root) {
     return {};
 }
 
-/// What cannot be listed may have secrets.
+/// Fails if the directory exists but cannot be listed, since its entries may hold secrets.
 Result<std::vector<fs::directory_entry>> entries_where_there_are_some(const fs::path& directory) {
     std::error_code failed;
     auto entries = entries_in(directory, failed);
@@ -135,7 +135,7 @@ void remember_configured_secrets(const Environment& environment) {
 void remember_secrets_of(const Inputs& inputs) {
     for (const auto& file : inputs.files) {
         const auto content = read_file(file, largest_input);
-        if (!content) continue; // whoever needs it says why not
+        if (!content) continue; // reported by whoever needs the file
         const auto text = spec::decode(*content, file);
         remember_secrets_in(text ? *text : *content);
     }

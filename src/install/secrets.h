@@ -1,4 +1,4 @@
-// What is secret in a build: its inputs and the user's configuration say it before anything is written.
+// Finds the secrets of a build, in its inputs and the user's configuration, before anything is written.
 #pragma once
 
 #include "install/inputs.h"
@@ -10,14 +10,14 @@
 
 namespace containerize::install {
 
-/// Remembers (util/redact.h) the logins that pip, uv, git and libcurl will find in the user's files.
+/// Remembers (util/redact.h) the logins in the user's files that pip, uv, git and libcurl read.
 void remember_configured_secrets(const Environment& environment);
 
-/// Remembers what stands in the files that the user gave.
+/// Remembers the secrets in the files that the user gave.
 void remember_secrets_of(const Inputs& inputs);
 
-/// What pip, uv and git note of where packages and clones came from: without logins, from now on. `root` is
-/// the environment, `python_name` "python3.11".
+/// Removes logins from the origins that pip, uv and git record for packages and clones. `root` is the
+/// environment, `python_name` its Python directory ("python3.11").
 Status remove_secrets_of_packages(const std::filesystem::path& root, const std::string& python_name);
 
 } // namespace containerize::install

@@ -6,7 +6,7 @@ namespace containerize::install {
 
 void add_site_environment(const SiteSettings& site, std::vector<runtime::EnvironmentChange>& changes) {
     using Kind = runtime::EnvironmentChange::Kind;
-    // In front: what extends a variable must find it.
+    // The site's changes come first, so that later ones can extend them.
     std::vector<runtime::EnvironmentChange> all;
     for (const auto& change : site.environment) {
         const bool decided = std::ranges::any_of(changes, [&](const auto& one) {

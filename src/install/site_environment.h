@@ -1,4 +1,4 @@
-// Variables that a configuration gives to every installation.
+// Adds the environment variables of a site's configuration to an installation.
 #pragma once
 
 #include "install/build.h"
@@ -8,8 +8,8 @@
 
 namespace containerize::install {
 
-/// Puts them to the changes that an installation records. What these set themselves stays, unless the site
-/// forces its own; doing it again changes nothing.
+/// Adds the site's changes to those of an installation. The latter override all but forced ones. Calling it
+/// again changes nothing.
 void add_site_environment(const SiteSettings& site, std::vector<runtime::EnvironmentChange>& changes);
 
 } // namespace containerize::install

@@ -36,13 +36,13 @@ Result<std::vector<unsigned>> numbers_in(const fs::path& prefix) {
     return numbers;
 }
 
-/// Of a state whose manifest is there: what cannot be read now may be read later, and must not be removed.
+/// Whether a manifest exists but cannot be read now. Its state must not be taken for missing and removed.
 bool is_unreadable(const fs::path& manifest) {
     std::error_code failed;
     return fs::exists(manifest, failed) && !read_file(manifest);
 }
 
-/// The number of the state without a parent that it came from; 0 if the way there is not known.
+/// The number of the ancestor without a parent; 0 if a state in between is missing.
 unsigned beginning_of(const Manifest& current, const std::vector<Manifest>& states) {
     const Manifest* state = &current;
     while (state->parent != 0 && state->parent < state->state) {
@@ -82,11 +82,11 @@ Result<std::vector<Manifest>> read_states(const fs::path& prefix) {
             number == current->state ? current : runtime::read_manifest(prefix / state_directory(number));
         if (!state && is_unreadable(prefix / state_directory(number) / runtime::manifest_name))
             return fail(std::move(state.error()));
-        // What a killed update left unfinished is no state.
+        // Skip unfinished states of killed updates.
         if (state && state->state == number) states.push_back(std::move(*state));
     }
-    // Nor is what came before the state that the current one began with: a squash or a replacement was killed
-    // before it had removed that.
+    // Skip states older than the current one's first ancestor: a squash or replacement was killed before it
+    // had removed them.
     const unsigned first = beginning_of(*current, states);
     std::erase_if(states, [first](const Manifest& state) { return state.state < first; });
     return states;

@@ -1,4 +1,4 @@
-// The states of an installation: what it was after it was made, and after each update.
+// The states of an installation: one when it was made and one after each update.
 #pragma once
 
 #include "runtime/manifest.h"
@@ -10,27 +10,27 @@
 
 namespace containerize::install {
 
-/// Where the records of a state lie, relative to the installation: its manifest, inputs, list of packages,
-/// lock file and log. The installation's "share" has links to those of the current one.
+/// The directory of a state's records, relative to the installation: manifest, inputs, package list, lock
+/// file and log. "share" links to those of the current state.
 std::filesystem::path state_directory(unsigned number);
 inline constexpr const char* share_name = "share";
 inline constexpr const char* states_name = "states";
 
-/// In a manifest's "build", after a squash: the commands that made what was squashed, the oldest first.
+/// Key in a manifest's "build" after a squash: the commands that made the squashed states, oldest first.
 inline constexpr const char* squashed_key = "squashed";
 
-/// Where the layer that an update adds is.
+/// The directory of the layers that updates add.
 inline constexpr const char* layers_name = "layers";
 std::string layer_file(unsigned state); ///< "layers/0002.sqfs"
 
-/// All states that can be gone back to, in the order of their numbers; the current one is among them.
+/// Returns all states that can be returned to, including the current one, sorted by number.
 Result<std::vector<runtime::Manifest>> read_states(const std::filesystem::path& prefix);
 
-/// The manifest of an installation that can be changed: one that stands where it was built for. Else an input
-/// error.
+/// Reads the manifest of an installation that is to be changed. Fails with an input error if there is none or
+/// it was moved from where it was built for.
 Result<runtime::Manifest> read_unmoved(const std::string& prefix);
 
-/// A number that no state of the installation ever had.
+/// Returns a number higher than that of any state on disk.
 Result<unsigned> next_state(const std::filesystem::path& prefix);
 
 } // namespace containerize::install

@@ -1,5 +1,5 @@
-// On Lustre a file is on one server unless somebody says otherwise: an image that many nodes read at once
-// should be on several.
+// By default Lustre stores a file on one server. An image that many nodes read at once should be striped over
+// several.
 #pragma once
 
 #include "util/process.h"
@@ -9,11 +9,11 @@
 
 namespace containerize::install {
 
-/// On how many servers: one for each 64 MiB, at most 16.
+/// The number of servers for a file: one per 64 MiB, at most 16.
 unsigned stripes_for(std::uint64_t bytes);
 
-/// Makes `directory`, whose files get so many stripes of 16 MiB, by Lustre's program `lfs`. False, and no
-/// directory, where that is not on PATH or fails: what there is works without it.
+/// Creates `directory`, in which new files get `stripes` stripes of 16 MiB, with Lustre's `lfs`. Returns
+/// false, and creates nothing, if `lfs` is not on PATH or fails; striping is optional.
 bool make_striped_directory(const std::filesystem::path& directory, unsigned stripes,
                             const Environment& environment);
 

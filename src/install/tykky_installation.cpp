@@ -30,7 +30,7 @@ std::unexpected<Error> no_tykky(const fs::path& directory, const std::string& wh
                           : "Give the directory that tykky's `new --prefix` made.");
 }
 
-/// Empty where the key is missing, or has no plain value.
+/// The value of a key; empty if it is missing or no scalar.
 std::string text_of(const spec::YamlFile& settings, const char* key) {
     const auto node = settings.root()[key];
     return node && node.IsScalar() ? node.Scalar() : std::string();
@@ -48,7 +48,7 @@ bool is_file_name(const std::string& name) {
     return name != "." && name != ".." && name.find('/') == std::string::npos;
 }
 
-/// There is nothing to take over: the command that does the same.
+/// Such an installation has no image to take over: the error names the command that makes an equivalent one.
 Status refuse_container(const spec::YamlFile& settings, const TykkyInstallation& tykky) {
     std::string paths;
     if (const auto list = settings.root()["wrapper_paths"]; list && list.IsSequence())
@@ -85,12 +85,12 @@ Status read_mode(const spec::YamlFile& settings, TykkyInstallation& tykky) {
         return settings.refuse(settings.root()["env_name"], "not the name of an environment");
     if (tykky.mode == "venv")
         tykky.environments = {*name};
-    else // older versions used another distribution of conda
+    else // older versions of tykky used miniconda
         tykky.environments = {fs::path("miniforge/envs") / *name, fs::path("miniconda/envs") / *name};
     return {};
 }
 
-/// Directories of the host that nothing may stand in the place of.
+/// Directories of the host over which no image may be mounted.
 bool is_of_the_system(const fs::path& path) {
     constexpr std::array directories = {"/",     "/bin",  "/boot", "/dev",  "/etc", "/home", "/lib", "/lib64",
                                         "/proc", "/root", "/run",  "/sbin", "/sys", "/tmp",  "/usr", "/var"};

@@ -1,4 +1,4 @@
-// An installation that tykky (hpc-container-wrapper) made, as its own files describe it.
+// Reads an installation that tykky (hpc-container-wrapper) made.
 #pragma once
 
 #include "util/error.h"
@@ -12,42 +12,41 @@
 namespace containerize::install {
 
 struct TykkyInstallation {
-    std::filesystem::path directory; ///< absolute, without links
+    std::filesystem::path directory; ///< absolute, without symlinks
     std::string mode;                ///< "conda", "venv" or "wrapdisk"
     std::filesystem::path image;     ///< a squashfs file
-    /// Where its programs believe to be: there tykky shows the image's root.
+    /// The path at which tykky shows the image's root, and which the files in it refer to.
     std::filesystem::path path_inside;
-    /// Where the environment may be in the image, the likeliest first; "." for its root.
+    /// Possible paths of the environment in the image, most likely first; "." for its root.
     std::vector<std::filesystem::path> environments;
-    /// Directories, or single programs, relative to the image's root, that have wrappers beside the
-    /// environment's own.
+    /// Directories or programs with wrappers besides those of the environment, relative to the image's root.
     std::vector<std::string> wrapper_paths;
-    std::string container;                 ///< what its root filesystem was made from
-    std::filesystem::path container_image; ///< that filesystem; empty where tykky names none
-    bool isolated = false;                 ///< its programs see none of the host's, but the container's own
-    std::vector<std::filesystem::path> records; ///< settings, and what the user gave: files
+    std::string container;                 ///< what the container was made from
+    std::filesystem::path container_image; ///< the container's root filesystem; empty if tykky names none
+    bool isolated = false;                 ///< its programs see no directory of the host
+    std::vector<std::filesystem::path> records; ///< files that tykky keeps: settings, and what the user gave
 };
 
-/// An input error, which says what to do, where it is none, or one of which there is no image to take over.
+/// Fails with an input error, with advice, if there is no such installation or it has no image of its own.
 Result<TykkyInstallation> read_tykky_installation(const std::filesystem::path& directory);
 
-/// Whether the environment runs only with the container as root: its Python is not in its own image, and
-/// either tykky isolated it or this host has no such Python.
+/// Whether the environment only runs in tykky's container: its Python is not in its own image, and tykky
+/// isolates it or this host has no Python at that path.
 Result<bool> needs_container(const TykkyInstallation& tykky);
 
-/// What an import records of itself (the manifest's "build").
+/// What an import adds to the manifest's "build".
 nlohmann::json record_of(const TykkyInstallation& tykky, const std::filesystem::path& environment);
 
-/// Where an installation's environment is: at the prefix, or where tykky has it in its image.
+/// Where an environment lies: at the prefix or, after an import, somewhere below.
 struct EnvironmentPlace {
-    std::filesystem::path relative; ///< to the prefix; "." for the prefix itself
-    std::filesystem::path inside;   ///< the path that its files name
+    std::filesystem::path relative; ///< relative to the prefix; "." for the prefix itself
+    std::filesystem::path inside;   ///< the path that its files refer to
 };
-/// From the manifest's "build".
+/// Reads the place from the manifest's "build".
 EnvironmentPlace place_of_environment(const nlohmann::json& build, const std::filesystem::path& prefix);
 
-/// The image's root stands at the prefix, because the environment's files name paths below it. By links in
-/// `root` all that is in the `environment` is to be found there as well.
+/// Links every entry of `environment` into `root`. The image's root is mounted at the prefix, as the
+/// environment's files refer to paths below it, but programs are looked up at the prefix itself.
 Status link_environment(const std::filesystem::path& root, const std::filesystem::path& environment);
 
 } // namespace containerize::install

@@ -38,7 +38,7 @@ Result<BuildSummary> update(const UpdateOptions& options) {
     auto updated =
         in_workplace(options.build, *inputs,
                      [&](Workshop& shop, Janitor& janitor, const Claim& claim) -> Result<BuildSummary> {
-                         // Until the claim, another update may have made a new state.
+                         // Read it again: another update may have made a new state before the claim.
                          auto current = read_unmoved(options.build.prefix);
                          if (!current) return fail(std::move(current.error()));
                          shop.record = current->build;

@@ -1,4 +1,4 @@
-// Changing an installation: each change is a layer of its own over the images that are there.
+// Updates an installation: each update adds a layer over the existing images.
 #pragma once
 
 #include "install/build.h"
@@ -10,13 +10,12 @@
 namespace containerize::install {
 
 struct UpdateOptions {
-    BuildOptions build;               ///< `prefix` is the installation's; `spec` may be empty
+    BuildOptions build;               ///< `prefix` is that of the installation; `spec` may be empty
     std::vector<std::string> command; ///< run inside, at the terminal; empty for none
-    bool prune = false;               ///< packages of conda that `spec` does not need go
+    bool prune = false;               ///< remove conda packages that `spec` does not need
 };
 
-/// All or nothing: on failure the installation stays as it was. Running processes keep the state that they
-/// started with.
+/// On failure the installation stays as it was. Running processes keep the state they started with.
 Result<BuildSummary> update(const UpdateOptions& options);
 
 } // namespace containerize::install

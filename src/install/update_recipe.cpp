@@ -1,4 +1,4 @@
-// An installation's images with a writable layer over them, in which something is changed.
+// Mounts an installation's images with a writable layer over them and changes the environment in it.
 #include "conda/virtual_packages.h"
 #include "install/activation.h"
 #include "install/byte_code.h"
@@ -67,7 +67,7 @@ public:
 
     Result<std::vector<EnvironmentChange>> activation() override {
         if (!of_conda_) return previous_.activation;
-        // As if nothing of it were done yet: else there would be nothing to record.
+        // Record from an environment without the activation, in which the scripts would change nothing more.
         Environment environment = with_changes(
             bare_environment_, {{EnvironmentChange::Kind::prepend, "PATH", (shop_.prefix / "bin").string()}},
             shop_.prefix);
@@ -134,7 +134,7 @@ public:
     [[nodiscard]] std::string python_name() const override { return python_name_; }
 
 private:
-    /// The one that belongs to what is installed; an empty one if there is none.
+    /// The lock of the installed state; an empty one if there is none.
     [[nodiscard]] spec::LockedEnvironment earlier_lock() const {
         const auto file = shop_.prefix / state_directory(previous_.state) / "containerize.lock";
         auto read = spec::read_locked(file, spec::SpecKind::lock, {.subdir = conda::this_subdir()});
@@ -163,7 +163,7 @@ private:
         });
     }
 
-    /// Runs what may name another installer than the one that made the installation.
+    /// Keeps the recorded installer while `action` runs, which may use another one.
     Status keeping_installer(const std::function<Status()>& action) {
         const auto installer = shop_.record.value("installer", "");
         auto done = action();
@@ -171,7 +171,7 @@ private:
         return done;
     }
 
-    // What the file sets joins what was set before.
+    // Adds the variables of the input to those that were set before.
     Status keep_variables() const {
         const auto& variables =
             shop_.inputs.conda ? shop_.inputs.conda->variables : shop_.inputs.locked->variables;
@@ -209,7 +209,7 @@ private:
                      .hint = "Nothing was changed."});
     }
 
-    // A shell ends with what its last command said: that alone must not cost an hour's work.
+    // A shell exits with the status of its last command, which alone must not discard the user's changes.
     [[nodiscard]] bool is_interactive_shell() const {
         static const std::set<std::string> shells = {"bash", "sh",   "dash", "zsh", "ksh",
                                                      "mksh", "fish", "tcsh", "csh"};
@@ -224,7 +224,7 @@ private:
     static bool user_wants_to_keep(int code) {
         log::info("The shell ended with exit code " + std::to_string(code) +
                   ". Keep what was changed? [y/N]");
-        tcflush(STDIN_FILENO, TCIFLUSH); // what was typed before is no answer
+        tcflush(STDIN_FILENO, TCIFLUSH); // discard input typed ahead
         char answer = 0;
         return read(STDIN_FILENO, &answer, 1) == 1 && (answer == 'y' || answer == 'Y');
     }
@@ -235,7 +235,7 @@ private:
     bool of_conda_;
     PipPart pip_;
     WritableImages images_;
-    Result<image::Changes> changed_; ///< of has_changes(), which comes right before pack()
+    Result<image::Changes> changed_; ///< set by has_changes(), right before pack()
     Environment bare_environment_;
     std::string python_name_;
     std::vector<conda::Channel> channels_;

@@ -20,8 +20,8 @@ namespace containerize::install {
 
 namespace {
 
-/// The environment of all programs of a build. What they leave in their directory for temporary files goes
-/// with the staging directory.
+/// The environment of all programs of a build. TMPDIR is in the staging directory, so leftovers vanish with
+/// it.
 Environment build_environment(const Inputs& inputs, const fs::path& prefix, const fs::path& temporary) {
     auto environment = with_changes(inputs.environment, runtime::environment_of(inputs.base), prefix);
     environment["TMPDIR"] = temporary.string();
@@ -67,14 +67,13 @@ Result<BuildSummary> work_in(const Staging& staging, const BuildOptions& options
     return done;
 }
 
-/// Whether the staging directory's filesystem has no room, or had none: what did not fit may be gone by now.
+/// Whether the staging directory's filesystem is, or was, full: what did not fit may have been removed since.
 bool is_full(const fs::path& staging, const Error& error) {
     const bool was_full = error.why == std::strerror(ENOSPC) || error.why == std::strerror(EDQUOT);
     if (was_full && is_below(error.where, staging)) return true;
-    // What Python 3.11 and older say of byte-code that they wrote themselves: they do not notice that a full
-    // disk cut it off.
+    // Python up to 3.11 does not notice that a full disk cut off byte-code that it wrote.
     if (error.why.contains("marshal data too short")) return true;
-    // Programs such as ensurepip keep the reason to themselves.
+    // Programs such as ensurepip do not report the reason.
     constexpr std::uint64_t nearly_full = 16U << 20U;
     const auto room = available_bytes(staging);
     return room && *room < nearly_full;
@@ -86,7 +85,7 @@ void say_if_full(Error& error, const fs::path& staging) {
                       " is full: make room, or give --tmpdir another directory.";
 }
 
-// Adds to the message where the log is: what it says may be the only trace of the reason.
+// Adds the log's path to the message: the log may hold the only hint at the cause.
 void name_log(Error& error, const BuildOptions& options, const fs::path& staging) {
     log::detail("failed: " + to_string(error));
     const fs::path log =
@@ -100,7 +99,8 @@ void name_log(Error& error, const BuildOptions& options, const fs::path& staging
 
 Result<BuildSummary> in_workplace(const BuildOptions& options, const Inputs& inputs, const Work& work) {
     sweep_staging(options.staging_parent);
-    // The janitor outlives what is declared after it: the namespace's process holds its pipe, too.
+    // Declared first, so destroyed last: the namespace's process inherits the janitor's socket and must end
+    // first.
     auto janitor = Janitor::start();
     if (!janitor) return fail(std::move(janitor.error()));
     auto claim = claim_prefix(inputs.prefix, *janitor);

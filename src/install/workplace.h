@@ -1,4 +1,4 @@
-// What every build has around it: a claim on its prefix, a staging directory, a log, a namespace.
+// Sets up what every build needs: a claim on its prefix, a staging directory, a log and a namespace.
 #pragma once
 
 #include "install/build.h"
@@ -14,7 +14,7 @@ namespace containerize::install {
 
 using Work = std::function<Result<BuildSummary>(Workshop&, Janitor&, const Claim&)>;
 
-/// Does `work`. On failure nothing is left but the log, which the message names.
+/// Runs `work`. On failure leaves nothing but the log, whose path is in the error message.
 Result<BuildSummary> in_workplace(const BuildOptions& options, const Inputs& inputs, const Work& work);
 
 } // namespace containerize::install

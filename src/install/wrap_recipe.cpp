@@ -1,4 +1,4 @@
-// Software that is installed on disk already, packed from there.
+// Packs software that is already installed on disk.
 #include "image/tree_entries.h"
 #include "install/recipe.h"
 #include "install/writable_images.h"
@@ -16,7 +16,7 @@ namespace {
 
 using runtime::EnvironmentChange;
 
-/// Whether a link at `path` below `root`, with this target, leads to something outside.
+/// Whether the symlink `path` below `root` leads out of `root`.
 bool leaves(const fs::path& root, const std::string& path, const fs::path& target) {
     const auto whole =
         target.is_absolute() ? target : ((root / path).parent_path() / target).lexically_normal();
@@ -33,7 +33,7 @@ public:
         auto mounted = WritableImages::mount(shop_, {shop_.image()}, shop_.inputs.mask);
         if (!mounted) return fail(std::move(mounted.error()));
         images_ = std::move(*mounted);
-        if (!images_.copy().empty()) writer_.reset(); // and with it the unfinished image
+        if (!images_.copy().empty()) writer_.reset(); // also closes the unfinished image
         return {};
     }
 
@@ -88,7 +88,7 @@ private:
         return {};
     }
 
-    // What they lead to must be on every node, and is not in the image.
+    // The targets are not in the image, so every node must have them.
     static void report_links(const fs::path& source, const image::TreeEntries& tree) {
         constexpr std::size_t shown = 10;
         std::size_t count = 0;
@@ -105,7 +105,7 @@ private:
 
     Workshop& shop_;
     WritableImages images_;
-    std::optional<image::Writer> writer_; ///< nothing where a tree on disk is packed
+    std::optional<image::Writer> writer_; ///< not set if a copy on disk is packed instead
     std::vector<std::string> left_out_;
 };
 

@@ -19,7 +19,7 @@ constexpr std::array<std::string_view, 2> debug_commands = {"_debug_exec", "_deb
 
 enum class EntryKind { command, text, other };
 
-// Where a path that is true inside lies in the staging directory; as it is where that does not hold it.
+// Maps a path inside to the staging directory; paths that are not in the environment stay as they are.
 fs::path outside(const fs::path& path, const WrapperRequest& request) {
     for (const auto* place : {&request.prefix, &request.mask}) {
         const auto relative = path.lexically_relative(*place);
@@ -29,7 +29,8 @@ fs::path outside(const fs::path& path, const WrapperRequest& request) {
     return path;
 }
 
-// A directory of the environment may be a link to another one: from there the links of its entries count.
+// The path of a directory of the environment, which may be a symlink: relative links in it start at its
+// target.
 fs::path real_directory(const fs::path& path, const WrapperRequest& request) {
     std::error_code no_link;
     const fs::path target = fs::read_symlink(request.root / path, no_link);
@@ -40,7 +41,8 @@ fs::path real_directory(const fs::path& path, const WrapperRequest& request) {
 EntryKind kind_of(const fs::path& entry, const WrapperRequest& request) {
     std::error_code failed;
     fs::path file = entry;
-    // Links are followed as they would be inside: their targets may name the prefix, which is not there yet.
+    // Resolve links as they would be resolved inside: their targets may name the prefix, which does not exist
+    // yet.
     for (int depth = 0; depth < 40 && fs::is_symlink(fs::symlink_status(file, failed)); ++depth) {
         const fs::path target = fs::read_symlink(file, failed);
         file = outside(target.is_absolute() ? target : (file.parent_path() / target).lexically_normal(),
@@ -50,14 +52,14 @@ EntryKind kind_of(const fs::path& entry, const WrapperRequest& request) {
     struct stat info {};
     if (!is_below(file, request.root) && request.surroundings.exists(file.string()))
         return request.surroundings.is_program(file.string()) ? EntryKind::command : EntryKind::other;
-    // Of the host's directories that are seen inside, too.
+    // `file` may also be on the host, in a directory that is visible inside.
     if (stat(file.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return EntryKind::other;
     if ((info.st_mode & 0111U) != 0) return EntryKind::command;
     return file == entry ? EntryKind::text : EntryKind::other;
 }
 
-// An executable copy, for all whom the umask lets; where an installation has the same program, that one. An
-// update then writes no more than what it changes.
+// Adds an executable copy of `program`, or a hard link to the existing installation's if that is identical,
+// so that an update writes only what changed.
 Status add_program(const fs::path& program, const fs::path& name, const WrapperRequest& request) {
     const fs::path to = request.output / name;
     std::error_code failed;
@@ -125,7 +127,7 @@ Result<std::vector<std::string>> settled_wrapper_paths(const WrapperRequest& req
     std::vector<std::string> directories;
     for (const auto& path : request.paths) {
         std::error_code failed;
-        // "bin" may be missing: software of another layout.
+        // Software of another layout may have no "bin".
         if (path == "bin" || fs::is_directory(real_directory(path, request), failed)) {
             directories.push_back(path);
         } else if (kind_of(request.root / path, request) == EntryKind::command) {
@@ -148,7 +150,8 @@ Result<std::size_t> make_wrappers(const WrapperRequest& request) {
     const auto add = [&](const fs::path& wrapper) -> Status {
         if (link(first.c_str(), wrapper.c_str()) == 0) return {};
         if (errno == EEXIST) return {};
-        // Some filesystems have no hard links, or few a file; then the name comes from how it is called.
+        // Without hard links, or at the limit of links to a file, the launcher gets the name from how it was
+        // called.
         if (symlink(fs::relative(first, wrapper.parent_path()).c_str(), wrapper.c_str()) == 0) return {};
         return fail_errno("cannot make a wrapper", wrapper.string());
     };
@@ -156,10 +159,9 @@ Result<std::size_t> make_wrappers(const WrapperRequest& request) {
         return fail(std::move(added.error()));
 
     std::size_t commands = 0;
-    // "bin" comes first, so that its own commands win over those that are only to be found there, too.
+    // "bin" comes first, so that its own commands win over links to those of other directories.
     std::error_code taken;
     for (const auto& path : request.paths) {
-        // "bin" may be missing: software of another layout.
         if (!fs::is_directory(real_directory(path, request), failed)) continue;
         const fs::path directory = request.output / path;
         const auto before = commands;
@@ -188,7 +190,7 @@ Status add_session(const WrapperRequest& request) {
     if (auto added = add_program(request.libexec / "session", "libexec/containerize-session", request);
         !added)
         return added;
-    // The same program by another name; the environment's own of that name would win.
+    // A hard link to the session program; a command of this name in the environment wins.
     const fs::path helper = request.output / "bin/containerize-rank";
     if (link((request.output / "libexec/containerize-session").c_str(), helper.c_str()) != 0 &&
         errno != EEXIST && symlink("../libexec/containerize-session", helper.c_str()) != 0)

@@ -1,4 +1,4 @@
-// The directories of an installation that users put on PATH: one launcher for each command of the
+// Makes the directories of an installation that users put on PATH: a launcher for each command of the
 // environment.
 #pragma once
 
@@ -13,36 +13,36 @@
 
 namespace containerize::install {
 
-/// "bin" and the --wrapper-paths, relative to the prefix, each once. A path that does not lie below the
-/// prefix is refused.
+/// Returns "bin" followed by the --wrapper-paths, relative to the prefix and without duplicates. Fails with
+/// an input error if a path does not lie below the prefix.
 Result<std::vector<std::string>> check_wrapper_paths(const std::vector<std::string>& given,
                                                      const std::filesystem::path& prefix);
 
 struct WrapperRequest {
-    std::filesystem::path root;          ///< the environment as it was built
-    const image::TreeView& surroundings; ///< the root in which it was built
-    std::filesystem::path prefix;        ///< where it stands inside
-    std::filesystem::path mask;          ///< where it stands, too; empty for nowhere else
+    std::filesystem::path root;          ///< the tree of the environment
+    const image::TreeView& surroundings; ///< the root filesystem in which it was built
+    std::filesystem::path prefix;        ///< its path inside
+    std::filesystem::path mask;          ///< its second path inside; empty for none
     std::vector<std::string> paths;      ///< from check_wrapper_paths
-    std::filesystem::path libexec; ///< where the launcher, which all of them are, and the session program are
-    std::filesystem::path output;  ///< the installation that is being put together
-    std::filesystem::path existing; ///< an installation whose programs serve again if they are the same
+    std::filesystem::path libexec;       ///< holds the launcher and session programs
+    std::filesystem::path output;        ///< the assembly
+    std::filesystem::path existing; ///< an installation whose identical programs are reused; may be empty
     mode_t umask_bits = 022;
 };
 
-/// Of `paths` the directories. A single program among them gets its wrapper by a link in "bin", where the
-/// environment's own of that name comes first; what is neither is an input error, unless it is one of
-/// `optional`. Before anything is packed.
+/// Returns the directories among `paths`. For a single program, adds a link to it in "bin" unless that has
+/// one of this name. Fails with an input error if a path does not exist, unless it is in `optional`. Call it
+/// before packing.
 Result<std::vector<std::string>> settled_wrapper_paths(const WrapperRequest& request,
                                                        const std::vector<std::string>& optional);
 
-/// Makes them in `output`: one copy of the launcher and hard links to it (links where hard links are
-/// impossible). Files that are no programs (bin/activate) are copied. Commands of other directories can be
-/// called by way of "bin", too, so that it alone need be on PATH. Returns how many commands there are.
+/// Makes the wrappers in `output`: one copy of the launcher and hard links to it (symlinks where hard links
+/// are not possible). Copies files that are not programs (bin/activate). Adds links in "bin" to commands of
+/// other directories, so that only "bin" need be on PATH. Returns the number of commands.
 Result<std::size_t> make_wrappers(const WrapperRequest& request);
 
-/// What an installation has beside its wrappers: the session program, which is bin/containerize-rank, too,
-/// and the mark by which editors know a venv.
+/// Adds the session program, also as bin/containerize-rank, and pyvenv.cfg, by which editors recognise a
+/// venv.
 Status add_session(const WrapperRequest& request);
 
 } // namespace containerize::install

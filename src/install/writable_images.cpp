@@ -30,7 +30,7 @@ Result<WritableImages> WritableImages::mount(Workshop& shop, std::vector<fs::pat
     return mounted;
 }
 
-// Old kernels, and filesystems without extended attributes.
+// For old kernels, and filesystems without extended attributes.
 Status WritableImages::mount_without_overlay(Workshop& shop, const std::string& why) {
     if (interrupted()) return fail_interrupted();
     const auto path = shop.inputs.environment.find("PATH");

@@ -1,4 +1,4 @@
-// An installation's images at its prefix, with a writable layer over them, inside a build's namespace.
+// Mounts an installation's images at its prefix in a build's namespace, with a writable layer over them.
 #pragma once
 
 #include "image/changes.h"
@@ -13,16 +13,16 @@ namespace containerize::install {
 
 class WritableImages {
 public:
-    /// By the kernel's overlay; where that cannot be had by fuse-overlayfs; without that everything is copied
-    /// to disk. The user is told.
+    /// Uses the kernel's overlayfs, otherwise fuse-overlayfs, otherwise a copy on disk. Tells the user if it
+    /// is not the first.
     static Result<WritableImages> mount(Workshop& shop, const runtime::Manifest& manifest);
-    /// Of `images` (the lowest first), which are shown at `mask`, too, if there is one.
+    /// Mounts `images`, lowest first; also at `mask` unless that is empty.
     static Result<WritableImages> mount(Workshop& shop, std::vector<std::filesystem::path> images,
                                         const std::filesystem::path& mask);
 
-    /// What differs by now from the images.
+    /// The differences between the mounted tree and the images.
     [[nodiscard]] Result<image::Changes> changes(mode_t umask_bits) const;
-    /// The tree on disk that stands at the prefix; empty for an overlay.
+    /// The copy on disk that is mounted at the prefix; empty if an overlay is used.
     [[nodiscard]] std::filesystem::path copy() const;
 
 private:
@@ -31,10 +31,10 @@ private:
     Status make_copy(Workshop& shop);
 
     std::filesystem::path staging_;
-    std::filesystem::path merged_;              ///< what stands at the prefix
-    std::vector<std::filesystem::path> images_; ///< the lowest first
+    std::filesystem::path merged_;              ///< the tree at the prefix
+    std::vector<std::filesystem::path> images_; ///< lowest first
     Means means_ = Means::overlay;
-    image::Snapshot as_copied_; ///< of a copy
+    image::Snapshot as_copied_; ///< for a copy: its initial state
 };
 
 } // namespace containerize::install

@@ -11,8 +11,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Prints where the copy believes to live, the modules that it cannot import though the original has them, and
-// the libpython that it runs with, if any.
+// Prints the copy's base prefix, those of the original's modules that it cannot import, and the libpython
+// that it has loaded, if any.
 constexpr const char* proof = R"py(
 import sys
 wanted = sys.argv[1].split(",")
@@ -55,12 +55,12 @@ bool is_within(const fs::path& path, const fs::path& directory) {
     return !relative.empty() && *relative.begin() != "..";
 }
 
-// Links that lead out of the library (Debian's sitecustomize.py) become files: their targets stay behind.
+// Copies the target of a link that leads out of the library, such as Debian's sitecustomize.py.
 Status copy_entry(const fs::directory_entry& entry, const fs::path& to, const fs::path& library) {
     std::error_code failed;
     if (entry.is_symlink(failed)) {
         const auto target = fs::canonical(entry.path(), failed);
-        if (failed) return {}; // it led nowhere before
+        if (failed) return {}; // a dangling link
         if (is_within(target, library) && fs::read_symlink(entry.path()).is_relative())
             fs::copy_symlink(entry.path(), to, failed);
         else
@@ -85,7 +85,7 @@ Status copy_directory(const fs::path& from, const fs::path& to, const fs::path& 
     return {};
 }
 
-// The standard library without what is installed into it: that belongs to the host, and tests to nobody.
+// Copies the standard library without site-packages, which belong to the host, and without tests.
 Status copy_library(const fs::path& from, const fs::path& to) {
     std::error_code failed;
     fs::create_directories(to, failed);

@@ -6,7 +6,7 @@ namespace containerize::pip {
 
 namespace {
 
-/// Lines of `pip config list`: global.index-url='https://...' and :env:.find-links='...'.
+/// Parses `pip config list`: global.index-url='https://...' and :env:.find-links='...'.
 std::vector<Setting> parse_configuration(std::string_view text) {
     std::vector<Setting> settings;
     while (!text.empty()) {
@@ -32,7 +32,7 @@ std::vector<Setting> parse_configuration(std::string_view text) {
 std::vector<Setting> settings_of_install(std::string_view configuration) {
     const auto settings = parse_configuration(configuration);
     std::vector<Setting> in_order;
-    // A section for another command (pip download) does not concern us.
+    // Sections for other commands (pip download) do not apply.
     for (const std::string_view section : {"global", "install", ":env:"})
         std::ranges::copy_if(settings, std::back_inserter(in_order),
                              [&](const Setting& setting) { return setting.section == section; });
@@ -40,7 +40,7 @@ std::vector<Setting> settings_of_install(std::string_view configuration) {
 }
 
 std::string joined_list(std::string value, std::string_view separator) {
-    // pip prints a list of several lines as one string with "\n" written out.
+    // pip prints line breaks in a value as "\n".
     for (std::size_t at = 0; (at = value.find("\\n", at)) != std::string::npos;)
         value.replace(at, 2, " ");
     std::string list;

@@ -1,4 +1,4 @@
-// What pip is told by its configuration files and by PIP_ variables.
+// Reads pip's configuration: its files and PIP_ variables.
 #pragma once
 
 #include <string>
@@ -13,11 +13,11 @@ struct Setting {
     std::string value;
 };
 
-/// Those that count for `pip install`, of two of a name the one that wins later. `configuration` is what
-/// `pip config list` prints.
+/// Returns the settings that apply to `pip install`, in order of increasing precedence. `configuration` is
+/// the output of `pip config list`.
 std::vector<Setting> settings_of_install(std::string_view configuration);
 
-/// The value of a setting that is a list, with these separators between its words.
+/// The value of a list setting with `separator` between its items.
 std::string joined_list(std::string value, std::string_view separator);
 
 } // namespace containerize::pip

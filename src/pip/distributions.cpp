@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-/// The file in which an entry of site-packages describes a distribution; empty if it is none.
+/// The metadata file of an entry in site-packages; empty for other entries.
 fs::path metadata_file(const fs::path& entry) {
     const auto extension = entry.extension();
     std::error_code failed;
@@ -27,7 +27,7 @@ fs::path metadata_file(const fs::path& entry) {
     return {};
 }
 
-// Headers as in mail, up to an empty line.
+// The format is that of mail headers, up to an empty line.
 Distribution parse_metadata(const std::string& text) {
     Distribution distribution;
     std::istringstream lines(text);
@@ -45,7 +45,7 @@ Distribution parse_metadata(const std::string& text) {
     return distribution;
 }
 
-/// What is below `key`, an empty object if there is nothing.
+/// The object at `key`; an empty object if there is none.
 json part(const json& entry, const char* key) {
     const auto found = entry.find(key);
     return found != entry.end() && found->is_object() ? *found : json::object();
@@ -70,7 +70,7 @@ std::optional<Origin> read_origin(const fs::path& directory) {
                   .editable = part(root, "dir_info").value("editable", json()) == true};
 }
 
-/// What `setup.py develop` leaves: a file that names the project's directory, which describes itself.
+/// Reads an .egg-link of `setup.py develop`, which names the project's directory, where the metadata is.
 std::optional<Distribution> read_link(const fs::path& link) {
     const auto text = read_file(link);
     if (!text) return std::nullopt;
@@ -94,7 +94,7 @@ std::optional<Distribution> read_link(const fs::path& link) {
     return std::nullopt;
 }
 
-/// The digits at the beginning of `text`, which loses them.
+/// Removes the digits at the start of `text` and returns them without leading zeros.
 std::string take_number(std::string_view& text) {
     const auto end = std::min(text.find_first_not_of("0123456789"), text.size());
     auto digits = text.substr(0, end);
@@ -104,7 +104,7 @@ std::string take_number(std::string_view& text) {
     return std::string(digits);
 }
 
-/// "rc" of "RC", "c" and "preview", as versions are compared.
+/// PEP 440's normal form of a phase: "rc" for "c" and "preview".
 std::string canonical_phase(std::string_view word) {
     for (const auto& [written, canonical] :
          {std::pair("alpha", "a"), std::pair("beta", "b"), std::pair("c", "rc"), std::pair("pre", "rc"),
@@ -136,7 +136,7 @@ std::string normalised_version(std::string_view text) {
     for (std::size_t kept = 0;;) {
         const auto number = take_number(rest);
         release += (release.empty() ? "" : ".") + number;
-        if (number != "0" || kept == 0) kept = release.size(); // trailing zeros mean nothing
+        if (number != "0" || kept == 0) kept = release.size(); // trailing zeros do not matter
         const bool goes_on =
             rest.size() > 1 && rest[0] == '.' && std::isdigit(static_cast<unsigned char>(rest[1])) != 0;
         if (!goes_on) {

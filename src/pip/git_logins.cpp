@@ -16,7 +16,7 @@ bool is_of_git(std::string_view text, const HttpLogin& found) {
     return text.substr(0, found.scheme).ends_with("git+");
 }
 
-/// As far as it names the repository: without "@REVISION", which pip takes from the end, and what follows.
+/// The repository's URL without pip's "@REVISION" and whatever follows.
 std::string_view repository_at(std::string_view text) {
     text = text.substr(0, text.find_first_of(" \t\"'#?;"));
     const auto path = std::min(text.find('/'), text.size());
@@ -32,12 +32,11 @@ GitLogin git_login_at(std::string_view text, const HttpLogin& found) {
             .password = std::move(login.password)};
 }
 
-/// "https://host:8443"
 std::string host_of(const std::string& repository) {
     return repository.substr(0, repository.find('/', repository.find("://") + 3));
 }
 
-/// Settings as `git config` has them, in variables.
+/// Adds settings for git in GIT_CONFIG_ variables.
 class Settings {
 public:
     explicit Settings(Environment& environment) : environment_(environment) {
@@ -56,7 +55,7 @@ private:
     unsigned long count_ = 0;
 };
 
-/// A helper that tells the login: a line of sh, which has it from variables.
+/// A credential helper: a shell command that prints the login from variables.
 std::string helper(std::size_t number) {
     const auto name = "CONTAINERIZE_GIT_" + std::to_string(number);
     return "!tell() { test \"$1\" != get || printf 'username=%s\\npassword=%s\\n' \"$" + name +
@@ -65,7 +64,7 @@ std::string helper(std::size_t number) {
 
 void add_settings(const GitLogin& login, std::size_t number, const std::string& place, Settings& settings) {
     const auto key = "credential." + place + ".";
-    // A password counts more than what the user's own helpers know. A user alone may be whom they know.
+    // A password replaces the user's own helpers. A user name alone keeps them: they may know its password.
     if (login.password)
         settings.add(key + "helper", "");
     else
@@ -98,7 +97,7 @@ void hand_to_git(const std::vector<GitLogin>& logins, Environment& environment) 
         if (const auto host = host_of(logins[i].repository); hosts.insert(host).second)
             add_settings(logins[i], i, host, settings);
     }
-    // Git takes all that fits, so what is for a repository alone comes after what is for its host.
+    // git uses all matching settings, so those for a repository must follow those for its host.
     for (std::size_t i = 0; i < logins.size(); ++i)
         add_settings(logins[i], i, logins[i].repository, settings);
 }

@@ -1,5 +1,5 @@
-// Logins in the URLs of git repositories. pip and uv give git a URL on its command line, which all users of
-// the machine can read; nobody else can read its environment.
+// Hides logins in the URLs of git repositories. pip and uv pass such URLs to git on its command line, which
+// all users of the machine can read; the environment is private.
 #pragma once
 
 #include "spec/requirements.h"
@@ -18,14 +18,14 @@ struct GitLogin {
     std::optional<std::string> password;
 };
 
-/// Those for http, over which git asks for logins: ssh's has its own ways.
+/// Returns the logins in http URLs; ssh has its own ways to authenticate.
 std::vector<GitLogin> git_logins_in(const spec::Requirements& requirements);
 
-/// `text` with the URLs of git as they are without logins.
+/// Returns `text` with logins removed from the URLs of git repositories.
 std::string without_git_logins(std::string_view text);
 
-/// Lets git find the logins in its environment; for the rest of the repository's host, too, where submodules
-/// may be. Git knows how to from 2.31 on.
+/// Makes git (2.31 or newer) find the logins in its environment, for the repositories and also for the rest
+/// of their hosts, where submodules may be.
 void hand_to_git(const std::vector<GitLogin>& logins, Environment& environment);
 
 } // namespace containerize::pip

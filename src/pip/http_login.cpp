@@ -8,7 +8,7 @@ namespace containerize::pip {
 
 namespace {
 
-/// The first at or after `from` that has a login.
+/// The first login at or after `from`.
 std::optional<HttpLogin> find_http_login(std::string_view text, std::size_t from) {
     constexpr std::string_view mark = "://";
     for (auto at = text.find(mark, from); at != text.npos; at = text.find(mark, at + mark.size())) {
@@ -17,7 +17,7 @@ std::optional<HttpLogin> find_http_login(std::string_view text, std::size_t from
         if (!secure && !before.ends_with("http")) continue;
         const auto login = at + mark.size();
         const auto end = std::min(text.find_first_of(" \t\"'", login), text.size());
-        const auto size = url_login_size(text.substr(login, end - login)); // with the '@'
+        const auto size = url_login_size(text.substr(login, end - login)); // including the '@'
         if (size > 1)
             return HttpLogin{
                 .scheme = at - (secure ? 5 : 4), .login = login, .host = login + size, .end = end};

@@ -1,4 +1,4 @@
-// Logins in http URLs, wherever those stand in a text.
+// Finds logins in http URLs anywhere in a text.
 #pragma once
 
 #include <cstddef>
@@ -10,23 +10,23 @@
 
 namespace containerize::pip {
 
-/// Where the parts of "https://user:password@host/path" begin, and where it ends.
+/// Offsets of the parts of "https://user:password@host/path", and of its end.
 struct HttpLogin {
     std::size_t scheme = 0, login = 0, host = 0, end = 0;
 };
 
-/// Those for which `wanted` holds, in their order.
+/// Returns the logins for which `wanted` holds, in the order of the text.
 using IsWanted = std::function<bool(const HttpLogin&)>;
 std::vector<HttpLogin> find_http_logins(std::string_view text, const IsWanted& wanted);
 
-/// `text` with those URLs as they are without logins.
+/// Returns `text` with these logins removed.
 std::string without_http_logins(std::string_view text, const IsWanted& wanted);
 
 struct UserAndPassword {
     std::string user;
     std::optional<std::string> password;
 };
-/// Decoded.
+/// Returns the login, URL-decoded.
 UserAndPassword login_at(std::string_view text, const HttpLogin& found);
 
 } // namespace containerize::pip

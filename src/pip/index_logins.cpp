@@ -13,7 +13,7 @@ namespace containerize::pip {
 
 namespace {
 
-/// Not of git and the like, "git+https://...".
+/// Excludes URLs of repositories: "git+https://...".
 bool is_of_index(std::string_view text, const HttpLogin& found) {
     return found.scheme == 0 || text[found.scheme - 1] != '+';
 }
@@ -23,8 +23,8 @@ std::string host_name(std::string_view text, const HttpLogin& found) {
     return std::string(host.substr(0, host.find_first_of(":/?#")));
 }
 
-/// Whether all versions of Python read it as the same word of a netrc file. Quotes and backslashes mean
-/// something from 3.11 on, and a '#' may begin a comment.
+/// Whether all versions of Python parse it as one word of a netrc file. Since 3.11 quotes and backslashes are
+/// special, and '#' may start a comment.
 bool is_word_of_netrc(std::string_view word) {
     return !word.empty() && !word.starts_with('#') && std::ranges::all_of(word, [](unsigned char c) {
         return c > ' ' && c < 0x7f && c != '"' && c != '\\';
@@ -59,9 +59,9 @@ std::string without_index_logins(std::string_view text, const IndexLogins& login
     });
 }
 
-// Of several entries of a host Python takes the last one.
+// Python uses the last entry for a host.
 std::string netrc_with(std::string own, const IndexLogins& logins) {
-    if (!own.empty()) own += "\n\n"; // a macro ends with an empty line
+    if (!own.empty()) own += "\n\n"; // an empty line ends a macro
     for (const auto& [host, login] : logins)
         own += "machine " + host + " login " + login.user + " password " + login.password + "\n";
     return own;

@@ -18,7 +18,7 @@ namespace containerize::pip {
 
 namespace {
 
-/// pip's settings that uv has under another name. An empty name: it changes nothing of what is installed.
+/// pip's settings and uv's variables for them; empty if a setting does not affect what is installed.
 constexpr auto translations = std::to_array<std::pair<std::string_view, std::string_view>>({
     {"index-url", "UV_DEFAULT_INDEX"},
     {"extra-index-url", "UV_INDEX"},
@@ -38,7 +38,7 @@ constexpr auto translations = std::to_array<std::pair<std::string_view, std::str
     {"quiet", ""},
     {"verbose", ""},
     {"no-python-version-warning", ""},
-    {"user", ""}, // a venv has no user's site
+    {"user", ""}, // a venv has no user site
     {"require-virtualenv", ""},
     {"compile", ""},
     {"no-compile", ""},
@@ -47,12 +47,12 @@ constexpr auto translations = std::to_array<std::pair<std::string_view, std::str
     {"format", ""},
 });
 
-/// Options of requirements files that uv obeys as pip does.
+/// Options in requirements files that uv treats like pip.
 constexpr auto options_of_uv = std::to_array<std::string_view>(
     {"--requirement", "--constraint", "--editable", "--index-url", "--extra-index-url", "--no-index",
      "--find-links", "--no-binary", "--only-binary", "--require-hashes", "--hash"});
 
-/// Fills in what uv needs; the name of the first setting that it has no word for, or nothing.
+/// Sets variables for uv. Returns the name of the first setting that uv does not have; otherwise empty.
 std::string translate(const std::vector<Setting>& settings, Environment& variables) {
     for (const auto& setting : settings) {
         const auto* known = std::ranges::find(translations, std::string_view(setting.name),
@@ -66,7 +66,7 @@ std::string translate(const std::vector<Setting>& settings, Environment& variabl
     return {};
 }
 
-/// The first option in the requirements that uv would leave out or read otherwise; empty if there is none.
+/// The first option in the requirements that uv ignores or treats differently; empty if there is none.
 std::string option_unknown_to_uv(const spec::Requirements& requirements) {
     for (const auto& line : requirements.lines) {
         const auto words = spec::split_words(line.text);
@@ -87,18 +87,18 @@ bool has_hashes(const spec::Requirements& requirements) {
     });
 }
 
-// Where uv by itself would do otherwise than pip.
+// Makes uv behave like pip where their defaults differ.
 void agree_with_pip(const spec::Requirements& requirements, const Environment& environment,
                     Environment& variables) {
-    // pip takes the best version of all indexes, uv that of the first index that has the package.
+    // pip takes the best version of all indexes, uv that of the first index with the package.
     variables.emplace("UV_INDEX_STRATEGY", "unsafe-best-match");
-    // One hash in the file makes pip demand one for all.
+    // With one hash in the file, pip requires hashes for all requirements.
     if (has_hashes(requirements)) variables.emplace("UV_REQUIRE_HASHES", "true");
     for (const char* name : {"REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"})
         if (const auto bundle = environment.find(name);
             bundle != environment.end() && !bundle->second.empty())
             variables.emplace("SSL_CERT_FILE", bundle->second);
-    // Its cache is on another filesystem than the staging directory, as a rule: it would warn of each link.
+    // uv's cache is usually on another filesystem, where it would warn at each hard link.
     variables.emplace("UV_LINK_MODE", "copy");
 }
 
@@ -106,7 +106,7 @@ Choice by_pip(const std::string& reason) {
     return {.installer = Installer::pip, .uv = {}, .for_uv = {}, .reason = "pip: " + reason, .warning = {}};
 }
 
-/// Picks the lines in which an installer says why it failed; they come in their order.
+/// Selects the lines of an installer's output that explain its failure. Must see all lines in order.
 class ReasonFinder {
 public:
     bool wants(std::string_view line) {
@@ -116,7 +116,7 @@ public:
         if (traceback_) {
             if (indent > *traceback_) return false;
             traceback_.reset();
-            return true; // the exception, after the calls that led to it
+            return true; // the exception, which follows the calls
         }
         if (text.starts_with("Traceback (most recent call last):")) {
             traceback_ = indent;
@@ -131,11 +131,11 @@ public:
     }
 
 private:
-    bool explains_ = false;                ///< what is indented belongs to the line before
-    std::optional<std::size_t> traceback_; ///< the indentation of the one that has begun
+    bool explains_ = false;                ///< indented lines belong to the previous line
+    std::optional<std::size_t> traceback_; ///< indentation of the current traceback
 };
 
-/// The lines in which the installer says why it failed; its last lines where it marks none.
+/// The lines in which the installer explains its failure; its last lines if there are none.
 std::string reason_in(const std::string& output) {
     constexpr std::size_t most = 12;
     ReasonFinder finder;
@@ -146,7 +146,7 @@ std::string reason_in(const std::string& output) {
     return tail(marked.empty() ? output : marked, most);
 }
 
-/// Of "Looking in indexes: URL, URL", which pip prints where others than PyPI are in use: their hosts.
+/// The hosts other than PyPI in pip's line "Looking in indexes: URL, URL".
 std::vector<std::string> own_indexes_in(std::string_view output) {
     constexpr std::string_view says = "Looking in indexes: ";
     std::vector<std::string> hosts;
@@ -161,7 +161,7 @@ std::vector<std::string> own_indexes_in(std::string_view output) {
     return hosts;
 }
 
-/// pip passes over an index that refuses it, and then says that there is no such package.
+/// pip skips an index that rejects the login, and then reports that there is no such package.
 std::string login_hint(std::string_view output) {
     if (output.find("(from versions: none)") == std::string_view::npos) return {};
     const auto hosts = own_indexes_in(output);
@@ -175,8 +175,8 @@ void append(std::vector<std::string>& argv, const std::vector<std::string>& word
     argv.insert(argv.end(), words.begin(), words.end());
 }
 
-/// Neither has one switch for all that pip does: it looks at no index, fetches URLs from its cache or through
-/// a proxy that is not there, and lets git read repositories on disk.
+/// pip has no switch for this: use no index, let downloads fail at a proxy that does not exist, and restrict
+/// git to local repositories.
 void go_offline(bool by_uv, Environment& environment) {
     if (by_uv) environment["UV_OFFLINE"] = "1";
     environment["PIP_NO_INDEX"] = "1";
@@ -192,7 +192,7 @@ std::string offline_hint(bool by_uv) {
            "an index gave. uv can use its own.";
 }
 
-/// uv's or pip's command as far as it is the same for all that they do.
+/// The parts of uv's or pip's command that do not depend on the task.
 Command command_for(const Choice& choice, const Target& target) {
     const bool by_uv = choice.installer == Installer::uv;
     Command command;

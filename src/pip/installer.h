@@ -1,4 +1,4 @@
-// Installing requirements with pip or uv.
+// Installs requirements with pip or uv.
 #pragma once
 
 #include "spec/requirements.h"
@@ -18,30 +18,30 @@ enum class Installer { automatic, pip, uv };
 
 Result<Installer> parse_installer(std::string_view text);
 
-/// What installs, and why.
+/// The chosen installer, and why.
 struct Choice {
     Installer installer = Installer::pip;
-    std::filesystem::path uv; ///< its program
-    Environment for_uv;       ///< pip's configuration in uv's variables
+    std::filesystem::path uv; ///< the program
+    Environment for_uv;       ///< pip's configuration as variables for uv
     std::string reason;       ///< for the log
-    std::string warning;      ///< what an installer that was asked for leaves out; may be empty
+    std::string warning;      ///< what the requested installer will ignore; may be empty
 };
 
-/// `pip_configuration` is what `pip config list` prints, which includes PIP_ variables: uv reads none of it.
-/// Settings that uv has too are translated; where another one, or an option in the requirements, would be
-/// lost, automatic means pip. `environment` is the user's: what it sets for uv itself stays.
+/// `pip_configuration` is the output of `pip config list`, with PIP_ variables; uv reads none of it. Settings
+/// that uv has, too, are translated. Automatic means pip if another setting, or an option in the
+/// requirements, would be ignored. `environment` is the user's; its variables for uv take precedence.
 Result<Choice> choose_installer(Installer wanted, const std::optional<std::filesystem::path>& uv,
                                 std::string_view pip_configuration, const spec::Requirements& requirements,
                                 const Environment& environment);
 
-/// Something that pip or uv was told or did, for the line of progress: "Collecting numpy".
+/// Receives lines of the installer's output, such as "Collecting numpy".
 using Detail = std::function<void(std::string_view)>;
 
-/// An environment, and how pip or uv shall work on it.
+/// An environment, and how pip or uv is to work on it.
 struct Target {
     std::filesystem::path python;
-    std::filesystem::path pip; ///< pip's code, where the environment has none of its own; else empty
-    bool offline = false;      ///< nothing but caches and what is on disk
+    std::filesystem::path pip; ///< pip's code if the environment has no pip; otherwise empty
+    bool offline = false;      ///< use only caches and local files
     Environment environment;
     std::function<int()> in_child; ///< joins the build's namespace
 };
@@ -49,24 +49,24 @@ struct Target {
 struct InstallRequest {
     Target target;
     std::filesystem::path requirements;
-    std::filesystem::path working_directory; ///< local paths in the file are relative to it, as pip has it
-    std::filesystem::path constraints;       ///< a file of versions that must stay as they are; may be empty
-    std::filesystem::path report;            ///< pip alone: where to write what was installed; may be empty
-    bool dependencies = true;                ///< also what the requirements need and do not list
-    bool verified = false;                   ///< each requirement must have a checksum
+    std::filesystem::path working_directory; ///< local paths in the file are relative to it
+    std::filesystem::path constraints;       ///< a constraints file; may be empty
+    std::filesystem::path report;            ///< for pip: the report file to write; may be empty
+    bool dependencies = true;                ///< also install dependencies that are not listed
+    bool verified = false;                   ///< require a checksum for each requirement
 };
 
-/// Without byte-code, which is made later and in parallel. The message has the installer's own reason.
+/// Installs without byte-code, which is compiled later. The error contains the installer's message.
 Status install(const Choice& choice, const InstallRequest& request, const Detail& detail);
 
 Status uninstall(const Choice& choice, const Target& target, const std::vector<std::string>& names,
                  const Detail& detail);
 
-/// The arguments with which the target's Python runs pip.
+/// The command line for running pip with the target's Python.
 std::vector<std::string> pip_command(const Target& target);
 
-/// Lines of a requirements file with the checksums of all that the index has of each version in `pins`, which
-/// are such lines, and options that say where to look. Of uv, which does not say what it installed.
+/// Returns requirement lines with all checksums that the index has for the versions in `pins`, a requirements
+/// file that may also hold options. For uv, which does not report what it installed.
 Result<std::string> checksums_by_uv(const Choice& choice, const Target& target,
                                     const std::filesystem::path& pins);
 

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 constexpr int oldest_minor = 8;
 
-// Asked of the interpreter itself: a file on PATH may be a shim, a link or a venv's. One answer a line.
+// Asks the interpreter itself: a file on PATH may be a shim, a link or a venv's. One answer per line.
 constexpr const char* questions = R"py(
 import importlib.util, os, sys, sysconfig
 has = lambda name: int(importlib.util.find_spec(name) is not None)
@@ -57,7 +57,7 @@ Result<fs::path> find(const std::string& wanted, const Environment& environment)
                       "Give --python the path of an interpreter, or load the module that has one.");
 }
 
-/// What the interpreter at `path` says of itself, and whether that is what is wanted.
+/// Runs the interpreter at `path`, and checks that it is the one wanted.
 Result<Interpreter> examine(const std::string& path, const std::string& wanted,
                             const Environment& environment, const std::function<int()>& in_child) {
     auto answer = capture({.argv = {path, "-I", "-c", questions},

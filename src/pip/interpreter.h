@@ -1,4 +1,4 @@
-// Which Python an environment is made from.
+// Chooses the Python interpreter for an environment.
 #pragma once
 
 #include "util/error.h"
@@ -10,7 +10,7 @@
 
 namespace containerize::pip {
 
-/// What a Python says of itself.
+/// What an interpreter reports about itself.
 struct Interpreter {
     std::filesystem::path executable; ///< the real one, behind shims and venvs
     std::filesystem::path base_prefix;
@@ -18,16 +18,16 @@ struct Interpreter {
     std::string version; ///< "3.11.2"
     int major = 0, minor = 0;
     bool has_venv = false;
-    bool has_ensurepip = false; ///< Debian leaves it to the package python3-venv
+    bool has_ensurepip = false; ///< Debian has it in the package python3-venv
     bool has_pip = false;
 };
 
-/// `wanted` is a path, a version ("3.11") to be found on PATH, or empty: then python3 on PATH. Wrappers of
-/// installations are passed over, because an environment made from one would need that one for ever.
-/// `environment` is what the interpreter is run with.
+/// `wanted` is a path, a version ("3.11") to find on PATH, or empty for python3 on PATH. Skips wrappers of
+/// installations, on which the new environment would depend forever. `environment` is that of the
+/// interpreter.
 Result<Interpreter> choose_interpreter(const std::string& wanted, const Environment& environment);
 
-/// The same in another root, which a child enters by `in_child`: no file of it can be examined from here.
+/// Like choose_interpreter(), in a root that `in_child` enters: it cannot be examined from outside.
 Result<Interpreter> choose_interpreter_inside(const std::string& wanted, const Environment& environment,
                                               const std::function<int()>& in_child);
 

@@ -1,4 +1,4 @@
-// The virtual environment that packages go into.
+// Creates the venv that packages are installed into.
 #pragma once
 
 #include "pip/interpreter.h"
@@ -11,14 +11,14 @@
 
 namespace containerize::pip {
 
-/// Whether `interpreter` can make an environment with pip in it: by ensurepip, by its own pip, or with uv.
+/// Fails unless `interpreter` can create a venv with pip: by ensurepip, by its own pip, or with uv.
 Status check_venv(const Interpreter& interpreter, const std::optional<std::filesystem::path>& uv);
 
 struct VenvRequest {
     Interpreter interpreter;
     std::optional<std::filesystem::path> uv;
-    std::filesystem::path prefix;      ///< where it is made; may hold files already
-    bool system_site_packages = false; ///< as `python -m venv` has it
+    std::filesystem::path prefix;      ///< the directory to create; may contain files
+    bool system_site_packages = false; ///< like the option of `python -m venv`
     Environment environment;
     std::function<int()> in_child; ///< joins the build's namespace
 };

@@ -1,4 +1,4 @@
-// Conda environments as users give them: environment files, which must be solved, and lists, which are not.
+// Conda environments as input: environment files, which must be solved, and locks, which list exact packages.
 #pragma once
 
 #include "conda/config.h"
@@ -27,58 +27,58 @@ struct CondaDependency {
 
 struct CondaEnvironment {
     std::string name;
-    std::vector<Located> channels; ///< most important first
-    bool no_defaults = false;      ///< `nodefaults`: channels of the configuration do not count
+    std::vector<Located> channels; ///< highest priority first
+    bool no_defaults = false;      ///< `nodefaults`: ignore the configuration's channels
     std::vector<CondaDependency> dependencies;
     std::vector<Located> pip; ///< lines of a requirements file
     std::vector<std::pair<std::string, std::string>> variables;
     std::optional<conda::ChannelPriority> channel_priority;
-    std::vector<std::string> notes; ///< what the user should know: keys that mean nothing here
+    std::vector<std::string> notes; ///< for the user: keys that have no effect here
 };
 
-/// environment.yml. Mistakes are input errors with file:line and the line itself.
+/// Reads environment.yml. Mistakes are input errors with file:line and the line's text.
 Result<CondaEnvironment> read_environment_yaml(const std::filesystem::path& file);
 
-/// `conda list --export`: exact versions and builds, but no channels.
+/// Reads the output of `conda list --export`: exact versions and builds, but no channels.
 Result<CondaEnvironment> read_list_export(const std::filesystem::path& file);
 
-/// What a lock says of a package, to be compared with what was installed; empty where it says nothing.
+/// A package as a lock describes it, to compare with what was installed. Unknown members are empty.
 struct LockedPackage {
     std::string name, version;
-    std::string build;      ///< of conda's packages
-    std::string commit;     ///< of the repository that one of pip's comes from
-    bool directory = false; ///< one of pip's is a directory, whose content no lock can fix
+    std::string build;      ///< for conda's packages
+    std::string commit;     ///< for pip's packages from a repository
+    bool directory = false; ///< a local directory, whose content the lock cannot pin
 };
 
 struct LockedEnvironment {
     std::vector<conda::PackageRecord> packages; ///< each with its URL
-    conda::Requests requested;                  ///< where that is known
+    conda::Requests requested;                  ///< if known
     std::vector<Located> pip;                   ///< lines of a requirements file
-    std::vector<LockedPackage> of_conda;        ///< what `packages` are to be, as far as the lock says it
-    /// What the lines of `pip` install; nothing if the lock cannot tell all of it.
+    std::vector<LockedPackage> of_conda;        ///< expected values for `packages`, as far as known
+    /// What the lines of `pip` install; not set if the lock does not list all of it.
     std::optional<std::vector<LockedPackage>> of_pip;
-    /// Of our own locks: which of those somebody asked for, as pip normalises names.
+    /// From our own locks: the normalised names of packages that the user requested.
     std::optional<std::vector<std::string>> pip_requested;
     std::vector<std::string> channels;
     std::vector<std::pair<std::string, std::string>> variables;
-    std::optional<std::uint32_t> source_date_epoch; ///< of our own locks: what the image was made with
+    std::optional<std::uint32_t> source_date_epoch; ///< from our own locks: that of the original image
     std::vector<std::string> notes;
 };
 
-/// Which part of a lock file is wanted, where it has several.
+/// Selects a part of a lock file that has several.
 struct LockChoice {
-    std::string subdir;                       ///< the packages of that platform, and noarch
-    std::string environment = {};             ///< of a pixi lock file; empty: "default"
-    std::vector<std::string> categories = {}; ///< of a conda-lock file, beside "main"
-    /// What the machine has, for a pixi lock file with several platforms of one subdir. Asked only then.
+    std::string subdir;                       ///< platform; noarch packages are always included
+    std::string environment = {};             ///< in a pixi lock file; empty: "default"
+    std::vector<std::string> categories = {}; ///< in a conda-lock file, in addition to "main"
+    /// The machine's virtual packages. Called only if a pixi lock file has several platforms for `subdir`.
     std::function<Result<std::vector<conda::VirtualPackage>>()> machine = {};
 };
 
-/// An explicit list, a conda-lock or pixi lock file, or one of ours.
+/// Reads an explicit list, a conda-lock or pixi lock file, or one of our own. Fails with an input error.
 Result<LockedEnvironment> read_locked(const std::filesystem::path& file, SpecKind kind,
                                       const LockChoice& choice);
 
-/// Our own lock file: the same environment gives the same text.
+/// The text of our own lock file. The same environment gives the same text.
 std::string lock_text(const LockedEnvironment& locked, const std::string& subdir);
 
 } // namespace containerize::spec

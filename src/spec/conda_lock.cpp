@@ -1,4 +1,4 @@
-// conda-lock.yml, version 1.
+// Reads conda-lock.yml, version 1.
 #include "spec/locked_package.h"
 #include "spec/yaml.h"
 
@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Takes the packages of a file, one after the other.
+/// Collects the packages of the file.
 class Reader {
 public:
     Reader(const YamlFile& yaml, const fs::path& file, const LockChoice& choice)
@@ -24,7 +24,7 @@ public:
     Status take(const YAML::Node& package) {
         if (!package.IsMap()) return yaml_.refuse(package, "a package must have keys");
         if (scalar(package, "platform") != choice_.subdir || !is_wanted(package)) return {};
-        // What belongs to several categories stands there once for each.
+        // A package in several categories is listed once for each.
         const auto url = scalar(package, "url");
         if (!url.empty() && !taken_.insert(url).second) return {};
         const auto where = yaml_.where(package);

@@ -15,14 +15,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Keys of other tools, or of conda, that change nothing here.
+/// Keys that have no effect here and are not worth a note.
 constexpr auto silent_keys =
     std::to_array<std::string_view>({"platforms", "category", "dependencies-lock", "plugins"});
 
 const std::vector<std::string> keys = {"name",      "channels", "dependencies",
                                        "variables", "prefix",   "channel_priority"};
 
-/// "${TOKEN}" and "$TOKEN", where the variable is set.
+/// Expands "${TOKEN}" and "$TOKEN" if the variable is set.
 std::string with_variables(std::string_view text) {
     std::string result;
     for (std::size_t at = 0; at < text.size();) {
@@ -84,7 +84,7 @@ private:
             return {};
         }
         if (std::ranges::find(silent_keys, std::string_view(key)) != silent_keys.end()) return {};
-        // A misspelt key would leave out what is below it, and nobody reads notes.
+        // A misspelt key would silently drop everything below it, so a note is not enough.
         if (const auto meant = conda::similar_names(keys, key); !meant.empty())
             return yaml_.refuse(name, "`" + key + ":` is not a key of environment files",
                                 "Did you mean `" + meant.front() + ":`?");
@@ -100,7 +100,7 @@ private:
         return {};
     }
 
-    /// A list of words; `what` names one for messages.
+    /// Calls `visit` for each item of the list below `key`.
     Status list(const YAML::Node& value, const std::string& key,
                 const std::function<Status(const YAML::Node&)>& visit) const {
         if (value.IsNull()) return {};
@@ -121,7 +121,7 @@ private:
                 environment_.no_defaults = true;
                 return {};
             }
-            // Paths are relative to the file that has them.
+            // Paths are relative to the environment file.
             if (channel.starts_with("./") || channel.starts_with("../"))
                 channel = (file_.parent_path() / channel).lexically_normal().string();
             environment_.channels.push_back({.text = std::move(channel), .where = yaml_.where(one)});
@@ -143,7 +143,7 @@ private:
         if (!one.IsScalar() || trimmed(one.Scalar()).empty())
             return yaml_.refuse(one, "a dependency must be a package specification",
                                 "Write it as `- numpy=1.26`.");
-        // So YAML reads a line that is indented more than the one above.
+        // YAML joins a list item that is indented too far with the one above.
         if (one.Scalar().find(" - ") != std::string::npos)
             return yaml_.refuse(one, "two packages stand in one line: '" + one.Scalar() + "'",
                                 "Begin the lines of a list in the same column.");
@@ -158,7 +158,7 @@ private:
         return {};
     }
 
-    /// "pip:" or mamba's "sel(linux):".
+    /// Reads "pip:" or mamba's "sel(linux):".
     Status section(const std::string& key, const YAML::Node& value) {
         if (key == "pip")
             return list(value, key, [this](const YAML::Node& one) -> Status {

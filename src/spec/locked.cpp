@@ -1,4 +1,4 @@
-// Lists of exact packages, for which nothing is solved: explicit ones, and our own lock files.
+// Reads lists of exact packages, which are not solved: explicit lists and our own lock files.
 #include "spec/conda_environment.h"
 #include "spec/locked_package.h"
 #include "spec/text.h"
@@ -74,7 +74,7 @@ Result<LockedEnvironment> read_explicit(const fs::path& file, const std::string&
 void read_part_of_pip(const json& root, const fs::path& file, LockedEnvironment& locked) {
     for (const auto& one : root.at("pip"))
         locked.pip.push_back({.text = one.get<std::string>(), .where = file.string()});
-    // Older locks do not have it.
+    // Older locks do not have this key.
     if (!root.contains("pip_packages") && !locked.pip.empty()) return;
     locked.of_pip.emplace();
     for (const auto& one : root.value("pip_packages", json::array()))
@@ -90,7 +90,7 @@ std::vector<std::string> one_or_several(const json& value) {
     return value.get<std::vector<std::string>>();
 }
 
-/// parse_json() bounds the depth.
+/// Recursion is safe because parse_json() limits the depth.
 bool has_nul(const json& value) {
     if (value.is_string()) return value.get_ref<const std::string&>().find('\0') != std::string::npos;
     if (!value.is_structured()) return false;
@@ -99,7 +99,7 @@ bool has_nul(const json& value) {
     });
 }
 
-/// Seconds since 1970, as an image has them.
+/// Whether it is a time that an image can store: seconds since 1970, in 32 bits.
 bool is_time_of_image(const json& value) {
     return value.is_number_unsigned() &&
            value.get<std::uint64_t>() <= std::numeric_limits<std::uint32_t>::max();
@@ -108,7 +108,7 @@ bool is_time_of_image(const json& value) {
 Result<LockedEnvironment> read_own(const fs::path& file, const std::string& subdir) {
     auto text = text_of(file);
     if (!text) return fail(std::move(text.error()));
-    // The json library reports by exceptions: they become errors here.
+    // The json library throws on wrong types and missing keys; turn that into errors.
     try {
         const json root = parse_json(*text);
         if (!root.contains("containerize-lock"))
@@ -155,7 +155,7 @@ Result<LockedEnvironment> read_own(const fs::path& file, const std::string& subd
     }
 }
 
-// yaml-cpp reports what is missing in a lock by exceptions: they become errors here.
+// yaml-cpp throws on missing keys; turn that into errors.
 Result<LockedEnvironment> read_kind(const fs::path& file, SpecKind kind, const LockChoice& choice) {
     try {
         if (kind == SpecKind::lock) return read_own(file, choice.subdir);
@@ -170,7 +170,7 @@ Result<LockedEnvironment> read_kind(const fs::path& file, SpecKind kind, const L
     }
 }
 
-/// Two packages of one name would want the same record in conda-meta.
+/// Each package needs a record of its own name in conda-meta.
 Status check_names(const std::vector<conda::PackageRecord>& packages, const fs::path& file) {
     std::map<std::string_view, const conda::PackageRecord*> by_name;
     for (const auto& one : packages) {
@@ -184,7 +184,7 @@ Status check_names(const std::vector<conda::PackageRecord>& packages, const fs::
     return {};
 }
 
-// Dependencies before those that need them; otherwise the given order.
+// Sorts dependencies before their dependents, otherwise keeps the order.
 void sort_by_dependency(std::vector<conda::PackageRecord>& packages) {
     std::map<std::string, std::size_t> by_name;
     for (std::size_t i = 0; i < packages.size(); ++i)
@@ -192,9 +192,9 @@ void sort_by_dependency(std::vector<conda::PackageRecord>& packages) {
     std::vector<conda::PackageRecord> sorted;
     std::vector<char> seen(packages.size(), 0);
     struct Visit {
-        std::size_t package, next; ///< which of its dependencies comes next
+        std::size_t package, next; ///< index of the next dependency to visit
     };
-    std::vector<Visit> path; // not by recursion: a lock can have a chain as long as it likes
+    std::vector<Visit> path; // a stack instead of recursion: chains in a lock may be of any length
     const auto enter = [&](std::size_t package) {
         if (std::exchange(seen[package], 1) == 0) path.push_back({.package = package, .next = 0});
     };
@@ -227,7 +227,7 @@ Result<LockedEnvironment> read_locked(const fs::path& file, SpecKind kind, const
     auto locked = read_kind(file, kind, choice);
     if (!locked) return locked;
     if (auto good = check_names(locked->packages, file); !good) return fail(std::move(good.error()));
-    if (kind != SpecKind::lock) sort_by_dependency(locked->packages); // ours is in link order already
+    if (kind != SpecKind::lock) sort_by_dependency(locked->packages); // our own lock is already sorted
     return locked;
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The URL of a file or project beside the lock.
+/// The file: URL for a path relative to the lock.
 Result<std::string> local_url(const std::string& path, const fs::path& lock, const std::string& where) {
     const auto full = fs::absolute(lock.parent_path() / path).lexically_normal();
     std::error_code failed;
@@ -26,7 +26,7 @@ bool is_commit(std::string_view text) {
            text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-/// The parts between `separator`s.
+/// Splits at each `separator`.
 std::vector<std::string_view> split(std::string_view text, char separator) {
     std::vector<std::string_view> parts;
     while (!text.empty()) {
@@ -37,7 +37,7 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
     return parts;
 }
 
-/// What stands after `key` and "=".
+/// The value in "key=value"; nothing if the key is another one.
 std::optional<std::string> value_of(std::string_view part, std::string_view key) {
     if (!part.starts_with(key) || part.substr(key.size(), 1) != "=") return std::nullopt;
     return url_decoded(part.substr(key.size() + 1));
@@ -50,7 +50,7 @@ Result<std::string> git_requirement(const GitSource& source, const LockedRequire
                           "a branch or a tag can be another one tomorrow: " +
                               without_credentials_within(package.location),
                           where, "Lock it again.");
-    // After "name @" pip takes no git+file:///..., which has no host.
+    // pip rejects "name @ git+file:///...", whose URL has no host.
     const bool named = !package.name.empty() && !source.url.starts_with("file:");
     std::string fragment;
     if (!named && !package.name.empty()) fragment = "#egg=" + package.name;
@@ -64,8 +64,8 @@ struct Requirement {
     LockedPackage expected;
 };
 
-/// A requirement that pip takes and verifies. What the lock has from somewhere comes from there alone: a
-/// package of the same name on PyPI is another one.
+/// A requirement line that pip accepts and verifies. A package from a URL or path must come from there: one
+/// of the same name on PyPI may be something else.
 Result<Requirement> requirement(const LockedRequirement& package, const fs::path& lock,
                                 const std::string& where) {
     Requirement result;
@@ -87,7 +87,7 @@ Result<Requirement> requirement(const LockedRequirement& package, const fs::path
         return result;
     }
     std::string url = package.location;
-    constexpr std::string_view direct = "direct+"; // of pixi's version 4
+    constexpr std::string_view direct = "direct+"; // in version 4 of pixi's format
     if (url.starts_with(direct)) url.erase(0, direct.size());
     if (const auto kind = url.substr(0, url.find("://")); is_url(url) && kind.find('+') != kind.npos)
         return fail_input("packages cannot be taken from such a repository", without_credentials_within(url),
@@ -105,7 +105,7 @@ Result<Requirement> requirement(const LockedRequirement& package, const fs::path
         result.text = "-e " + url;
         return result;
     }
-    // Of a directory a lock has the checksum of other things.
+    // For a directory, the lock's checksum covers something else.
     const bool verifiable =
         !package.sha256.empty() && url.find('#') == std::string::npos && !result.expected.directory;
     if (verifiable) url += "#sha256=" + package.sha256;
@@ -146,7 +146,7 @@ Result<conda::PackageRecord> record_of_url(const std::string& text, const fs::pa
     record.subdir = spec->subdir;
     record.md5 = spec->md5;
     record.sha256 = spec->sha256;
-    // Paths are relative to the list that has them.
+    // Paths are relative to the list.
     std::string url = spec->url;
     if (url.find("://") == std::string::npos)
         url = "file://" + fs::absolute(file.parent_path() / url).lexically_normal().string();
@@ -165,7 +165,7 @@ std::optional<GitSource> parse_git_source(std::string_view text) {
     const auto question = text.find('?');
     const auto query = question == text.npos ? std::string_view() : text.substr(question + 1);
     text = text.substr(0, question);
-    // "git@host" is the user; after the last "/" it is a revision.
+    // The last '@' starts a revision unless a '/' follows; then it belongs to a user name.
     const auto at = text.rfind('@');
     if (at != text.npos && text.find('/', at) == text.npos) {
         if (is_commit(text.substr(at + 1))) source.commit = text.substr(at + 1);

@@ -1,4 +1,4 @@
-// pixi.lock, versions 4 to 7.
+// Reads pixi.lock, versions 4 to 7.
 #include "spec/locked_package.h"
 #include "spec/yaml.h"
 #include "util/url.h"
@@ -24,7 +24,7 @@ std::string joined(const std::vector<std::string>& names) {
     return text.empty() ? "none" : text;
 }
 
-/// The N of "x86_64_vN": each level has what those below it have. Nothing for other names.
+/// The N of "x86_64_vN", where each level includes the lower ones. Nothing for other names.
 std::optional<int> level_of(std::string_view architecture) {
     constexpr std::string_view levels = "x86_64_v";
     int level = 0;
@@ -35,7 +35,7 @@ std::optional<int> level_of(std::string_view architecture) {
     return failed == std::errc() && end == digits.end() ? std::optional(level) : std::nullopt;
 }
 
-/// Whether the machine has "__glibc=2.28", "__archspec=1=x86_64_v3" or "__cuda >=12", or better.
+/// Whether the machine satisfies "__glibc=2.28", "__archspec=1=x86_64_v3" or "__cuda >=12".
 bool has(const std::vector<conda::VirtualPackage>& machine, std::string_view wanted) {
     const auto end = std::min(wanted.find_first_of(" =<>!~"), wanted.size());
     const auto found =
@@ -62,10 +62,10 @@ bool has(const std::vector<conda::VirtualPackage>& machine, std::string_view wan
     return asked_level && own_level ? *own_level >= *asked_level : found->build == build;
 }
 
-/// A row of an environment: the packages for one platform.
+/// The packages of an environment for one platform.
 struct Row {
     std::string name;
-    std::vector<std::string> virtual_packages; ///< that the machine must have
+    std::vector<std::string> virtual_packages; ///< required of the machine
     YAML::Node packages;
 };
 
@@ -111,12 +111,12 @@ private:
                           "it has " + joined(names), file_.string(), "Give --environment one of these.");
     }
 
-    /// Those for this subdir, the one that pixi would prefer first.
+    /// The rows for this subdir, in pixi's order of preference.
     [[nodiscard]] std::vector<Row> rows_of(const YAML::Node& packages) const {
         std::vector<Row> rows;
         if (!packages.IsDefined() || !packages.IsMap()) return rows;
         bool of_this_name = false;
-        // From version 7 on, a platform can have a name of its own.
+        // Since version 7 a platform may have a name other than its subdir.
         for (const auto& platform : yaml_.root()["platforms"]) {
             if (!platform.IsMap()) continue;
             const auto name = scalar(platform, "name");
@@ -188,7 +188,7 @@ private:
                                file_, yaml_.where(entry), locked_);
     }
 
-    /// What the list of all packages says of it, checksums among it.
+    /// The package's entry, with checksums, in the top-level list `packages:`.
     [[nodiscard]] Result<YAML::Node> details_of(const YAML::Node& entry, const std::string& place) const {
         const auto found = details_.find(place);
         if (found != details_.end()) return found->second;

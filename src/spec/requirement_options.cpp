@@ -10,8 +10,7 @@ namespace {
 constexpr auto include = OptionKind::include;
 constexpr auto editable = OptionKind::editable;
 
-// What pip 26 takes in a requirements file, and what older versions took: the pip that runs has the last
-// word.
+// Options of pip 26 and older versions. The installed pip may accept fewer.
 constexpr auto options = std::to_array<Option>({
     {"--requirement", 'r', true, include},
     {"--constraint", 'c', true, include},
@@ -56,7 +55,7 @@ const Option* find_option(std::string_view word) {
     const auto name = word.substr(0, word.find('='));
     const auto exact = std::ranges::find(options, name, &Option::name);
     if (exact != options.end()) return &*exact;
-    // Python's optparse takes the beginning of a name where only one option begins so.
+    // optparse accepts unambiguous abbreviations; pip rejects ambiguous ones, so any match will do.
     const auto begins = [name](const Option& option) {
         return name.size() > 2 && option.name.starts_with(name);
     };

@@ -1,4 +1,4 @@
-// The options that may stand in a requirements file.
+// The options that are allowed in a requirements file.
 #pragma once
 
 #include <string>
@@ -10,16 +10,16 @@ enum class OptionKind { include, editable, other };
 
 struct Option {
     std::string_view name;
-    char letter = 0; ///< of its short form; 0 if it has none
+    char letter = 0; ///< its short form; 0 if there is none
     bool takes_value = true;
     OptionKind kind = OptionKind::other;
 };
 
-/// The option that a word such as "--requirement=file", "-rfile" or "--requirem" means; null if pip knows
-/// none.
+/// Returns the option for a word such as "--requirement=file", "-rfile" or "--requirem"; null if pip has no
+/// such option.
 const Option* find_option(std::string_view word);
 
-/// What follows the option within its own word: "file" of "-rfile" and "--requirement=file"; else empty.
+/// Returns the value within the word: "file" for "-rfile" and "--requirement=file"; empty if there is none.
 std::string_view attached_value(std::string_view word);
 
 } // namespace containerize::spec

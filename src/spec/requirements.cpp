@@ -23,15 +23,15 @@ bool is_blank(char c) {
     return std::isspace(static_cast<unsigned char>(c)) != 0;
 }
 
-/// A '#' begins a comment at the line's start or after a blank: elsewhere it may be a URL's fragment.
+/// A '#' starts a comment only at the start of the line or after a blank; elsewhere it may belong to a URL.
 std::string_view without_comment(std::string_view line) {
     for (std::size_t at = 0; at < line.size(); ++at)
         if (line[at] == '#' && (at == 0 || is_blank(line[at - 1]))) return line.substr(0, at);
     return line;
 }
 
-/// pip replaces ${NAME} of upper case letters, digits and underscores where the variable is set and not
-/// empty.
+/// Like pip, expands ${NAME} if the name has only upper-case letters, digits and underscores, and the
+/// variable is set and not empty.
 std::string expand_variables(std::string_view text) {
     std::string expanded;
     for (std::size_t at = 0; at < text.size();) {
@@ -51,7 +51,7 @@ std::string expand_variables(std::string_view text) {
     return expanded;
 }
 
-/// Joined and trimmed lines with the number of their first.
+/// Joins continued lines and trims them. Each gets the number of its first line.
 std::vector<RequirementLine> logical_lines(std::string_view text, const fs::path& file) {
     std::vector<RequirementLine> result;
     std::string joined;
@@ -67,7 +67,7 @@ std::vector<RequirementLine> logical_lines(std::string_view text, const fs::path
     for (auto line : split_lines(text)) {
         ++number;
         if (first == 0) first = number;
-        // As pip has it: a comment goes to the end of its line, backslash or not, and ends a continuation.
+        // Like pip: a comment line ends a continuation, even if it ends in a backslash.
         const bool comment = trimmed(line).starts_with('#');
         const bool continues = line.ends_with('\\') && !comment;
         if (continues) line.remove_suffix(1);
@@ -79,7 +79,7 @@ std::vector<RequirementLine> logical_lines(std::string_view text, const fs::path
     return result;
 }
 
-/// "https://...", "git+ssh://...", "file:...".
+/// "https://...", "git+ssh://..." or "file:...".
 bool is_url(std::string_view text) {
     const auto colon = text.find(':');
     if (colon == std::string_view::npos || colon == 0) return false;
@@ -99,14 +99,14 @@ bool looks_like_path(std::string_view text) {
     return text.starts_with('.') || text.find('/') != std::string_view::npos;
 }
 
-/// What stands at the beginning of a line up to its first option, as pip splits it.
+/// The part of a line before its first option, as pip splits it.
 std::string_view before_options(std::string_view text) {
     for (std::size_t at = 0; at < text.size(); ++at)
         if (text[at] == '-' && (at == 0 || text[at - 1] == ' ')) return text.substr(0, at);
     return text;
 }
 
-/// The length of "name" and "[extras]" at the beginning of a requirement; 0 if it begins with no name.
+/// The length of the name and "[extras]" at the start of a requirement; 0 if there is no name.
 std::size_t name_length(std::string_view text) {
     const auto inner = [](unsigned char c) {
         return std::isalnum(c) != 0 || c == '.' || c == '_' || c == '-';
@@ -125,21 +125,21 @@ std::size_t name_length(std::string_view text) {
     return end;
 }
 
-/// One of them: ">=1.26".
+/// A single condition: ">=1.26".
 bool is_condition(std::string_view text) {
     constexpr std::array<std::string_view, 8> operators = {"===", "==", "!=", "~=", "<=", ">=", "<", ">"};
     const auto* found =
         std::ranges::find_if(operators, [text](std::string_view one) { return text.starts_with(one); });
     if (found == operators.end()) return false;
     const auto version = trimmed(text.substr(found->size()));
-    // "===" compares any texts.
+    // "===" compares arbitrary strings.
     constexpr std::string_view of_versions =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.*+!_-";
     return !version.empty() && (*found == "===" ? version.find_first_of(" \t")
                                                 : version.find_first_not_of(of_versions)) == version.npos;
 }
 
-/// ">=1.26, <3", perhaps within parentheses.
+/// Conditions such as ">=1.26, <3", optionally in parentheses.
 bool are_conditions(std::string_view text) {
     if (text.starts_with('(') && text.ends_with(')')) text = trimmed(text.substr(1, text.size() - 2));
     for (std::size_t start = 0; start < text.size();) {
@@ -151,9 +151,9 @@ bool are_conditions(std::string_view text) {
     return true;
 }
 
-/// Whether what follows a name can: nothing, a marker, a URL or versions.
+/// Whether `rest` can follow a name: nothing, a marker, a URL or conditions.
 bool may_follow_name(std::string_view rest) {
-    if (rest.find("${") != rest.npos) return true; // a variable that is not set: pip's to say
+    if (rest.find("${") != rest.npos) return true; // an unset variable: leave it to pip
     if (!rest.starts_with('@')) return are_conditions(rest);
     const auto place = trimmed(rest.substr(1));
     return !place.empty() && !place.starts_with('@');
@@ -189,7 +189,7 @@ public:
         if (!text) return fail(std::move(text.error()));
         result.files.push_back(file);
         known_.push_back(real);
-        // With its length, so that content moved from one file to the next is a change.
+        // With the length, moving text from one file to the next changes the digest.
         digest.update(content->data(), content->size());
         const auto length = std::to_string(content->size()) + "\n";
         digest.update(length.data(), length.size());
@@ -222,12 +222,12 @@ private:
             return fail_input("a quote is not closed in '" + line.text + "'", {}, where(line),
                               "Options follow the rules of a shell: write a quote as \\'.");
         for (std::size_t at = 0; at < words->size(); ++at)
-            // pip takes no notice of -r and -e after a requirement.
+            // pip ignores -r and -e after a requirement.
             if (auto done = check_option(line, *words, at, requirement.empty()); !done) return done;
         return requirement.empty() ? Status() : check_requirement(line, requirement);
     }
 
-    /// Moves `at` to the option's value where that is a word of its own.
+    /// Advances `at` to the option's value if that is a separate word.
     Status check_option(const RequirementLine& line, const std::vector<std::string>& words, std::size_t& at,
                         bool alone) {
         const std::string& word = words[at];
@@ -256,14 +256,14 @@ private:
         return {};
     }
 
-    /// What else a requirement may be is pip's to say; this catches what cannot be one.
+    /// Rejects only what cannot be a requirement; everything else is left to pip.
     Status check_requirement(const RequirementLine& line, std::string_view requirement) {
         if (is_url(requirement)) return {};
         const auto named = trimmed(requirement.substr(0, requirement.find(';')));
         const auto length = name_length(named);
         const auto rest = trimmed(named.substr(length));
         const bool by_name = length > 0 && may_follow_name(rest);
-        // "name @ dir/file.whl" ends like an archive too, but begins with a name.
+        // "name @ dir/file.whl" ends like an archive, but starts with a name.
         if (by_name && (rest.starts_with('@') || !is_archive(named))) return {};
         if (looks_like_path(named) || is_archive(named)) return check_local(line, std::string(named));
         const bool conda = length > 0 && rest.starts_with('=');
@@ -282,9 +282,9 @@ private:
                           "Local paths are relative to " + directory_.string() + ".");
     }
 
-    fs::path directory_;          ///< where the installer runs: local paths are relative to it
-    std::vector<fs::path> known_; ///< what was read, by its real path
-    std::vector<fs::path> open_;  ///< the chain of includes that is being read
+    fs::path directory_;          ///< working directory of the installer, for local paths
+    std::vector<fs::path> known_; ///< canonical paths of all files read
+    std::vector<fs::path> open_;  ///< the current chain of includes
 };
 
 } // namespace

@@ -1,5 +1,5 @@
-// pip requirements files: what they include and name, so that it can be checked before the build, kept with
-// the installation, and reported by file and line. pip itself stays the judge of each requirement.
+// Reads pip requirements files, so that they can be checked before the build, kept with the installation, and
+// reported by file and line. Only pip judges the requirements themselves.
 #pragma once
 
 #include "spec/conda_environment.h"
@@ -11,31 +11,30 @@
 
 namespace containerize::spec {
 
-/// One requirement or option, with line continuations joined, comments removed and variables replaced.
+/// A requirement or option, with line continuations joined, comments removed and variables expanded.
 struct RequirementLine {
     std::filesystem::path file;
-    std::size_t number = 0; ///< of its first line, from 1
+    std::size_t number = 0; ///< first line, counted from 1
     std::string text;
-    std::string foreign = {}; ///< where it stands if `file` is no requirements file: "env.yml:7"
+    std::string foreign = {}; ///< the origin of a line in another kind of file: "env.yml:7"
 };
 
 struct Requirements {
     std::vector<RequirementLine> lines;       ///< of all files, in the order in which pip reads them
-    std::vector<std::filesystem::path> files; ///< the file itself, and the local ones that -r and -c include
-    std::vector<std::string> editable;        ///< what -e names: it stays where it is on disk
-    std::string sha256;                       ///< of the content of all `files`, in their order
+    std::vector<std::filesystem::path> files; ///< the file and its local -r and -c includes
+    std::vector<std::string> editable;        ///< paths and URLs given with -e
+    std::string sha256;                       ///< of the contents of `files`, in their order
 };
 
-/// Reads `file` and what it includes. Mistakes that pip would report late or obscurely are input errors with
-/// file:line: a missing include or local path, a cycle of includes, an unknown option, an impossible
-/// requirement, text that is not UTF-8.
-/// Included files are looked for beside the file that names them, local projects and
-/// archives in `working_directory`, as pip does.
+/// Reads `file` and its includes. Reports mistakes that pip would find late or explain badly as input errors
+/// with file:line: a missing include or local path, a cycle of includes, an unknown option, an impossible
+/// requirement, text that is not UTF-8. Like pip, resolves includes relative to the including file, and local
+/// projects and archives relative to `working_directory`.
 Result<Requirements> read_requirements(const std::filesystem::path& file,
                                        const std::filesystem::path& working_directory);
 
-/// Checks lines that stand in another file, such as in the `pip:` section of an environment file, as
-/// read_requirements() does those of a file in `directory`.
+/// Checks lines of another file, such as those below `pip:` in an environment file, like read_requirements().
+/// Local paths are relative to `directory`.
 Status check_requirements(const std::vector<Located>& lines, const std::filesystem::path& directory);
 
 } // namespace containerize::spec

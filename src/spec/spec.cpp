@@ -15,8 +15,8 @@ namespace containerize::spec {
 
 namespace {
 
-/// The lines that say something: no comments, no empty ones. Blanks at their start are kept, since they tell
-/// a key of a YAML file from one within another.
+/// The lines without comments and empty ones. Keeps indentation, which distinguishes top-level YAML keys from
+/// others.
 class Lines {
 public:
     explicit Lines(std::string_view text) {
@@ -39,7 +39,7 @@ public:
     [[nodiscard]] bool has(std::string_view start) const {
         return any([start](std::string_view line) { return line.starts_with(start); });
     }
-    /// A key of TOML outside or inside a table: `key = value`.
+    /// Whether a TOML key is assigned, in a table or outside: `key = value`.
     [[nodiscard]] bool assigns(std::string_view key) const {
         return any([key](std::string_view line) {
             line = trimmed(line);
@@ -57,7 +57,7 @@ bool is_binary(std::string_view content) {
            content.starts_with("BZh9");
 }
 
-/// "[table]" or "[[table]]" on a line of its own.
+/// Whether the line is "[table]" or "[[table]]".
 bool is_table(std::string_view line) {
     return line.starts_with('[') && line.ends_with(']') && line.find_first_of("=,") == std::string_view::npos;
 }
@@ -84,7 +84,7 @@ SpecKind recognise_yaml(const Lines& lines) {
     return SpecKind::unknown;
 }
 
-/// A lock of which something is missing, so that its content does not tell its kind: its reader says what.
+/// Recognises an incomplete lock by what is left, so that its reader can report what is missing.
 SpecKind recognise_part_of_lock(const Lines& lines, std::string_view text, std::string_view name) {
     const auto first = lines.first();
     if (first.starts_with('{')) {
@@ -112,7 +112,7 @@ bool is_container_recipe(const Lines& lines) {
            lines.any([](std::string_view line) { return lower(line).starts_with("from "); });
 }
 
-/// name=version=build, which no requirement can be.
+/// A line "name=version=build", which is not a valid requirement.
 bool is_exported(std::string_view line) {
     const auto first = line.find('=');
     const auto second = line.find('=', first == std::string_view::npos ? first : first + 1);
@@ -136,7 +136,7 @@ SpecKind recognise(std::string_view content, std::string_view name) {
     const bool utf16 = content.starts_with("\xFF\xFE") || content.starts_with("\xFE\xFF");
     if (!utf16 && is_binary(content)) return SpecKind::archive;
     const auto decoded = decode(content, fs::path(name));
-    // What is no Unicode text is looked at as it is: the reader of its kind refuses it by its line.
+    // Text in other encodings is used undecoded; the file's reader will reject it.
     const std::string text = decoded ? *decoded : std::string(content);
     const Lines lines(text);
     if (lines.empty()) return SpecKind::empty;
@@ -209,7 +209,7 @@ std::string describe(SpecKind kind) {
 
 namespace {
 
-/// How to come from that kind to a requirements file.
+/// How to convert this kind of file to a requirements file.
 std::string advice(SpecKind kind) {
     switch (kind) {
     case SpecKind::uv_lock:
@@ -249,10 +249,10 @@ Result<SpecKind> recognise_supported(const std::filesystem::path& file) {
     if (S_ISDIR(info.st_mode))
         return fail_input("this is a directory", {}, file.string(),
                           "Give an environment.yml or a requirements.txt.");
-    // The file is read more than once, which a pipe does not allow.
+    // A pipe cannot be read more than once.
     if (!S_ISREG(info.st_mode))
         return fail_input("this is not a regular file", {}, file.string(), advice(SpecKind::unknown));
-    // A disk image, say: no text that people write is so long.
+    // Such as a disk image: no text file is this large.
     constexpr off_t longest_text = off_t{64} << 20U;
     if (info.st_size > longest_text) return unsupported(file, SpecKind::archive);
     auto content = read_file(file);

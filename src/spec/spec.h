@@ -1,4 +1,4 @@
-// What kind of input the user gave, told by its content.
+// Determines the kind of an input file by its content.
 #pragma once
 
 #include "util/error.h"
@@ -32,14 +32,14 @@ enum class SpecKind {
     unknown,
 };
 
-/// By the content; the name decides only between kinds that the content leaves open. `name` is a file name.
+/// Uses the content, and the file's name (without directory) only if the content is ambiguous.
 SpecKind recognise(std::string_view content, std::string_view name);
 
-/// "a conda environment file", for messages.
+/// Returns, for example, "a conda environment file", for messages.
 std::string describe(SpecKind kind);
 
-/// Reads the file and sees that it is of a kind that this version can build. The message names the kind that
-/// it is, and how to make a requirements file of it where there is a way.
+/// Reads the file and determines its kind. Fails with an input error if that cannot be built; the message
+/// names the kind and, if possible, how to convert it to a requirements file.
 Result<SpecKind> recognise_supported(const std::filesystem::path& file);
 
 } // namespace containerize::spec

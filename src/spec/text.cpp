@@ -111,7 +111,7 @@ std::optional<std::vector<std::string>> split_words(std::string_view text) {
             quote = 0;
         } else if (c == '\\' && quote != '\'' && at + 1 < text.size()) {
             const char next = text[++at];
-            // Within double quotes a backslash counts only before what it can quote.
+            // In double quotes, a backslash only escapes '"' and '\'.
             if (quote == '"' && next != '"' && next != '\\') words.back() += c;
             words.back() += next;
         } else {

@@ -1,4 +1,4 @@
-// Reading the user's text files line by line, as pip does.
+// Reads users' text files line by line, like pip.
 #pragma once
 
 #include "util/error.h"
@@ -11,18 +11,18 @@
 
 namespace containerize::spec {
 
-/// Without the byte order mark; UTF-16 (what PowerShell writes) becomes UTF-8. Anything else than Unicode is
-/// refused with its line, unless the file declares its encoding in a `coding:` comment, which pip then reads.
+/// Removes a byte order mark and converts UTF-16, as written by PowerShell, to UTF-8. Fails with an input
+/// error on other encodings, unless the text declares one in a `coding:` comment, which pip honours.
 Result<std::string> decode(std::string_view content, const std::filesystem::path& file);
 
-/// The lines without their ends: "\n", "\r\n" or "\r".
+/// Splits at "\n", "\r\n" and "\r", which are not part of the lines.
 std::vector<std::string_view> split_lines(std::string_view text);
 
-/// Without blanks at both ends.
+/// Returns the text without whitespace at both ends.
 std::string_view trimmed(std::string_view text);
 
-/// Words of a line of options: quotes and backslashes as in a shell, nothing expanded.
-/// Nothing if a quote is not closed.
+/// Splits a line of options into words, with quotes and backslashes as in a shell but without expansions.
+/// Returns nothing if a quote is not closed.
 std::optional<std::vector<std::string>> split_words(std::string_view text);
 
 } // namespace containerize::spec

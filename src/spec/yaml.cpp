@@ -16,10 +16,10 @@ namespace {
 
 constexpr std::uint64_t largest_file = std::uint64_t{16} << 20U;
 
-/// Takes notice of NUL characters alone: programs can be given no text with one.
+/// Finds scalars with NUL characters, which cannot be passed to programs.
 class NulFinder : public YAML::EventHandler {
 public:
-    /// Where a text with one begins, counted from 1; 0 for none.
+    /// The first line of such a scalar, counted from 1; 0 if there is none.
     [[nodiscard]] int line() const { return line_; }
 
 private:
@@ -41,8 +41,8 @@ private:
     int line_ = 0;
 };
 
-/// Not by YAML::LoadAll(): a comma or a bracket after a document is one empty document after the other to it,
-/// without end.
+/// Whether there is a second document. YAML::LoadAll() would loop forever on a comma or bracket after the
+/// first.
 bool goes_on_after_its_document(const std::string& text, YAML::EventHandler& handler) {
     std::istringstream stream(text);
     YAML::Parser parser(stream);
@@ -65,12 +65,12 @@ Result<YamlFile> YamlFile::read(const std::filesystem::path& file, std::size_t m
     YamlFile yaml;
     yaml.file_ = file;
     yaml.text_ = std::move(*text);
-    // As yaml-cpp counts lines.
+    // Count lines like yaml-cpp.
     for (std::size_t start = 0; start < yaml.text_.size();) {
         yaml.line_starts_.push_back(static_cast<std::uint32_t>(start));
         start = std::min(yaml.text_.find('\n', start), yaml.text_.size()) + 1;
     }
-    // yaml-cpp reports by exceptions: they become errors here.
+    // yaml-cpp throws on syntax errors; turn that into errors.
     try {
         NulFinder nul;
         if (goes_on_after_its_document(yaml.text_, nul))

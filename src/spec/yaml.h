@@ -1,4 +1,4 @@
-// YAML files of users: every complaint names the line, and shows it.
+// Reads users' YAML files. Every error names and shows the line.
 #pragma once
 
 #include "util/error.h"
@@ -15,31 +15,31 @@
 
 namespace containerize::spec {
 
-/// Lock files of many platforms have some megabytes, and a node for each 15 bytes: 500 MB at most.
+/// Suffices for lock files of many platforms, with a node per 15 bytes. Takes up to 500 MB of memory.
 inline constexpr std::size_t most_nodes_of_lock = 1'000'000;
 
 class YamlFile {
 public:
-    /// Reads and parses. Not YAML, several documents, or absurdly large: an input error.
+    /// Fails with an input error if the file is not YAML, or has several documents or too many nodes.
     static Result<YamlFile> read(const std::filesystem::path& file,
                                  std::size_t most_nodes = most_nodes_by_hand);
 
     [[nodiscard]] const YAML::Node& root() const { return root_; }
-    /// "file:line"
+    /// Returns "file:line".
     [[nodiscard]] std::string where(const YAML::Node& node) const;
-    /// An input error about `node`, with its line.
+    /// Returns an input error about `node`, with its line.
     [[nodiscard]] std::unexpected<Error> refuse(const YAML::Node& node, std::string what,
                                                 std::string hint = {}) const;
-    /// Calls `visit` for each key of a mapping; a key twice is an error.
+    /// Calls `visit` for each key of a mapping. Fails if a key occurs twice.
     [[nodiscard]] Status
     each(const YAML::Node& mapping,
          const std::function<Status(const YAML::Node& key, const YAML::Node& value)>& visit) const;
 
 private:
-    [[nodiscard]] std::string excerpt(int line) const; ///< counted from 1
+    [[nodiscard]] std::string excerpt(int line) const; ///< `line` counts from 1
     std::filesystem::path file_;
     std::string text_;
-    std::vector<std::uint32_t> line_starts_; ///< in text_: a file may have as many mistakes as lines
+    std::vector<std::uint32_t> line_starts_; ///< offsets in text_, since many lines may be reported
     YAML::Node root_;
 };
 
