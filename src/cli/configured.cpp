@@ -184,7 +184,9 @@ Result<base::Options> Configured::bases() const {
     if (!block_size) return fail(std::move(block_size.error()));
     options.writer.compression = *compression;
     options.writer.block_size = *block_size;
-    options.writer.jobs = jobs(0) > 0 ? jobs(0) : default_jobs(available_resources());
+    const auto wanted = jobs(0) > 0 ? jobs(0) : default_jobs(available_resources());
+    const unsigned limit = config_.number(Key::max_jobs);
+    options.writer.jobs = limit == 0 ? wanted : std::min(wanted, limit);
     options.environment = environment_;
     return options;
 }

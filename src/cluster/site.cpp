@@ -4,10 +4,12 @@
 #include "util/yaml_size.h"
 
 #include <algorithm>
+#include <charconv>
 #include <fstream>
 #include <iterator>
 #include <set>
 #include <sstream>
+#include <string_view>
 
 #include <yaml-cpp/yaml.h>
 
@@ -32,16 +34,26 @@ Pairs pairs_of(const YAML::Node& node) {
     return pairs;
 }
 
+std::uint64_t mask_of(const YAML::Node& node) {
+    const auto text = node.as<std::string>();
+    const auto digits = std::string_view(text).substr(text.starts_with("0x") ? 2 : 0);
+    std::uint64_t mask = 0;
+    const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), mask, 16);
+    if (problem != std::errc() || end != digits.data() + digits.size())
+        throw YAML::RepresentationException(node.Mark(), "a mask of affinity: is no hexadecimal number");
+    return mask;
+}
+
 Affinity affinity_of(const YAML::Node& node) {
     Affinity affinity;
     affinity.numa = node.IsScalar() && node.as<std::string>() == "numa";
     if (node.IsSequence())
         for (const auto& mask : node)
-            affinity.masks.push_back(std::stoull(mask.as<std::string>(), nullptr, 16));
+            affinity.masks.push_back(mask_of(mask));
     return affinity;
 }
 
-/// Throws YAML::Exception, or std::logic_error from stoull.
+/// Throws YAML::Exception.
 Site site_of(const YAML::Node& root) {
     Site site;
     site.name = root["name"].as<std::string>();
@@ -110,8 +122,6 @@ Result<Site> parse_site(std::string_view text, const std::string& where) {
         return not_a_profile(problem.msg, problem.mark.is_null()
                                               ? where
                                               : where + ":" + std::to_string(problem.mark.line + 1));
-    } catch (const std::logic_error&) {
-        return not_a_profile("a mask of affinity: is no hexadecimal number", where);
     }
 }
 
