@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# On a bare Debian 12: installs what is needed, builds containerize, makes an environment from a requirements file, and
-# runs Python from it.  Usage: examples/quickstart.sh [DIRECTORY OF THE ENVIRONMENT]
+# On a bare Debian 12: installs what is needed, builds containerize, creates an environment from a requirements file, and
+# runs Python from it.  Usage: examples/quickstart.sh [PREFIX OF THE ENVIRONMENT]
 set -euo pipefail
 source_dir=$(cd "$(dirname "$0")/.." && pwd)
 prefix=${1:-$source_dir/build/quickstart-env}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# All tests, on a bare Debian 12: installs what they need, builds, checks style, runs everything.
-# Usage: tests/run.sh [OPTIONS OF ctest]      for example: tests/run.sh -L unit, tests/run.sh -R moved
+# Runs all tests on a bare Debian 12: installs what they need, builds, checks the style, and runs everything.
+# Usage: tests/run.sh [OPTIONS OF CTEST]      for example: tests/run.sh -L unit, tests/run.sh -R moved
 set -euo pipefail
 source_dir=$(cd "$(dirname "$0")/.." && pwd)
 cd "$source_dir"
@@ -8,7 +8,7 @@ source tests/lib/packages.sh
 
 have_packages "${build_packages[@]}" "${run_packages[@]}" "${test_packages[@]}"
 
-# Downloads, compiled objects and what clang-tidy found good are kept between runs.
+# Downloads, compiled objects and clang-tidy's results are kept between runs.
 cache=/var/cache/containerize-tests
 [ -w "$cache" ] || { as_root mkdir -p "$cache" && as_root chown "$(id -u)" "$cache"; }
 export CCACHE_DIR=$cache/ccache CCACHE_BASEDIR=$source_dir CCACHE_NOHASHDIR=1 CCACHE_MAXSIZE=5G
@@ -32,7 +32,7 @@ step "clang-tidy"
 tests/lib/tidy.py build/release "$cache/tidy"
 build asan
 
-# End-to-end tests run as a user without any rights, since that is who uses the program; and another one is in its way.
+# End-to-end tests run as an unprivileged user, like the program itself; another user tries to get in its way.
 if [ "$(id -u)" = 0 ]; then
     for user in containerize-test containerize-other; do
         id "$user" >/dev/null 2>&1 || useradd --create-home --shell /bin/bash "$user"

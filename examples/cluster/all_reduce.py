@@ -1,9 +1,9 @@
-"""First diagnostic of a job: how fast the ranks add up vectors. By any launcher, such as
+"""The first diagnostic of a job: how fast the ranks sum vectors. Any launcher can start it, such as
 
     containerize launch -- all_reduce.py
 
-What is slow or hangs here will do so in training. Rank 0 prints a line for each size: the bandwidth that each rank's
-network had to carry (2 (n - 1) / n of the bytes), the figure that is compared with what the network is sold for.
+If this is slow or hangs, training will be or do so as well. Rank 0 prints a line for each size, with the bandwidth that the
+network of each rank had to carry (2 (n - 1) / n of the bytes). Compare it with the nominal bandwidth of the network.
 """
 
 import argparse
@@ -31,7 +31,7 @@ def wait_for(device: torch.device):
 
 
 def seconds_of(vector: torch.Tensor, rounds: int) -> float:
-    dist.all_reduce(vector)  # the first makes connections
+    dist.all_reduce(vector)  # the first call makes the connections
     wait_for(vector.device)
     begin = time.perf_counter()
     for _ in range(rounds):

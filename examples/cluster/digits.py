@@ -1,9 +1,9 @@
-"""Digits as in MNIST, drawn here because compute nodes have no internet, and a small convolutional network that learns
-them on all ranks. By any launcher, such as
+"""Digits like those of MNIST, drawn here because compute nodes have no internet, and a small convolutional network that
+all ranks train on them. Any launcher can start it, such as
 
     containerize launch -- digits.py 5
 
-Rank 0 prints the accuracy on digits that were not learnt from, and writes the model to digits.pt.
+Rank 0 prints the accuracy on digits that were not used for training, and writes the model to digits.pt.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, TensorDataset
 from torch.utils.data.distributed import DistributedSampler
 
-# Five columns and seven rows each, a row after the other.
+# Five columns and seven rows each, row by row.
 SHAPES = [
     "01110 10001 10011 10101 11001 10001 01110", "00100 01100 00100 00100 00100 00100 01110",
     "01110 10001 00001 00010 00100 01000 11111", "11111 00010 00100 00010 00001 10001 01110",
@@ -30,7 +30,7 @@ SIDE = 28
 
 
 def draw(count: int, seed: int) -> TensorDataset:
-    """Each digit three times as large, somewhere in its picture, in noise."""
+    """Each digit is enlarged three times and drawn at a random place of its picture, over noise."""
     generator = torch.Generator().manual_seed(seed)
     shapes = torch.tensor([[int(pixel) for pixel in shape.replace(" ", "")] for shape in SHAPES]).float()
     shapes = shapes.view(-1, 7, 5).repeat_interleave(3, 1).repeat_interleave(3, 2)
@@ -96,8 +96,8 @@ def main():
         torch.save(model.module.state_dict(), "digits.pt")
     dist.destroy_process_group()
     if backend == "gloo":
-        # Gloo's threads outlive the group, and one that still lets go of the last gradients while Python shuts down
-        # aborts it (PyTorch 2.13, github.com/pytorch/pytorch/issues/190489).
+        # Gloo's threads outlive the group. One that still releases the last gradients while Python shuts down aborts the process (PyTorch 2.13,
+        # github.com/pytorch/pytorch/issues/190489).
         sys.stdout.flush()
         os._exit(0)
 

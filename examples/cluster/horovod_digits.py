@@ -1,10 +1,10 @@
-"""The digits of digits.py, learnt by Horovod, where an MPI launcher starts the ranks:
+"""Trains on the digits of digits.py with Horovod. An MPI launcher starts the ranks:
 
     containerize job --nodes 2 --gpus 4 --kind mpi -- horovod_digits.py 5 > job.sh
 
-Horovod is compiled against torch and MPI when it is installed. Its last release, 0.28.1, asks for an older C++ than current
-torch: build a wheel once (in its sources, CMAKE_CXX_STANDARD must be 20), with the MPI that the jobs use, and name the file in
-requirements.txt.
+Horovod is compiled against torch and MPI when it is installed. Its last release, 0.28.1, uses an older C++ standard than current
+versions of torch need. So build a wheel once, with CMAKE_CXX_STANDARD set to 20 in its sources and with the MPI that the jobs use,
+and give the path of that file in requirements.txt.
 """
 
 import sys

@@ -1,7 +1,7 @@
-"""The same small model by PyTorch Lightning:  python lightning_ddp.py 5 --nodes 2 --devices 2
+"""The same small model with PyTorch Lightning:  python lightning_ddp.py 5 --nodes 2 --devices 2
 
-Under srun with one task for each device Lightning takes its ranks from Slurm. With --one-per-node there is one task a
-node, and Lightning starts the other processes of its node itself; it wants NODE_RANK, MASTER_ADDR and MASTER_PORT then.
+Under srun with one task per device, Lightning takes its ranks from Slurm. With --one-per-node there is one task per node, and
+Lightning starts the other processes of the node itself; then it needs NODE_RANK, MASTER_ADDR and MASTER_PORT.
 """
 
 import argparse

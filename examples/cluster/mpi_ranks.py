@@ -1,4 +1,4 @@
-"""Data parallel as Horovod does it, with nothing but mpi4py and NumPy: every rank has a share of the data, and MPI adds up
+"""Data-parallel training like Horovod's, with only mpi4py and NumPy: every rank has a share of the data, and MPI sums
 the gradients.  For example:  srun --mpi=pmi2 python mpi_ranks.py 20
 """
 
@@ -13,7 +13,7 @@ FEATURES = 20
 
 
 def make_data():
-    """The same on each rank."""
+    """Returns the same data on each rank."""
     generator = np.random.default_rng(7)
     inputs = generator.standard_normal((SAMPLES, FEATURES))
     weights = generator.standard_normal(FEATURES)

@@ -1,4 +1,4 @@
-"""What the three examples share: data that can be learnt, a small model, and a trainer."""
+"""What the examples share: data that can be learnt, a small model, and a trainer."""
 
 import os
 import sys
@@ -17,7 +17,7 @@ FEATURES = 20
 
 
 class LinearDataset(Dataset):
-    """Points and what a fixed linear function says of them, with a little noise: a loss that must fall."""
+    """Random points with the values of a fixed linear function and a little noise, so that the loss must fall."""
 
     def __init__(self, samples: int = SAMPLES):
         generator = torch.Generator().manual_seed(7)
@@ -37,7 +37,7 @@ class LinearDataset(Dataset):
 class Place:
     """Where one rank runs."""
 
-    rank: int  # among all
+    rank: int  # among all ranks
     local_rank: int  # on its node
 
     @property
@@ -56,8 +56,8 @@ def place_from_torchrun() -> Place:
 
 
 def leave_group(place: Place):
-    """Ends the process group, and with Gloo the process: Gloo's threads outlive the group, and one that still lets go of
-    the last gradients while Python shuts down aborts it (PyTorch 2.13, github.com/pytorch/pytorch/issues/190489)."""
+    """Ends the process group, and with Gloo the process. Gloo's threads outlive the group, and one that still releases the
+    last gradients while Python shuts down aborts the process (PyTorch 2.13, github.com/pytorch/pytorch/issues/190489)."""
     dist.barrier()
     dist.destroy_process_group()
     if place.backend == "gloo":
@@ -77,7 +77,7 @@ def make_loader(batch_size: int, distributed: bool) -> DataLoader:
 
 
 class Trainer:
-    """Trains and, every `save_every` epochs, lets rank 0 write a snapshot from which a later run goes on."""
+    """Trains. Every `save_every` epochs, rank 0 writes a snapshot, from which a later run resumes."""
 
     def __init__(self, model, loader, place: Place, save_every: int, snapshot: Path):
         self.place = place

@@ -1,6 +1,6 @@
 """All GPUs of one node:  torchrun --standalone --nproc_per_node=gpu multi_gpu.py 5 2
 
-On a node without GPUs give the number of processes: --nproc_per_node=2.
+On a node without GPUs, give the number of processes: --nproc_per_node=2.
 """
 
 import torch.distributed as dist

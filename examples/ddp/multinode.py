@@ -1,10 +1,10 @@
-"""Several nodes, inside a Slurm job with one task a node:
+"""Several nodes, inside a Slurm job with one task per node:
 
     srun torchrun --nnodes=$SLURM_JOB_NUM_NODES --nproc_per_node=gpu --rdzv_id=$SLURM_JOB_ID \\
         --rdzv_backend=c10d --rdzv_endpoint=$HEAD_NODE:29400 multinode.py 50 10
 
-HEAD_NODE is the first of `scontrol show hostnames $SLURM_JOB_NODELIST`. The snapshot must lie where all nodes see it:
-a job that is requeued goes on from it.
+HEAD_NODE is the first line of `scontrol show hostnames $SLURM_JOB_NODELIST`. The snapshot must be on a filesystem that all
+nodes share, because a job that is requeued resumes from it.
 """
 
 import os

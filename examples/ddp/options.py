@@ -1,4 +1,4 @@
-"""The command line that all three examples have."""
+"""The command line of all three examples."""
 
 import argparse
 from pathlib import Path

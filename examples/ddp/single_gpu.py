@@ -1,4 +1,4 @@
-"""One process, one GPU (or the CPU where there is none):  python single_gpu.py 5 2"""
+"""One process on one GPU, or on the CPU if there is none:  python single_gpu.py 5 2"""
 
 from common import Place, Trainer, make_loader, make_model
 from options import parse

@@ -1,5 +1,5 @@
 #!/bin/bash
-# PyTorch Lightning: one task a node, of which Lightning starts the others. Its Trainer gets num_nodes=@NODES@,
+# PyTorch Lightning: one task per node, and Lightning starts the other processes there. Its Trainer needs num_nodes=@NODES@,
 # devices=@TASKS@ and plugins=LightningEnvironment().
 #SBATCH --job-name=@NAME@
 #SBATCH --nodes=@NODES@
@@ -11,5 +11,5 @@ set -e
 export PATH=@PREFIX@/bin:$PATH
 @SITE_EXPORT@
 
-# containerize-rank sets NODE_RANK, MASTER_ADDR and MASTER_PORT. Where there is a LOCAL_RANK, Lightning starts no other.
+# containerize-rank sets NODE_RANK, MASTER_ADDR and MASTER_PORT. If LOCAL_RANK were set, Lightning would start no others.
 srun --cpu-bind=none --kill-on-bad-exit=1 containerize-rank env -u LOCAL_RANK python @PROGRAM@

@@ -1,5 +1,5 @@
 #!/bin/bash
-# MPI's launcher starts one torchrun on each node.
+# The MPI launcher starts one torchrun on each node.
 #SBATCH --job-name=@NAME@
 #SBATCH --nodes=@NODES@
 #SBATCH --ntasks-per-node=1
@@ -12,7 +12,7 @@ export PATH=@PREFIX@/bin:$PATH
 
 eval "$(containerize-rank --print)"
 
-# With RoCE, NCCL must be told which of an adapter's addresses is that of RoCE v2; show_gids lists them.
+# With RoCE, NCCL needs the index of the adapter's RoCE v2 address, which show_gids lists.
 # export NCCL_IB_GID_INDEX=3
 
 # Open MPI. With MPICH or Intel MPI:  mpiexec -n "$SLURM_JOB_NUM_NODES" -ppn 1 containerize-rank ...

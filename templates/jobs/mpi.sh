@@ -1,5 +1,5 @@
 #!/bin/bash
-# One task of MPI for each GPU: mpi4py, Horovod, or torch with ranks by MPI.
+# One MPI task per GPU: mpi4py, Horovod, or torch with ranks from MPI.
 #SBATCH --job-name=@NAME@
 #SBATCH --nodes=@NODES@
 #SBATCH --ntasks-per-node=@TASKS@

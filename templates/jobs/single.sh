@@ -1,5 +1,5 @@
 #!/bin/bash
-# One process, on one GPU.
+# One process on one GPU.
 #SBATCH --job-name=@NAME@
 #SBATCH --nodes=@NODES@
 #SBATCH --ntasks-per-node=1

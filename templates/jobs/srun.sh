@@ -1,5 +1,5 @@
 #!/bin/bash
-# One task for each GPU, started by Slurm itself: no torchrun, and each rank has its own CPUs.
+# One task per GPU, started by Slurm without torchrun; each rank has its own CPUs.
 #SBATCH --job-name=@NAME@
 #SBATCH --nodes=@NODES@
 #SBATCH --ntasks-per-node=@TASKS@
@@ -10,5 +10,5 @@ set -e
 export PATH=@PREFIX@/bin:$PATH
 @SITE_EXPORT@
 
-# containerize-rank sets RANK, LOCAL_RANK, WORLD_SIZE and where the ranks meet, and binds to the CPUs of the GPU.
+# containerize-rank sets RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, and binds to the CPUs next to the GPU.
 srun --cpu-bind=none --kill-on-bad-exit=1 containerize-rank python @PROGRAM@

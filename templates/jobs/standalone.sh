@@ -1,5 +1,5 @@
 #!/bin/bash
-# All GPUs of one node, by torchrun.
+# All GPUs of one node, with torchrun.
 #SBATCH --job-name=@NAME@
 #SBATCH --nodes=@NODES@
 #SBATCH --ntasks-per-node=1
@@ -10,5 +10,5 @@ set -e
 export PATH=@PREFIX@/bin:$PATH
 @SITE_EXPORT@
 
-# The one task has all CPUs of the job on the node.
+# One task, which has all CPUs of the job on the node.
 srun --ntasks=1 --cpu-bind=none containerize-rank torchrun --standalone --nproc-per-node=@TASKS@ @PROGRAM@

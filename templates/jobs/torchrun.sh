@@ -1,5 +1,5 @@
 #!/bin/bash
-# All GPUs of several nodes: one torchrun on each node, which find each other at the first.
+# All GPUs of several nodes: one torchrun per node; they meet on the first one.
 #SBATCH --job-name=@NAME@
 #SBATCH --nodes=@NODES@
 #SBATCH --ntasks-per-node=1
@@ -10,10 +10,10 @@ set -e
 export PATH=@PREFIX@/bin:$PATH
 @SITE_EXPORT@
 
-# MASTER_ADDR, the first node of the job, and a MASTER_PORT that no other job has.
+# Sets MASTER_ADDR to the first node of the job, and MASTER_PORT to a port that no other job uses.
 eval "$(containerize-rank --print)"
 
-# containerize-rank makes this node's caches and sets what the site's network wants; torchrun starts the ranks.
+# containerize-rank creates the caches on this node and sets what the site's network needs; torchrun starts the ranks.
 srun --cpu-bind=none --kill-on-bad-exit=1 containerize-rank torchrun \
     --nnodes="$SLURM_JOB_NUM_NODES" --nproc-per-node=@TASKS@ \
     --rdzv_id="$SLURM_JOB_ID" --rdzv_backend=c10d --rdzv_endpoint="$MASTER_ADDR:$MASTER_PORT" \

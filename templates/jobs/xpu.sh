@@ -1,5 +1,5 @@
 #!/bin/bash
-# Intel GPUs: mpiexec of Intel MPI or MPICH, one task for each device, oneCCL.
+# Intel GPUs with oneCCL: one task per device, started by mpiexec of Intel MPI or MPICH.
 #SBATCH --job-name=@NAME@
 #SBATCH --nodes=@NODES@
 #SBATCH --ntasks-per-node=@TASKS@
@@ -10,7 +10,7 @@ set -e
 export PATH=@PREFIX@/bin:$PATH
 @SITE_EXPORT@
 
-# FLAT: each stack of a card is a device. COMPOSITE: a card is; then start half as many tasks.
+# FLAT: each stack of a card is a device. COMPOSITE: each card is one; then start half as many tasks.
 export ZE_FLAT_DEVICE_HIERARCHY=${ZE_FLAT_DEVICE_HIERARCHY:-FLAT}
 eval "$(containerize-rank --print)"
 

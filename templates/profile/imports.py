@@ -1,6 +1,6 @@
-# Imports every package that this interpreter finds, so that what they read is recorded. Those fail that want a device
-# or a display: then the next one is tried. One process for as many as it takes, because most share most of what they
-# need; a new one after one that crashed or hung.
+# Imports every package of this interpreter, so that what they read is recorded. A package whose import fails, for example because there is no device or
+# display, is skipped. One process imports as many as possible, because packages share most of their dependencies; after a crash or a hang a new process
+# continues.
 import os
 import select
 import signal
@@ -30,10 +30,10 @@ def names_of(distribution):
 
 
 def packages():
-    """Those first that no other one needs: they are what was asked for."""
+    """Packages on which no other one depends come first, because they are what the user asked for."""
     try:
         from importlib import metadata
-    except ImportError:  # an old interpreter: its start is recorded
+    except ImportError:  # an old interpreter: only its start is recorded
         return []
     distributions = {plain(found.metadata["Name"] or ""): found for found in metadata.distributions()}
     needed = set()
@@ -59,7 +59,7 @@ def import_all(names, report):
     for name in names:
         try:
             __import__(name)
-        except BaseException:  # SystemExit, too: some modules are programs
+        except BaseException:  # includes SystemExit: some modules are programs
             pass
         os.write(report, b".")
     os._exit(0)

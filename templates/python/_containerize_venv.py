@@ -1,8 +1,8 @@
-"""Makes `python -m venv V` give a venv on top of this installation.
+"""Makes `python -m venv V` create a venv on top of this installation.
 
-An installation is a venv itself, and Python makes a venv from a venv by going back to the interpreter below: the new
-one would neither start inside the image nor see the packages in it. So its links are pointed at the installation, and
-the installation's packages come after its own.
+An installation is itself a venv, and for a venv of a venv Python uses the base interpreter. Such a venv would neither
+start inside the image nor see the packages in it. So its links are changed to point to the installation, and
+the installation's packages are added after its own.
 """
 
 import os
@@ -28,7 +28,7 @@ def setup_python(self, context):
 
 def create(self, env_dir):
     _create(self, env_dir)
-    # Last: with the installation's packages in sight, ensurepip would find pip installed already.
+    # Last, because ensurepip would consider the installation's pip as already installed.
     with open(os.path.join(env_dir, LIBRARY, "_containerize_base.pth"), "w", encoding="utf-8") as file:
         file.write("import site; site.addsitedir(%r)\n" % os.path.join(PREFIX, LIBRARY))
 

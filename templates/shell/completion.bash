@@ -1,5 +1,5 @@
 # Completion of `containerize` and `tykky` for bash; containerize.sh sources it in interactive shells.
-# The names of installations come from functions of containerize.sh, without which there is no `activate` either.
+# Functions of containerize.sh list the installations; without containerize.sh there is no `activate` either.
 
 # The word as the shell will see it: "my\ env" and "'my env" are both "my env".
 __containerize_unquoted() {
@@ -20,7 +20,7 @@ __containerize_unquoted() {
     printf '%s' "$out$word"
 }
 
-# Not with compgen -W: it would expand what is in the names.
+# Does not use compgen -W, which would expand the names.
 __containerize_complete_names() {
     local start name
     start=$(__containerize_unquoted "$1")
@@ -29,8 +29,8 @@ __containerize_complete_names() {
     done <<<"$(__containerize_names 2>/dev/null | command sort -u)"
 }
 
-# Directories that are installations or have some in them; if there is none, all, so that one can go on into them.
-# Looking into them may be slow on a parallel filesystem: after two seconds, the rest is offered unseen.
+# Directories that are installations or contain some; if there are none, all directories, so that one can descend into them.
+# Reading them may be slow on a parallel filesystem: after two seconds, the rest is offered without a check.
 __containerize_complete_directories() {
     local all=() path place until=$((SECONDS + 2))
     while IFS= read -r path; do
@@ -45,13 +45,13 @@ __containerize_complete_directories() {
 }
 
 __containerize_complete_activate() {
-    # Outside of a completion, as in a test, there is nothing to set.
+    # Fails outside of a completion, as in a test.
     compopt -o filenames +o default +o bashdefault 2>/dev/null || :
     if [[ $1 != */* && $1 != '~'* ]]; then __containerize_complete_names "$1"; fi
     __containerize_complete_directories "$1"
 }
 
-# For readline, which may or may not drop what is there twice, depending on its settings.
+# Removes duplicates, because it depends on its settings whether readline does.
 __containerize_complete_once() {
     local seen=: word words=()
     for word in "${COMPREPLY[@]+"${COMPREPLY[@]}"}"; do
@@ -78,6 +78,6 @@ __containerize_complete() {
     fi
 }
 
-# Where it has nothing to say, files are completed: specifications, directories of installations.
+# If the function offers nothing, file names are completed, such as those of specifications or installations.
 complete -o bashdefault -o default -F __containerize_complete containerize
 complete -F __containerize_complete tykky

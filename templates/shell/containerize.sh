@@ -2,12 +2,12 @@
 # Puts installations on PATH: `containerize activate NAME|DIR` and `containerize deactivate`, and the same as `tykky`.
 #
 # To be sourced by bash, zsh, ksh, mksh or dash, from /etc/profile.d or ~/.bashrc. A program cannot change the PATH of
-# the shell that starts it, so these are functions; everything else goes on to the program.
+# the shell that starts it, so these are functions; they pass all other commands on to the program.
 #
 # This runs inside other people's shells. So every name has the prefix __containerize_ (not all of these shells have
-# local variables), nothing depends on IFS or on options, and what may fail is in a condition, for `set -e`.
+# local variables), nothing depends on IFS or on options, and commands that may fail are in conditions, for `set -e`.
 
-# Only the shell knows which file it is reading. The names are hidden in eval from the shells that cannot parse them.
+# Only the shell knows which file it is reading. eval hides the expansions from shells that cannot parse them.
 __containerize_file=
 if [ -n "${BASH_VERSION-}" ]; then
     eval '__containerize_file=${BASH_SOURCE-}'
@@ -33,7 +33,7 @@ __containerize_real() {
 
 # ---- Where the program is
 
-# The program, whether or not functions and aliases have its name. In a subshell, which may forget them.
+# Finds the program even if functions or aliases have its name. In a subshell, in which these can be removed.
 __containerize_program() (
     unalias containerize 2>/dev/null || :
     unset -f containerize 2>/dev/null || :
@@ -44,8 +44,8 @@ __containerize_is_prefix() {
     [ -f "$1/bin/containerize" ] && [ -x "$1/bin/containerize" ]
 }
 
-# Prints the prefix that the program is installed in: that of this file ($1) if the shell knew it, else what the site
-# or PATH says.
+# Prints the prefix in which the program is installed: the one of this file ($1) if the shell knew it, otherwise the one that
+# CONTAINERIZE_ROOT or PATH gives.
 __containerize_prefix() {
     if [ -n "$1" ]; then
         __containerize_guess=$(__containerize_real "$1") || __containerize_guess=
@@ -67,7 +67,7 @@ __containerize_prefix() {
 __containerize_setup() {
     [ -z "${ZSH_VERSION-}" ] || emulate -L sh
     __containerize_root=$(__containerize_prefix "$__containerize_file") || __containerize_root=
-    # At the end of PATH: it is there to be found, not to hide what others put there.
+    # At the end of PATH, so that it hides no other program.
     if [ -n "$__containerize_root" ] && ! __containerize_program >/dev/null 2>&1; then
         PATH=${PATH:+$PATH:}$__containerize_root/bin
         export PATH
@@ -83,7 +83,7 @@ __containerize_completion() {
         # shellcheck source=/dev/null
         . "$1/completion.bash"
     elif [ -n "${ZSH_VERSION-}" ] && [ -r "$1/_containerize" ]; then
-        # compinit, if it is still to come, finds it there; if it was here before, it has to be told.
+        # A later compinit finds the file in fpath; if compinit has already run, compdef is needed.
         case ":${FPATH-}:" in
         *":$1:"*) ;;
         *) FPATH=$1${FPATH:+:$FPATH} ;;
@@ -95,9 +95,9 @@ __containerize_completion() {
     fi
 }
 
-# ---- Which installation is meant
+# ---- Finding the installation
 
-# With common.sh: one that tykky made.
+# One with common.sh was made by tykky.
 __containerize_is_installation() {
     [ -d "$1/bin" ] && { [ -f "$1/containerize.json" ] || [ -f "$1/common.sh" ]; }
 }
@@ -110,8 +110,8 @@ __containerize_search_path() {
     fi
 }
 
-# Prints the real path of the installation that NAME|DIR means. This and what it calls run in a subshell: the
-# variables end with it.
+# Prints the real path of the installation NAME|DIR. This function and those that it calls run in a subshell, so their
+# variables do not stay.
 __containerize_find() {
     case "$1" in
     */* | . | ..) __containerize_find_directory "$1" ;;
@@ -131,7 +131,7 @@ __containerize_find_directory() {
     fi
 }
 
-# Split by hand: that needs neither IFS nor the word splitting that zsh does not do.
+# Splits the path by hand, because IFS must not be changed and zsh does no word splitting.
 __containerize_find_name() {
     __containerize_first='' __containerize_others=''
     __containerize_searched=$(__containerize_search_path)
@@ -156,7 +156,7 @@ __containerize_find_name() {
     __containerize_choose "$1"
 }
 
-# Who works in a directory means what lies there; tykky chose so too.
+# An installation in the working directory has precedence, as with tykky.
 __containerize_choose() {
     if [ -n "$__containerize_here" ] && [ -n "$__containerize_first" ] &&
         [ "$__containerize_here" != "$__containerize_first" ]; then
@@ -177,9 +177,9 @@ __containerize_choose() {
     fi
 }
 
-# ---- What is changed in the shell, and changed back
+# ---- Changing the shell, and changing it back
 
-# Takes the first of $1 out of PATH, wherever it is, and leaves everything else, even empty elements, as it is.
+# Removes the first $1 from PATH, wherever it is, and leaves everything else unchanged, even empty elements.
 __containerize_leave_path() {
     __containerize_wrapped=":${PATH-}:"
     case "$__containerize_wrapped" in
@@ -193,7 +193,7 @@ __containerize_leave_path() {
     unset __containerize_wrapped
 }
 
-# Shells expand their prompts: a directory's name must not be able to mean anything there.
+# Shells expand their prompts, so characters of the name that have a meaning there are replaced.
 __containerize_enter_prompt() {
     [ "${CONTAINERIZE_CHANGE_PS1-}" != 0 ] && [ "${TYKKY_CHANGE_PS1-}" != 0 ] && [ -n "${PS1-}" ] || return 0
     case $- in
@@ -205,7 +205,7 @@ __containerize_enter_prompt() {
     __containerize_return=$(printf '\r')
     case "$PS1" in
     ?"$__containerize_return"*)
-        # mksh: the first character marks what has no width, and these two must stay in front.
+        # In mksh, the first character marks text without width; it and the carriage return must stay in front.
         __containerize_rest=${PS1#??}
         PS1=${PS1%"$__containerize_rest"}$__containerize_shown$__containerize_rest
         unset __containerize_rest
@@ -215,7 +215,7 @@ __containerize_enter_prompt() {
     unset __containerize_return
 }
 
-# Others may have put something in front in the meantime, or have replaced the prompt.
+# Something else may have been prepended in the meantime, or the prompt may have been replaced.
 __containerize_leave_prompt() {
     if [ -n "${__containerize_shown-}" ]; then
         case "${PS1-}" in
@@ -225,7 +225,7 @@ __containerize_leave_prompt() {
     unset __containerize_shown
 }
 
-# The shell may remember where it found programs; there is nothing to forget if it was told not to.
+# The shell may have cached the paths of programs. `hash -r` fails if that is switched off.
 __containerize_forget_programs() {
     hash -r 2>/dev/null || :
 }
@@ -246,7 +246,7 @@ __containerize_leave() {
     __containerize_forget_programs
 }
 
-# ---- Commands. $1 is what the user calls us: containerize or tykky.
+# ---- Commands. $1 is the name of the command: containerize or tykky.
 
 __containerize_usage() {
     printf '%s\n' "Usage: $1 activate NAME|DIR   put an installation on PATH" \
@@ -305,8 +305,8 @@ __containerize_deactivate() {
     __containerize_leave
 }
 
-# zsh switches `set -e` off with its other options until the function returns, and then looks at a failure only if it
-# is returned explicitly.
+# `emulate` in zsh switches off options like `set -e` until the function returns, and then a failure counts only if it is
+# returned explicitly.
 __containerize_command() {
     [ -z "${ZSH_VERSION-}" ] || emulate -L sh
     case "${1-}" in
@@ -346,7 +346,7 @@ __containerize_tykky() {
 
 # ---- For the completions
 
-# One name a line: the installations in the search path, and in the working directory. In a subshell, for its options.
+# Prints the names of installations in the search path and the working directory. In a subshell, because it changes options.
 __containerize_names() (
     [ -z "${ZSH_VERSION-}" ] || emulate sh
     [ -z "${BASH_VERSION-}" ] || eval 'shopt -u failglob dotglob'
@@ -364,7 +364,7 @@ __containerize_names() (
     done
 )
 
-# Is DIR an installation, or are there some right in it?
+# Whether DIR is an installation or directly contains one.
 __containerize_leads_somewhere() (
     [ -z "${ZSH_VERSION-}" ] || emulate sh
     [ -z "${BASH_VERSION-}" ] || eval 'shopt -u failglob'
@@ -379,7 +379,7 @@ __containerize_leads_somewhere() (
 __containerize_setup
 unset __containerize_file
 
-# An alias of the name would come before the function. In eval, because ksh expands aliases when it reads the file.
+# An alias would take precedence over the function. eval is needed because ksh expands aliases when it reads the file.
 unalias containerize 2>/dev/null || :
 unalias tykky 2>/dev/null || :
 eval 'containerize() { __containerize_command "$@"; }'

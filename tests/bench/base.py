@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a base costs a launch: the same program in an installation on the host, and in one on a base made of it.
+"""What a base image costs at a launch: the same program in an installation on the host's root, and in one on a base made from it.
 
 Usage (as root): tests/bench/base.py [--runs N] [--build DIR]
 """
@@ -36,7 +36,7 @@ def main():
         times = {name: [] for name in prefixes}
         for _ in range(options.runs):
             for name, prefix in prefixes.items():
-                # The first has to start the session.
+                # The first launch starts the session and is not counted.
                 shown = as_user("/usr/bin/python3", "-c", LAUNCH, 21, prefix / "bin/static-true", stdout=subprocess.PIPE, text=True).stdout
                 times[name] += [float(one) for one in shown.split()[1:]]
         header("a launch of a static program, in a session")

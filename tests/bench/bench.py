@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Launch and import, wrapped by us, beside the same tree bare, on the kernel's own mount and on squashfuse_ll.
+"""Launch and import with containerize, compared with the same tree as plain files, on the kernel's squashfs and on squashfuse_ll.
 
-Usage (as root, who can drop the page cache and mount):
+Usage (as root, to drop the page cache and mount):
     tests/bench/bench.py [--runs N] [--only NAME,...] [--build DIR] [--keep DIR]
 
-Everything runs interleaved in one run; the table has medians, the spread, and ratios to the bare tree and to the kernel's
-mount. The programs run as the user containerize-test, which tests/run.sh makes.
+All ways take turns in one run. The table has medians, the spread, and ratios to the plain files and to the kernel's mount.
+Programs run as the user containerize-test, which tests/run.sh creates.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
 REQUIREMENTS = "torch==2.13.0\nnumpy\nscipy\nsympy\nrequests\n"
-# What any start of Python reads from the host, read before each cold run: it is not what is measured.
+# What Python reads from the host at every start. It is read before each cold run, because it is not to be measured.
 HOST_WARMUP = "import json, ctypes, subprocess, hashlib, ssl, decimal, sqlite3"
 
 
@@ -76,7 +76,7 @@ class Bare:
         self.tree = tree
 
     def fresh(self):
-        """As on a node where nothing of it was ever read."""
+        """Puts the way in the state of a node on which nothing of it was read."""
 
     def stop(self):
         pass
@@ -155,7 +155,7 @@ def eight_ranks(way):
 
 
 def list_all(way):
-    # For us, inside: _debug_exec enters the installation as any program does.
+    # For containerize, inside the installation.
     inside(way, "ls", "-lR", f"{way.tree}/lib")
 
 
@@ -176,7 +176,7 @@ def first_start(way):
     as_user(way.tree / "bin/python", "-c", "pass")
 
 
-# name -> (what runs, whether the page cache is dropped before, whether the mount is fresh, runs for each of --runs)
+# name -> (function, drop the page cache first, start or mount afresh, runs for each of --runs)
 TASKS = {
     "python -c pass, warm": (start_python, False, False, 6),
     "python -c pass, first on a node": (first_start, False, True, 3),
@@ -220,7 +220,7 @@ def measure(task, ways, runs):
 
 
 def count(ways):
-    """System calls of the server during import torch: counts do not depend on how busy the machine is."""
+    """Counts the server's system calls during import torch: unlike times, counts do not depend on the load of the machine."""
     print("\n| import torch | requests cold | reads of the image cold | requests warm | reads warm | memory of servers |")
     print("| --- | --- | --- | --- | --- | --- |")
     for way in ways:
@@ -273,7 +273,7 @@ def main():
         as_user(place / "tool/bin/containerize", "new", "--installer", "pip", "--prefix", env, spec)
         as_user("unsquashfs", "-q", "-n", "-d", tree, env / "env.sqfs")
     else:
-        # The environment may be of an earlier build: its programs are replaced by today's.
+        # The environment may come from an earlier build, so its programs are replaced by the current ones.
         launcher = place / "tool/libexec/containerize/launcher"
         for wrapper in (env / "bin").iterdir():
             if wrapper.stat().st_mode & 0o111:

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""A first `import torch` on a node whose storage is slow: with and without reading ahead, beside what else there is.
+"""A first `import torch` on a node with slow storage: with and without reading ahead, compared with the alternatives.
 
-Usage (as root, who can drop the page cache and mount):
+Usage (as root, to drop the page cache and mount):
     tests/bench/cold.py --tree DIR [--runs N] [--delays MS,...] [--ranks N,...] [--build DIR] [--only TABLE]
 
---tree is an environment with torch as a plain directory: a venv, or an unpacked image. Two tables, each interleaved in one run:
-"injected", where our server waits before each read of the image, and "filesystem", where everything lies on a filesystem
-that waits at each open and each read (tests/lib/slow_filesystem.cpp). Before each run the page cache is dropped and every
-server started afresh; what Python reads from the host itself is read again before.
+--tree is an environment with torch as a plain directory: a venv, or an unpacked image. There are two tables, and in each all ways
+take turns: in "injected" our server waits before each read of the image; in "filesystem" everything is on a filesystem that waits
+at each open and read (tests/lib/slow_filesystem.cpp). Before each run the page cache is dropped, every server is started afresh,
+and what Python reads from the host itself is read again.
 """
 
 import argparse
@@ -102,7 +102,7 @@ class Squashfuse(Directory):
 
 
 class MountEach(Directory):
-    """What tykky's wrappers do, without their container: each process mounts the image for itself."""
+    """Like tykky's wrappers without their container: each process mounts the image for itself."""
 
     name = "squashfuse_ll, a mount each"
 
@@ -118,7 +118,7 @@ class MountEach(Directory):
 
 
 def run_once(way, ranks):
-    """Repeated where another benchmark on this machine has ended our session meanwhile."""
+    """Repeats an attempt that failed because another benchmark on this machine has killed our session."""
     for _ in range(5):
         try:
             return attempt(way, ranks)
@@ -136,14 +136,14 @@ def attempt(way, ranks):
     if ranks == 1:
         as_user(*command)
     else:
-        # Not `wait -n`: of ranks that end together it may miss some.
+        # Not `wait -n`: it may miss ranks that end at the same time.
         as_user("bash", "-c", 'n=$1; shift; for ((i = 0; i < n; i++)); do "$@" & ranks+=($!); done; for rank in "${ranks[@]}"; do wait $rank || exit; done',
                 "bash", ranks, *command)
     return (time.perf_counter() - start) * 1000
 
 
 def table(title, ways, delays, ranks_list, runs, slow):
-    """`slow(delay)` makes what the ways stand on as slow as that, and gives the ways."""
+    """`slow(delay)` sets the delay of the storage and returns the ways."""
     print(f"\n| {title} | ranks | " + " | ".join(f"{delay:g} ms" for delay in delays) + " | reads of the image |")
     print("| --- | --- | " + " | ".join("---" for _ in delays) + " | --- |")
     times, reads = {}, {}
@@ -174,7 +174,7 @@ class SlowFilesystem:
         self.server = subprocess.Popen([self.program, self.directory, self.mounted, str(int(delay_ms * 1000))])
         while not os.path.ismount(self.mounted):
             time.sleep(0.01)
-        # As parallel filesystems have it: read ahead by megabytes, where files are read from end to end.
+        # Like parallel filesystems: several megabytes of read-ahead for files that are read sequentially.
         device = os.stat(self.mounted).st_dev
         bdi = Path(f"/sys/class/bdi/{os.major(device)}:{os.minor(device)}/read_ahead_kb")
         bdi.write_text("4096\n")
@@ -238,7 +238,7 @@ def main():
             table("delay before each read of the image", ways, delays, ranks, options.runs, inject)
         if options.only in ("", "filesystem"):
             subprocess.run(["cp", "-a", str(options.tree), str(backing / "tree")], check=True)
-            # Their manifests name where they were built: there they are seen through the slow filesystem.
+            # Manifests contain the path where an installation was built; here they are used through the slow filesystem.
             for prefix in (env, placed):
                 manifest = prefix / "containerize.json"
                 manifest.write_text(manifest.read_text().replace(str(backing), str(slow)))

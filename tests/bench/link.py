@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Installing packages: from a warm package cache to a finished image, beside unpacking them to disk and packing that.
+"""Installing packages from a warm package cache to a finished image, compared with unpacking them to disk and packing that tree.
 
 Usage: tests/bench/link.py TREE [--runs N] [--build DIR]
 
-TREE is any directory of real software (a venv with torch, say); it becomes conda packages of some 250 files each, twice over
-under two names, until there are 50,000 files. The alternative is what other tools do: bsdtar for each package, then mksquashfs
-at the same settings, with an fsync for both.
+TREE is any directory of real software, such as a venv with torch. It becomes conda packages of some 250 files each, repeated
+under other names until there are 50,000 files. The alternative is what other tools do: bsdtar for each package, then mksquashfs
+with the same settings. Both end with an fsync.
 """
 
 import argparse
@@ -32,7 +32,7 @@ def make_channel(tree, channel):
     while made < FILES:
         package = conda_channel.Package(f"part-{count}", "1.0")
         for path in files[made % len(files):][:PER_PACKAGE]:
-            # Another first line in each round: equal files would be stored once.
+            # The first line differs in each round, because equal files would be stored once.
             content = path.read_bytes()
             if made >= len(files):
                 content = str(made // len(files)).encode() + content
@@ -80,7 +80,7 @@ def main():
                             "-no-progress", "-processors", str(os.cpu_count())], check=True, stdout=subprocess.DEVNULL)
             subprocess.run(["sync", work / "theirs"], check=True)
 
-        ours()  # the cache is warm from here on
+        ours()  # warms the cache
         times = {"containerize new": [], "unpack, then mksquashfs": []}
         for _ in range(options.runs):
             times["containerize new"].append(seconds(ours))

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Packing a tree: ours beside mksquashfs (and tar2sqfs where it is installed), at equal settings, interleaved.
-# Ours ends with an fsync, so the others get one too.  Usage: tests/bench/pack.sh TREE [RUNS]
+# Packs a tree with our writer, mksquashfs and, where it is installed, tar2sqfs: with equal settings, taking turns. Our
+# writer ends with an fsync, so the others are followed by one.  Usage: tests/bench/pack.sh TREE [RUNS]
 set -euo pipefail
 tree=$1 runs=${2:-7}
 source_dir=$(cd "$(dirname "$0")/../.." && pwd)

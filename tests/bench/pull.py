@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""Pulls an image from a registry on this machine and makes a squashfs of it: containerize against skopeo, umoci and mksquashfs.
+"""Pulls an image from a registry on this machine and converts it to squashfs: containerize, and skopeo, umoci and mksquashfs.
 
 Usage: pull.py [--runs N] [--build DIRECTORY] [--packages LIST] PLACE
 
-PLACE is a directory for all that is written; the image is made there once, of Debian packages, and kept. Each run does both
-in turn; what is printed are medians of wall-clock and CPU seconds, and the most bytes that lay on the disk at one time.
+PLACE is a directory for everything that is written. The image is made there once, of Debian packages, and kept. Both take turns in
+each run. Printed are medians of wall-clock seconds, CPU seconds and the peak of the bytes on disk.
 """
 
 import argparse
@@ -53,7 +53,7 @@ class Registry:
 
 
 class Disk:
-    """The most bytes below a directory while it is watched."""
+    """Watches a directory and records the peak of its size."""
 
     def __init__(self, directory: Path):
         self.directory, self.most, self.stop = directory, 0, threading.Event()

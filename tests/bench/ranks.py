@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
-"""What many ranks on a node cost until `import torch` is done: through wrappers, and from a plain venv.
+"""What many ranks on a node cost until `import torch` is done: with wrappers, and from a plain venv.
 
-Usage (as root, who can drop the page cache):
+Usage (as root, to drop the page cache):
     tests/bench/ranks.py ENV VENV [--counts 1,8,32,64] [--runs N] [--cold] [--apptainer BASE]
 
-ENV is an installation and VENV a venv with the same packages. A rank imports torch and waits until all are done; what is
-measured then is the time until the last was, the CPU time of all with the servers', and the memory (each shared page counted
-once). Ways take turns, as the user containerize-test. --apptainer adds one: each rank by an `apptainer exec` of its own, in a
-container of the image BASE (`containerize base bootstrap`) with ENV's image mounted in it, as tykky does it. ENV must have a
-Python of its own then (--bundle-python); Apptainer is that of Debian's unstable (tests/lib/machine.py).
-What one rank asks of the filesystem is counted by scaling.py.
+ENV is an installation and VENV a venv with the same packages. Each rank imports torch and waits until all ranks have. Measured are
+the time until then, the CPU time of ranks and servers, and their memory, with each shared page counted once. The ways take turns, as
+the user containerize-test. --apptainer adds a way in which each rank runs in its own `apptainer exec`, like with tykky: a container
+of the image BASE (`containerize base bootstrap`) with ENV's image mounted in it. ENV must then contain its own Python
+(--bundle-python); Apptainer comes from Debian unstable (tests/lib/machine.py). scaling.py counts what a rank asks of the filesystem.
 """
 
 import argparse
@@ -42,7 +41,7 @@ def drop_caches():
 
 
 def sessions(env: Path) -> list[int]:
-    """The processes that serve this installation; others' are none of our business."""
+    """The session processes of this installation, not those of others."""
     program = os.fsencode(env / "libexec/containerize-session")
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
@@ -62,12 +61,12 @@ def end_sessions(env: Path):
 
 
 def stat_of(pid: int) -> list[str]:
-    """From the state on."""
+    """The fields from the state on."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
 def cpu_seconds(pid: int) -> float:
-    """With those of its children that have ended."""
+    """Includes its children that have ended."""
     return sum(map(int, stat_of(pid)[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
@@ -85,12 +84,12 @@ def with_descendants(pids: list[int]) -> list[int]:
 
 
 def memory(pid: int) -> int:
-    """Bytes, of which shared pages count in parts."""
+    """In bytes. A shared page counts in part for each process that shares it."""
     return int(re.search(r"^Pss: +(\d+)", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE)[1]) * 1024
 
 
 class Direct:
-    """A program that the user starts."""
+    """A program started directly."""
 
     def __init__(self, python: Path):
         self.python = python
@@ -100,7 +99,7 @@ class Direct:
 
 
 class Contained(Direct):
-    """Each rank in a container of its own."""
+    """Each rank in its own container."""
 
     def __init__(self, env: Path, base: Path):
         super().__init__(env / "bin/python")
@@ -115,7 +114,7 @@ class Contained(Direct):
 
 
 def measure(way: Direct, env: Path, count: int) -> tuple[float, float, float]:
-    """Seconds, CPU seconds, bytes."""
+    """Returns seconds, CPU seconds and bytes of memory."""
     before = sum(map(cpu_seconds, sessions(env)))
     begin = time.perf_counter()
     ranks = [way.start("-c", RANK, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(count)]

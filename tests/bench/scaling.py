@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What `import torch` asks of a parallel filesystem: counted for one node, and what that means for many nodes at once.
+"""What `import torch` asks of a parallel filesystem: counted on one node, and extrapolated to many nodes that start at once.
 
 Usage (as root): tests/bench/scaling.py ENV VENV BASE [--plot FILE.svg]
 
-ENV is an installation with a Python of its own (--bundle-python), VENV a venv with the same packages, BASE an image of
-`containerize base bootstrap -o`, all three on what is taken for the filesystem. Four ways: plain files; a container for each
-program, as tykky starts it (Apptainer, of Debian's unstable, with ENV's image in it); an installation; and one with a copy on
-the node. Counted are system calls on what lies there, as if nothing of it were cached. --plot draws the model: counts times nodes.
+ENV is an installation with its own Python (--bundle-python), VENV a venv with the same packages, BASE an image made by
+`containerize base bootstrap -o`. The four ways are plain files, a container per program as tykky starts it (Debian unstable's
+Apptainer with ENV's image), an installation, and an installation with a copy on the node. All system calls on ENV, VENV and BASE
+are counted, as if nothing was cached. --plot draws the model: counts times nodes.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ranks import Contained, as_user, end_sessions
 
-# Calls that ask a filesystem's metadata server, and calls that move data.
+# Calls that a filesystem's metadata server answers, and calls that transfer data.
 METADATA = ("openat", "open", "stat", "lstat", "newfstatat", "statx", "access", "faccessat", "faccessat2", "readlink",
             "readlinkat", "getdents64", "execve")
 DATA = ("read", "pread64", "preadv")
@@ -27,7 +27,7 @@ NODES = (1, 10, 100, 1000, 10000)
 
 
 def count_calls(trace: str, places: list[str]) -> tuple[int, int, int]:
-    """(metadata calls on paths that contain one of `places`, data calls on such files, their bytes), of `strace -f -y`."""
+    """Counts in a trace of `strace -f -y`: metadata calls on paths that contain one of `places`, data calls on such files, and their bytes."""
     metadata = data = size = 0
     for line in trace.splitlines():
         if not (call := re.match(r"(\w+)\((.*)", line)) or not any(place in call[2] for place in places):
@@ -41,13 +41,13 @@ def count_calls(trace: str, places: list[str]) -> tuple[int, int, int]:
 
 
 def of_launch(trace: str) -> str:
-    """Without what the program itself does: it asks the mount. It begins with the second execve of a trace, if there is one."""
+    """The trace without the calls of the program itself, which go to the mount: the program begins with the second execve, if any."""
     calls = trace.split("execve(")
     return "execve(".join(calls[:2])
 
 
 def traced(command: list[str], trace: Path, **options) -> list[str]:
-    """What each thread called. A file for each, because in a common one calls are cut in two."""
+    """The trace of each thread. strace writes one file per thread, because in a common file it splits calls in two."""
     calls = ",".join((*METADATA, *DATA))
     subprocess.run(["strace", "-ff", "--seccomp-bpf", "-qq", "-y", "-e", f"trace={calls}", "-o", str(trace), *map(str, command)], check=True, **options)
     return [file.read_text(errors="replace") for file in trace.parent.iterdir()]
@@ -64,12 +64,12 @@ def count(env: Path, venv: Path, base: Path) -> dict[str, tuple[int, int, int]]:
             return Path(place) / way / "trace"
 
         found["plain files"] = count_calls("".join(traced([venv / "bin/python", *PROGRAM], trace("plain"), **as_user())), [str(venv)])
-        # In a container the same paths lead to its mounts: only the images are on the filesystem. Those of a runtime's own
-        # mounts are named from where these begin.
+        # In a container, the same paths belong to its mounts, and only the images are on the filesystem. strace shows paths of the runtime's own mounts
+        # relative to the root of that mount.
         contained = Contained(env, base)
         texts = traced(contained.machine.command([*contained.words, *PROGRAM]), trace("contained"))
         found["a container for each program"] = count_calls("".join(texts), [f"/{env.name}/env.sqfs", f"/{base.name}"])
-        # What counts is what launcher, session and server ask. strace waits for the session, too.
+        # Counts the launcher, the session and the server. strace waits for the session as well.
         for way, stage in (("an installation", "off"), ("an installation, staged", "ram")):
             end_sessions(env)
             options = as_user()

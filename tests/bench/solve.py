@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Package lists and solving, beside py-rattler: a channel of 500,000 packages, loaded, loaded again from the cache, solved.
+"""Package lists and solving, compared with py-rattler: a channel of 500,000 packages is loaded, loaded from the cache, and solved.
 
 Usage: tests/bench/solve.py [--packages N] [--runs N] [--build DIR]
 
-Every run is a process of its own: what is measured is what a user waits for, and the memory that it takes. The channel is served
-by http, as .zst like the large ones.
+Every run is a new process, so that time and memory are those that a user sees. The channel is served over HTTP, compressed with zstd
+as large channels are.
 """
 
 import argparse
@@ -39,8 +39,8 @@ def names_of(count):
 
 
 def make_channel(directory, count):
-    """Names with a hundred versions each, and needs as real packages have them: the same names in all versions, newer
-    versions of them for newer ones."""
+    """A channel with a hundred versions of each name. Dependencies are like real ones: on the same names in all versions, with higher
+    versions required by newer ones."""
     chance = random.Random(1)
     names = names_of(count)
     records = {}
@@ -62,7 +62,7 @@ def make_channel(directory, count):
 
 @contextmanager
 def served(directory):
-    """The address of a server of these files."""
+    """Serves these files over HTTP and yields the address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -80,7 +80,7 @@ def served(directory):
 
 
 def measured(*argv, env=None):
-    """Seconds, and megabytes of memory at most."""
+    """Returns seconds, the peak of the memory in megabytes, and the output."""
     start = time.perf_counter()
     process = subprocess.Popen([str(one) for one in argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, **(env or {})})
     out, err = process.stdout.read(), process.stderr.read()
@@ -103,7 +103,7 @@ def main():
             subprocess.run(["/usr/bin/python3", "-m", "venv", place], check=True)
             subprocess.run([place / "bin/pip", "install", "-q", "py-rattler==0.28.0"], check=True)
         channel = work / "channel"
-        # In a process of its own: what this one has in memory would be counted for those that it starts.
+        # In a process of its own, because a child's peak of memory would include what this process had when it forked.
         maker = multiprocessing.Process(target=make_channel, args=(channel, options.packages))
         maker.start()
         maker.join()

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""The same training script through wrappers and in a plain container: from the start of the command to its end.
+"""The same training script with wrappers and in a plain container, from the start of the command to its end.
 
-Usage (as root, who can enter another root directory):
+Usage (as root, to enter another root directory):
     tests/bench/training.py ENV BASE PLACE [--runs N] [--epochs N]
 
-ENV is an installation with torch and a Python of its own (--bundle-python), BASE an image as `containerize base bootstrap -o`
-makes it, PLACE a directory that the user containerize-test can write to. The plain container is one squashfs made of both, run by
-`apptainer exec`; wrapped programs run with Debian's unstable as their host, beside it. Three ways to train, by examples/ddp:
-one process, two ranks by one torchrun, and two torchruns of a rank each, as srun would start them on two nodes. The ways take
-turns, with warm caches of the disk, and nothing of ours running before: the wrapped ones start their session each time.
+ENV is an installation with torch and its own Python (--bundle-python), BASE an image made by `containerize base bootstrap -o`, PLACE
+a directory that the user containerize-test can write to. The plain container is one squashfs made of both, run by `apptainer exec`;
+wrapped programs run on the same host, Debian unstable. The three trainings of examples/ddp are one process, two ranks of one
+torchrun, and two torchruns with one rank each, as srun would start them on two nodes. The ways take turns. The page cache is warm,
+but none of our sessions is running: wrapped programs start one each time.
 """
 
 import argparse
@@ -26,7 +26,7 @@ import machine  # noqa: E402
 
 USER = "containerize-test"
 EXAMPLES = SOURCE / "examples/ddp"
-# %s is what stands before each command. Each runs in a directory of its own.
+# %s is what precedes each command. Each runs in a directory of its own.
 CASES = {
     "one process": "%s python {scripts}/single_gpu.py {epochs} {epochs}",
     "two ranks": "%s torchrun --standalone --nproc_per_node=2 {scripts}/multi_gpu.py {epochs} {epochs}",
@@ -37,7 +37,7 @@ CASES = {
 
 
 def make_container(env: Path, base: Path, place: Path) -> Path:
-    """One image with the base's files and, at its prefix, the environment's."""
+    """One image with the files of the base, and those of the environment at its prefix."""
     image, tree = place / "container.sqfs", place / "container"
     if not image.exists():
         for source, target in ((base, tree), (env / "env.sqfs", tree / env.relative_to("/"))):
@@ -50,7 +50,7 @@ def make_container(env: Path, base: Path, place: Path) -> Path:
 
 
 def measure(host: machine.Machine, script: str, work: Path) -> tuple[float, str]:
-    """Seconds, and the final losses that it printed."""
+    """Returns the seconds, and the final losses that were printed."""
     subprocess.run(["rm", "-rf", str(work)], check=True)
     work.mkdir()
     entry = pwd.getpwnam(USER)
@@ -82,7 +82,7 @@ def main():
                 script = (template % before).format(scripts=EXAMPLES, epochs=options.epochs)
                 seconds, loss = measure(host, script, options.place / "work")
                 losses.add(loss)
-                if run > 0:  # the first fills the caches
+                if run > 0:  # the first run fills the caches
                     results[way].append(seconds)
             assert len(losses) == 1 and losses != {""}, f"{case}: the losses differ: {losses}"
         ratios = sorted(ours / plain for plain, ours in zip(*results.values()))

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What an update costs beside a rebuild, what layers cost a launch, and wrap-install beside mksquashfs.
+"""What an update costs compared with a rebuild, what layers cost at a launch, and wrap-install compared with mksquashfs.
 
-Usage (as root, who can drop the page cache):
+Usage (as root, to drop the page cache):
     tests/bench/update.py TREE [--runs N] [--only update,launch,wrap] [--files N] [--build DIR]
 
-TREE is a venv with much in it (bench.py --keep makes one): its files become the packages of the environment that is updated, and
-it is the software that is wrapped. Everything runs interleaved, as the user containerize-test.
+TREE is a large venv (bench.py --keep makes one). Its files become the packages of the environment that is updated, and it is the
+software that is wrapped. All ways take turns, as the user containerize-test.
 """
 
 import argparse
@@ -22,9 +22,9 @@ from pathlib import Path
 
 from bench import SOURCE, Ours, as_user, drop_caches, shell
 
-LARGEST = 200_000  # bytes of a file: environments are many small ones
+LARGEST = 200_000  # larger files are left out: environments consist of many small ones
 LAYERS = 10
-# Runs a command and tells what it and everything that it waited for wrote to disk.
+# Runs a command and writes how many bytes it and the processes it waited for wrote to disk.
 COUNTING = """import subprocess, sys
 code = subprocess.run(sys.argv[2:]).returncode
 counts = dict(line.split(": ") for line in open("/proc/self/io").read().splitlines())
@@ -32,7 +32,7 @@ with open(sys.argv[1], "w") as out:
     out.write(counts["write_bytes"])
 sys.exit(code)
 """
-# Launches a command N times; milliseconds of each.
+# Launches a command N times and prints the milliseconds of each launch.
 LAUNCH = """import subprocess, sys, time
 for _ in range(int(sys.argv[1])):
     start = time.perf_counter()
@@ -56,7 +56,7 @@ def seconds(work):
 
 
 def wheel(place, name, files):
-    """A package of these files: {path below site-packages: content}."""
+    """A wheel of these files: {path below site-packages: content}."""
     path = place / f"{name}-1.0-py3-none-any.whl"
     information = f"{name}-1.0.dist-info"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
@@ -70,12 +70,12 @@ def wheel(place, name, files):
 
 
 def wheels_of(tree, place, count):
-    """Packages with COUNT files in all, and a small one with how many modules it has."""
+    """Wheels with COUNT files in total, a small wheel, and the number of its modules."""
     files = [path for path in sorted(tree.rglob("*")) if path.is_file() and not path.is_symlink() and "__pycache__" not in path.parts
              and path.stat().st_size < LARGEST]
     wheels = []
     for number, start in enumerate(range(0, count, len(files))):
-        # Another first line in each round: equal files would be stored once.
+        # The first line differs in each round, because equal files would be stored once.
         wheels.append(wheel(place, f"bulk{number}", {f"bulk{number}/{path.relative_to(tree)}": f"# {number}\n".encode() + path.read_bytes()
                                                      for path in files[: count - start]}))
     modules = [path for path in files if path.suffix == ".py" and path.stat().st_size > 2000][:40]
@@ -88,7 +88,7 @@ class Bench:
         self.place, self.tool, self.options = place, tool, options
 
     def containerize(self, *argv):
-        """Bytes written."""
+        """Returns the bytes that it wrote to disk."""
         counted = self.place / "written"
         as_user("/usr/bin/python3", "-c", COUNTING, counted, self.tool, *argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         return int(counted.read_text())
@@ -129,14 +129,14 @@ class Bench:
               f"layer / files {statistics.median(layers) / alone:.2f}")
 
     def packed_alone(self, package):
-        """Bytes of an image with what pip installs of it, and nothing else."""
+        """The size of an image that contains only what pip installs of this package."""
         target, image = self.place / "alone", self.place / "alone.sqfs"
         as_user("/usr/bin/python3", "-m", "pip", "install", "-q", "--no-deps", "--target", target, package)
         self.mksquashfs(target, image)
         return image.stat().st_size
 
     def mksquashfs(self, tree, image):
-        # As politely as containerize builds where no job has the machine for itself.
+        # With the low priority at which containerize builds outside of jobs.
         as_user("nice", "-n", "19", "ionice", "-c", "3", "mksquashfs", tree, image, "-comp", "zstd", "-Xcompression-level", "3", "-b", "128K", "-processors", os.cpu_count(),
                 "-quiet", "-no-progress", "-noappend", stdout=subprocess.DEVNULL)
 
@@ -160,7 +160,7 @@ class Bench:
                             Ours(prefix).fresh()
                             drop_caches()
                             as_user("/usr/bin/python3", "-c", "import json, subprocess")
-                        # Forked by a process that is small and warm itself.
+                        # Forked by a small, warm process.
                         shown = as_user("/usr/bin/python3", "-c", LAUNCH, 1 if cold else 20, prefix / command[0], *command[1:],
                                         stdout=subprocess.PIPE, text=True).stdout
                         times[count] += map(float, shown.split())
@@ -177,7 +177,7 @@ class Bench:
                  "mksquashfs": lambda: self.mksquashfs(self.options.tree, image)}
         times = {name: [] for name in works}
         for work in works.values():
-            work()  # the tree is in the page cache then
+            work()  # this reads the tree into the page cache
         for _ in range(self.options.runs):
             for name, work in works.items():
                 image.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Commands that change an installation, and what must be there after each of them, however it ended."""
+"""Commands that change an installation, and what must hold after each of them, however it ended."""
 
 import os
 import secrets
@@ -10,12 +10,12 @@ import pytest
 from conftest import eventually
 from installation import Installation
 
-# Each attempt of a test has a seed of its own, which is printed; with that seed it is the first one.
+# Each attempt of a test prints its seed. With CONTAINERIZE_TEST_SEED set to it, that attempt comes first.
 SEED = int(os.environ.get("CONTAINERIZE_TEST_SEED") or secrets.randbelow(1 << 40))
 
 
 class Node:
-    """What the test user has on this machine: processes, and files outside of the test's own directory."""
+    """What the test user has on this machine: processes, and files outside the test's own directory."""
 
     def __init__(self, user, sessions, work):
         self.user, self.sessions, self.work = user, sessions, work
@@ -26,17 +26,17 @@ class Node:
             try:
                 if entry.name.isdigit() and entry.stat().st_uid == self.user.uid and (entry / "stat").read_text().rpartition(")")[2].split()[0] != "Z":
                     found.append((entry / "cmdline").read_bytes().replace(b"\0", b" "))
-            except OSError:  # it has just ended
+            except OSError:  # it has just exited
                 continue
         return found
 
     def temporary(self):
         hidden = {f"{where}/{name}" for where, directories, _ in os.walk(self.work) for name in directories if name.startswith(".containerize-")}
-        logs = {path.name for path in Path("/tmp").glob("containerize-*-logs")}  # of failures, which their messages name
+        logs = {path.name for path in Path("/tmp").glob("containerize-*-logs")}  # logs of failed builds, which the error messages name
         return set(os.listdir("/tmp")) - logs | hidden
 
     def rest(self):
-        """Starting anew: no session is there."""
+        """Kills all sessions and records the temporary files that are there."""
         self.sessions.kill_all()
         self.before = self.temporary()
 
@@ -44,7 +44,7 @@ class Node:
         return self.processes() + (sorted(self.temporary() - self.before) if of_files else [])
 
     def is_clean(self, of_files=True):
-        """Fails with what is left, after a while: a process of their own cleans up after commands that were killed."""
+        """Waits until nothing is left: after a command was killed, a separate process of it cleans up. Fails with what remains."""
         try:
             eventually(lambda: not self.left(of_files))
         except AssertionError:
@@ -53,23 +53,23 @@ class Node:
 
 
 class Case:
-    """A command that can be killed, and what must be there afterwards."""
+    """A command that can be killed, and what must hold afterwards."""
 
     env = {}
-    place = None  # the directory below which all that changes lies
+    place = None  # the directory that contains everything the command changes
 
     def prepare(self, chance):
-        """Before each command."""
+        """Runs before each command."""
 
     def check(self, all_at_once):
-        """After a kill."""
+        """Runs after the command was killed or failed."""
 
     def done(self):
-        """After the command has run to its end."""
+        """Runs after the command has succeeded."""
 
 
 class New(Case):
-    """An installation where nothing is, or an empty directory."""
+    """A new installation at a path that does not exist or is an empty directory."""
 
     def __init__(self, user, tool, work, spec, program, env, in_a_directory=False):
         self.user, self.env, self.program, self.in_a_directory = user, env, program, in_a_directory
@@ -101,7 +101,7 @@ class New(Case):
 
 
 class NewByHttp(New):
-    """With nothing in the cache; what has been fetched is not fetched again."""
+    """Starts with an empty cache. What was downloaded before a kill must not be downloaded again."""
 
     def __init__(self, user, tool, work, spec, program, env, server):
         super().__init__(user, tool, work, spec, program, env)
@@ -155,7 +155,7 @@ class Replacement(Case):
 
 
 class Change(Case):
-    """Of an installation whose file says how often it was changed: an update, and where one is asked for, what comes after it."""
+    """Commands on an installation in which a file counts the updates so far."""
 
     def __init__(self, user, tool, made):
         self.user = user
@@ -280,9 +280,9 @@ class Dev(Change):
 
 
 class Runner:
-    """Runs one of these commands, on a machine on which nothing of the test user's runs before."""
+    """Runs the commands of a case. Nothing else of the test user's may run on the machine."""
 
-    options = ()  # further ones
+    options = ()  # additional options of the command
 
     def __init__(self, case, user, tool, node):
         self.case, self.user, self.tool, self.node = case, user, tool, node
@@ -291,15 +291,15 @@ class Runner:
         return [str(part) for part in [self.tool, self.case.argv[0], *self.options, *self.case.argv[1:]]]
 
     def whole(self):
-        """The command, undisturbed, and how long it takes."""
+        """Runs the command undisturbed and measures its duration."""
         started = time.monotonic()
         self.user.run(*self.argv(), env=self.case.env, timeout=1200)
         self.duration = time.monotonic() - started
         self.case.done()
 
     def list_calls(self, names):
-        """These system calls of its main thread, in their order: each by its name and its number among those of that name. Without
-        those of the dynamic linker, whose last one marks the beginning."""
+        """The calls of these names by the main thread, in order: each as its name and its number among the calls of that name. Calls of the
+        dynamic linker are left out; its last one is set_tid_address."""
         beginning = "set_tid_address"
         trace = self.node.work / "trace"
         self.case.prepare(None)
@@ -312,7 +312,7 @@ class Runner:
 
 @pytest.fixture(scope="module")
 def made(user, tool, place):
-    """An installation, and a copy of it."""
+    """An installation and a backup copy of it."""
     work = user.directory(place)
     installation = Installation(user, tool, work / "env")
     installation.new(user.write(work / "requirements.txt", "six==1.16.0\n"))

@@ -1,4 +1,4 @@
-"""What all end-to-end tests share: the installed program, an unprivileged user, and environments that are only read."""
+"""What all end-to-end tests share: the installed program, an unprivileged user, and installations that tests only read."""
 
 import os
 import pwd
@@ -17,18 +17,18 @@ BUILD = Path(os.environ.get("CONTAINERIZE_BUILD", SOURCE / "build/release"))
 CACHE = Path("/var/cache/containerize-tests")
 TEST_USER = "containerize-test"
 OTHER_USER = "containerize-other"
-# Settings of the machine that pip needs to reach its index; everything else is kept from the tests.
+# Prefixes of the environment variables that pip needs to reach its index. Tests see no other variable of the machine.
 PASSED_ON = ("PIP_", "SSL_", "REQUESTS_", "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY")
 
 
-# Words before a command: it runs in a user namespace of the user's own, in which no further one may be made.
+# Prepended to a command: runs it in a new user namespace of the test user, in which no further one can be created.
 IN_A_NAMESPACE_WITHOUT_FURTHER_ONES = (
     "unshare", "--user", "--map-current-user", "--keep-caps", "sh", "-c",
     'echo 0 > /proc/sys/user/max_user_namespaces; exec setpriv --ambient-caps=-all --inh-caps=-all "$@"', "sh")
 
 
 class User:
-    """Runs commands as somebody without rights: the test user if we are root, else ourselves."""
+    """Runs commands as an unprivileged user: the test user when pytest runs as root, otherwise the current user."""
 
     def __init__(self, name=TEST_USER):
         if os.getuid() == 0:
@@ -54,7 +54,7 @@ class User:
         return {"env": environment, "cwd": "/", "stdin": subprocess.DEVNULL, **self.switch, **more}
 
     def run(self, *argv, check=True, timeout=300, env=None, **more):
-        """Runs to the end; fails the test, with what the program said, if it fails and `check` is set."""
+        """Runs a command to completion. With `check`, a non-zero exit status fails the test and shows the output."""
         more.setdefault("stdout", subprocess.PIPE)
         more.setdefault("stderr", subprocess.PIPE)
         text = more.pop("text", True)
@@ -75,7 +75,7 @@ class User:
         return path
 
     def copy(self, installation: Path, target: Path, built_for: Path) -> Path:
-        """A copy that believes to have been built at `built_for`."""
+        """Copies an installation; the manifest of the copy says that it was built at `built_for`."""
         shutil.copytree(installation, target, symlinks=True)
         manifest = target / "containerize.json"
         manifest.write_text(manifest.read_text().replace(str(installation), str(built_for)))
@@ -108,7 +108,7 @@ class Sessions:
         return Path(f"/tmp/containerize-{self.user.uid}")
 
     def processes(self) -> dict[int, int]:
-        """pid -> parent's pid, of all session processes."""
+        """Maps the pid of each session process to its parent's pid."""
         found = {}
         for entry in Path("/proc").iterdir():
             if not entry.name.isdigit():
@@ -128,7 +128,7 @@ class Sessions:
         return [pid for pid, parent in processes.items() if parent not in processes]
 
     def servers(self) -> list[int]:
-        """Beside them, a supervisor has a process that stays outside of its user namespace."""
+        """The file servers. A supervisor has one more child, which stays outside of its user namespace and is not a server."""
         processes = self.processes()
         return [pid for pid, parent in processes.items() if parent in processes and namespace(pid) == namespace(parent)]
 
@@ -147,7 +147,7 @@ class Sessions:
 
 
 def eventually(condition, seconds=30):
-    """Waits for something that happens by itself, and fails the test if it does not."""
+    """Polls until `condition` holds; fails the test after `seconds`."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen"
@@ -155,7 +155,7 @@ def eventually(condition, seconds=30):
 
 
 class HangingImage:
-    """The image of an installation lies on a filesystem that can hang. Only root can make this situation."""
+    """Puts the image of an installation on a filesystem that can be made to hang. Needs root."""
 
     def __init__(self, installation: Path, work: Path):
         self.installation = installation
@@ -197,7 +197,7 @@ def sessions(user):
 
 @pytest.fixture(scope="session")
 def place(user):
-    """A directory that the user owns, for one run of a test file."""
+    """A directory of the user's, shared by all tests of a file."""
     path = user.directory()
     yield path
     Sessions(user).kill_all()
@@ -212,7 +212,7 @@ def work(user, place):
 
 @pytest.fixture(scope="session")
 def tool(place):
-    """The program as it is installed, readable by the user."""
+    """The installed program, readable by the user."""
     tree = place / "tool"
     subprocess.run(["cmake", "--install", str(BUILD), "--prefix", str(tree)], check=True, stdout=subprocess.DEVNULL)
     return tree / "bin/containerize"
@@ -244,9 +244,9 @@ def small(make, place):
 
 @pytest.fixture(scope="session")
 def channels():
-    """Channels of conda that the tests make of real packages, once for all runs."""
+    """Conda channels, made from real packages once and kept for later runs."""
     sys.path.insert(0, str(SOURCE / "tests/lib"))
-    import conda_channel  # here, because not every test needs what it needs
+    import conda_channel  # imported here because few tests need its dependencies
 
     place = CACHE / "conda"
     place.mkdir(exist_ok=True)
@@ -255,7 +255,7 @@ def channels():
 
 @pytest.fixture(scope="session")
 def trixie():
-    """A root of Debian 13, made once for all runs."""
+    """A Debian 13 root filesystem, made once and kept for later runs."""
     kept = CACHE / "trixie-root"
     if not kept.exists():
         making = Path(tempfile.mkdtemp(prefix="trixie-root.", dir=CACHE))
@@ -270,7 +270,7 @@ def trixie():
 
 @pytest.fixture(scope="session")
 def base(trixie, place):
-    """The same as an image, compressed as most are."""
+    """The `trixie` root as a squashfs image, compressed with gzip as most images are."""
     image = place / "trixie.sqfs"
     subprocess.run(["mksquashfs", str(trixie), str(image), "-comp", "gzip", "-Xcompression-level", "1", "-all-root", "-quiet", "-no-progress"],
                    check=True, stdout=subprocess.DEVNULL)
@@ -280,7 +280,7 @@ def base(trixie, place):
 
 @pytest.fixture(scope="session")
 def machine(user):
-    """Another machine, which has Apptainer."""
+    """A second machine, which has Apptainer."""
     sys.path.insert(0, str(SOURCE / "tests/lib"))
     import machine as machines
 
@@ -289,7 +289,7 @@ def machine(user):
 
 @pytest.fixture()
 def without_fuse_overlayfs(work):
-    """A PATH on which everything else is."""
+    """A PATH with every program except fuse-overlayfs."""
     programs = work / "programs"
     programs.mkdir()
     for path in Path("/usr/bin").iterdir():

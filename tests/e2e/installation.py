@@ -1,4 +1,4 @@
-"""An installation as the tests of several files handle it."""
+"""An installation, with the operations that several test files need."""
 
 import hashlib
 import json
@@ -40,7 +40,7 @@ class Installation:
         return json.loads((self.prefix / "containerize.json").read_text())
 
     def images(self):
-        """The images of all states, whose content is what the manifests say."""
+        """The image files of all states. Checks that their digests match the manifests."""
         files = set()
         for state in [self.prefix, *(self.prefix / "states").iterdir()]:
             manifest = json.loads((state / "containerize.json").read_text())
@@ -51,5 +51,5 @@ class Installation:
 
 
 def staging_directories(user) -> list[str]:
-    """What builds of the test user have on the node's disk."""
+    """Staging directories of the test user's builds on the local disk."""
     return [path.name for path in Path("/tmp").glob(f"containerize-build-{user.uid}-*") if path.is_dir()]

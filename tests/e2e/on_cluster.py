@@ -1,4 +1,4 @@
-"""Fixtures of the tests that need a real Slurm: to be imported by name."""
+"""Fixtures for tests that need a real Slurm; test files import them by name."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="a cluster needs namesp
 
 @pytest.fixture(scope="session")
 def place(user):
-    """Not in /tmp, of which each machine has its own."""
+    """Not in /tmp, because each machine has a /tmp of its own."""
     path = user.directory(parent=user.entry.pw_dir)
     yield path
     shutil.rmtree(path, ignore_errors=True)
@@ -30,7 +30,7 @@ def slurm(user):
 
 @pytest.fixture(scope="module")
 def contained(user):
-    """As most sites have it: control groups, and a /tmp for each job."""
+    """A cluster configured like most sites: control groups, and a private /tmp for each job."""
     if not os.path.isdir("/sys/fs/cgroup/freezer"):
         pytest.skip("Debian 12's Slurm wants control groups of the first version, which this machine has not")
     with cluster(user.entry, contained=True) as started:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-# Without the user's and the machine's own settings.
+# Without the user's and the machine's startup files.
 SHELLS = {
     "bash": ["/bin/bash", "--norc", "--noprofile"],
     "zsh": ["/usr/bin/zsh", "-f"],
@@ -22,7 +22,7 @@ SHELLS = {
     "mksh": ["/usr/bin/mksh"],
     "dash": ["/usr/bin/dash"],
 }
-# These do not tell a file where it is.
+# These shells do not tell a sourced file its own path.
 UNAWARE = ("mksh", "dash")
 
 
@@ -72,7 +72,7 @@ class Terminal:
         os.write(self.master, text.encode())
 
     def until(self, pattern, seconds=60):
-        """Everything up to the pattern, as it is on the terminal."""
+        """Returns everything on the terminal up to and including the pattern."""
         deadline = time.monotonic() + seconds
         while not (found := re.search(pattern, self.seen)):
             assert time.monotonic() < deadline, f"{pattern!r} did not come: {self.seen!r}"
@@ -100,7 +100,7 @@ def shell(request, user, tool, work):
 
 @pytest.fixture()
 def fake(user):
-    """fake(DIR) makes something that looks like an installation, with one program."""
+    """fake(DIR) makes a directory that looks like an installation with one program."""
 
     def make(path: Path, mark="containerize.json"):
         (path / "bin").mkdir(parents=True)
@@ -359,7 +359,7 @@ def test_aliases_of_the_name(shell, fake, work):
     before = "alias containerize=/no/such tykky=/no/such"
     if shell.name == "bash":
         before += "; shopt -s expand_aliases"
-    # A line of its own each: aliases are expanded when a line is read.
+    # On separate lines, because a shell expands aliases when it reads a line.
     assert shell.lines("containerize activate demo\ntool\ntykky deactivate", before=before) == [str(demo)]
 
 
@@ -395,7 +395,7 @@ def test_a_program_on_path_is_kept(shell, user, work):
 
 
 def prompt_lines(shell, script, ps1, interactive=True, env=None):
-    """What an interactive shell prints; on a terminal, because some complain without one."""
+    """What an interactive shell prints. It gets a terminal, because some shells complain without one."""
     output = shell.home / "printed"
     text = f"PS1={shlex.quote(ps1)}; . {shlex.quote(str(shell.functions))}\n{{ {script}\n}} >{shlex.quote(str(output))} 2>&1\n"
     options = ["-i"] if interactive else []
@@ -482,7 +482,7 @@ def places(fake, work, user):
 
 
 def completed(user, tool, places, *words, path="envs"):
-    """What the function of bash answers, as readline would call it."""
+    """What the bash completion function answers when it is called as readline calls it."""
     shell = Shell("bash", user, tool, places)
     completion = shell.functions.parent / "completion.bash"
     words = " ".join(map(shlex.quote, words))

@@ -1,4 +1,4 @@
-"""Base images, from real registries and tools: pulled, verified, merged, kept, and refused where they are hostile."""
+"""Base images from real registries and tools: pulling, verifying, merging and storing them, and refusing hostile ones."""
 
 import hashlib
 import json
@@ -29,7 +29,7 @@ def free_port() -> int:
 
 
 class Registry:
-    """Debian's docker-registry."""
+    """A docker-registry process."""
 
     def __init__(self, place: Path, storage: Path, htpasswd: Path | None = None):
         self.port = free_port()
@@ -58,7 +58,7 @@ class Registry:
 
 @pytest.fixture(scope="module")
 def debian():
-    """A layout of Debian's packages, made once for all runs: two layers by umoci, the upper one removing and replacing."""
+    """An OCI layout with Debian packages, made once for all runs: umoci adds two layers, and the upper one removes and replaces files."""
     kept = CACHE / "base-image"
     if (kept / "index.json").exists():
         return kept
@@ -89,7 +89,7 @@ def debian():
 
 @pytest.fixture(scope="module")
 def images(place, user):
-    """A layout of small images, good and bad ones."""
+    """A layout of small images, valid and invalid ones."""
     layout = Layout(place / "images")
     low = layout.layer(tar_of("bin/", ("bin/tool", b"low" * 1000), ("etc/motd", "low"), ("etc/gone", "x"), ("big", os.urandom(3_000_000))))
     middle = layout.layer(tar_of("etc/", ("etc/.wh.gone", ""), ("etc/link", "=> etc/other"), ("etc/other", "linked")), "zstd")
@@ -104,7 +104,7 @@ def images(place, user):
 
 @pytest.fixture(scope="module")
 def registry(place, images, debian):
-    """With everything pushed by skopeo."""
+    """A registry to which skopeo has pushed all images."""
     server = Registry(place, place / "storage")
     copy = lambda source, name, *words: subprocess.run(  # noqa: E731
         ["skopeo", "--insecure-policy", "copy", "-q", "--dest-tls-verify=false", "--preserve-digests", *words, source,
@@ -162,7 +162,7 @@ def unpacked(image: Path, place: Path) -> Path:
 
 
 def described(root: Path) -> dict:
-    """Every path of a tree: what is there, with permissions, content and names of the same file."""
+    """Maps every path of a tree to its type, permissions, content and hard links."""
     found, names = {}, {}
     for path in sorted(root.rglob("*")):
         info = path.lstat()
@@ -172,7 +172,7 @@ def described(root: Path) -> dict:
         elif stat.S_ISLNK(info.st_mode):
             what = ["link", os.readlink(path)]
         elif not stat.S_ISDIR(info.st_mode):
-            continue  # devices have no place in a user's image
+            continue  # images of an unprivileged user cannot contain devices
         found[str(path.relative_to(root))] = what
     return found
 
@@ -195,9 +195,9 @@ def test_pull_is_what_umoci_unpacks(base, registry, debian, work):
 
 
 def test_the_same_from_everywhere(base, user, registry, images, work):
-    """A registry, a layout, archives: one image, the same bytes."""
+    """A registry, a layout and archives give the same image, byte for byte."""
     subprocess.run(["skopeo", "--insecure-policy", "copy", "-q", "--preserve-digests", f"oci:{images.path}:good", f"oci-archive:{work}/a.tar:good"], check=True)
-    # Docker's format knows no zstd.
+    # Docker's archive format does not support zstd.
     subprocess.run(["skopeo", "--insecure-policy", "copy", "-q", f"oci:{images.path}:two", f"docker-archive:{work}/d.tar:x/y:1"], check=True)
     digests, bytes_of = [], []
     for name in (f"docker://127.0.0.1:{registry.port}/test/good:1", f"docker://localhost:{registry.port}/test/multi:1",
@@ -225,7 +225,7 @@ def test_store_is_shared_and_searched(base, registry, images, user, work):
     assert len(image["references"]) == 2
     shown = base("list").stdout
     assert digest[:19] in shown and name in shown
-    # A site's store is searched first, and nobody else's images are removed.
+    # A site's store is searched first, but its images cannot be removed.
     user.write(work / "config.yaml", f"appends:\n  base_stores:\n    - {base.store}\n")
     site = {"CONTAINERIZE_CONFIG": str(work / "config.yaml"), "CONTAINERIZE_BASES": str(work / "own")}
     base("pull", name, env=site)
@@ -277,7 +277,7 @@ def test_login(base, proxy, registry, place, user, work):
 def test_unreliable_network(base, proxy):
     flaky = proxy("flaky")
     base("pull", f"docker://127.0.0.1:{flaky.port}/test/good:1")
-    # It went on where it broke off.
+    # The download was resumed where it had stopped.
     assert any(headers.get("Range", "").startswith("bytes=") for _, headers in flaky.seen)
 
 
@@ -326,7 +326,7 @@ def test_killed_pull_leaves_nothing_visible(base, registry, user, tool, work):
     process.communicate()
     assert base.images() == []
     assert base("list", "--json").stdout == "[]\n"
-    # Another pull sweeps up, and the same one goes through.
+    # The next pull removes what the killed one left, and the killed pull can be repeated.
     base("pull", f"docker://127.0.0.1:{registry.port}/test/good:1")
     assert list((base.store / ".pulling").iterdir()) == []
     base("pull", words[-1])
@@ -387,7 +387,7 @@ def test_files_are_used_where_they_lie(base, work):
 
 
 def test_images_of_any_compressor_serve_programs(small, user, sessions, work):
-    """The session program reads what mksquashfs makes, wherever the image's bytes come from."""
+    """The session process can read the images that mksquashfs makes, with any compressor."""
     for number, options in enumerate((("gzip",), ("xz", "-b", "1M"), ("lz4",), ("zstd", "-b", "64K"))):
         sessions.kill_all()
         target = work / f"env{number}"

@@ -1,4 +1,4 @@
-"""Building: every option, every kind of requirement, and what is left when something fails: nothing."""
+"""Builds: every option and every kind of requirement. A failed build leaves nothing behind."""
 
 import hashlib
 import json
@@ -181,7 +181,7 @@ def test_quiet_verbose_and_log(user, tool, work, spec):
 
 
 def test_requirement_forms(user, tool, work):
-    """Markers, extras, includes, constraints, a local project, an archive, an editable one, and options."""
+    """Markers, extras, includes, constraints, a local project, an editable one, and options."""
     project = work / "project"
     (project / "mine").mkdir(parents=True)
     user.write(project / "pyproject.toml", '[project]\nname = "mine"\nversion = "1.5"\n[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n')
@@ -218,7 +218,7 @@ def test_hashes(user, tool, work):
 
 
 def test_uv(user, tool, work, spec, place):
-    """uv itself comes from PyPI, in a venv."""
+    """uv is installed from PyPI into a venv."""
     user.run("/usr/bin/python3", "-m", "venv", str(place / "uv"))
     user.run(f"{place}/uv/bin/pip", "install", "-q", "uv")
     path = {"PATH": f"{place}/uv/bin:/usr/bin:/bin", "PIP_FIND_LINKS": None}
@@ -309,7 +309,7 @@ def test_full_disk_at_the_prefix(user, tool, spec, tiny_disk):
 
 def test_full_staging_directory(user, tool, work, spec, tiny_disk):
     done = new(user, tool, work / "env", spec, "--tmpdir", str(tiny_disk), check=False)
-    # ensurepip, which is the first to need the room, does not say why it failed.
+    # ensurepip is the first to run out of space, and does not report the reason.
     assert done.returncode == 1 and f"{tiny_disk} is full: make room, or give --tmpdir another" in done.stderr
     assert list(tiny_disk.glob("containerize-build*")) == [] and not (work / "env").exists()
 
@@ -332,7 +332,7 @@ def test_second_build_at_one_prefix_is_told(user, tool, work, spec):
 
 YAML = "name: x\nchannels: [conda-forge]\ndependencies:\n  - numpy\n"
 BAD = [
-    # options before SPEC, content of SPEC, part of the message
+    # options before SPEC, content of SPEC, part of the expected message
     ([], None, "requirements.txt: cannot read the environment's description: No such file or directory"),
     ([], "", "requirements.txt: there is no requirement in it"),
     ([], "# only a comment\n\n", "there is no requirement in it"),
@@ -423,7 +423,7 @@ def test_inspect_and_doctor(user, tool, env):
 
 @pytest.fixture()
 def roots():
-    """A directory of root's."""
+    """A directory that only root can enter."""
     path = Path(tempfile.mkdtemp(dir="/tmp"))
     yield path
     shutil.rmtree(path)
@@ -431,7 +431,7 @@ def roots():
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root needs no user namespace")
 def test_roots_builds_stay_in_its_user_namespace(tool, roots):
-    """There, as outside, files can be given to others."""
+    """chown works in the build, because it runs in the same user namespace as its caller."""
     def run(*words):
         done = subprocess.run(words, text=True, capture_output=True, env={"PATH": "/usr/bin:/bin", "HOME": str(roots), "CONTAINERIZE_SESSION_IDLE": "0"})
         assert done.returncode == 0, done.stderr
@@ -447,7 +447,7 @@ def test_roots_builds_stay_in_its_user_namespace(tool, roots):
 
 @pytest.fixture()
 def closed_fuse(tmp_path):
-    """/dev/fuse that only root may open, for this file of tests alone: others use the machine's at the same time."""
+    """Makes /dev/fuse accessible only to root, by a mount that only this test file sees, because other tests use the device at the same time."""
     if os.getuid() != 0:
         pytest.skip("only root can take /dev/fuse away")
     subprocess.run(["mount", "-t", "tmpfs", "none", str(tmp_path)], check=True)
@@ -507,7 +507,7 @@ def test_old_logs_of_failed_builds_go(user, tool, work, spec):
 
 
 def test_an_installation_is_removed_by_rm(user, tool, work, spec):
-    """While a program runs from it, too; and another can be made there."""
+    """This also works while a program runs from it, and a new installation can be made at the same path."""
     prefix = work / "env"
     new(user, tool, prefix, spec)
     user.run(str(tool), "update", prefix, "--", "pip", "install", "-q", "six==1.15.0")

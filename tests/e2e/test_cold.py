@@ -1,4 +1,4 @@
-"""Cold starts: what programs read first is recorded, and read ahead by the sessions that come."""
+"""Cold starts: what programs read first is recorded, and later sessions read it ahead."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from conftest import BUILD, eventually
 from test_session import HASH_TREE, resend_is_possible
 
 AHEAD = {"CONTAINERIZE_PREFETCH": "on"}
-# Long enough that programs come while the image is still being read ahead.
+# Slow enough that programs start while the image is still being read ahead.
 SLOW = {**AHEAD, "CONTAINERIZE_DEBUG_READ_DELAY": "20000"}
 IMPORTS = "import numpy, requests, pygments; print('up')"
 
@@ -51,8 +51,8 @@ def test_a_mistake_in_the_variable_is_told_once(user, env, sessions):
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can make a process namespace for another user")
 def test_few_threads_are_enough(user, env):
-    """A user's limit counts the program, the session, its server and whatever else the user runs: here nothing."""
-    # With the namespace goes all that a run has started.
+    """The process limit counts all of a user's processes. This user has nothing but the program, the session and its server."""
+    # When the command ends, its pid namespace ends with everything it has started.
     alone = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "setpriv", "--reuid=61234", "--regid=61234", "--clear-groups"]
 
     def run(limit):
@@ -80,13 +80,13 @@ def test_what_is_imported_is_read_ahead_in_few_requests(user, env, sessions, sta
     ahead = stats(env)
     assert ahead["requests"]["lookup"] > 100
     assert ahead["prefetch"]["used"] > 0.5 * profile["bytes"], "the build recorded the imports of all packages"
-    # Beside those: the tables, and what was read in another way than when it was recorded.
+    # Besides the blocks read ahead, it reads the tables, and what is read differently from the recorded run.
     assert ahead["reads"] - profile["requests"] < without["reads"] / 4
     assert ahead["blocks_wanted"] == pytest.approx(without["blocks_wanted"], rel=0.2)
 
 
 def test_what_nobody_wants_is_given_up(user, env, stats, inspect):
-    """Nothing but the interpreter runs; then the session goes on without what was read for nothing."""
+    """Only the interpreter runs, so the server drops the other blocks that it has read ahead."""
     python(user, env, "pass")
     eventually(lambda: stats(env)["prefetch"]["dropped"] > 0, seconds=60)
     assert stats(env)["prefetch"]["bytes"] <= 256 << 20
@@ -100,7 +100,7 @@ def test_images_on_the_nodes_own_disk_are_not_read_ahead(user, env, stats):
 
 @pytest.fixture()
 def slow_place(user, work):
-    """The user's directory, and the same directory as it is seen through a filesystem that is slow."""
+    """A directory of the user's, and the same directory seen through a slow filesystem."""
     directory, mounted = user.directory(work), work / "slow"
     mounted.mkdir()
     server = subprocess.Popen([BUILD / "tests/slow_filesystem", directory, mounted, "2000"])
@@ -120,7 +120,7 @@ def test_images_on_a_slow_filesystem_are(user, env, sessions, stats, inspect, sl
     eventually(lambda: stats(moved)["prefetch"]["reads"] == inspect(moved)["profile"]["requests"])
     assert stats(moved)["prefetch"]["used"] > 0
     assert user.run(f"{moved}/bin/python", "-c", HASH_TREE, f"{moved}/lib").stdout == expected
-    sessions.kill_all()  # the filesystem cannot go while they have it
+    sessions.kill_all()  # the filesystem cannot be unmounted while they use it
 
 
 def test_64_ranks_that_come_while_it_is_read(user, env, sessions):
@@ -147,14 +147,14 @@ def test_server_killed_while_it_reads_ahead(user, env, sessions):
         sessions.kill_all()
         reader = user.start(f"{env}/bin/python", "-c", HASH_TREE, f"{env}/lib", env=SLOW)
         eventually(lambda: sessions.servers())
-        time.sleep(0.1)  # it has begun; whatever it does at this moment, nobody may see it
+        time.sleep(0.1)  # reading ahead has begun; killing the server now must not be visible
         os.kill(sessions.servers()[0], signal.SIGKILL)
         out, err = reader.communicate(timeout=120)
         assert (out, err, reader.returncode) == (expected, "", 0)
 
 
 def blocks_in(profile):
-    """The places of all blocks."""
+    """The start offsets of all blocks."""
     places = set()
     for line in profile.splitlines()[2:]:
         start, sizes = line.split()
@@ -179,7 +179,7 @@ def damaged(kind, text):
         return "\0" * 5000
     if kind == "beyond the image":
         return "".join(lines[:2]) + "".join(f"{(1 << 40) + i * 4096} 4096\n" for i in range(5000))
-    if kind == "other blocks":  # whose places are right, while their sizes and kinds are not
+    if kind == "other blocks":  # with the right offsets, but wrong sizes and flags
         return "".join(lines[:2]) + "".join(f"{line.split()[0]} {(1 << 24) + 77 + i}\n" for i, line in enumerate(lines[2:]))
     raise ValueError(kind)
 
@@ -189,7 +189,7 @@ def test_profiles_that_are_none(user, env, copy, sessions, stats, kind):
     expected = user.run(f"{env}/bin/python", "-c", HASH_TREE, f"{env}/lib").stdout
     profile = copy / "env.sqfs.profile"
     user.write(profile, damaged(kind, profile.read_text()))
-    assert python(user, copy, HASH_TREE, AHEAD, check=False).returncode == 1  # no argument: as ever
+    assert python(user, copy, HASH_TREE, AHEAD, check=False).returncode == 1  # fails with an IndexError as usual, because it gets no argument
     assert user.run(f"{copy}/bin/python", "-c", HASH_TREE, f"{copy}/lib", env=AHEAD).stdout == expected
     if kind != "other blocks":
         assert stats(copy)["prefetch"]["reads"] == 0
@@ -225,7 +225,7 @@ def test_a_job_is_recorded(user, tool, env, copy, sessions, inspect):
     user.run(str(tool), "profile", str(copy), "--", "python", "-c", "import numpy")
     both = inspect(copy)["profile"]
     assert start["blocks"] < both["blocks"] <= everything["blocks"] * 1.1
-    # What comes first was wanted first by the last one; nothing of the earlier one was lost.
+    # A new recording goes first; what earlier ones had is kept.
     user.run(str(tool), "profile", str(copy))
     assert inspect(copy)["profile"]["blocks"] >= both["blocks"]
     user.run(str(tool), "profile", str(copy), "--replace", "--", "python", "-c", "import json, sys")

@@ -1,4 +1,4 @@
-"""Several installations at once: of pip, of conda, and wrapped software, whose programs call one another."""
+"""Several installations at once, made from pip, from conda and from wrapped software, whose programs call one another."""
 
 import itertools
 import json
@@ -11,7 +11,7 @@ import pytest
 ARGUMENTS = ["", "two words", "*", "$HOME", 'q"uo\'te', "-x", "a\nb", "\u00e5"]
 SHOWN = ["PATH", "VIRTUAL_ENV", "CONDA_PREFIX", "CONTAINERIZE_PREFIX", "GIVEN"]
 
-# show ARG...: what it was given; call COMMAND...: runs it, with what it was given; exit N
+# show ARG... prints its arguments and environment; call COMMAND... runs the command; exit N exits with code N
 PROGRAM = f"""import json, os, subprocess, sys
 kind, arguments = sys.argv[1], sys.argv[2:]
 if kind == "call":
@@ -24,7 +24,7 @@ print(json.dumps({{"program": os.path.basename(os.environ.get("TOOL", sys.argv[0
 
 
 class Three:
-    """On one PATH, in the order of their names."""
+    """Three installations on one PATH, in the order of their names."""
 
     def __init__(self, user, pip, conda, wrapped):
         self.user = user
@@ -82,7 +82,7 @@ def test_each_sees_its_own(three, sessions, name):
 
 @pytest.mark.parametrize("caller, called", itertools.product(NAMES, NAMES))
 def test_each_calls_each(three, sessions, caller, called):
-    """Whoever calls, by name or by path, in a fresh session or in one that holds all: it is as with plain directories."""
+    """In a new session or one that already holds all installations, called by name or by path: it behaves like plain directories."""
     sessions.kill_all()
     by_itself = three.show(caller, "show")
     seen = []
@@ -106,7 +106,7 @@ def test_a_chain_through_all(three, sessions):
 
 
 def test_a_driver_with_workers(three, user, work, sessions):
-    """As snakemake and dask do it: workers by another interpreter, which call tools, and answer through a socket."""
+    """Like snakemake and dask: a driver starts workers with another interpreter; they call tools and answer through a socket."""
     sessions.kill_all()
     worker = user.write(work / "worker.py", "import json, socket, subprocess, sys\n"
                         "shown = json.loads(subprocess.run(['c-tool', 'show', sys.argv[2]], capture_output=True, check=True).stdout)\n"
@@ -128,7 +128,7 @@ def test_a_driver_with_workers(three, user, work, sessions):
 
 
 def test_fifty_calls_at_once(three, user, work, sessions):
-    """From inside one program, of installations that its session does not hold yet."""
+    """Called from inside one program, for installations that its session does not hold yet."""
     sessions.kill_all()
     caller = user.write(work / "calls.py", "import json, subprocess, sys\n"
                         "started = [(name, i, subprocess.Popen([name, 'show', str(i)], stdout=subprocess.PIPE)) for i in range(25) for name in ('b-tool', 'c-tool')]\n"
@@ -166,5 +166,5 @@ def test_from_a_venv_on_top(three, user, work, sessions):
             assert called == own, "the venv stays the first on PATH, whoever calls"
             seen = three.show(name, "show", env=active)["environment"]
             assert seen["VIRTUAL_ENV"] == str(work / "venv") and seen["PATH"].startswith(f"{work}/venv/bin:")
-        # By the venv's path alone, nothing being active.
+        # Started by the venv's path, without activating it.
         assert three.show(work / "venv/bin/python", "-c", f"import subprocess, sys; sys.exit(subprocess.run(['b-tool', 'call', sys.executable, '-c', {which!r}]).returncode)") == own

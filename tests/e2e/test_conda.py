@@ -1,4 +1,4 @@
-"""Conda environments: from channels that the tests make of real packages, over files and over HTTP."""
+"""Conda environments, from channels that the tests make of real packages, over files and over HTTP."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ CONTAINERIZE = BUILD / "bin/containerize"
 
 
 class Server:
-    """The channels over HTTP; the first part of a path says which fault they have."""
+    """Serves the channels over HTTP; the first part of the path selects a fault."""
 
     def __init__(self, root, log):
         self.log = log
@@ -87,7 +87,7 @@ def build(user, work, channels):
 
 @pytest.fixture(scope="module")
 def demo(user, channels):
-    """One environment of everything, which tests only read."""
+    """One environment with a bit of everything; tests only read it."""
     work = user.directory()
     build = Builder(user, work, channels)
     spec = build.spec(["python=3.11", "numpy", "requests", "where", "active", "linked", "odd", "clash-b", "pygments"],
@@ -187,12 +187,12 @@ def test_conda_meta_is_a_prefix_that_conda_knows(demo):
     for name, record in records.items():
         paths = [path["_path"] for path in record["paths_data"]["paths"] if path["path_type"] != "directory"]
         assert sorted(paths) == sorted(record["files"])
-        # In one go: a launch for each of thousands of files would take long.
+        # One launch per package: a launch for each of thousands of files would take long.
         missing = demo.user.run(demo.prefix / "bin/python", "-c",
                                 "import os, sys\nfor path in sys.stdin.read().split('\\0'):\n    if path and not os.path.lexists(sys.prefix + '/' + path): print(path)",
                                 stdin=None, input="\0".join(record["files"])).stdout
         if name == "setuptools-68.2.2-pyh_0.json":
-            continue  # some of its files are of other Pythons, and have no byte-code
+            continue  # some of its files are for other Python versions and have no byte-code
         assert [line for line in missing.splitlines() if not line.endswith(".pyc")] == [], name
     history = demo.run("_debug_exec", "cat", f"{demo.prefix}/conda-meta/history").stdout
     assert history.startswith("==> ") and "::numpy-1.26.4-py311_0\n" in history and '# update specs: [' in history
@@ -210,7 +210,7 @@ def test_byte_code_is_there_and_fits(demo):
 
 
 def test_byte_code_is_compiled_whatever_way_python_starts_workers(build, user):
-    """Python 3.14 starts them by a server, which cannot import a program that is given as text."""
+    """Python 3.14 starts them by a fork server, which cannot import a program given as text."""
     package = conda_channel.Package("modules", "1.0", depends=["python"], noarch="python")
     package.add("site-packages/sitecustomize.py", "import multiprocessing\nmultiprocessing.set_start_method('forkserver')\n")
     for number in range(120):
@@ -331,9 +331,9 @@ def test_what_a_server_refuses_is_named(build, server):
 
 
 def no_secret_in(build):
-    """Fails if a file of the installation, of its image or of the cache has one of this file's secrets."""
+    """Fails if the installation, its image or the cache contains one of the secrets used in this file."""
     meta = build.run("_debug_exec", "sh", "-c", f"cat {build.prefix}/conda-meta/*").stdout
-    # The user's own input is kept as it was, readable for its owner only where it was so.
+    # Copies of the user's input are not searched here, but in test_secrets.py.
     files = [path for top in (build.prefix, build.work / "cache") for path in top.rglob("*") if path.is_file() and "inputs" not in path.parts]
     for secret in ("s3cret", "to-ken"):
         assert secret not in meta
@@ -494,7 +494,7 @@ def test_pip_may_not_replace_what_conda_installed(build):
 
 @pytest.mark.parametrize("megabytes", [20, 40, 60])
 def test_a_full_staging_directory_is_named(build, work, megabytes):
-    """Wherever in the build the room ends."""
+    """Regardless of the stage of the build in which it fills up."""
     disk = work / "disk"
     disk.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m,mode=1777", "none", str(disk)], check=True)
@@ -629,13 +629,13 @@ def test_a_failure_leaves_what_was_there(build):
 
 
 FIXTURES = Path(os.environ.get("CONTAINERIZE_FIXTURES", SOURCE.parent / "shared/fixtures")) / "conda/channels"
-# What of them cannot be installed, and the reason that must be given.
+# Packages that cannot be installed, each with the reason that the message must give.
 REFUSED = {
     "failing_post_link": "the post-link script of failing_post_link-1.0-0 failed",
     "unsatisfiable": "which no channel has",
     "dummy-d": "needs dummy-x, which no channel has",
     "cuda-arch": "needs __cuda_arch >=12, which this machine lacks",
-    # The fixtures have its record, not its file.
+    # The fixtures contain the record of this package, but not its file.
     "libgcc-ng": "libgcc-ng-8.2.0-hdf63c60_1.tar.bz2: cannot download: there is no such file",
     "zlib": "libgcc-ng-8.2.0-hdf63c60_1.tar.bz2: cannot download: there is no such file",
     "private-package": "",
@@ -644,7 +644,7 @@ REFUSED = {
 
 @pytest.mark.skipif(not FIXTURES.exists(), reason="the fixtures are not there")
 def test_real_channels_of_others(build):
-    """Every package of them is built into an environment of its own, or refused for its reason."""
+    """Builds each of their packages into an environment of its own; if that is refused, it must be for the expected reason."""
     done, wrong = 0, []
     for repodata in sorted(FIXTURES.glob("*/noarch/repodata.json")) + sorted(FIXTURES.glob("pixi-tests/*/noarch/repodata.json")):
         channel = repodata.parent.parent

@@ -14,7 +14,7 @@ CONTAINERIZE = BUILD / "bin/containerize"
 
 
 class Site:
-    """Somebody who uses the program where a site has a configuration."""
+    """A user of a machine on which the site has a configuration file."""
 
     def __init__(self, user, work):
         self.user, self.work = user, work
@@ -45,7 +45,7 @@ class Site:
         return json.loads((self.prefix / "containerize.json").read_text())
 
     def compression(self):
-        """By the image's own word."""
+        """As recorded in the header of the image."""
         with open(self.prefix / self.manifest()["image"]["file"], "rb") as image:
             header = image.read(96)
         block = int.from_bytes(header[12:16], "little")
@@ -141,7 +141,7 @@ def test_channels(site, user):
     assert site.call("cache", "dir").stdout.strip() == f"{site.work}/cache/somebody"
     own = site.work / "own-cache"
     assert site.call("cache", "dir", env={"CONTAINERIZE_CACHE": str(own)}).stdout.strip() == str(own)
-    # .condarc is nearer to the user than a site's defaults, but not than what is forced
+    # .condarc takes precedence over a site's defaults, but not over what the site forces.
     condarc = user.write(site.work / "condarc", "channels: [file:///no/such/channel]\n")
     assert "/no/such/channel" in plan(check=False, env={"CONDARC": str(condarc)}).stderr
     site.write(f"force:\n  channels: ['{channel}']\n  cache: {site.work}/cache\n")
@@ -203,7 +203,7 @@ def test_what_others_could_have_written(site, user):
     assert done.returncode == 2 and f"{site.file}: this configuration is not used: everybody may write to it" in done.stderr
     site.file.chmod(0o664)
     if os.getuid() == 0:
-        os.chown(site.file, user.uid, 100)  # no group of the user's own
+        os.chown(site.file, user.uid, 100)  # not the user's own primary group
         assert "its group may write to it" in site.new(check=False).stderr
     site.file.chmod(0o644)
     assert site.show()["settings"]["jobs"]["value"] == 2

@@ -1,7 +1,7 @@
-"""CPython's own tests are the judge of what programs see: wrapped they end as they do in a plain venv of the same interpreter.
+"""Compares programs' view of the system by CPython's own tests: each must have the same outcome wrapped as in a plain venv.
 
-What differs on purpose, or cannot be otherwise, stands with its reason in docs/architecture.md, under Limits; nothing else may.
-CONTAINERIZE_TEST_CPYTHON names the files to compare, if not all.
+Intended or unavoidable differences are listed, with reasons, in docs/architecture.md under Limits; there may be no others.
+CONTAINERIZE_TEST_CPYTHON restricts the comparison to the test files that it names.
 """
 
 import fnmatch
@@ -36,13 +36,13 @@ def testsuite():
 
 
 def is_known(test):
-    """Whether the table of the limits has it."""
+    """Whether the table under Limits lists this test."""
     patterns = re.findall(r"^\| `(test[\w.*]+)` \|", LIMITS.read_text(), re.MULTILINE)
     return any(fnmatch.fnmatchcase(test, pattern) for pattern in patterns)
 
 
 def outcomes(user, python, work, files):
-    """test -> passed, skipped or failed; of a file that ended in another way, too."""
+    """Maps each test to passed, skipped or failed, and each file that crashed or timed out to crashed."""
     place = user.directory(work)
     report = place / "report.xml"
     done = user.run(python, "-m", "test", "-j", str(os.cpu_count()), "--timeout", "1200", "--tempdir", place, "--junit-xml", report, *files,
@@ -51,10 +51,10 @@ def outcomes(user, python, work, files):
     found = {}
     for case in xml.etree.ElementTree.parse(report).iter("testcase"):
         kinds = {child.tag for child in case} & {"failure", "error", "skipped"}
-        if case.get("name") is None:  # of a file that was skipped as a whole
+        if case.get("name") is None:  # the whole file was skipped
             continue
         found[case.get("name").split(" ")[0]] = "failed" if kinds & {"failure", "error"} else "skipped" if kinds else "passed"
-    # A file whose process ended by itself has no report of its tests.
+    # A file whose process died has no results for its tests.
     for name in files:
         if re.search(rf"^.*\b{name} (crashed|timed out|failed \(env changed\))", done.stdout, re.MULTILINE):
             found[name] = "crashed"
@@ -75,7 +75,7 @@ def test_programs_see_what_they_see_in_a_venv(user, small, work):
     assert not missing, missing
     found = differences(user, pythons, work, os.environ.get("CONTAINERIZE_TEST_CPYTHON", "").split() or FILES)
     print("\n".join(f"{test}: {plain} in a venv, {wrapped} wrapped" for test, (plain, wrapped) in sorted(found.items())))
-    # Some of these tests rest on time, and the machine is busy with them: what is only seen sometimes is none of ours.
+    # Some of these tests depend on timing and the machine is busy, so only differences that a second run shows as well count.
     unexpected = {test for test in found if not is_known(test)}
     if unexpected:
         files = sorted({test.split(".")[1] if test.startswith("test.") else test for test in unexpected})

@@ -1,6 +1,6 @@
-"""The same installation, run by the kernel's own means and by Apptainer: programs see no difference.
+"""The same installation run natively and by Apptainer: programs see no difference.
 
-Apptainer is not in Debian 12, so programs are started in a root of Debian's unstable. Installations are made outside."""
+Debian 12 has no Apptainer, so programs run in a root filesystem of Debian unstable. Installations are built outside of it."""
 
 import json
 import os
@@ -24,13 +24,13 @@ SHOW = "import sys, os, json; print(json.dumps([sys.argv[1:], sys.executable, sy
 
 @pytest.fixture(scope="session")
 def env(make, place):
-    """An installation that needs nothing of Debian 12. Tests only read it."""
+    """An installation that needs nothing from Debian 12. Tests only read it."""
     return make(place / "bundled", "six==1.16.0\n", "--bundle-python")
 
 
 @pytest.fixture(scope="session")
 def scripts(user, tool, place):
-    """An installation that may be copied and moved: nothing in it knows its path. Tests only read it."""
+    """An installation that can be copied and moved, because nothing in it contains its path. Tests only read it."""
     source = user.directory(place) / "software"
     for directory in (source, source / "bin", source / "share"):
         directory.mkdir()
@@ -44,7 +44,7 @@ def scripts(user, tool, place):
 
 @pytest.fixture(scope="session")
 def updated(user, tool, place, scripts):
-    """A copy of it with a layer that adds, replaces and removes."""
+    """A copy of `scripts` with a layer that adds, replaces and removes files."""
     prefix = user.copy(scripts, place / "updated", place / "updated")
     user.run(str(tool), "update", str(prefix), "--", "sh", "-c", f"cd {prefix}/share; echo second > text; echo new > added; rm gone")
     return prefix
@@ -60,7 +60,7 @@ def python(machine, prefix, code, *arguments, **more):
 
 
 def inside(machine, prefix, **more):
-    """Whether the container runtime ran it, which mounts by squashfuse. Others may have done so, too."""
+    """Whether the container runtime ran it, which mounts with squashfuse. Mounts that were there before do not count."""
     others = machine.run("cat", "/proc/self/mountinfo").stdout.count("squashfuse")
     return python(machine, prefix, "print(open('/proc/self/mountinfo').read())", **more).count("squashfuse") > others
 
@@ -71,7 +71,7 @@ def test_the_engine_is_the_one_that_was_asked_for(machine, env):
     assert inside(machine, env, env=CONTAINER)
     done = machine.run(f"{env}/bin/python", "-c", "", env={"CONTAINERIZE_ENGINE": "docker"}, check=False)
     assert done.returncode == 2 and "not an engine: 'docker'" in done.stderr
-    # Apptainer brings that name, too.
+    # Apptainer also installs a command of that name.
     assert inside(machine, env, env={"CONTAINERIZE_ENGINE": "singularity"})
 
 
@@ -91,7 +91,7 @@ def test_arguments_are_bytes(machine, env, engine):
 
 
 def test_environment_is_the_same(machine, env):
-    """All of it, with names and values that a shell on the way would lose, and those that runtimes set."""
+    """The whole environment, including names and values that a shell in between would lose, and those that container runtimes set."""
     given = {
         "A": "1", "EMPTY": "", "WITH_NEWLINE": "a\nb", "BASH_FUNC_f%%": "() { :; }", "a.b-c": "dots", "PYTHONHOME": "/nonsense",
         "PATH": f"/opt/x:{env}/bin:/usr/bin:/bin", "LD_LIBRARY_PATH": "/nowhere/lib", "PS1": "me> ", "PROMPT_COMMAND": "true",
@@ -131,7 +131,7 @@ def test_signals_reach_the_program(machine, env, engine, number):
 
 
 def test_interrupt_from_the_keyboard(machine, env, engine):
-    """Sent to all processes of the group. Apptainer passes its own on, so that the program may get two."""
+    """The signal goes to the whole process group. Apptainer also forwards its own, so the program may get two."""
     code = (
         "import signal, time\ndef end(*_): signal.signal(signal.SIGINT, signal.SIG_IGN); exit(7)\n"
         "signal.signal(signal.SIGINT, end)\nprint('up', flush=True)\nwhile True: time.sleep(0.1)"
@@ -201,7 +201,7 @@ def test_ways_of_calling(machine, user, env, scripts, engine, work):
     assert machine.run("/bin/bash", "-c", f"cd {env}/bin; ./python -c 'print(3)'", env=engine).stdout == "3\n"
     (work / "py").symlink_to(env / "bin/python")
     assert machine.run(str(work / "py"), "-c", "print(5)", env=engine).stdout == "5\n"
-    # A program that does what its first argument, its name, says.
+    # busybox is one program that does what argv[0] says.
     assert machine.run("/bin/bash", "-c", f"exec -a echo {scripts}/bin/box a b", env=engine).stdout == "a b\n"
     script = user.write(work / "script", f"#!{env}/bin/python\nimport sys\nprint(sys.argv, sys.executable)\n", 0o755)
     assert machine.run(str(script), "x y", env=engine).stdout.strip() == f"{[str(script), 'x y']} {env}/bin/python"
@@ -210,7 +210,7 @@ def test_ways_of_calling(machine, user, env, scripts, engine, work):
 def test_subprocesses(machine, env, engine):
     code = "import subprocess, sys; print(subprocess.check_output([sys.executable, '-c', 'import six; print(7)'], text=True), end='')"
     assert python(machine, env, code, env=engine) == "7\n"
-    # By its wrapper's path: inside, that is the real program.
+    # Called by the path of its wrapper, which inside is the real program.
     code = f"import subprocess; subprocess.run(['{env}/bin/pip', '--version'], check=True)"
     assert str(env) in python(machine, env, code, env=engine)
 
@@ -246,7 +246,7 @@ def test_debug_commands(machine, env, engine):
 
 
 def show(machine, prefix, **more):
-    """The text of the installation, the names beside it, and what is mounted."""
+    """The lines that `show` prints, and separately the mounts."""
     lines = machine.run(f"{prefix}/bin/show", **more).stdout.splitlines()
     mounts = [line for line in lines if " - " in line]
     return [line for line in lines if line not in mounts], "\n".join(mounts)
@@ -256,7 +256,7 @@ def test_layers(machine, updated, engine):
     assert show(machine, updated, env=engine)[0] == ["second", "added", "text"]
     for change in ("echo x > new", "echo x > text", "echo x >> text", "rm text", "mkdir d", "chmod 700 text"):
         done = machine.run(f"{updated}/bin/_debug_exec", "sh", "-c", f"cd {updated}/share; {change}", env=engine, check=False)
-        # Where a runtime has made the mount, one that is only added to gives an error of another name.
+        # Mounts made by a runtime answer some of these changes with an I/O error instead.
         assert done.returncode != 0 and ("Read-only file system" in done.stderr or "I/O error" in done.stderr), change
     assert show(machine, updated, env=engine)[0] == ["second", "added", "text"]
 
@@ -326,17 +326,17 @@ def test_binds(machine, user, env, engine, work):
 
 
 def test_another_installation_inside(machine, env, updated):
-    """From a container, another one is started natively, where namespaces may be nested."""
+    """From inside a container, another installation runs natively if user namespaces can be nested."""
     code = f"import os, subprocess; os.environ.pop('CONTAINERIZE_ENGINE'); subprocess.run(['{updated}/bin/show'], check=True)"
     assert python(machine, env, code, env=CONTAINER).startswith("second\nadded\ntext\n")
 
 
-# The device as it is, for root alone.
+# A /dev/fuse that only root can open.
 NO_FUSE = "mount -t tmpfs none /mnt; mknod -m 600 /mnt/fuse c 10 229; mount --bind /mnt/fuse /dev/fuse"
 
 
 def test_automatic_choice_without_fuse(machine, env):
-    """Apptainer needs the device as well, so what it says shows that it was asked."""
+    """Apptainer needs the device as well, so its own error shows that it was chosen."""
     done = machine.run(f"{env}/bin/python", "-c", "", env={"CONTAINERIZE_ENGINE": "native"}, prepare=NO_FUSE, check=False)
     assert done.returncode == 1 and "cannot open /dev/fuse" in done.stderr and "FATAL" not in done.stderr
     done = machine.run(f"{env}/bin/python", "-c", "", prepare=NO_FUSE, check=False)
@@ -344,7 +344,7 @@ def test_automatic_choice_without_fuse(machine, env):
 
 
 def test_automatic_choice_without_namespaces(machine, env):
-    """This Apptainer needs them as well, not being installed setuid."""
+    """This Apptainer is not setuid, so it needs user namespaces as well."""
     words = [*IN_A_NAMESPACE_WITHOUT_FURTHER_ONES, f"{env}/bin/python", "-c", ""]
     done = machine.run(*words, env={"CONTAINERIZE_ENGINE": "native"}, check=False)
     assert done.returncode == 1 and "cannot make a user namespace" in done.stderr and "FATAL" not in done.stderr
@@ -361,7 +361,7 @@ def test_builds_need_the_native_engine(user, tool, work):
 
 
 def test_root_needs_no_user_namespace(user, env):
-    """Root of a container in which no further namespaces of users may be made."""
+    """As root of a container in which no further user namespaces can be created."""
     code = "import os, six; print(six.__version__, os.readlink('/proc/self/ns/mnt'))"
     script = f"echo 0 > /proc/sys/user/max_user_namespaces; for i in 1 2; do {env}/bin/python -c \"{code}\" || exit; done"
     first, second = user.run("unshare", "--user", "--map-root-user", "sh", "-c", script).stdout.splitlines()
@@ -369,14 +369,14 @@ def test_root_needs_no_user_namespace(user, env):
 
 
 def test_no_engine_at_all(machine, env):
-    hide = f"{NO_FUSE}; mount --bind /dev/null /usr/bin/apptainer"  # to which singularity is a link
+    hide = f"{NO_FUSE}; mount --bind /dev/null /usr/bin/apptainer"  # singularity is a link to it
     done = machine.run(f"{env}/bin/python", "-c", "", prepare=hide, check=False)
     assert done.returncode == 1
     assert "neither apptainer nor singularity is on PATH" in done.stderr and "The native engine: " in done.stderr
 
 
 def test_a_wrapper_is_no_container_runtime(machine, user, scripts, work):
-    """An environment may have a program of that name."""
+    """An environment can contain a program named apptainer."""
     odd = user.copy(scripts, work / "env", work / "env")
     os.link(odd / "bin/show", odd / "bin/apptainer")
     assert show(machine, odd, env={**CONTAINER, "PATH": f"{odd}/bin:/usr/bin:/bin"})[0] == ["first", "gone", "text"]
@@ -390,7 +390,7 @@ def test_recorded_engine(machine, user, tool, scripts, work):
     assert recorded() == "apptainer"
     assert "squashfuse" in show(machine, prefix)[1]
     assert "fuse.containerize" in show(machine, prefix, env={"CONTAINERIZE_ENGINE": "native"})[1]
-    done = user.run(f"{prefix}/bin/show", check=False)  # this machine has none
+    done = user.run(f"{prefix}/bin/show", check=False)  # this machine has no Apptainer
     assert done.returncode == 1 and "apptainer is not on PATH" in done.stderr
     user.run(str(tool), "update", "--post-install", str(user.write(work / "nothing", "touch $CONTAINERIZE_PREFIX/share/x\n")), str(prefix))
     assert recorded() == "apptainer"
@@ -412,7 +412,7 @@ def system(work):
 
 
 def test_a_sif_made_by_apptainer(machine, user, tool, system, work):
-    """Its squashfs is read where it lies, without a container runtime; and the runtime itself gives the same."""
+    """containerize reads its squashfs directly from the SIF, without a container runtime; Apptainer itself gives the same result."""
     machine.run("apptainer", "--silent", "build", str(work / "base.sif"), str(system), cwd=work)
     user.run(str(tool), "wrap-container", "--prefix", str(work / "env"), "-w", "/bin/sh", str(work / "base.sif"))
     assert json.loads((work / "env/containerize.json").read_text())["base"]["offset"] > 0
@@ -422,7 +422,7 @@ def test_a_sif_made_by_apptainer(machine, user, tool, system, work):
 
 
 def test_libraries_of_the_host(machine, user, tool, base, work):
-    """A host profile gives a base what the machine has, whatever runs it. The machine has a library that its cache names."""
+    """A host profile adds libraries of the machine to a base, with either engine. This machine's ld.so.cache lists the library."""
     (work / "lib").mkdir()
     source = user.write(work / "site.c", "int site(void) { return 7; }\n")
     subprocess.run(["gcc", "-shared", "-nostdlib", "-Wl,-soname,libsite.so.1", "-o", str(work / "lib/libsite.so.1.2"), str(source)], check=True)
@@ -437,7 +437,7 @@ def test_libraries_of_the_host(machine, user, tool, base, work):
 
 
 def test_base(machine, user, scripts, system, work):
-    """Another root directory than the host's, as an image."""
+    """An image as the root filesystem, in place of the host's."""
     prefix = user.copy(scripts, work / "env", work / "env")
     subprocess.run(["mksquashfs", str(system), str(work / "base.sqfs"), "-quiet", "-no-progress"], check=True, stdout=subprocess.DEVNULL)
     manifest = json.loads((prefix / "containerize.json").read_text())

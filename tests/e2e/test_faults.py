@@ -1,5 +1,5 @@
-"""What fails around us: full disks, used-up quotas, disks that cannot be read, too few files or too little memory. There is one clear
-message and nothing is lost, and what comes after it works."""
+"""Faults of the environment: full disks, exhausted quotas, read errors, and limits on files and memory. Each must give one clear
+message and lose nothing, and commands that follow must work."""
 
 import os
 import random
@@ -14,20 +14,20 @@ from conftest import BUILD, eventually
 FAULTS = int(os.environ.get("CONTAINERIZE_TEST_FAULTS", "12"))
 WRITING = "write,pwrite64,mkdir,mkdirat,link,linkat,symlink,symlinkat,rename,renameat,renameat2,ftruncate,fsync,copy_file_range"
 READING = "read,pread64,getdents64,fsync,rename"
-# What fails, and with which errors.
+# Each error, with the system calls that are made to fail with it.
 KINDS = {"ENOSPC": WRITING, "EDQUOT": WRITING, "EIO": READING, "ENOMEM": "clone3,unshare,mount,socketpair,openat", "EMFILE": "socketpair,pipe2,dup"}
 
 
 
 def one_message(stderr, *words):
-    """Of ours, that says one of these, and no trace of a crash."""
+    """Checks that there is exactly one message of ours, that it contains one of `words`, and that nothing crashed."""
     assert len(re.findall("^containerize: ", stderr, re.MULTILINE)) == 1, stderr
     assert "terminate called" not in stderr and "this is a bug" not in stderr and "Traceback" not in stderr, stderr
     assert not words or any(word in stderr for word in words), stderr
 
 
 def attempts(count):
-    """Each with numbers of its own, which can be had again."""
+    """Yields a random number generator for each attempt, with a seed that is printed and can be given again."""
     for attempt in range(max(1, count)):
         seed = SEED + attempt
         print(f"CONTAINERIZE_TEST_SEED={seed}:", flush=True)
@@ -36,7 +36,7 @@ def attempts(count):
 
 class Breaker(Runner):
     def fail(self, kind, chance):
-        """Runs the command with one system call of its main thread that fails."""
+        """Runs the command and makes one system call of its main thread fail."""
         name, count = chance.choice(self.calls[kind])
         print(f"  {name} {count} gives {kind}", flush=True)
         return self.run("strace", "-qq", "-o", "/dev/null", "-e", f"trace={name}", "-e", f"inject={name}:error={kind}:when={count}")
@@ -45,7 +45,7 @@ class Breaker(Runner):
         return self.user.run(*before, *self.argv(), env=self.case.env, check=False, timeout=600)
 
     def judge(self, done, *words):
-        """It has done all or nothing, and said why; then it works."""
+        """Checks that the command did all or nothing and said why, and that it works when it is repeated."""
         print(done.returncode, done.stderr)
         self.node.is_clean()
         if done.returncode == 0:
@@ -89,7 +89,7 @@ def test_few_files_and_little_memory(breaker):
 
 
 class SmallDisk:
-    """A directory on a filesystem of its own, which can be filled."""
+    """Puts a directory on a small filesystem of its own, which can be filled."""
 
     def __init__(self, directory):
         self.directory, self.aside = directory, directory.with_name(f"{directory.name}-aside")
@@ -111,7 +111,7 @@ class SmallDisk:
         with open(self.directory / "filler", "wb") as file:
             try:
                 os.posix_fallocate(file.fileno(), 0, max(4096, space.f_bavail * space.f_bsize - but))
-            except OSError:  # the command was faster
+            except OSError:  # the command used the space first
                 pass
 
     def empty(self):
@@ -165,7 +165,7 @@ def launch(user, prefix, *before, env=None):
 
 
 def test_launches_with_few_files_and_little_memory(user, small, sessions):
-    """The session that such a launch starts serves others, too."""
+    """The session that such a launch starts must also serve other launches."""
     for chance in attempts(FAULTS):
         sessions.kill_all()
         limit = chance.choice([f"--nofile={chance.randrange(4, 24)}", f"--as={chance.randrange(8, 200) << 20}"])
@@ -201,7 +201,7 @@ def test_launches_while_the_sessions_directory_is_full(user, small, sessions, wo
 
 
 class BadFilesystem:
-    """Shows a directory; reads of images fail as they are told to."""
+    """Shows a directory through a filesystem whose reads of images fail as requested."""
 
     def __init__(self, directory, mounted, faults):
         self.directory, self.mounted, self.faults = directory, mounted, faults
@@ -224,7 +224,7 @@ class BadFilesystem:
 
 @pytest.fixture()
 def bad(user, work, small, sessions, only_root):
-    """An installation on such a filesystem, which has no session yet."""
+    """An installation on such a filesystem, with no session yet."""
     directory = user.directory(work)
     user.copy(small, directory / "env", work / "bad/env")
     sessions.kill_all()
@@ -235,8 +235,8 @@ def bad(user, work, small, sessions, only_root):
     filesystem.stop()
 
 
-NOT_AHEAD = {"CONTAINERIZE_PREFETCH": "off"}  # or it has been read before it cannot be
-# Reads all files, as often as it must, and says what it saw and how often that failed.
+NOT_AHEAD = {"CONTAINERIZE_PREFETCH": "off"}  # otherwise it would have been read before it starts to fail
+# Reads all files, retries on EIO, and prints their digest and the number of failures.
 STUBBORN = """
 import errno, hashlib, os, sys
 digest, failures = hashlib.sha256(), 0
@@ -271,7 +271,7 @@ def read_all(user, prefix, interpreter=None):
 
 @pytest.mark.parametrize(("kind", "each"), [("eio", 2), ("short", 1)])
 def test_reads_that_fail_now_and_then(user, small, sessions, bad, kind, each):
-    """Each is an error that the program gets, and none is remembered."""
+    """A failing read is an error for the program, and no failure is cached."""
     expected, none = read_all(user, small)
     assert none == "0"
     sessions.kill_all()
@@ -307,7 +307,7 @@ def test_a_session_that_cannot_read_the_image(user, sessions, bad, each):
 
 
 def test_what_cannot_be_read_is_not_copied(user, tool, sessions, bad, work):
-    """By a session that stages the image, and by what reads it to make another one."""
+    """A session that stages the image."""
     bad.fail("eio", 3)
     done = launch(user, bad.prefix, env={"CONTAINERIZE_STAGE": "local"})
     print(done.returncode, done.stderr)

@@ -1,4 +1,4 @@
-"""What packages were built for: warned of by builds, recorded, and compared with the node by `check`."""
+"""What packages were built for: builds warn about it and record it, and `check` compares it with the node."""
 
 import json
 
@@ -9,9 +9,9 @@ SITE = "lib/python3.11/site-packages"
 
 @pytest.fixture(scope="module")
 def torch_build(user, tool, place, channels):
-    """A conda environment with the real torch for CPUs, built for nodes with CUDA: the prefix, and what was said."""
+    """A conda environment with the real CPU build of torch, built for nodes with CUDA. Yields the prefix and what the build printed."""
     spec = user.write(place / "env.yml", f"channels:\n  - file://{channels}/main\n  - nodefaults\ndependencies:\n  - python\n  - pip\n")
-    # Nothing is imported, so that what torch needs can be left out.
+    # The test imports nothing, so torch's dependencies can be left out.
     post = user.write(place / "post.sh", "pip install -q --no-deps torch==2.13.0\n")
     done = user.run(str(tool), "new", "--prefix", str(place / "torch"), "--cuda", "12.4", "--post-install", str(post), str(spec),
                     timeout=1200, env={"CONTAINERIZE_CACHE": str(place / "cache")})
@@ -49,7 +49,7 @@ def test_check_reads_what_is_in_the_image(user, tool, torch_build):
 
 
 def test_check_after_an_update_to_a_build_for_cuda(user, tool, torch_build):
-    """The words of the wheel for CUDA in place of those of the one for CPUs: that one is some gigabytes."""
+    """Edits version.py to say what the CUDA wheel's says, because that wheel has several gigabytes."""
     prefix, _ = torch_build
     file = prefix / SITE / "torch/version.py"
     edit = f"sed -i \"s/+cpu'/+cu126'/; s/^cuda:.*/cuda: Optional[str] = '12.6'/\" {file}"

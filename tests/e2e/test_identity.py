@@ -1,5 +1,5 @@
-"""Who shares a session, and sessions that can always be used: whatever becomes of their files, of the jobs that others run, and of
-those that share a directory with them."""
+"""Which launches share a session. A session stays usable when its files are damaged, when other jobs end, and when containers
+share its directory."""
 
 import copy
 import os
@@ -86,7 +86,7 @@ def test_a_full_filesystem_ends_no_session(user, env, small, sessions, work):
         filler.unlink()
         assert start(env).stdout == "up\n"
         supervisors = sessions.supervisors()
-        # One more installation: it is not left half mounted, and the other one is used on.
+        # Mounting one more installation fails without a half-finished mount, and the first installation stays usable.
         filler = fill(state)
         for _ in range(2):
             assert_full(start(small))
@@ -104,7 +104,7 @@ def test_a_full_filesystem_ends_no_session(user, env, small, sessions, work):
 
 @as_root
 def test_a_filesystem_that_hangs_holds_up_nobody_else(user, small, sessions, work):
-    """Its launch waits; others start a session meanwhile, and it uses that when it can go on."""
+    """A launch from that filesystem waits. Meanwhile others start a session, and it uses that one when it can go on."""
     with HangingImage(user.copy(small, work / "hanging", work / "hanging"), work) as hanging:
         hanging.hang()
         first = user.start(f"{hanging.installation}/bin/python", "-c", "print('late')")
@@ -120,7 +120,7 @@ def test_a_filesystem_that_hangs_holds_up_nobody_else(user, small, sessions, wor
 
 @as_root
 def test_a_filesystem_that_hangs_holds_up_no_session(user, small, sessions, work):
-    """A session that runs already is asked to mount from it; what others ask for is mounted meanwhile."""
+    """A running session is asked to mount from that filesystem, and still mounts for others meanwhile."""
     other = user.copy(small, work / "other", work / "other")
     with HangingImage(user.copy(small, work / "hanging", work / "hanging"), work) as hanging:
         sessions.kill_all()
@@ -141,7 +141,7 @@ def test_a_filesystem_that_hangs_holds_up_no_session(user, small, sessions, work
 
 
 def start_waiting(user, installation, **environment):
-    """A program that imports something when it is told to."""
+    """Starts a program that imports modules when it gets a line of input."""
     code = "print('up', flush=True); input(); import json, email.parser, xml.dom.minidom; print('imported')"
     process = user.start(f"{installation}/bin/python", "-c", code, stdin=subprocess.PIPE, env=environment)
     assert process.stdout.readline() == "up\n"
@@ -153,7 +153,7 @@ def test_the_end_of_a_job_is_nothing_to_another(user, small, sessions, variable)
     first = start_waiting(user, small, **{variable: "1.server"})
     of_first = set(sessions.processes())
     second = start_waiting(user, small, **{variable: "2.server"})
-    # As batch systems do with all that a job has started.
+    # As batch systems do when a job ends: they kill everything the job has started.
     first.kill()
     for pid in of_first:
         os.kill(pid, signal.SIGKILL)
@@ -169,12 +169,12 @@ def test_ranks_of_a_job_share_a_session(user, small, sessions):
         assert rank.communicate("\n", timeout=60) == ("imported\n", "")
 
 
-# ---- Those that share a directory
+# ---- Shared directories
 
 
 @as_root
 def test_two_pid_namespaces_share_a_tmp(user, small, sessions):
-    """As containers and their host do: each keeps its session, and its files."""
+    """As a container and its host do: each keeps its own session and files."""
     contained = ["unshare", "--pid", "--fork", "--mount-proc", "--propagation", "unchanged", "setpriv", f"--reuid={user.uid}", f"--regid={user.entry.pw_gid}",
                  "--clear-groups"]
     outer = start_waiting(user, small)
@@ -186,7 +186,7 @@ def test_two_pid_namespaces_share_a_tmp(user, small, sessions):
                              stderr=subprocess.PIPE)
     assert inner.stdout.readline() == "up\n"
     assert directories < set(sessions.state.glob("v*"))
-    # A third one starts a session, and removes what dead ones have left.
+    # A third session starts, which removes the files of dead sessions.
     assert user.run(f"{small}/bin/python", "-c", "print('third')", env={"PBS_JOBID": "3"}).stdout == "third\n"
     assert user.run(f"{small}/bin/python", "-c", "print('same')").stdout == "same\n"
     assert set(supervisors) < set(sessions.supervisors())
@@ -197,7 +197,7 @@ def test_two_pid_namespaces_share_a_tmp(user, small, sessions):
 
 @as_root
 def test_a_pid_namespace_whose_proc_is_another(user, small, sessions):
-    """Numbers of processes in /proc are not those of the kernel's answers then."""
+    """The pids in /proc then differ from those that the kernel reports."""
     options = {**user.options(), "user": None, "group": None, "extra_groups": None}
     for _ in range(2):
         done = subprocess.run(["unshare", "--pid", "--fork", "setpriv", f"--reuid={user.uid}", f"--regid={user.entry.pw_gid}", "--clear-groups",
@@ -217,12 +217,12 @@ def run_as_root(*argv, check=True, **more):
 
 @pytest.fixture(scope="module")
 def roots(tmp_path_factory):
-    """An installation of root's, that others can use."""
+    """An installation of root's that other users can run."""
     place = tmp_path_factory.mktemp("roots")
     for directory in (place, *place.parents[:-2]):
         directory.chmod(0o755)
     (place / "requirements.txt").write_text("six\n")
-    # By an interpreter that all can use.
+    # Built by an interpreter that all users can run.
     environment = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
     subprocess.run([BUILD / "bin/containerize", "new", "--prefix", place / "env", place / "requirements.txt"], check=True, capture_output=True,
                    env={**environment, "PATH": "/usr/bin:/bin", "HOME": "/root"})
@@ -231,7 +231,7 @@ def roots(tmp_path_factory):
 
 @pytest.fixture()
 def run_directory():
-    """A /run/containerize that is the test's alone."""
+    """An empty /run/containerize, visible only to this test file."""
     path = Path("/run/containerize")
     path.mkdir(mode=0o700, exist_ok=True)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=0700", "none", str(path)], check=True)
@@ -307,7 +307,7 @@ CHILDREN = "import subprocess; print(len([child.wait() for child in [subprocess.
 
 @pytest.fixture()
 def lone_user(user):
-    """One of whom nothing else runs on this machine: the kernel counts all processes of a user."""
+    """A user with no other processes on this machine, because the kernel counts all processes of a user."""
     lone = copy.copy(user)
     lone.uid = 47011
     lone.switch = {"user": lone.uid, "group": lone.uid, "extra_groups": []}
@@ -348,7 +348,7 @@ def test_who_is_nicer_is_served_apart(user, small, sessions):
 
 @pytest.fixture(scope="module")
 def ssh_host(user, place):
-    """A server of the user's own on this machine; "host" in the user's settings."""
+    """An sshd that the user runs on this machine; "host" in the user's ssh configuration."""
     directory = user.directory(place)
     for key in ("host_key", "user_key"):
         user.run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(directory / key))
@@ -384,7 +384,7 @@ Host host
 
 @pytest.fixture()
 def site_settings(work):
-    """/etc/ssh as on RHEL: a file that includes another by a link. Returned is that directory, which is root's."""
+    """Replaces /etc/ssh, owned by root, with a layout like RHEL's: one file includes another through a symbolic link."""
     settings = work / "etc-ssh"
     (settings / "ssh_config.d").mkdir(parents=True)
     (settings / "policies").mkdir()
@@ -409,12 +409,12 @@ def test_ssh_works_inside(user, small, sessions, ssh_host, site_settings, work):
     assert inside("ssh", ssh_host, "echo", "there").stdout == "there\n"
     assert inside("ssh", "-G", ssh_host).stdout == user.run("ssh", "-G", ssh_host).stdout
     assert "rekeylimit 1073741824" in inside("ssh", "-G", ssh_host).stdout.lower()
-    # By git, as requirements are fetched.
+    # Through git, which is how requirements are fetched.
     user.run("git", "init", "--quiet", "--initial-branch=main", str(work / "repository"))
     user.run("git", "-C", str(work / "repository"), "-c", "user.name=T", "-c", "user.email=t@example.org", "commit", "--quiet", "--allow-empty", "-m", "first")
     inside("git", "clone", "--quiet", f"ssh://{ssh_host}{work}/repository", str(work / "clone"))
     assert user.run("git", "-C", str(work / "clone"), "log", "--format=%s").stdout == "first\n"
-    # What is shown of other users' files is the same as outside, and only that of ssh is the user's.
+    # Files of other users have the same content as outside; only ssh's appear to belong to the user.
     assert inside("cat", "/etc/ssh/ssh_config.d/50-site.conf").stdout == (site_settings / "ssh_config.d/50-site.conf").read_text()
 
 
@@ -427,7 +427,7 @@ def test_settings_of_ssh_that_are_changed_are_seen(user, small, sessions, ssh_ho
         return done.stdout.lower() if done.returncode == 0 else ""
 
     assert "rekeylimit 1073741824" in settings()
-    # Written over, put in its place, and new.
+    # A file is overwritten, replaced by a rename, and added.
     (site_settings / "policies/default.txt").write_text("RekeyLimit 2G\n")
     eventually(lambda: "rekeylimit 2147483648" in settings())
     (site_settings / "policies/new.txt").write_text("RekeyLimit 3G\n")

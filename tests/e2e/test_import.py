@@ -1,4 +1,4 @@
-"""Installations of tykky, laid out as it lays them out, become ours without being built again."""
+"""Importing installations with tykky's layout: they become ours without being built again."""
 
 import hashlib
 import json
@@ -17,11 +17,11 @@ from oci_image import MACHINE, sif_file  # noqa: E402
 
 
 class Tykky:
-    """Makes the files that tykky makes: the image of a tree that was installed for a path of its container."""
+    """Makes the files that tykky makes: an image of a tree that was installed for a path inside its container."""
 
     def __init__(self, user, directory, inside, mode, environment):
         self.user, self.directory, self.inside, self.mode = user, directory, inside, mode
-        self.environment = environment  # relative to the image's root
+        self.environment = environment  # path of the environment, relative to the image's root
         self.tree = directory.parent / f"{directory.name}-tree"
         self.image = directory / "img.sqfs"
         for path in (directory, self.tree):
@@ -29,7 +29,7 @@ class Tykky:
             os.chown(path, user.uid, user.uid)
 
     def build(self, *command, root=Path("/"), **more):
-        """Runs a command where the tree stands at the path that it has in the container."""
+        """Runs a command with the tree at the path that it has in the container."""
         roots = [option for path in sorted(root.iterdir()) for option in
                  (["--symlink", os.readlink(path), f"/{path.name}"] if path.is_symlink() else ["--dev-bind", path, f"/{path.name}"])]
         return self.user.run("bwrap", *roots, "--bind", self.tree, self.inside, *command, timeout=600, **more)
@@ -45,7 +45,7 @@ class Tykky:
                        stdout=subprocess.DEVNULL)
         for name in ("bin", "_bin", "share/previous_input/0"):
             (self.directory / name).mkdir(parents=True)
-        (self.directory / "share/conf.yaml").write_text(json.dumps(settings, indent=1))  # YAML, too
+        (self.directory / "share/conf.yaml").write_text(json.dumps(settings, indent=1))  # JSON is also YAML
         (self.directory / "share/VERSION.yml").write_text("tag: \ncommit: 0123abc\n")
         shutil.copy(self.tree / "previous_input/0/asked.txt", self.directory / "share/previous_input/0")
         (self.directory / "container.sif").symlink_to(container)
@@ -54,7 +54,7 @@ class Tykky:
                 (self.directory / "_bin" / program.name).symlink_to(f"{self.inside}/{directory}/{program.name}")
                 self.user.write(self.directory / "bin" / program.name, "#!/bin/bash\nDIR=$(dirname $0)\nsource $DIR/../common.sh\n", 0o755)
         root = f"export env_root={self.inside}/{self.environment}/\n" if self.mode != "wrapdisk" else ""
-        # In the order of tykky's: what the container is given comes first, the user's script last.
+        # In tykky's order: first the container's settings, last the user's script.
         (self.directory / "common.sh").write_text(
             f'#!/bin/bash\nSQFS_IMAGE=img.sqfs\n_C_DIR="$(cd "$(dirname "${{BASH_SOURCE[0]}}")" && pwd)"\nCONTAINER_IMAGE=container.sif\n'
             f'INSTALLATION_PATH={self.inside}\nexport SINGULARITYENV_PATH="$OLD_PATH"\n'
@@ -76,7 +76,7 @@ class Tykky:
 
 @pytest.fixture(autouse=True)
 def fresh_session(sessions):
-    """Copies of one installation of tykky cannot be in use together: their programs name the same path."""
+    """Copies of one tykky installation cannot be used at the same time, because their programs contain the same path."""
     sessions.kill_all()
 
 
@@ -90,7 +90,7 @@ def importer(user, tool):
 
 @pytest.fixture(scope="module")
 def of_conda(user, tool, place, channels):
-    """An environment of conda, as tykky has it below its own copy of conda."""
+    """A conda environment inside tykky's own copy of conda."""
     work = user.directory(place)
     tykky = Tykky(user, work / "conda", "/CSC_TYKKY_qweRTyu", "conda", "miniforge/envs/env1")
     environment = tykky.tree / tykky.environment
@@ -99,7 +99,7 @@ def of_conda(user, tool, place, channels):
     tykky.build(str(tool), "new", "--prefix", f"{tykky.inside}/{tykky.environment}", spec, env={"CONTAINERIZE_CACHE": str(work / "cache")})
     environment.rename(work / "made")
     user.run("unsquashfs", "-q", "-n", "-d", environment, work / "made/env.sqfs")
-    # Less what only ours have, with what only tykky's have.
+    # Replaces the files that only containerize adds with those that only tykky adds.
     for path in [environment / "share/containerize", *environment.rglob("_containerize*")]:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     user.write(environment / "bin/list-packages", 'echo "\npython 3.11\n"\n', 0o755)
@@ -117,12 +117,12 @@ def of_pip(user, tool, place):
     tykky = Tykky(user, work / "pip", "/CSC_TYKKY_venv123", "venv", "env1")
     tykky.build("python3", "-m", "venv", f"{tykky.inside}/env1")
     tykky.build(f"{tykky.inside}/env1/bin/pip", "install", "-q", "pygments==2.17.2", "six==1.16.0")
-    return tykky.finish(compression="gzip")  # mksquashfs's own choice, and so tykky's
+    return tykky.finish(compression="gzip")  # the default of mksquashfs, which tykky uses
 
 
 @pytest.fixture(scope="module")
 def of_slim(user, place, trixie):
-    """Of --slim: its Python is the container's own."""
+    """An environment made with --slim: its Python is the one of the container."""
     work = user.directory(place)
     subprocess.run(["mksquashfs", trixie, work / "root.sqfs", "-comp", "gzip", "-Xcompression-level", "1", "-all-root", "-quiet", "-no-progress"],
                    check=True, stdout=subprocess.DEVNULL)
@@ -163,7 +163,7 @@ def test_environment_of_conda(user, tool, importer, of_conda, work):
 
 
 def test_packages_of_conda_come_and_go(user, tool, importer, of_conda, work, channels):
-    """By an environment file; they go where the environment is in tykky's image, and name that path."""
+    """Updates with an environment file change packages at their place in tykky's image, and files contain that path."""
     prefix, inner = work / "env", f"{of_conda.inside}/{of_conda.environment}"
     importer(of_conda.directory, prefix)
     spec = user.write(work / "more.yml", f"channels:\n  - file://{channels}/main\n  - nodefaults\ndependencies:\n  - numpy=1.24\n  - linked\n  - twins\n")
@@ -205,7 +205,7 @@ def test_environment_of_pip(user, tool, importer, of_pip, work):
     assert user.run(prefix / "bin/pygmentize", "-V").stdout.startswith("Pygments version 2.17.2")
     assert user.run(prefix / "bin/list-packages").stdout == (prefix / "share/packages.txt").read_text()
     assert python(user, prefix, "import os; print(os.environ['VIRTUAL_ENV'])") == str(prefix)
-    # On top of it, as of any other.
+    # A venv works on top of it.
     user.run(prefix / "bin/python", "-m", "venv", work / "venv")
     user.run(work / "venv/bin/pip", "install", "-q", "iniconfig==2.0.0")
     assert user.run(work / "venv/bin/python", "-c", "import six, iniconfig, sys; print(sys.prefix)").stdout.strip() == str(work / "venv")
@@ -247,7 +247,7 @@ def test_it_can_be_changed_and_moved(user, tool, importer, of_pip, work, session
 
 
 def test_two_of_them_at_once(user, importer, of_conda, of_pip, work):
-    """Both are shown below "/", where the user can make no directory: the second while programs of the first run."""
+    """Both are mounted directly below "/", where the user cannot create directories, the second while programs of the first run."""
     importer(of_conda.directory, work / "one")
     importer(of_pip.directory, work / "two")
     nested = f"import subprocess, os; subprocess.run(['{work}/two/bin/pygmentize', '-V'], check=True); os.getcwd(); subprocess.run(['{work}/one/bin/where'], check=True)"
@@ -257,7 +257,7 @@ def test_two_of_them_at_once(user, importer, of_conda, of_pip, work):
 
 
 def test_beside_one_of_ours(user, importer, small, of_pip, work, sessions):
-    """A session whose programs run gets no new root, by which they would lose their working directory: launches get another session."""
+    """A session with running programs cannot get a new root: they would lose their working directory. So launches get another session."""
     importer(of_pip.directory, work / "env")
     ask = "import os, sys\nfor line in sys.stdin: print(os.getcwd(), flush=True)"
     process = user.start(small / "bin/python", "-c", ask, cwd=work, stdin=subprocess.PIPE)
@@ -268,7 +268,7 @@ def test_beside_one_of_ours(user, importer, small, of_pip, work, sessions):
     assert python(user, small, "import six; print(six.__version__)") == "1.16.0"
     assert process.communicate("\n")[0] == f"{work}\n"
     assert len(sessions.supervisors()) == 2
-    # From inside there is no other session to go to.
+    # A launch from inside a session can use no other session.
     sessions.kill_all()
     code = f"import subprocess, sys; sys.exit(subprocess.run(['{work}/env/bin/pygmentize', '-V']).returncode)"
     assert user.run(small / "bin/python", "-c", code, cwd=work).stdout.startswith("Pygments version")
@@ -303,7 +303,7 @@ def test_refusals(user, tool, importer, of_pip, work):
         (copy / "img.sqfs").mkdir()
 
     def without_python(copy):
-        """Its interpreter is the container's own, as that of --slim is."""
+        """Its Python is the one of the container, as in an environment made with --slim."""
         tree = work / "tree"
         user.run("unsquashfs", "-q", "-n", "-d", tree, copy / "img.sqfs")
         (tree / "env1/bin/python3").unlink()

@@ -1,5 +1,5 @@
-"""Training on a cluster: what `containerize launch`, job scripts from every template and the helpers of an installation do,
-on a real Slurm with two nodes, with torch on CPUs. What is learnt is what a plain venv learns."""
+"""Training on a cluster: `containerize launch`, job scripts from every template, and the programs that installations bring for jobs. They
+run on a real Slurm with two nodes, with torch on CPUs. The losses must equal those of a plain venv."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 
 from conftest import SOURCE
 from on_cluster import place, pytestmark, slurm  # noqa: F401 (fixtures)
-from slurm import NODES  # on_cluster says where it is
+from slurm import NODES  # on_cluster adds its directory to sys.path
 
 PACKAGES = "torch==2.13.0\nnumpy\nmpi4py\nlightning\n"
 EPOCHS = ("4", "2")
@@ -21,7 +21,7 @@ def env(make, place):
 
 @pytest.fixture(scope="module")
 def venv(user, place, env):
-    """The same packages without us."""
+    """A plain venv with the same packages."""
     user.run("/usr/bin/python3", "-m", "venv", str(place / "venv"))
     user.run(f"{place}/venv/bin/pip", "install", "-q", "--no-compile", *PACKAGES.split(), timeout=1200)
     return place / "venv"
@@ -37,13 +37,13 @@ def examples(user, place) -> Path:
 
 
 def losses(output: str) -> dict[int, float]:
-    """By rank."""
+    """Maps ranks to their final losses."""
     return {int(rank): float(loss) for rank, loss in re.findall(r"\[(?:GPU|rank )(\d+)[^\]]*\] Final loss ([0-9.]+)", output)}
 
 
 @pytest.fixture(scope="module")
 def of_venv(user, venv, examples, place):
-    """of_venv(SCRIPT, PROCESSES) -> losses by rank, on this machine, by the venv."""
+    """of_venv(SCRIPT, PROCESSES) trains with the venv on this machine and returns the losses by rank."""
     known = {}
 
     def train(script: str, processes: int):
@@ -59,11 +59,11 @@ def of_venv(user, venv, examples, place):
 
 @pytest.fixture()
 def job(slurm, tool, env, work):
-    """job(OPTION, ..., program=WORDS) hands in what `containerize job` prints, and returns its output."""
+    """job(OPTION, ..., program=WORDS) submits the script that `containerize job` prints, and returns the job's output."""
 
     def run(*options, program, edit=lambda text: text):
         script = slurm.command(tool, "job", "--env", env, *options, "--", *program).stdout
-        # Where the site's partition is none of ours.
+        # Removes partitions that this cluster does not have.
         script = re.sub(r"^#SBATCH --partition=.*\n", "", script, flags=re.MULTILINE)
         return slurm.sbatch(edit(script), cwd=work).wait()
 
@@ -90,7 +90,7 @@ def test_standalone(job, examples, of_venv, work):
 def test_two_nodes(job, examples, of_venv, work, kind):
     output = job("--nodes", "2", "--gpus", "2", "--kind", kind, program=[examples / "multinode.py", *EPOCHS])
     same(losses(output), of_venv("multinode.py", 4))
-    # Ranks follow each other on a node.
+    # Consecutive ranks are on the same node.
     assert [re.search(rf"\[GPU{rank}\] of 4 on (\w+)", output)[1] for rank in range(4)] == ["n1", "n1", "n2", "n2"]
     assert (work / "snapshot.pt").stat().st_size > 0
 
@@ -122,7 +122,7 @@ def test_launch_without_a_job(user, tool, env, examples, of_venv, work):
 
 
 def test_two_jobs_on_a_node_at_once(slurm, tool, env, examples, of_venv, work, user):
-    """Each meets its own ranks."""
+    """The ranks of each job find those of the same job."""
     jobs = []
     for name in ("one", "two"):
         directory = user.directory(work)
@@ -141,9 +141,9 @@ def test_lightning(job, examples, kind, more):
 
 
 def test_intel_launcher(job, examples, of_venv, user, work):
-    """MPICH's mpiexec is the one that Intel MPI's comes from; of the devices only the number is used."""
+    """Uses MPICH's mpiexec, from which Intel MPI's is derived; only the number of devices matters."""
     (work / "bin").mkdir()
-    # Not a link: it looks for its other programs beside itself.
+    # A script, not a link: mpiexec looks for its other programs beside itself.
     user.write(work / "bin/mpiexec", '#!/bin/sh\nexec /usr/bin/mpiexec.mpich "$@"\n', mode=0o755)
     output = job("--site", "dawn", "--nodes", "2", "--gpus", "1", "--kind", "xpu", program=[examples / "multinode.py", *EPOCHS],
                  edit=lambda text: text.replace("export PATH=", f"export PATH={work}/bin:"))

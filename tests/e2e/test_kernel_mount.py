@@ -1,5 +1,5 @@
-"""Root's own installations, where the configuration lets the kernel mount their images: by a loop device that goes with
-the session, and by our server wherever one of the conditions does not hold."""
+"""Root's own installations, where the configuration lets the kernel mount their images through a loop device, which goes away with
+the session. If one of the conditions for that does not hold, our server serves them."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ def run(*argv, check=True, **environment):
 
 
 def shown_by(env: Path) -> str:
-    """Whether the kernel or our server shows the image to a program of the installation."""
+    """Whether the kernel ("squashfs") or our server ("served") shows the image to the installation's programs."""
     return run(env / "bin/python", "-c", MOUNTED.format(str(env))).stdout.strip()
 
 
@@ -35,7 +35,7 @@ def loops(env: Path) -> list[str]:
 
 @pytest.fixture
 def place():
-    """Nobody but root can write to any directory on the way."""
+    """Only root can write to this directory and its parents."""
     directory = Path(tempfile.mkdtemp(prefix="containerize-e2e-", dir="/opt"))
     yield directory
     subprocess.run(["pkill", "-f", f"^{directory}"], check=False)
@@ -57,7 +57,7 @@ def test_the_kernel_mounts_what_is_roots(env):
     assert run(env / "bin/python", "-c", "import six; print(six.__file__)").stdout.startswith(f"{env}/lib/")
     said = run(BUILD / "bin/containerize", "stats", env, check=False)
     assert said.returncode == 1 and "the kernel mounts its image" in said.stderr
-    # The loop device goes with the session, which goes by itself.
+    # An idle session ends by itself, and the loop device goes away with it.
     eventually(lambda: not loops(env))
     assert shown_by(env) == "squashfs"
 
@@ -68,7 +68,7 @@ def test_the_mount_goes_with_a_killed_session(env):
     assert held.stdout.readline() == "up\n"
     assert loops(env)
     subprocess.run(["pkill", "-KILL", "-f", f"^{env}/libexec/containerize-session"], check=True)
-    # Nothing answers for the mount but the kernel: who runs goes on.
+    # The mount needs only the kernel, so running programs continue.
     out, _ = held.communicate("")
     assert held.returncode == 0 and "Zen of Python" in out
     eventually(lambda: not loops(env))
@@ -88,7 +88,7 @@ def test_an_image_that_another_could_have_written_is_served(env):
 
 
 def test_an_image_that_somebody_could_still_write_is_served(env):
-    """Who has opened it before it became root's."""
+    """A process that opened the image before it belonged to root could still write to it."""
     with open(env / "env.sqfs", "r+b"):
         assert shown_by(env) == "served"
     subprocess.run(["pkill", "-f", f"^{env}/libexec/containerize-session"], check=True)
@@ -105,14 +105,14 @@ def test_layers_are_served_until_they_are_one(env):
 
 
 def test_without_a_free_loop_device_it_is_served(env):
-    """As in a container whose /dev has none."""
+    """As in a container whose /dev has no loop devices."""
     lines = f"mount --bind /dev/null /dev/loop-control; {env}/bin/python -c \"$1\""
     done = run("unshare", "--mount", "sh", "-ec", lines, "sh", MOUNTED.format(str(env)))
     assert done.stdout.strip() == "served"
 
 
 def test_beside_others_in_one_session(env, place):
-    """Whichever comes first."""
+    """Each is mounted as it was configured when it was built, whichever comes first."""
     other = place / "other"
     run(BUILD / "bin/containerize", "new", "--prefix", other, place / "requirements.txt")
     for first, second, shown in ((env, other, "served"), (other, env, "squashfs")):

@@ -1,10 +1,10 @@
-"""kill -9 at any moment over everything that changes an installation: then there is the old state or the new one, nothing else is
+"""Kills every command that changes an installation at random moments. Afterwards the old state or the new one is there, nothing else is
 left, and the same command works.
 
-A kill comes after a random part of the time that the command takes, or at a random one of the calls by which its main thread changes
-names of files; it takes the main process, its process group, or all processes at once, as the death of a node does. Which one it was
-is printed: with CONTAINERIZE_TEST_SEED=<that> CONTAINERIZE_TEST_KILLS=1 and `-k <case>` it is repeated. CONTAINERIZE_TEST_KILLS says
-how many there are in all.
+A kill comes after a random part of the command's usual duration, or at a random one of the system calls with which its main thread
+changes names of files. It hits the main process, its process group, or all processes at once, like the failure of a node. The test
+prints the seed of each kill: CONTAINERIZE_TEST_SEED=<seed> CONTAINERIZE_TEST_KILLS=1 and `-k <case>` repeat it.
+CONTAINERIZE_TEST_KILLS is the total number of kills.
 """
 
 import os
@@ -18,14 +18,14 @@ from test_conda import server  # noqa: F401
 from test_import import of_pip  # noqa: F401
 
 KILLS = int(os.environ.get("CONTAINERIZE_TEST_KILLS", "40"))
-# Of each forty. A build by pip is slow, and publishes as others do.
+# Kills of each command, out of forty. A build with pip is slow, and publishes its result like the others.
 SHARES = {"new": 6, "new_in_a_directory": 4, "new_by_http": 2, "new_by_pip": 1, "replacement": 5, "update": 6, "rollback": 5, "squash": 5, "import": 3, "dev": 3}
 CALLS = ("rename,renameat,renameat2,link,linkat,symlink,symlinkat,unlink,unlinkat,rmdir,mkdir,mkdirat,fsync,fdatasync,ftruncate,flock,"
          "copy_file_range,sync_file_range,socketpair,unshare")
 
 
 def as_one_tree(user, argv, options):
-    """In a process namespace of its own, so that all die at once. For this one has to be root."""
+    """Runs the command in a pid namespace of its own, so that all its processes die at once. Needs root."""
     for name in user.switch:
         options.pop(name)
     return ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "setpriv", f"--reuid={user.uid}", f"--regid={user.entry.pw_gid}",
@@ -34,7 +34,7 @@ def as_one_tree(user, argv, options):
 
 class Killer(Runner):
     def kill(self, chance):
-        """Returns whether all were killed at once."""
+        """Returns whether all processes were killed at once."""
         whom = chance.choice(["it", "group", "all"] if self.user.switch else ["it", "group"])
         at_a_call = chance.random() < 0.5
         number = signal.SIGKILL if at_a_call else chance.choice([signal.SIGKILL] * 4 + [signal.SIGTERM, signal.SIGINT])
@@ -65,7 +65,7 @@ class Killer(Runner):
                 pass
         code = process.wait(60)
         if number != signal.SIGKILL:
-            assert code in (0, 128 + number, -number), code  # the last before it listens
+            assert code in (0, 128 + number, -number), code  # -number: the signal came before the command handled it
         return whom == "all"
 
 

@@ -1,4 +1,4 @@
-"""A wrapped program behaves as if it had been called directly."""
+"""A wrapped program behaves as if it had been started directly."""
 
 import json
 import os
@@ -105,7 +105,7 @@ def test_descriptors_are_passed_on_and_none_is_added(user, env, work):
     code = "import os; print(os.read(7, 100).decode()); print(sorted(os.listdir('/proc/self/fd')))"
     done = user.run("/bin/bash", "-c", f"exec 7<{work}/data; exec {env}/bin/python -c \"{code}\"").stdout
     assert "through descriptor 7" in done
-    # 3 is the listing's own.
+    # 3 is the directory that listdir has open.
     assert "['0', '1', '2', '3', '7']" in done
 
 
@@ -116,7 +116,7 @@ def test_environment_changes_only_as_documented(user, env):
     expected = {**user.environment, **given, "VIRTUAL_ENV": str(env), "CONTAINERIZE_PREFIX": str(env)}
     expected["PATH"] = f"{env}/bin:" + expected["PATH"]
     del expected["PYTHONHOME"]
-    seen.pop("LC_CTYPE", None)  # Python's own (PEP 538)
+    seen.pop("LC_CTYPE", None)  # set by Python itself (PEP 538)
     assert seen == expected
 
 
@@ -144,7 +144,7 @@ def test_umask_and_priority_are_kept(user, env):
 
 
 def test_another_group(user, env, work):
-    """As after newgrp: the session of the first group has no name for the second."""
+    """As after newgrp: the session of the first group does not map the second one."""
     if os.getuid() != 0:
         pytest.skip("only root can choose a group")
     user.run(f"{env}/bin/python", "-c", "pass")
@@ -163,7 +163,7 @@ def test_working_directory_inside_the_installation(user, env):
 
 
 def test_working_directory_that_is_hidden_inside(user, env):
-    # libexec/ is on disk only, below the image.
+    # libexec/ exists only on disk, hidden below the mounted image.
     done = user.run(f"{env}/bin/python", "-c", "import os; print(os.listdir('.'))", cwd=env / "libexec")
     assert "containerize-session" in done.stdout
 
@@ -240,7 +240,7 @@ def test_called_from_another_installation_and_back(user, env, small, sessions):
     inner = f"import subprocess, six; subprocess.run(['{env}/bin/python', '-c', 'import numpy; print(8)'], check=True)"
     outer = f"import subprocess, numpy; subprocess.run(['{small}/bin/python', '-c', \"\"\"{inner}\"\"\"], check=True)"
     assert user.run(f"{env}/bin/python", "-c", outer).stdout == "8\n"
-    # One session holds both: a process inside a session can join no other.
+    # One session holds both, because a process inside a session cannot join another one.
     assert len(sessions.supervisors()) == 1
     assert len(sessions.servers()) == 2
 
@@ -309,7 +309,7 @@ def test_debug_commands(user, env, tool, work):
         done = user.run(str(tool), "run", str(env), *mark, "printf", "<%s>", *words)
         assert done.stdout == "".join(f"<{word}>" for word in words)
     assert user.run(f"{env}/bin/_debug_exec", "no-such-command", check=False).returncode == 127
-    (work / "id").mkdir()  # no command
+    (work / "id").mkdir()  # a directory on PATH is not a command
     assert user.run(f"{env}/bin/_debug_exec", "id", "-u", env={"PATH": f"{work}:/usr/bin"}).stdout == f"{user.uid}\n"
     done = user.run(f"{env}/bin/_debug_exec", check=False)
     assert done.returncode == 2 and "usage: _debug_exec" in done.stderr

@@ -1,4 +1,4 @@
-"""Locks: what they say is what is installed, of conda's packages and of pip's."""
+"""Locks: what is installed is what they say, for conda's packages and for pip's."""
 
 import hashlib
 import json
@@ -40,7 +40,7 @@ def build(user, work, channels):
 
 @pytest.fixture(scope="module")
 def uv(user, place):
-    """A directory with uv, which comes from PyPI."""
+    """A PATH with uv, which is installed from PyPI."""
     user.run("/usr/bin/python3", "-m", "venv", str(place / "uv"))
     user.run(f"{place}/uv/bin/pip", "install", "-q", "uv")
     directory = user.directory(place)
@@ -49,7 +49,7 @@ def uv(user, place):
 
 
 class Repository:
-    """A project in git, of which each version is a commit."""
+    """A Python project in a git repository; each version is a commit."""
 
     def __init__(self, user, directory, name, subdirectory="", dependencies=()):
         self.user, self.path, self.name = user, directory / f"{name}.git", name
@@ -70,7 +70,7 @@ class Repository:
 
 @pytest.fixture
 def git_server(user, work):
-    """The repositories below `work`, by git's own protocol."""
+    """Serves the repositories below `work` with git's own protocol."""
 
     class Handler(socketserver.BaseRequestHandler):
         def handle(self):
@@ -84,7 +84,7 @@ def git_server(user, work):
 
 
 def pixi_lock(build, records, pypi=(), version=6, environments=None, name="pixi.lock"):
-    """A lock as pixi writes it. `pypi`: locations with what the lock says of them."""
+    """A lock as pixi writes it. `pypi` are the packages of pip: each has its location and the keys of its record."""
     environments = environments or {"default": {"linux-64": ([record["url"] for record in records], [one["pypi"] for one in pypi])}}
     lines = [f"version: {version}"]
     if version >= 7:
@@ -103,7 +103,7 @@ def pixi_lock(build, records, pypi=(), version=6, environments=None, name="pixi.
 
 
 def only(build, *names):
-    """Records of packages, without those that a solver adds: pip comes with Python."""
+    """Records of these packages only: the solver adds pip to Python."""
     plan = build.plan(build.spec(names))
     return [plan[name] for name in names]
 
@@ -113,7 +113,7 @@ def wheel(build, name):
 
 
 def locked_wheel(build, name, **other):
-    """What a lock says of a wheel that is there."""
+    """The record that a lock has of an existing wheel."""
     file = wheel(build, name)
     return {"pypi": file, "name": name, "version": file.name.split("-")[1], "sha256": hashlib.sha256(file.read_bytes()).hexdigest(), **other}
 
@@ -132,7 +132,7 @@ def rebuild(build, lock, *options, **more):
 
 
 def test_a_pixi_lock_gives_the_locked_commits_and_no_pip(build, user, git_server):
-    """Neither what the branch has now, nor a pip that the lock does not have."""
+    """Installs the locked commits, not what the branch has now, and no pip, because the lock has none."""
     first = Repository(user, build.work, "first", "python/first")
     second = Repository(user, build.work, "second")
     commits = {}
@@ -160,7 +160,7 @@ def test_a_pixi_lock_gives_the_locked_commits_and_no_pip(build, user, git_server
 
 
 def test_nothing_that_the_lock_does_not_have_is_installed(build):
-    """requests needs four packages; a lock without them is taken at its word."""
+    """requests needs four packages, but what the lock does not list is not installed."""
     records = only(build, "python")
     build(pixi_lock(build, records, [locked_wheel(build, "requests")]))
     assert distributions(build) == {"requests==2.31.0"}
@@ -180,7 +180,7 @@ def test_a_lock_beside_more_requirements(build, user):
 
 @pytest.mark.parametrize("installer", ["pip", "uv"])
 def test_a_difference_ends_the_build(build, user, uv, installer):
-    """Each is named, and nothing is left."""
+    """The message names each difference, and nothing is left behind."""
     repository = Repository(user, build.work, "demo")
     commit = repository.commit("1.0")
     records = only(build, "python", "where")
@@ -196,7 +196,7 @@ def test_packages_of_conda_are_compared_too(build, user):
     lock = user.write(build.work / "conda-lock.yml", "version: 1\nmetadata:\n  platforms: [linux-64]\npackage:\n"
                       f"  - {{name: where, version: '1.1', manager: conda, platform: linux-64, url: '{where['url']}', hash: {{sha256: {where['sha256']}}}, category: main, dependencies: {{}}}}\n")
     assert "- where: the lock has 1.1 (0), installed is 1.0 (0)\n" in build.refused(lock, code=1)
-    # A file whose name lies.
+    # A package whose file name is wrong.
     renamed = build.work / "linux-64/where-2.0-0.conda"
     renamed.parent.mkdir()
     shutil.copy(where["url"].removeprefix("file://"), renamed)
@@ -213,7 +213,7 @@ def test_environments_and_platforms_of_version_7(build):
         "test": {"linux-64": ([torchlike["url"]], []), "linux-64-cuda": ([cuda["url"]], [])}})
     build(lock)
     assert build.run("where").returncode == 0
-    # The platforms' order counts; what needs no CUDA comes first here.
+    # The first platform that fits is used; here the one without CUDA comes first.
     text = lock.read_text()
     first, second = "- name: linux-64\n  virtual-packages:\n  - __glibc=2.17\n", "- name: linux-64-cuda\n  subdir: linux-64\n  virtual-packages:\n  - __cuda=12.0\n"
     build.user.write(lock, text.replace(first + second, second + first))
@@ -240,7 +240,7 @@ def test_categories_of_conda_lock(build, user):
 
 @pytest.mark.parametrize("installer", ["pip", "uv"])
 def test_our_own_lock_has_versions_and_checksums(build, user, uv, installer):
-    """Whoever installed; and building from it verifies them, beside a repository, which has none."""
+    """With either installer. A build from the lock verifies the checksums, next to a git requirement, which has none."""
     repository = Repository(user, build.work, "demo", dependencies=["six==1.16.0"])
     commit = repository.commit("1.0")
     env = uv if installer == "uv" else None
@@ -250,11 +250,11 @@ def test_our_own_lock_has_versions_and_checksums(build, user, uv, installer):
     assert set(lines) == {"six", "rich", "markdown-it-py", "mdurl", "Pygments"} or set(lines) == {"six", "rich", "markdown-it-py", "mdurl", "pygments"}
     assert all(re.search(r"==\S+ --hash=sha256:[0-9a-f]{64}", line) for line in lines.values()), own["pip"]
     assert f"git+file://{repository.path}@{commit}#egg=demo" in own["pip"]
-    if installer == "pip":  # uv marks everything as asked for
+    if installer == "pip":  # uv records every package as requested
         assert own["pip_requested"] == ["demo", "rich"]
     before = distributions(build)
     repository.commit("1.0", "later = True\n")
-    # By the other one, too: the lock is of neither.
+    # With the other installer as well: the lock does not depend on the installer.
     for other in ("uv", "pip"):
         rebuild(build, own, "--installer", other, env=uv)
         assert distributions(build) == before and lock_of(build) == own
@@ -267,7 +267,7 @@ def test_our_own_lock_has_versions_and_checksums(build, user, uv, installer):
 
 
 def test_updates_keep_what_the_lock_knows(build, user):
-    """Commits and checksums stay in the lock; and updating to an earlier lock gives what that has."""
+    """Updates keep commits and checksums in the lock, and an update to an earlier lock restores the state that it describes."""
     repository = Repository(user, build.work, "demo")
     commit = repository.commit("1.0")
     build(build.spec(["python", "pip"], more=f"  - pip:\n    - git+file://{repository.path}#egg=demo\n    - six==1.16.0\n"))
@@ -291,7 +291,7 @@ def test_updates_keep_what_the_lock_knows(build, user):
 
 
 def test_what_is_installed_has_to_have_the_checksums_of_the_lock(build, user):
-    """`update` refuses what `new` refuses; and installs again what nobody knows the checksum of."""
+    """`update` checks them as `new` does, and reinstalls packages whose checksum is unknown."""
     build(build.spec(["python", "pip", "where"], more="  - pip:\n    - six==1.16.0\n"))
     own = lock_of(build)
 
@@ -312,7 +312,7 @@ def test_what_is_installed_has_to_have_the_checksums_of_the_lock(build, user):
     done = updated_to(other, check=False)
     assert done.returncode == 1 and "hash" in done.stderr.lower(), done.stderr
     assert lock_of(build) == own and python(build, "import six; print(six.__version__)") == "1.16.0"
-    # From where the user installed it himself, no checksum is known.
+    # The lock has no checksum for a package that the user installed with pip.
     update("--", "pip", "install", "-q", "idna==3.7")
     assert "idna==3.7" in lock_of(build)["pip"]
     known = lock_of(build)
@@ -325,7 +325,7 @@ def test_what_is_installed_has_to_have_the_checksums_of_the_lock(build, user):
 
 
 def test_a_lock_brings_back_what_pip_had_replaced(build, user):
-    """Of the package of conda pip has removed all files; its record stays."""
+    """pip has removed all files of a conda package; its record in conda-meta stays."""
     build(build.spec(["python=3.11", "pip", "wheel=0.42.0"]))
     of_conda = lock_of(build)
 
@@ -377,7 +377,7 @@ def test_offline_reaches_uv(build, user, uv, work):
 
 
 def test_every_request_is_remembered(build, user):
-    """Two lines for one package are two conditions, also later."""
+    """Two requests for one package are two conditions, in later updates as well."""
     channel = build.work / "channel"
     for version in ("1.0", "1.5"):
         conda_channel.Package("multi", version).add("share/multi", version).write(channel)

@@ -1,4 +1,4 @@
-"""Module files in a real Lmod and a real environment-modules, kernels of Jupyter, and copies of images on the node."""
+"""Module files in a real Lmod and a real environment-modules, Jupyter kernels, and copies of images on the node."""
 
 import json
 import os
@@ -17,7 +17,7 @@ SHOW = 'echo "$CONTAINERIZE_PREFIX|$CONTAINERIZE_IMAGE|$CONTAINERIZE_RUNSCRIPTS|
 
 @pytest.fixture(scope="module")
 def tcl_modules(place) -> Path:
-    """environment-modules, which cannot be installed beside Lmod, out of its package."""
+    """environment-modules, extracted from its package because it cannot be installed beside Lmod."""
     target = place / "environment-modules"
     packages = CACHE / "packages"
     packages.mkdir(exist_ok=True)
@@ -68,7 +68,7 @@ def test_loading_and_unloading(modules, small):
 
 
 def test_of_a_moved_installation_and_of_a_copied_file(modules, user, small, work):
-    """The first names where it is now, the second where the installation was when the file was written."""
+    """The module file of a moved installation uses the new path; one copied elsewhere uses the path for which it was written."""
     moved = user.copy(small, work / "moved", small)
     done = modules.run(moved, script=f"module load small; {SHOW}")
     assert done.stdout.splitlines()[0] == f"{moved}|{moved}/env.sqfs|{moved}/bin|{moved}/bin", done.stderr
@@ -85,7 +85,7 @@ def test_help(modules, small):
 
 
 def test_one_at_a_time(modules, small, other):
-    """The programs of two would be mixed. Lmod puts one in the other's place, the others refuse."""
+    """The programs of two environments would be mixed. Lmod replaces the first with the second, the other refuses."""
     done = modules.run(small, other, script=f"module load small; module load other; {SHOW}")
     prefix = done.stdout.splitlines()[-1].split("|")[0]
     assert prefix == str(other if isinstance(modules, Lmod) else small)
@@ -111,7 +111,7 @@ def test_a_path_with_a_space(modules, user, make, place):
 
 
 def test_kernel(user, tool, make, place, work):
-    """Started as Jupyter would, and asked."""
+    """Starts the kernel as Jupyter would, and runs code in it."""
     prefix = make(place / "notebook", "ipykernel\n")
     settings = {"JUPYTER_DATA_DIR": str(work)}
     file = Path(user.run(str(tool), "kernel", str(prefix), "--name", "mine", env=settings).stdout.strip())
@@ -146,7 +146,7 @@ class Copies:
         return self.user.run(f"{self.prefix}/bin/python", "-c", "import six; print(six.__version__)", env=env, check=False)
 
     def open_images(self) -> list[str]:
-        """Of the server, as the kernel names them."""
+        """The images that the server has open, as /proc names them."""
         (server,) = self.sessions.servers()
         names = [os.readlink(f"/proc/{server}/fd/{fd}") for fd in os.listdir(f"/proc/{server}/fd")]
         return [name for name in names if "env.sqfs" in name or "containerize-image" in name or name.startswith("/tmp/#") or "deleted" in name and "/dev/" not in name]
@@ -164,7 +164,7 @@ def copies(user, sessions, make, place):
 
 @pytest.mark.parametrize("where", ["local", "ram"])
 def test_a_copy_on_the_node(copies, where):
-    """It is what is read: without the image, the session goes on."""
+    """The server reads the copy, not the image."""
     assert copies.start(CONTAINERIZE_STAGE=where).stdout == "1.16.0\n"
     (name,) = copies.open_images()
     assert str(copies.prefix) not in name
@@ -192,7 +192,7 @@ def test_a_copy_for_which_there_is_no_place(copies, work):
 
 
 def test_a_copy_of_what_is_damaged(copies):
-    """The image is used as it is then, as it would be without a copy."""
+    """No copy is used then: the log says that it is not what was built."""
     image = copies.prefix / "env.sqfs"
     with open(image, "r+b") as file:
         file.seek(image.stat().st_size // 2)
@@ -209,7 +209,7 @@ def test_a_copy_of_what_is_damaged(copies):
 
 
 def test_a_place_that_is_none(copies):
-    """Said once, when the session starts; programs do start."""
+    """The first launch of a session warns once, and programs still start."""
     done = copies.start(CONTAINERIZE_STAGE="disk")
     assert done.returncode == 0 and done.stdout == "1.16.0\n"
     assert done.stderr.startswith("containerize: warning: CONTAINERIZE_STAGE: not a place for copies of images: 'disk'"), done.stderr

@@ -1,4 +1,4 @@
-"""MPI of the host and MPI of the environment, on two nodes of a real Slurm, with mpi4py's wheel."""
+"""MPI of the host and of the environment, with mpi4py's wheel, on two nodes of a real Slurm."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from on_cluster import place, pytestmark, slurm  # noqa: F401 (fixtures)
 
 LIBRARIES = "/usr/lib/x86_64-linux-gnu"
 OPEN_MPI = {"MPI4PY_LIBMPI": f"{LIBRARIES}/libmpi.so.40"}
-# Debian has another name for what MPICH calls libmpi.so.12, and the wheel asks for that.
+# The wheel asks for MPICH's own name libmpi.so.12, which Debian has changed.
 MPICH = {"LD_LIBRARY_PATH": "{place}/mpich", "MPI4PY_MPIABI": "mpich"}
 ON_NODES = r"\[rank (\d) of (\d) on (\w+)\] Final loss ([0-9.]+)"
 
@@ -23,7 +23,7 @@ def env(make, place):
 
 @pytest.fixture(scope="module")
 def with_mpich(make, place):
-    """MPICH from PyPI's wheel, inside."""
+    """MPICH from PyPI, inside the environment."""
     return make(place / "with-mpich", "numpy\nmpi4py\nmpich\n")
 
 
@@ -34,7 +34,7 @@ def script(user, place) -> Path:
 
 @pytest.fixture(scope="module")
 def alone(user, env, script):
-    """The loss of one process that nobody launched."""
+    """The loss of a single process that no launcher started."""
     ((_, size, _, loss),) = re.findall(ON_NODES, user.run(f"{env}/bin/python", str(script), "3", env=OPEN_MPI).stdout)
     assert size == "1" and float(loss) > 0.01
     return loss

@@ -1,4 +1,4 @@
-"""Programs whose root is a base: another distribution than this machine's, with what of the host belongs there."""
+"""Programs whose root is a base image: another distribution, with the parts of the host that they need."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from conftest import eventually
 
 @pytest.fixture(scope="session")
 def based(make, place, base):
-    """An installation on it. Tests only read it."""
+    """An installation on that base. Tests only read it."""
     return make(place / "based", "six==1.16.0\nPygments\n", "--base", str(base))
 
 
@@ -48,7 +48,7 @@ def test_environment(user, based):
     def variable(name, **env):
         return sh(user, based, f"echo ${name}", env=env).stdout.strip()
 
-    # The host's libraries would be loaded into the base's programs.
+    # Otherwise the base's programs would load the host's libraries.
     assert variable("LD_LIBRARY_PATH", LD_LIBRARY_PATH="/usr/lib/x86_64-linux-gnu") == ""
     assert variable("PATH", PATH="/my/bin:/usr/bin").startswith(f"{based}/bin:")
     assert "/my/bin" in variable("PATH", PATH="/my/bin:/usr/bin")
@@ -56,7 +56,7 @@ def test_environment(user, based):
 
 
 def test_settings_of_the_host_hide_links_of_the_base(user, based):
-    # Debian's /etc/localtime is a link to a file that other names stand for, too.
+    # Debian's /etc/localtime is a link to a file that also has other names, which the mount must not hide.
     seen = sh(user, based, "cut -d' ' -f5 /proc/self/mountinfo | grep -c zoneinfo; test -L /etc/localtime || echo file; python -c \"import zoneinfo, datetime;"
                            " print(datetime.datetime(2026, 1, 1, tzinfo=zoneinfo.ZoneInfo('UTC')).utcoffset())\"", check=False)
     assert seen.stdout.splitlines()[:2] == ["0", "file"]
@@ -85,8 +85,8 @@ def test_installations_of_one_base_share_a_session(user, sessions, make, place, 
     user.run(f"{based}/bin/python", "-c", "pass")
     user.run(f"{second}/bin/python", "-c", "pass")
     assert len(sessions.supervisors()) == 1
-    assert len(sessions.servers()) == 3  # the base's, and one for each installation
-    # Calls from one to the other, by name and by path.
+    assert len(sessions.servers()) == 3  # one for the base, and one for each installation
+    # Each can call the other by its path.
     called = user.run(f"{based}/bin/python", "-c", f"import subprocess; subprocess.run(['{second}/bin/python', '-c', 'import sys; print(sys.prefix)'], check=True)")
     assert called.stdout == f"{second}\n"
     assert len(sessions.supervisors()) == 1
@@ -111,7 +111,7 @@ def test_a_session_with_a_base_ends_and_leaves_nothing(user, sessions, based):
     assert sessions.processes()
     eventually(lambda: not sessions.processes())
     assert not [name for name in os.listdir(sessions.state) if name.startswith(("v", "in-"))]
-    # And without its supervisor.
+    # The same after its supervisor was killed.
     running = user.start(f"{based}/bin/python", "-c", "print('up', flush=True); input(); import email.parser", stdin=subprocess.PIPE)
     assert running.stdout.readline() == "up\n" and len(sessions.servers()) == 2
     os.kill(sessions.supervisors()[0], signal.SIGKILL)
@@ -120,7 +120,7 @@ def test_a_session_with_a_base_ends_and_leaves_nothing(user, sessions, based):
 
 
 def test_between_the_host_and_bases(user, sessions, small, based):
-    # From the host's root to a base, from there to what runs wherever it is, and back again.
+    # From the host's root into the base, and from the base to a program by its wrapper's path.
     code = f"import subprocess, sys; print(sys.version_info[1], flush=True); subprocess.run(['{based}/bin/python', '-c', 'import sys; print(sys.version_info[1])'], check=True)"
     assert user.run(f"{small}/bin/python", "-c", code).stdout.splitlines()[1] == "13"
     nested = sh(user, based, f"{based}/bin/python -c 'import sys; print(sys.prefix)'")
@@ -141,7 +141,7 @@ def test_binds(user, make, place, work, base):
     assert (source / "other").read_text() == "new\n"
     refused = sh(user, env, "echo new > /opt/fixed/other2", check=False)
     assert refused.returncode != 0 and "Read-only file system" in refused.stderr
-    # What the image has there already stays.
+    # Files of the image beside the target stay visible.
     assert "doc" in sh(user, env, "ls /usr/share").stdout.split()
 
 
@@ -154,7 +154,7 @@ def test_binds_at_launch(user, based, work):
     required = sh(user, based, "true", env={"CONTAINERIZE_BIND": f"{work}/nothing:/mnt2:required"}, check=False)
     assert required.returncode == 1
     assert f"{work}/nothing: what is to be bound is missing" in required.stderr
-    # What only another tool understands is not in the way.
+    # Binds that only another tool understands are ignored.
     assert sh(user, based, "echo on", env={"APPTAINER_BIND": f"{work}/x.sqfs:/mnt2:image-src=/"}).stdout == "on\n"
     bad = sh(user, based, "true", env={"CONTAINERIZE_BIND": "relative:/mnt2"}, check=False)
     assert bad.returncode == 1
@@ -167,7 +167,7 @@ def test_binds_without_a_base(user, small, work):
     seen = sh(user, small, "cat /brand/new/file; test -e /usr/bin/env && echo host", env={"CONTAINERIZE_BIND": f"{work}/source:/brand/new"})
     assert seen.stdout == "therehost\n"
     assert not os.path.exists("/brand")
-    # Covered, the directory would be read-only for all.
+    # Covering the parent directory to create the target would make it read-only for all.
     refused = sh(user, small, "true", env={"CONTAINERIZE_BIND": f"{work}/source:{work}/missing"}, check=False)
     assert refused.returncode == 1 and f"{work}/missing: there is no such path to bind to" in refused.stderr
 
@@ -183,7 +183,7 @@ def test_read_only_binds_are_so_all_the_way_down(user, based, small, work):
                       env={"CONTAINERIZE_BIND": f"{source}:/mnt2:ro,{source}:/mnt3"}, check=False)
             assert told.stdout == "x\n" and told.stderr.count("Read-only file system") == 2, told
             (source / "in it/x").unlink()
-        # What the user cannot reach by name does not keep programs from starting.
+        # A mount in a directory that the user cannot enter does not prevent programs from starting.
         (source / "closed/deep").mkdir(parents=True)
         subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(source / "closed/deep")], check=True)
         (source / "closed").chmod(0o700)
@@ -195,7 +195,7 @@ def test_read_only_binds_are_so_all_the_way_down(user, based, small, work):
 
 
 def test_binds_that_meet(user, based, work):
-    """The later one counts."""
+    """The later one wins."""
     for name in ("two", "two/sub"):
         (work / name).mkdir()
         os.chown(work / name, user.uid, -1)
@@ -217,7 +217,7 @@ def test_builds_have_the_binds(user, tool, make, work, base):
         (work / "none").mkdir()
         assert sh(user, env, f"cat {env}/bin/seen").stdout == "changed"
         (work / "none").rmdir()
-    # A build writes where it must, whatever its programs may.
+    # A build can write to its prefix even if that is bound read-only for programs.
     make(work / "env2", "six==1.16.0\n", "--bind", f"{work}:{work}:ro")
 
 
@@ -240,10 +240,10 @@ def test_isolated(user, make, place, work, base):
     script = (f"test -e {home}/secret || echo hidden; cat /data/secret; echo; ls -A /tmp | wc -l; ls /home | wc -l; echo x > /dev/null && echo null; "
               "head -c 4 /dev/zero | wc -c; ls /dev | grep -c tty; echo x > $HOME/file && cat $HOME/file; id -un; ls /run | wc -l; test -d /proc/self/fd && echo proc")
     done = sh(user, env, script, env={"HOME": str(home)}, cwd="/")
-    # In /tmp is the way to the installation alone.
+    # /tmp contains only the path to the installation.
     assert done.stdout.splitlines() == ["hidden", "mine", "1", "0", "null", "4", "1", "x", user.entry.pw_name, "0", "proc"]
     assert not (home / "file").exists()
-    # A working directory that is not there is no way out.
+    # A working directory that is not visible inside is replaced by /.
     elsewhere = user.directory(work)
     user.write(elsewhere / "secret", "mine")
     lost = sh(user, env, "pwd; cat secret", env={"HOME": str(home)}, cwd=elsewhere, check=False)
@@ -253,7 +253,7 @@ def test_isolated(user, make, place, work, base):
 
 
 def test_host_profiles(user, tool, make, work, base):
-    """Of the host: files, and a library that the base has not, with what that needs."""
+    """A profile takes files from the host, and a library that the base lacks with its dependencies."""
     profile = user.write(work / "site.yaml", f"binds: [{work}:/opt/site, /does/not/exist]\nlibraries:\n- libarchive.so.13\n- libnothing.so.1\n")
     load = "import ctypes; print(ctypes.CDLL('libarchive.so.13').archive_version_number() > 3000000)"
     env = make(work / "env", "six==1.16.0\n", "--base", str(base), "--host-profile", f"slurm,{profile}")
@@ -299,7 +299,7 @@ def test_an_oci_layout_as_base(user, make, work, trixie):
     assert told[1].startswith(f"{env}/bin:/opt/special:/usr/bin:/bin")
     manifest = json.loads((env / "containerize.json").read_text())
     assert manifest["base"]["digest"].startswith("sha256:")
-    # A base that went away is named, with what to do.
+    # The message names the missing base and says what to do.
     shutil.rmtree(work / "bases")
     gone = user.run(f"{env}/bin/python", "-c", "pass", check=False, env={"CONTAINERIZE_BIND": "/etc:/other"})
     assert gone.returncode == 1 and "cannot open the base" in gone.stderr and "containerize base pull" in gone.stderr

@@ -1,4 +1,4 @@
-"""Secrets: given in every way in which they can be, to servers that want them, and then found nowhere."""
+"""Secrets: given in every possible way to servers that require them, and afterwards found nowhere."""
 
 import base64
 import io
@@ -32,7 +32,7 @@ def quoted(secret):
 
 
 def forms(secret):
-    """How programs may write it."""
+    """The spellings in which programs may write it."""
     plain = {secret, quoted(secret), quoted(secret).lower(), secret.replace("/", "\\/"), urllib.parse.quote(secret)}
     encoded = {base64.b64encode(f"me:{secret}".encode()).decode()}
     return {form.encode() for form in plain | encoded}
@@ -61,7 +61,7 @@ def wheel(directory: Path, name: str) -> Path:
 
 
 def index(root: Path, *names: str):
-    """An index of PyPI's kind with these packages."""
+    """A package index like PyPI's, with these packages."""
     for name in names:
         page = root / name / "index.html"
         file = wheel(page.parent, name)
@@ -69,7 +69,7 @@ def index(root: Path, *names: str):
 
 
 def repository(bare: Path, name: str):
-    """A project in git, as a server that knows nothing of git serves it. It builds itself, without setuptools."""
+    """A git repository that a plain web server can serve. The project builds itself, without setuptools."""
     tree = bare.parent / f"{name}-tree"
     wheel(tree, name)
     (tree / "pyproject.toml").write_text('[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n')
@@ -88,7 +88,7 @@ def repository(bare: Path, name: str):
 
 
 def source(directory: Path, name: str, requires: str, backend: str):
-    """A source distribution that builds itself, with what it requires."""
+    """A source distribution that builds itself, after installing its build requirements."""
     directory.mkdir(parents=True, exist_ok=True)
     file = directory / f"{name}-1.0.tar.gz"
     built = wheel(directory / "built", name).read_bytes()
@@ -103,7 +103,7 @@ def source(directory: Path, name: str, requires: str, backend: str):
     (directory / "index.html").write_text(f'<a href="{file.name}">{file.name}</a>')
 
 
-# What builds writes down the command lines of all that started it.
+# The build backend records the command lines of all its ancestors.
 BACKEND = """
 import os, shutil
 def build_wheel(directory, *_):
@@ -142,7 +142,7 @@ def server(place, channels):
     logins = {name: ("me", secret) for name, secret in SECRETS.items()}
     logins["userless"] = (TOKENS["userless"], "")
     guarded = guarded_server.Guarded(root, logins, TOKENS["bearer"], TOKENS["token"], TOKENS["signature"])
-    # pip uses a page's login for the page alone.
+    # pip uses the login of a --find-links page only for the page itself.
     for name in ("links", "variable"):
         file = guarded.url(f"login/{name}/{name}/in{name}-1.0-py3-none-any.whl", login(name))
         (root / name / "index.html").write_text(f'<a href="{file}">x</a>')
@@ -151,11 +151,11 @@ def server(place, channels):
 
 
 class Workplace:
-    """A user's home, caches and directory for building, all of which are searched; and what the user typed."""
+    """A user's home, caches and build directory, all of which are searched, and everything that the commands print."""
 
     def __init__(self, user, work, tool):
         self.user, self.work, self.tool = user, work, tool
-        self.own = {}  # what the user has written: files that hold secrets
+        self.own = {}  # files that the user wrote and that may contain secrets
         for name in ("home", "cache", "build", "out"):
             (work / name).mkdir()
             os.chown(work / name, user.uid, user.uid)
@@ -189,7 +189,7 @@ class Workplace:
         return self.run("new", "--prefix", self.prefix, *words, **more)
 
     def search(self):
-        """Every byte that was written, by whatever program, and every name."""
+        """Searches the content and the name of every file that any program has written."""
         unpacked = self.work / "out/unpacked"
         unpacked.mkdir()
         for number, image in enumerate([path for path in self.work.rglob("*.sqfs") if path.is_file()]):
@@ -199,7 +199,7 @@ class Workplace:
         for top in (self.work, Path("/tmp")):
             for path in top.rglob("*"):
                 if "containerize-e2e-" in str(path) and self.work not in path.parents:
-                    continue  # of other tests, and the servers' own files
+                    continue  # files of other tests, and of the test's own servers
                 assert_no_secret("a name", str(path).encode())
                 if path.is_symlink() or not path.is_file() or path in self.own:
                     continue
@@ -241,7 +241,7 @@ def pip_settings(workplace, server):
 
 
 def script(workplace, server):
-    """A program of the build that says all it knows."""
+    """A build script that prints everything it knows."""
     return workplace.write("post.sh", f"""
 set -x
 ENDPOINT_PASSWORD='{SECRETS["script"]}'
@@ -272,7 +272,7 @@ def test_requirements_of_pip(workplace, server):
 
 
 def test_building_again_from_the_copies(workplace, server, user):
-    """They have no logins, so pip takes those of ~/.netrc; a wrong one looks to pip like a missing package."""
+    """The copies contain no logins, so pip uses ~/.netrc. With a wrong login there, pip reports a missing package."""
     options = ["--installer", "pip", "--force"]
     line = f"--index-url {server.url('login/index/index/', login('index'))}"
     workplace.new(*options, workplace.write("requirements.txt", f"{line}\ninindex\n"))
@@ -286,7 +286,7 @@ def test_building_again_from_the_copies(workplace, server, user):
     workplace.new(*options, again)
 
 
-# pip's own notes of where packages came from still fit its lists of files.
+# pip's records of where packages came from still match its lists of files.
 CHECK_RECORDS = """
 import base64, hashlib, importlib.metadata, json
 for one in importlib.metadata.distributions():
@@ -313,7 +313,7 @@ def test_a_build_that_fails(workplace, server):
     workplace.new("--installer", "pip", file, code=1)
     file = workplace.write("requirements.txt", requirements(server))
     assert "the script failed" in workplace.new("--post-install", script(workplace, server), file, env={"FAIL": "1"}, code=1)
-    # A line that cannot be understood is shown.
+    # The message shows the line that cannot be parsed.
     file = workplace.write("requirements.txt", f"--no-such {server.url('x', login('index'))}\n")
     workplace.new(file, code=2)
     file = workplace.write("env.yml", f"channels: [{server.url('x', login('channel'))}\n")
@@ -330,7 +330,7 @@ def test_the_log_of_a_failure_is_its_owners(workplace, user):
     log = Path(re.search("The whole log: (.*)", said).group(1))
     assert "nowhere-to-be-found" in log.read_text()
     assert log.stat().st_mode & 0o777 == 0o600 and log.parent.stat().st_mode & 0o777 == 0o700 and log.stat().st_uid == user.uid
-    # Somebody else's directory of that name gets nothing.
+    # Nothing is written to a directory of that name with other permissions.
     shutil.rmtree(log.parent)
     log.parent.mkdir(mode=0o777)
     log.parent.chmod(0o777)
@@ -359,19 +359,19 @@ def test_updates(workplace, server):
 
 
 def test_core_dumps(tool, user, small, work):
-    """Whoever has a secret leaves none; what it starts may, as far as the user lets it."""
+    """A process that has a secret leaves no core dump; programs that it starts keep the user's limit."""
     spec = user.write(work / "requirements.txt", "six==1.16.0\n")
     post = user.write(work / "post.sh", f"ulimit -c > {work}/script; grep core /proc/$PPID/limits > {work}/build\n")
     with_secret = lambda line: user.run("bash", "-c", f"ulimit -S -c $(ulimit -H -c) && [ $(ulimit -c) != 0 ] && {line}", env={"MY_TOKEN": "s3cr3t-s3cr3t"})  # noqa: E731
     with_secret(f"{tool} new --prefix {work}/env --post-install {post} {spec}")
-    # The kernel gives it to no program either (core(5)), as it does with a limit of 0.
+    # With a limit of 1 the kernel starts no core dump handler; with 0 it would (core(5)).
     assert (work / "build").read_text().split()[4] == "1"
     assert (work / "script").read_text() == with_secret("ulimit -c").stdout
     assert with_secret(f"{tool} run {small} -- bash -c 'ulimit -c'").stdout == with_secret("ulimit -c").stdout
 
 
 def test_command_lines_of_processes(workplace):
-    """Any user may read them: the builder's own has no secret while the program runs that got it."""
+    """Any user can read them. containerize's own shows no secret while the program that got it runs."""
     workplace.new(workplace.write("requirements.txt", "six==1.16.0\n"))
     seen = workplace.work / "out/seen"
     workplace.run("update", workplace.prefix, "--", "sh", "-c", f"cat /proc/$PPID/cmdline > {seen}; : $1", "sh", "--password",
@@ -382,7 +382,7 @@ def test_command_lines_of_processes(workplace):
 
 @pytest.mark.parametrize("way", ["file", "environment", "configuration"])
 def test_command_lines_of_what_pip_starts(workplace, server, way):
-    """To build a package pip starts another pip, and tells it the indexes."""
+    """To build a package, pip starts another pip and passes the indexes to it."""
     workplace.write("home/.netrc", f"machine localhost login me password {SECRETS['netrc']}\n", 0o600)
     address = server.url("login/index/source/", login("index"))
     links = f"--find-links {server.url('login/netrc/netrc/', host='localhost')}\n--trusted-host localhost\n"
@@ -405,7 +405,7 @@ def test_channels_of_conda(workplace, server):
     for channel in (server.url("login/channel/main", login("channel")), server.url(f"t/{TOKENS['token']}/main")):
         workplace.new(environment_file(workplace, server, channel), "--force")
         workplace.search()
-    # Stored by pixi, for a domain and in a file that is named.
+    # Logins stored by pixi: for a domain, and in a file that a variable names.
     workplace.write("home/logins.json", json.dumps({"*.localhost": {"BearerToken": TOKENS["bearer"]}}), 0o600)
     workplace.environment["RATTLER_AUTH_FILE"] = str(workplace.work / "home/logins.json")
     workplace.new(environment_file(workplace, server, server.url("bearer/main", host="localhost")), "--force")
@@ -471,7 +471,7 @@ def test_registry(workplace, user, place):
 
 
 def test_file_size_limit(workplace, user):
-    """A limit on the size of files ends a build with a message that names it."""
+    """A build that hits the limit on file sizes ends with a message that names it."""
     file = workplace.write("requirements.txt", "six==1.16.0\n")
     limit = 2_000_000
     done = user.run("prlimit", f"--fsize={limit}", workplace.tool, "new", "--prefix", workplace.prefix, file, check=False,

@@ -1,4 +1,4 @@
-"""One session a user and node: started by whoever comes first, replaced when it is killed, gone when it is idle."""
+"""There is one session per user and node: the first launch starts it, it is replaced when it was killed, and it ends when it is idle."""
 
 import json
 import os
@@ -81,7 +81,7 @@ def test_server_killed_twenty_times_during_parallel_reads(user, env, sessions):
 
 @pytest.mark.skipif(not resend_is_possible(), reason="a killed server can be replaced from Linux 6.9 on")
 def test_an_image_that_no_server_can_open_any_more_is_given_up(user, env, small, sessions, work):
-    """And the session goes on for others."""
+    """The session continues for other installations."""
     damaged = user.copy(env, work / "damaged", work / "damaged")
     user.run(f"{small}/bin/python", "-c", "pass")
     other = sessions.servers()
@@ -125,13 +125,13 @@ def test_supervisor_killed_under_a_running_process(user, env, sessions):
     assert user.run(f"{env}/bin/python", "-c", "print(3)").stdout == "3\n"
     out, err = process.communicate("\n", timeout=60)
     assert (out, err) == ("3.0\n", "")
-    # Its server goes when nothing uses it any more.
+    # Its server exits when nothing uses it any more.
     eventually(lambda: orphan not in sessions.processes())
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can make this situation")
 def test_launcher_killed_while_it_starts_a_session(user, small, sessions, work):
-    """The session that it started is not disturbed by the next launch, which waits for it."""
+    """The next launch waits for the session that the killed one has started, and does not disturb it."""
     with HangingImage(user.copy(small, work / "slow-env", work / "slow-env"), work) as hanging:
         hanging.hang()
         command = [f"{hanging.installation}/bin/python", "-c", "print('up')"]
@@ -183,7 +183,7 @@ def test_state_directory_of_somebody_else_is_refused(user, env, work):
     foreign = work / "runtime"
     foreign.mkdir(mode=0o777)
     foreign.chmod(0o777)
-    # Not private: passed over for the directory in /tmp.
+    # It is not private, so the session uses the directory in /tmp instead.
     assert user.run(f"{env}/bin/python", "-c", "print(5)", env={"XDG_RUNTIME_DIR": str(foreign)}).stdout == "5\n"
     assert list(foreign.iterdir()) == []
 
@@ -197,7 +197,7 @@ def test_state_directory_in_xdg_runtime_dir(user, env, work, sessions):
 
 
 def test_files_beside_the_state_directory_stay(user, small, work):
-    """What a killed session left is removed by its names, and nothing of these names anywhere else."""
+    """Files of a dead session are removed by name, but only in the state directory."""
     runtime = work / "beside"
     runtime.mkdir(mode=0o700)
     os.chown(runtime, user.uid, user.uid)
@@ -217,7 +217,7 @@ def test_planted_state_directory_is_not_used(user, env, sessions):
     try:
         state.mkdir(mode=0o777)
         state.chmod(0o777)
-        # However many names are taken: in place of that one there is one of the user's own, the same for all.
+        # However many names are taken, the user gets one directory of their own, and all launches use the same one.
         for number in range(10):
             state.with_name(f"{state.name}-{number}").mkdir()
         for _ in range(3):
@@ -240,7 +240,7 @@ def test_moved_installation(user, make, place, tool, sessions):
     original.rename(moved)
     show = "import sys, os, six; print(sys.executable, os.path.exists(sys.argv[1]))"
     assert user.run(f"{moved}/bin/python", "-c", show, str(original)).stdout == f"{moved}/bin/python True\n"
-    # Its script begins with the path that it was made for.
+    # The first line of its script contains the path where it was built.
     assert "Pygments version" in user.run(f"{moved}/bin/pygmentize", "-V").stdout
     told = user.run(str(tool), "inspect", str(moved)).stdout
     assert f"built for {original}" in told
@@ -278,7 +278,7 @@ def test_a_copy_never_takes_the_place_of_the_original(user, small, work, session
     same = user.copy(small, work / "same", work / "original")
     other = user.copy(small, work / "other", work / "original")
     manifest = json.loads((other / "containerize.json").read_text())
-    manifest["image"]["sha256"] = "0" * 64  # as that of another image
+    manifest["image"]["sha256"] = "0" * 64  # pretends to be another image
     user.write(other / "containerize.json", json.dumps(manifest))
     show = "import sys; print(sys.prefix)"
     assert user.run(f"{original}/bin/python", "-c", show).stdout == f"{original}\n"
@@ -292,7 +292,7 @@ def test_a_copy_never_takes_the_place_of_the_original(user, small, work, session
 
 
 def test_moved_installation_in_two_sessions(user, small, work, sessions):
-    """Also on two nodes: the session that ends first leaves the other its mount point."""
+    """As on two nodes: the session that ends first leaves the mount point for the other."""
     first = work / "first"
     installation = user.copy(small, work / "moved", first)
     python = f"{installation}/bin/python"
@@ -308,7 +308,7 @@ def test_moved_installation_in_two_sessions(user, small, work, sessions):
 
 
 def test_another_installation_where_one_was_moved_away(user, small, work):
-    """The mount goes with the directory that was moved: what is there now needs a session that sees it."""
+    """The mount moves with the directory, so what is at that path now needs a session that sees it."""
     first, second = (user.copy(small, work / name, work / "first") for name in ("first", "second"))
     user.run(f"{first}/bin/python", "-c", "pass")
     first.rename(work / "away")
@@ -348,7 +348,7 @@ def test_corrupt_image_is_refused(user, make, place, sessions):
 
 @pytest.mark.parametrize("end", ["rm -rf {0}", "mv {0} {0}-elsewhere", "mv {0} {0}-elsewhere; rm -rf {0}-elsewhere"])
 def test_an_installation_that_goes_leaves_no_process(user, env, sessions, work, end):
-    """Mounts move with their directories, and go with them."""
+    """Mounts move with their directories and are removed with them."""
     gone = user.copy(env, work / "gone", work / "gone")
     user.run(f"{gone}/bin/python", "-c", "pass", env={"CONTAINERIZE_SESSION_IDLE": "2"})
     assert sessions.processes()
@@ -357,7 +357,7 @@ def test_an_installation_that_goes_leaves_no_process(user, env, sessions, work, 
 
 
 def test_files_are_what_the_image_has(user, env):
-    """One device, and the inode numbers that listings have; the size of the image, all of it used."""
+    """One device and the inode numbers that directory listings show; the filesystem has the size of the image and no free space."""
     code = f"""
 import os
 top = {str(env)!r}
@@ -376,17 +376,17 @@ print(filesystem.f_blocks * filesystem.f_frsize, filesystem.f_bfree)
 
 
 def overlays_are_possible():
-    """For users: from Linux 5.11 on."""
+    """Users can mount overlays from Linux 5.11 on."""
     return tuple(map(int, os.uname().release.split("-")[0].split(".")[:2])) >= (5, 11)
 
 
 def test_warm_import_asks_the_server_for_nothing(user, env, sessions, work):
-    """Without an overlay, Python asks of each file whether it is a terminal, by an ioctl."""
+    """Without an overlay, Python asks by an ioctl for each file whether it is a terminal."""
     if os.getuid() != 0:
         pytest.skip("tracing a server needs root")
     python = [f"{env}/bin/python", "-c", "import numpy, requests"]
     allowed = set() if overlays_are_possible() else {39}
-    # The kernel may take pages back at any time, and then reads them again: one of three imports must be wholly warm.
+    # The kernel may drop pages from its cache at any time and reads them again, so only one of three imports has to be completely warm.
     for _ in range(3):
         user.run(*python)
         user.run(*python)
@@ -397,7 +397,7 @@ def test_warm_import_asks_the_server_for_nothing(user, env, sessions, work):
 
 
 def traced(server, act, trace):
-    """The opcodes of the requests that a server gets meanwhile, and how often it reads the image."""
+    """The opcodes of the requests that the server gets during `act`, and the number of its reads of the image."""
     strace = subprocess.Popen(
         ["strace", "-f", "-xx", "-s", "64", "-e", "trace=read,pread64", "-o", str(trace), "-p", str(server)],
         stderr=subprocess.PIPE,
@@ -412,14 +412,14 @@ def traced(server, act, trace):
 
 
 def anonymous_memory(pid: int) -> int:
-    """Bytes."""
+    """In bytes."""
     line = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("RssAnon"))
     return int(line.split()[1]) * 1024
 
 
 @pytest.fixture()
 def small_memory():
-    """A control group to which little memory is left."""
+    """A control group with a low memory limit."""
     limit = 200 << 20
     for place, file in ((Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"), (Path("/sys/fs/cgroup"), "memory.max")):
         group = place / f"containerize-test-{os.getpid()}"
@@ -446,7 +446,7 @@ def test_a_server_lets_go_of_its_cache_where_memory_is_short(user, env, sessions
     time.sleep(11)
     assert anonymous_memory(server) > 20 << 20, "there is enough memory"
     (small_memory / "cgroup.procs").write_text(str(server))
-    # It moves without its memory: a program beside it needs some.
+    # The server moves without the memory it has; a program beside it would need some in the group.
     assert user.run(*hash_all).stdout == expected
     eventually(lambda: anonymous_memory(server) < before - (15 << 20), 60)
     assert user.run(*hash_all).stdout == expected

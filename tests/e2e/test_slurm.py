@@ -1,4 +1,4 @@
-"""Sessions on a cluster: a real Slurm with two nodes, and what steps, jobs and their ends do to sessions."""
+"""Sessions on a cluster: a real Slurm with two nodes, and what steps, jobs and their ends mean for sessions."""
 
 import os
 import sys
@@ -8,9 +8,9 @@ import pytest
 
 from conftest import eventually
 from on_cluster import contained, place, pytestmark, slurm  # noqa: F401 (fixtures)
-from slurm import LOGIN, NODES  # on_cluster says where it is
+from slurm import LOGIN, NODES  # on_cluster adds its directory to sys.path
 
-# Says where it is, and goes on when the file that is its first argument is there.
+# Prints its rank, waits until the file named by its first argument exists, and then imports six.
 WAITING = """\
 import os, sys, time
 print("at", os.environ.get("SLURM_PROCID"), flush=True)
@@ -28,7 +28,7 @@ def env(make, place):
 
 @pytest.fixture(scope="module")
 def timed_out(slurm, env, place, user):
-    """A job that runs into its limit, which cannot be less than a minute: handed in first, looked at last."""
+    """A job that exceeds its time limit, which cannot be less than a minute. It is submitted first and checked last."""
     directory = user.directory(place)
     script = f"#!/bin/bash\nsrun {env}/bin/python -c 'import time; time.sleep(1000)'\n"
     return slurm.sbatch(script, "-N1", "-wn2", "--time=1", cwd=directory)
@@ -40,7 +40,7 @@ def wait(user, work):
 
 
 class Node:
-    """What there is of the user's on one machine."""
+    """What the user has on one machine of the cluster."""
 
     def __init__(self, slurm, name, sessions):
         self.machine, self.sessions = slurm.machines[name], sessions
@@ -50,7 +50,7 @@ class Node:
         return sorted(set(self.sessions.supervisors()) & set(self.machine.processes()))
 
     def supervisors_of(self, job):
-        """The job and its step are part of a session's name."""
+        """The name of a session contains the job and its step."""
         names = {pid: Path(f"/proc/{pid}/cmdline").read_text().split("\0")[2] for pid in self.supervisors()}
         return [pid for pid, name in names.items() if f"slurm-{job.number}." in name]
 
@@ -58,7 +58,7 @@ class Node:
         return sorted(set(self.sessions.servers()) & set(self.machine.processes()))
 
     def left(self) -> list[str]:
-        """Processes, files of /tmp and sessions; the directory of sessions itself stays, with its lock."""
+        """Processes, files in /tmp and sessions. The directory of the sessions and its lock may stay."""
         processes = []
         for pid in self.machine.processes():
             try:
@@ -78,12 +78,12 @@ def nodes(slurm, sessions):
 
 
 def nothing_left(*nodes):
-    # Patience, not a promise: the machine may be busy.
+    # The long timeout is not a promise of the program: the machine may be busy.
     eventually(lambda: not any(node.left() for node in nodes), 180)
 
 
 def count(job, text: str, number: int):
-    """Waits until the job has printed the text so many times."""
+    """Waits until the job has printed the text `number` times."""
     eventually(lambda: job.output().count(text) >= number, 300)
 
 
@@ -107,7 +107,7 @@ def test_a_session_on_each_node(slurm, env, nodes, wait, work):
 
 
 def test_steps_at_once(slurm, env, nodes, wait, work):
-    """Each has its own session; the end of one is nothing to the other, nor to the batch script's own programs."""
+    """Each step has its own session. When one ends, the others and the programs of the batch script continue."""
     script = f"""#!/bin/bash
 {env}/bin/python {wait} {work}/last &
 srun --overlap {env}/bin/python {wait} {work}/first &
@@ -133,14 +133,14 @@ def control_groups(job):
 
 
 def nothing_of(job, *nodes):
-    """Neither processes nor files, nor control groups, nor the job's own /tmp."""
+    """Waits until there are no processes, files or control groups left, and no private /tmp of the job."""
     nothing_left(*nodes)
     own = [Path(f"/proc/{node.machine.first}/root/mnt") for node in nodes]
     eventually(lambda: not control_groups(job) and not any(list(place.glob(f"n*/{job.number}")) for place in own), 180)
 
 
 def test_control_groups_and_a_tmp_for_each_job(contained, env, sessions, wait, work):
-    """Two jobs on a node: each has its sessions in its own control group, with their state in its own /tmp."""
+    """Two jobs on a node: the sessions of each are in its own control group, and their state is in its own /tmp."""
     node = Node(contained, "n1", sessions)
     script = f"#!/bin/bash\ntouch /tmp/of-$SLURM_JOB_ID\nsrun {env}/bin/python {wait} {work}/go\nls /tmp\n"
     jobs = [contained.sbatch(script, "-wn1", "-n4", "--mem=500", cwd=work) for _ in range(2)]
@@ -159,7 +159,7 @@ def test_control_groups_and_a_tmp_for_each_job(contained, env, sessions, wait, w
 
 
 def test_the_memory_of_a_job(contained, env, sessions, work):
-    """What a server keeps counts as the job's: all of an installation can be read within little. Who wants more is killed."""
+    """A server's cache counts as memory of the job, yet a whole installation can be read with little. A job that uses more is killed."""
     node = Node(contained, "n1", sessions)
     read = f"find {env} -type f -exec cat {{}} + | wc -c"
     job = contained.sbatch(f"#!/bin/bash\nsrun {env}/bin/_debug_exec sh -c '{read}'\n", "-wn1", "--mem=64", cwd=work)
@@ -219,7 +219,7 @@ def slurm_script(work, text) -> str:
 
 
 def test_shell_of_an_allocation(slurm, env, nodes, work, sessions):
-    """salloc runs on the login machine: its session goes with the allocation."""
+    """salloc runs on the login machine, so the session there ends with the allocation."""
     login = Node(slurm, LOGIN, sessions)
     shell = f"{env}/bin/python -c 'import six; print(six.__version__)'; srun {env}/bin/python -c 'import six; print(six.__version__)'"
     done = slurm.command("salloc", "-wn1", "sh", "-c", shell, cwd=work)
@@ -237,7 +237,7 @@ def test_cancelled(slurm, env, nodes, wait, work, options):
 
 
 def test_the_grace_of_a_cancelled_job(slurm, env, nodes, work, user):
-    """Who saves what was reached when SIGTERM comes can import what was not read before."""
+    """A program that saves its work on SIGTERM can still import modules that were not read before."""
     saving = user.write(work / "save.py", """\
 import signal, sys, time
 def save(*_):
@@ -258,7 +258,7 @@ while True:
 
 
 def test_death_of_the_daemon_of_a_node(slurm, env, nodes, wait, work):
-    """Steps that run are slurmstepd's."""
+    """Running steps do not need slurmd, only slurmstepd."""
     job = slurm.sbatch(f"#!/bin/bash\nsrun {env}/bin/python {wait} {work}/go\n", "-wn1", "-n2", cwd=work)
     count(job, "at", 2)
     slurm.kill_node_daemon("n1")
@@ -270,7 +270,7 @@ def test_death_of_the_daemon_of_a_node(slurm, env, nodes, wait, work):
 
 
 def test_update_during_a_job(slurm, make, place, tool, user, nodes, wait, work):
-    """What runs goes on with what it had; the next step has the new state."""
+    """Running programs keep the old state; the next step sees the new one."""
     changed = make(place / "changed", "six==1.16.0\n")
     script = f"""#!/bin/bash
 srun --overlap {changed}/bin/python {wait} {work}/go &
@@ -298,29 +298,29 @@ echo remains:
 ls /tmp/containerize-$UID
 """
     job = slurm.sbatch(script, "-wn1", cwd=work)
-    # A busy node makes srun say that it has to wait.
+    # On a busy node srun prints that it has to wait.
     said, remains = job.wait(seconds=1500).split("remains:\n")
     assert "failed" not in said
     remains = remains.splitlines()
-    # The last session may be on its way out; no step has left anything for the next.
+    # The last session may still be ending; the other steps have left nothing.
     assert "start.lock" in remains and len(remains) <= 3
     nothing_left(nodes[0])
     assert open_files(slurm) <= before + 10
 
 
 def open_files(slurm) -> int:
-    """Of all that runs on the first node."""
+    """Of all processes on the first node."""
     return sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in slurm.machines["n1"].processes())
 
 
 def test_time_limit(timed_out, nodes, slurm):
-    """At the end, because it takes a minute until it is reached."""
+    """Runs last, because reaching the limit takes a minute."""
     timed_out.wait("TIMEOUT", seconds=180)
     nothing_left(*nodes)
 
 
 def log_of(node, job) -> str:
-    """Of the session of the job's step on that node, while it lives."""
+    """The log of the session that the job's step has on that node; the session must be running."""
     logs = list(node.temporary.glob(f"containerize-{node.sessions.user.uid}/*slurm-{job.number}.[0-9]*/log"))
     assert len(logs) == 1, logs
     return logs[0].read_text()
@@ -328,7 +328,7 @@ def log_of(node, job) -> str:
 
 @pytest.mark.parametrize("where", ["local", "ram"])
 def test_copies_for_a_job(slurm, env, tool, nodes, wait, work, where):
-    """Brought by sbcast to two nodes, and read there instead of the image, which is spoilt as soon as they are there."""
+    """sbcast copies the image to two nodes. The original is then overwritten, so sessions must read the copies."""
     image = env / "env.sqfs"
     whole = image.read_bytes()
     script = f"""#!/bin/bash
@@ -340,7 +340,7 @@ srun --ntasks-per-node=1 {env}/bin/python {wait} {work}/end
     job = slurm.sbatch(script, "-N2", cwd=work)
     eventually(lambda: (work / "staged").exists(), 300)
     try:
-        image.write_bytes(whole[:96] + bytes(len(whole) - 96))  # its head is looked at
+        image.write_bytes(whole[:96] + bytes(len(whole) - 96))  # sessions check the superblock of the original
         (work / "go").touch()
         count(job, "at", 2)
         for node in nodes:
@@ -356,7 +356,7 @@ srun --ntasks-per-node=1 {env}/bin/python {wait} {work}/end
 
 
 def test_a_copy_for_one_node(slurm, env, tool, nodes, wait, work):
-    """Where a session's own wish is none, it takes none."""
+    """A step that asks for no copy uses none."""
     script = f"""#!/bin/bash
 {tool} stage {env} || exit
 CONTAINERIZE_STAGE=off srun {env}/bin/python {wait} {work}/end

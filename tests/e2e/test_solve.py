@@ -1,4 +1,4 @@
-"""Solving, compared with py-rattler, which has another solver: over the tests' own channel and over real records."""
+"""Compares our solver with another one, py-rattler's, on the tests' own channel and on real records."""
 
 import asyncio
 import json
@@ -55,7 +55,7 @@ class Oracle:
         return {record.name.normalized: (str(record.version), str(record.build)) for record in records}
 
     def faults(self, records, specs):
-        """What is wrong with a solution, judged by rattler's own match specs."""
+        """The errors of a solution, judged by rattler's match specs."""
         r = self.rattler
         wrong = []
         by_name = {}
@@ -93,7 +93,7 @@ class Ours:
 
 
 def requests_over(channel, count, seed):
-    """Requests made of names and versions that the channel has."""
+    """Random requests for names and versions that the channel has."""
     chance = random.Random(seed)
     versions = {}
     for file in Path(channel).glob("*/repodata.json"):
@@ -145,7 +145,7 @@ HAND_WRITTEN = [
 
 
 def test_real_records(rattler, user):
-    """The solvers may choose differently where neither is better: then ours must be valid, and that is what is checked."""
+    """Where neither choice is better, the solvers may differ; then the test checks that ours is valid."""
     channel = FIXTURES / "conda-forge-from-locks"
     if not channel.exists():
         pytest.skip("the fixtures are not there")
@@ -154,7 +154,7 @@ def test_real_records(rattler, user):
     print(f"{equal} equal, {len(different)} valid but different, {unsolvable} unsolvable for both")
     assert equal + len(different) >= 60
     assert equal >= 0.7 * (equal + len(different))
-    # Where they differ, it is in what nobody asked for.
+    # They may differ only in packages that were not requested.
     worse = []
     for specs, theirs, mine in different:
         for name in {conda_name(spec) for spec in specs}:

@@ -1,4 +1,4 @@
-"""The main job: torchrun from an installation trains."""
+"""The most important use: training with torchrun from an installation."""
 
 import json
 import os
@@ -17,7 +17,7 @@ def torch_env(make, place):
 
 @pytest.fixture(scope="module")
 def scripts(user, place) -> Path:
-    """The examples, where the user can read them."""
+    """The examples, in a place where the user can read them."""
     target = place / "ddp"
     target.mkdir()
     for file in (SOURCE / "examples/ddp").glob("*.py"):
@@ -58,28 +58,28 @@ def test_torchrun_with_two_processes(user, torch_env, scripts, work):
     assert "Epoch 3 | Snapshot saved at snapshot.pt" in done.stdout
     found = losses(done.stdout)
     assert len(found) == 2 and max(found) < 0.01
-    # A second run goes on from the snapshot, which was written after the fourth epoch.
+    # A second run resumes from the snapshot, which was written after epoch 4.
     again = user.run(*torchrun, "6", "1", cwd=work)
     assert "Resuming after epoch 4" in again.stdout
     assert "Epoch 3 |" not in again.stdout and "[GPU1] Epoch 5 |" in again.stdout
 
 
 def test_same_losses_as_without_a_container(user, torch_env, scripts, work):
-    """The installation's own tree, unpacked and run bare, trains to the same numbers."""
+    """The unpacked tree of the installation, run without a container, gives the same losses."""
     bare = work / "bare"
     user.run("unsquashfs", "-q", "-n", "-d", str(bare), f"{torch_env}/env.sqfs")
     runs = []
     for python in (f"{torch_env}/bin/python", f"{bare}/bin/python"):
         here = user.directory(work)
         done = user.run(python, f"{scripts}/single_gpu.py", "2", "5", cwd=here, env={"OMP_NUM_THREADS": "1"})
-        # The order of batches is drawn from torch's seed, which make_model() sets.
+        # torch's seed, which make_model() sets, determines the order of batches.
         runs.append(losses(done.stdout))
     assert runs[0] == runs[1]
 
 
 @pytest.fixture(scope="module")
 def on_trixie(user, tool, place, base, channels):
-    """The same packages on another distribution, with a Python of conda's: that of the base is another version."""
+    """The same packages on another distribution, with conda's Python 3.11, because the base has another version."""
     spec = user.write(place / "env.yml", f"channels: ['file://{channels}/main']\ndependencies:\n- python=3.11\n- pip\n- pip:\n  - torch==2.13.0\n  - numpy\n")
     user.run(tool, "new", "--no-config", "--no-constraints", "--base", base, "--prefix", place / "on-trixie", spec, env={"CONTAINERIZE_CACHE": str(place / "cache")}, timeout=1200)
     return place / "on-trixie"
@@ -88,7 +88,7 @@ def on_trixie(user, tool, place, base, channels):
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can make the root of another distribution")
 @pytest.mark.parametrize("engine", ["native", "apptainer"])
 def test_torchrun_on_another_distribution(user, machine, torch_env, on_trixie, scripts, work, engine):
-    """Natively, and through Apptainer on a machine that has that: what is learnt is what is learnt on this machine's root."""
+    """Natively, and through Apptainer on a machine that has it, the losses are the same as on this machine's root."""
     train = ["--standalone", "--nproc_per_node=2", f"{scripts}/multi_gpu.py", "3", "5"]
     threads = {"OMP_NUM_THREADS": "1"}
     here = user.run(f"{torch_env}/bin/torchrun", *train, cwd=user.directory(work), env=threads)
@@ -99,7 +99,7 @@ def test_torchrun_on_another_distribution(user, machine, torch_env, on_trixie, s
 
 
 def test_two_agents_as_on_two_nodes(user, torch_env, scripts, work):
-    """What `srun torchrun` starts on two nodes: two agents that meet at an endpoint."""
+    """What `srun torchrun` starts on two nodes: two agents that meet at one endpoint."""
     torchrun = [
         f"{torch_env}/bin/torchrun",
         "--nnodes=2",

@@ -1,4 +1,4 @@
-"""Two users on one node: what one of them puts in the other's way is never run by the other."""
+"""Two users on one node: a user never runs programs that the other has planted."""
 
 import json
 import os
@@ -23,7 +23,7 @@ TMP = Path("/tmp")
 
 @pytest.fixture(scope="module")
 def other():
-    """Who would like to run programs as the test user."""
+    """The user who tries to make the test user run foreign programs."""
     try:
         pwd.getpwnam(OTHER_USER)
     except KeyError:
@@ -32,7 +32,7 @@ def other():
 
 
 class Trap:
-    """Files of the other user's, with programs in them that tell who has run them."""
+    """Files of the other user, with programs that record who runs them."""
 
     def __init__(self, other):
         self.other = other
@@ -42,7 +42,7 @@ class Trap:
         return self.other.run("/bin/sh", "-ec", script, "sh", *map(str, arguments), check=check)
 
     def plant(self, path: Path, text: str | None = None, mode: int = 0o755):
-        """As the other user would: in directories that it makes where they are missing."""
+        """Writes as the other user, and creates missing directories."""
         told = f"#!/bin/sh\nid -u >> {self.caught}\nexit 66\n"
         self.shell('mkdir -p "${1%/*}"; printf %s "$2" > "$1"; chmod "$3" "$1"', path, told if text is None else text, f"{mode:o}")
 
@@ -53,7 +53,7 @@ class Trap:
 @pytest.fixture
 def trap(other, sessions):
     sessions.kill_all()
-    shutil.rmtree(sessions.state, ignore_errors=True)  # its name is free for the other user
+    shutil.rmtree(sessions.state, ignore_errors=True)  # frees the name for the other user
     before = set(TMP.iterdir())
     trap = Trap(other)
     trap.caught.touch()
@@ -68,7 +68,7 @@ def trap(other, sessions):
 
 @pytest.fixture
 def home(user):
-    """A directory of the user's that nobody else can write to, all the way up."""
+    """A directory of the user's; no other user can write to it or to its parents."""
     path = user.directory(user.entry.pw_dir)
     yield path
     shutil.rmtree(path)
@@ -76,7 +76,7 @@ def home(user):
 
 @pytest.fixture
 def grounds():
-    """A directory of root's, in which others have theirs."""
+    """A directory of root's in which other users have directories."""
     path = Path(tempfile.mkdtemp(prefix="containerize-e2e-", dir="/opt"))
     path.chmod(0o755)
     yield path
@@ -95,7 +95,7 @@ def python(user, installation, code="print('fine')", check=True, **more):
 
 
 def test_a_manifest_beside_the_installation(user, small, trap):
-    """A wrapper that has lost its own manifest takes none from a directory that everybody writes to."""
+    """A wrapper without a manifest of its own does not use one from a directory that everybody can write to."""
     env = user.copy(small, TMP / "env", TMP / "env")
     manifest = (env / "containerize.json").read_text()
     (env / "containerize.json").unlink()
@@ -124,7 +124,7 @@ def test_parts_of_an_installation_that_others_could_have_written(user, other, sm
 
 
 def test_a_colleagues_installation_is_used(user, other, small, home, trap):
-    """All of it is the colleague's, or root's, or a group keeps it."""
+    """All of it belongs to the colleague, to root, or to a group."""
     env = user.copy(small, home / "env", home / "env")
     for uid in (other.uid, 0):
         for path in [env, *env.rglob("*")]:
@@ -140,7 +140,7 @@ def test_a_colleagues_installation_is_used(user, other, small, home, trap):
 
 @pytest.fixture(scope="module")
 def built_in_tmp(make, tmp_path_factory):
-    """An installation that was built below /tmp, whose scripts name that place."""
+    """An installation that was built below /tmp; its scripts contain that path."""
     kept = tmp_path_factory.mktemp("kept") / "env"
     built = make(TMP / "firstplace", "six==1.16.0\n")
     subprocess.run(["cp", "-a", str(built), str(kept)], check=True)
@@ -151,7 +151,7 @@ def built_in_tmp(make, tmp_path_factory):
 
 @pytest.mark.parametrize("maker", ["nobody", "other", "user"])
 def test_a_first_path_that_anybody_may_make(user, other, built_in_tmp, home, trap, maker):
-    """Under a session, its mount point is removed - by its owner, or by who cleans up /tmp - and taken by another user."""
+    """While a session runs, its owner or a cleaner of /tmp removes the mount point, and another user takes the path."""
     moved = home / "moved"
     subprocess.run(["cp", "-a", str(built_in_tmp), str(moved)], check=True)
     first = TMP / "firstplace"
@@ -170,7 +170,7 @@ def test_a_first_path_that_anybody_may_make(user, other, built_in_tmp, home, tra
 
 
 def test_a_first_path_in_a_directory_of_another_user(user, other, small, home, grounds, trap):
-    """It is made in memory, with all that is there, so that nobody can take it away."""
+    """The directory and its entries are made in memory, so that nobody can take the path away."""
     theirs = owned(grounds / "theirs", other.uid)
     below = owned(theirs / "below", other.uid)
     other.write(below / "data", "seen")
@@ -196,7 +196,7 @@ def test_a_moved_installation_of_a_colleague(user, other, small, grounds, trap):
 
 
 def test_a_moved_installation_in_a_projects_directory(user, other, small, home, grounds, trap):
-    """Its members decide both paths; but not what is in the user's home."""
+    """The project's members decide over both paths, but not over what runs from the user's home."""
     project = owned(grounds / "project", 0, user.entry.pw_gid, 0o2775)
     moved = user.copy(small, project / "moved", project / "env")
     assert python(user, moved, f"open({str(project / 'written')!r}, 'w').write('x'); print('fine')").stdout == "fine\n"
@@ -214,7 +214,7 @@ def test_a_first_path_where_the_user_alone_decides(user, small, home, trap):
 
 @pytest.fixture
 def key(user, small, sessions, trap):
-    """The name of the session that a launch looks for; none is left of it."""
+    """The name of the session that a launch looks for; the session itself is gone."""
     python(user, small)
     (session,) = sessions.state.glob("v*-*")
     sessions.kill_all()
@@ -235,7 +235,7 @@ PLANTED_STATE = {
 
 @pytest.mark.parametrize("kind", PLANTED_STATE)
 def test_a_planted_state_directory(user, small, home, trap, sessions, key, kind):
-    """With a session of the right name in it: its lock, its plan, its socket."""
+    """The directory contains a session of the right name, with a lock, a plan and a socket."""
     session = Path(tempfile.mkdtemp(dir="/opt"))
     try:
         session.chmod(0o755)
@@ -256,7 +256,7 @@ def test_a_planted_state_directory(user, small, home, trap, sessions, key, kind)
 
 
 def test_all_names_of_state_directories_are_taken(user, small, home, trap, sessions):
-    """And those of the caches of ranks."""
+    """The names of the cache directories of ranks are taken as well."""
     names = [f"containerize-{user.uid}{end}" for end in ("", *(f"-{i}" for i in range(8)), *(f".{i:06}" for i in range(100)))]
     trap.shell('cd "$1"; shift; mkdir -m 777 "$@"', TMP, f"containerize-cache-{user.uid}", *names)
     for _ in range(2):
@@ -270,7 +270,7 @@ def test_all_names_of_state_directories_are_taken(user, small, home, trap, sessi
 
 
 def test_the_state_directory_under_a_session(user, small, trap, sessions):
-    """Nothing in it, nor itself, can be exchanged, looked at or asked."""
+    """Others cannot replace, list or read it, nor connect to its socket."""
     running = user.start(f"{small}/bin/python", "-c", "print('up', flush=True); input()", stdin=subprocess.PIPE)
     assert running.stdout.readline() == "up\n"
     (session,) = sessions.state.glob("v*-*")
@@ -285,7 +285,7 @@ def test_the_state_directory_under_a_session(user, small, trap, sessions):
 
 
 def test_a_session_of_another_user_is_none(user, other, small, trap, sessions):
-    """Each has one of his own, of the same installation."""
+    """Each user has a session of their own for the same installation."""
     theirs = other.start(f"{small}/bin/python", "-c", "print('up', flush=True); input()", stdin=subprocess.PIPE)
     assert theirs.stdout.readline() == "up\n"
     assert python(user, small, "import os; print(os.getuid())").stdout == f"{user.uid}\n"
@@ -295,7 +295,7 @@ def test_a_session_of_another_user_is_none(user, other, small, trap, sessions):
 
 
 def test_planted_stores_and_build_directories(user, tool, home, trap):
-    """Directories that only have the names which the user's configuration gives."""
+    """Another user has created directories with the names that the user's configuration gives."""
     store = TMP / f"bases-{user.uid}"
     mine = {"CONTAINERIZE_BASES": str(home / "bases")}
     config = user.write(home / "config.yaml", f"defaults:\n  bases: {store}\n  staging: {TMP}/build-{user.uid}\n")
@@ -313,7 +313,7 @@ def test_planted_stores_and_build_directories(user, tool, home, trap):
 
 
 def test_an_overlay_of_another_user(user, tool, small, trap):
-    """Its files would take the place of the installation's programs."""
+    """Its files would replace the installation's programs."""
     overlay = TMP / "overlay"
     trap.plant(overlay / "upper/bin/python")
     trap.plant(overlay / "made-for", f"{small}\nstate 1\n", 0o666)
@@ -326,7 +326,7 @@ def test_an_overlay_of_another_user(user, tool, small, trap):
 
 
 def test_leftovers_in_a_directory_that_everybody_writes_to(user, tool, home, trap):
-    """What says that it is of a build which was killed names files of the user's for removal."""
+    """What looks like the leftover of a killed build lists files of the user's for removal."""
     shared = owned(TMP / "shared", user.uid, mode=0o1777)
     mine = user.write(shared / "mydata", "mine")
     leftover = f".containerize-shared-1@{platform.node()}"
@@ -338,7 +338,7 @@ def test_leftovers_in_a_directory_that_everybody_writes_to(user, tool, home, tra
 
 
 def test_staging_in_a_directory_of_another_user(user, tool, home, trap):
-    """Its owner could put another directory in the place of the one that a build works in."""
+    """Its owner could replace the directory in which a build works."""
     trap.shell('mkdir "$1"; chmod 1777 "$1"', TMP / "theirs")
     spec = user.write(home / "requirements.txt", "six\n")
     done = user.run(str(tool), "new", "--tmpdir", str(TMP / "theirs"), "--prefix", str(home / "env"), str(spec), check=False)

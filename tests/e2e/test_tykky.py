@@ -1,4 +1,4 @@
-"""tykky's names, options and messages, and software that is wrapped."""
+"""tykky's command names, options and messages, and wrapping of existing software."""
 
 import json
 import os
@@ -14,7 +14,7 @@ NAMES = ["conda-containerize", "pip-containerize", "wrap-container", "wrap-insta
 
 @pytest.fixture()
 def call(user, tool, work):
-    """Runs one of the four names; everything is on standard output, as tykky has it."""
+    """Runs one of the four commands. As with tykky, all output goes to standard output."""
 
     def run(name, *argv, check=True, env=None, **more):
         done = user.run(tool.parent / name, *argv, check=check, timeout=600, cwd=more.pop("cwd", work),
@@ -62,7 +62,7 @@ def test_conda_installation_and_updates(call, user, work, spec):
     assert user.run(prefix / "bin/python", "-c", "import iniconfig, sys; print(open(sys.prefix + '/from-script').read())").stdout.split() == ["conda", str(prefix), str(prefix)]
     call("conda-containerize", "update", "-r", user.write(work / "more.txt", "packaging==24.0\n"), prefix)
     assert user.run(prefix / "bin/python", "-c", "import packaging").returncode == 0
-    # Built again at the same place: it replaces what is there.
+    # A build at the same path replaces the installation.
     call("conda-containerize", "new", spec(["where"]), "--prefix", prefix)
     assert user.run(prefix / "bin/where").returncode == 0 and not (prefix / "bin/python").exists()
 
@@ -81,7 +81,7 @@ def test_pip_installation_in_the_working_directory(call, user, work):
 
 
 def test_the_other_kind_is_told(call, user, work, spec):
-    """Each name makes one kind of environment, and does not silently make the other."""
+    """Each command makes one kind of environment, and refuses the other."""
     req = user.write(work / "req.txt", "six==1.16.0\n")
     done = call("conda-containerize", "new", req, "--prefix", work / "env", check=False)
     assert done.returncode == 1 and "does not take a pip requirements file" in done.stdout and "pip-containerize" in done.stdout
@@ -95,7 +95,7 @@ def test_the_other_kind_is_told(call, user, work, spec):
 
 
 def test_hints_name_options_that_there_are(call, user, work, spec):
-    """What tykky's commands lack is said to be an option of ours."""
+    """A hint that names an option which tykky's commands lack says that `containerize new` has it."""
     terms = user.write(work / "defaults.yml", "channels: [defaults]\ndependencies: [python]\n")
     done = call("conda-containerize", "new", terms, "--prefix", work / "env", check=False)
     assert done.returncode == 1 and "--allow-defaults" in done.stdout and "`containerize new` has that option" in done.stdout, done.stdout
@@ -137,7 +137,7 @@ def test_messages_and_variables(call, user, work, spec):
 
 
 def test_uv_is_there_for_scripts(call, user, work, spec):
-    """Of PyPI, and in the environment: where it was built it is on nobody's PATH."""
+    """uv comes from PyPI and is installed in the environment, because it is on nobody's PATH there."""
     post = user.write(work / "post.sh", "uv --version\nuv pip install --quiet iniconfig==2.0.0\n")
     requirements = user.write(work / "req.txt", "six==1.16.0\n")
     for name, given in (("conda-containerize", spec(["python=3.11", "pip"])), ("pip-containerize", requirements)):
@@ -182,7 +182,7 @@ def test_advanced(call, user, work, spec):
 
 @pytest.fixture()
 def software(user, work):
-    """Programs that know their own place, as many do."""
+    """Programs that contain their own path, as many do."""
     root = work / "appl/tool-1.2"
     for name in ("bin", "sbin", "lib"):
         (root / name).mkdir(parents=True)
@@ -232,14 +232,14 @@ def test_wrap_install_with_mask(call, user, tool, sessions, work, software):
         assert user.run(work / "wrapped/bin" / program).stdout == "original\nwrapdisk\n"
     assert user.run(software / "bin/show").stdout == "changed\n", "outside the disk's copy is as it was"
     shutil.rmtree(work / "appl")
-    sessions.kill_all()  # the mount went with the directory
+    sessions.kill_all()  # the mount was removed with the directory
     assert user.run(work / "wrapped/bin/show").stdout == "original\nwrapdisk\n"
     user.run(tool, "update", work / "wrapped", "--", "sh", "-c", f"echo more >> {software}/lib/data.txt")
     assert user.run(work / "wrapped/bin/show").stdout == "original\nwrapdisk\nmore\n"
 
 
 def test_wrap_a_debian_program(user, tool, work):
-    """A tree as a package of Debian has it."""
+    """A tree as extracted from a Debian package."""
     tree = work / "tree"
     tree.mkdir()
     subprocess.run(["sh", "-c", f"cd {tree} && apt-get download -q hello >/dev/null && dpkg-deb -x hello_*.deb . && rm hello_*.deb"], check=True)

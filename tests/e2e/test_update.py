@@ -1,4 +1,4 @@
-"""Updates: layers over an installation, the states that they make, and going back and forth between those."""
+"""Updates: layers over an installation, the states that they make, and switching between states."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ from installation import Installation, staging_directories
 
 @pytest.fixture()
 def installed(user, tool, work, made):
-    """A fresh copy of one installation, at the path that it was built for."""
+    """A fresh copy of one installation, at the path for which it was built."""
     prefix, backup = made
     shutil.rmtree(prefix)
     shutil.copytree(backup, prefix, symlinks=True)
@@ -100,7 +100,7 @@ def test_back_and_forth(installed):
     installed.call("rollback", installed.prefix, "1")
     assert installed.has("six") and not installed.has("pygments") and "pygmentize" not in installed.commands()
     assert "Pygments" not in (installed.prefix / "share/packages.txt").read_text()
-    installed.update("--", "pip", "install", "-q", "iniconfig==2.0.0")  # another branch: it begins where we are
+    installed.update("--", "pip", "install", "-q", "iniconfig==2.0.0")  # starts another branch at the current state
     assert [(state["state"], state["parent"], state["current"]) for state in installed.log()] == [(1, 0, False), (2, 1, False), (3, 2, False), (4, 1, True)]
     lines = installed.call("log", installed.prefix).stdout.splitlines()
     assert ["(from" in line for line in lines] == [False, False, False, True] and "(from 1) containerize update" in lines[3]
@@ -172,7 +172,7 @@ def test_two_at_once(installed, user, work):
 
 @pytest.fixture(params=["ramfs", "overlay"])
 def refusing(request, work):
-    """A staging directory over which the kernel mounts no overlay, as an old kernel mounts none: without extended attributes, and with."""
+    """A staging directory on which the kernel mounts no overlay, as with an old kernel: one kind without extended attributes, one with."""
     if os.getuid() != 0:
         pytest.skip("only root can mount these")
     places = {name: work / name for name in ("staging", "below", "above", "more")}
@@ -230,7 +230,7 @@ def with_attributes(changes, staging):
 
 @pytest.mark.parametrize("fuse", [True, False])
 def test_without_the_kernels_overlay(installed, user, work, refusing, without_fuse_overlayfs, fuse):
-    """fuse-overlayfs does it, or a copy; the result is the same."""
+    """Uses fuse-overlayfs or a copy, with the same result."""
     changes = with_attributes(CHANGES, refusing)
     installed.update("--", "sh", "-c", BEFORE)
     installed.update("--", "sh", "-c", changes)
@@ -261,7 +261,7 @@ def test_doctor_says_how_updates_are_done(tool, user, refusing, without_fuse_ove
 
 
 def test_building_without_the_kernels_overlay(conda, user, tool, work, refusing):
-    """What is completed over an image: packages of conda, and software that is wrapped."""
+    """Builds that change a tree over an image: conda packages, and wrapped software."""
     spec = conda.spec(["python=3.11", "numpy=1.24", "linked"], "  - pip:\n    - six==1.16.0\n")
     conda.new(spec)
     expected = conda.manifest()["image"]
@@ -289,7 +289,7 @@ def test_refusals(installed, user, work, tool):
 
 
 def test_moved_and_back(small, user, work, tool):
-    """A launch of what was moved leaves an empty directory where it was, into which `mv` would put it."""
+    """A launch of a moved installation leaves an empty directory at the old path, into which `mv` would move it."""
     first, moved = work / "k", work / "k-moved"
     user.copy(small, first, first)
     first.rename(moved)
@@ -362,7 +362,7 @@ def test_dev_keeps_changes_for_oneself(installed, user, work):
 
 
 def test_dev_without_the_kernels_overlay(installed, refusing, without_fuse_overlayfs):
-    """On a filesystem that the kernel's overlay refuses, fuse-overlayfs begins and goes on."""
+    """On a filesystem that the kernel's overlay refuses, fuse-overlayfs creates the overlay and is needed from then on."""
     overlay = refusing / "overlay"
 
     def dev(*command, **more):
@@ -426,7 +426,7 @@ def test_packages_of_conda_come_and_go(conda, user, work):
     assert "where-1.0-0" not in records(conda) and not (conda.prefix / "bin/where").exists()
     assert conda.python("import os, requests; print(os.environ.get('DATA_HOME'))") == "None"
     assert user.run(conda.prefix / "bin/_debug_exec", "test", "-e", conda.prefix / "share/where", check=False).returncode == 1
-    # What is here now can be built again from its lock.
+    # The current state can be built again from its lock.
     again = Installation(user, conda.tool, work / "again", conda.env)
     again.new(user.write(work / "containerize.lock", (conda.prefix / "share/containerize.lock").read_text()))
     assert records(again) == records(conda)

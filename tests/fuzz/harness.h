@@ -1,6 +1,5 @@
-// What a harness is: one function that is given bytes which nobody has checked. Whatever it does with them,
-// it must come back: without a crash, a sanitizer's report, more memory or more time than tests/fuzz/run.sh
-// allows.
+// A harness is one function that gets arbitrary bytes. It must return for every input, without a crash, a
+// sanitizer's report, or more memory or time than tests/fuzz/run.sh allows.
 #pragma once
 
 #include "util/error.h"
@@ -25,12 +24,12 @@ inline std::string_view text_of(const std::uint8_t* data, std::size_t size) {
     return {reinterpret_cast<const char*>(data), size};
 }
 
-/// What must hold whatever the input is; anything else is a finding.
+/// Whatever the input is, this must hold; otherwise it is a finding.
 inline void require(bool holds) {
     if (!holds) std::abort();
 }
 
-/// What a message must be, whatever the input: one that says something, and nothing that a terminal obeys.
+/// Every message must say something, and contain no control characters that a terminal would obey.
 inline void require_message(const Error& error) {
     const auto text = to_string(error);
     require(!error.what.empty() && text.size() < 20'000);
@@ -38,21 +37,21 @@ inline void require_message(const Error& error) {
         text, [](unsigned char c) { return (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f; }));
 }
 
-/// The same of a result that is none. Whether there is a result.
+/// Whether there is a result. If not, checks the message.
 template<class T>
 bool good(const std::expected<T, Error>& result) {
     if (!result) require_message(result.error());
     return result.has_value();
 }
 
-/// The same of a file that the user gave: the exit code is to be 2.
+/// Like good(), for a file that the user gave: an error must have the exit code 2.
 template<class T>
 bool good_input(const std::expected<T, Error>& result) {
     require(result || result.error().fault == Fault::input);
     return good(result);
 }
 
-/// The input's parts, where it is several files: 0xFF, which no text has, stands between them.
+/// Splits an input that stands for several files at 0xFF, a byte that no text contains.
 inline std::vector<std::string_view> parts_of(std::string_view input, std::size_t count) {
     std::vector<std::string_view> parts;
     while (parts.size() + 1 < count) {

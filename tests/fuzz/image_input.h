@@ -1,5 +1,5 @@
-// Images as harnesses get them: the tables as they are before they are compressed, so that what a fuzzer
-// changes in a field is not lost in a compressor. Or, where it begins as an image does, the image itself.
+// How harnesses get images: as tables that are compressed only afterwards, so that a fuzzer's changes of
+// fields are not lost in a compressor. An input that begins like an image is used unchanged.
 #pragma once
 
 #include "../lib/squashfs_image.h"
@@ -15,12 +15,12 @@
 
 namespace containerize::fuzz {
 
-/// tests/fuzz/seeds.py writes it, too.
+/// Also written by tests/fuzz/seeds.py.
 struct ImageHeader {
-    std::uint8_t compressor; ///< 0: none
-    std::uint8_t block_log;  ///< less 12
+    std::uint8_t compressor; ///< 0: tables are not compressed
+    std::uint8_t block_log;  ///< minus 12
     std::uint16_t inodes, listings, fragments, xattrs,
-        xattr_sets; ///< bytes of each; after them, to the end, the data
+        xattr_sets; ///< sizes in bytes; the rest of the input is data
     std::uint32_t root_block;
     std::uint16_t root_offset;
     std::uint16_t unused;
@@ -64,7 +64,7 @@ inline image::Layers::ImageFile image_file_of(std::string_view input) {
     return {.file = file_of(image_of(input)), .path = "image", .offset = 0};
 }
 
-/// Of several images, each is preceded by its size in three bytes; what is left is the last one.
+/// Each image is preceded by its size in three bytes; the remaining bytes are the last image.
 inline std::vector<std::string_view> images_in(std::string_view input, std::size_t most) {
     std::vector<std::string_view> images;
     while (images.size() + 1 < most && input.size() > 3) {

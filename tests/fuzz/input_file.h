@@ -1,4 +1,4 @@
-// For what is read by its path.
+// Input for functions that read a path.
 #pragma once
 
 #include "../unit/temporary.h"
@@ -8,7 +8,7 @@
 
 namespace containerize::fuzz {
 
-/// One directory for all inputs of this process.
+/// All inputs of this process are written to one directory.
 inline const test::TemporaryDirectory& input_directory() {
     static const test::TemporaryDirectory directory;
     return directory;

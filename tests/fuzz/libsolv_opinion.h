@@ -1,4 +1,4 @@
-// What libsolv thinks of versions and specifications of packages, and where it differs from conda.
+// How libsolv judges versions and match specs, and where it differs from conda.
 #pragma once
 
 #include "conda/libsolv.h"
@@ -10,8 +10,8 @@
 
 namespace containerize::fuzz {
 
-/// conda gives a separator at the end a meaning ("1.0.1_" is older than "1.0.1a"), and to it "1.0+cpu" is
-/// older than "1.0": libsolv thinks otherwise.
+/// To conda, a trailing separator has a meaning ("1.0.1_" is older than "1.0.1a"), and "1.0+cpu" is older
+/// than "1.0"; libsolv disagrees.
 inline bool in_dispute(const conda::Version& one, const conda::Version& other) {
     const auto ends_with_separator = [](const std::string& text) {
         return text.ends_with('_') || text.ends_with('-');
@@ -21,7 +21,7 @@ inline bool in_dispute(const conda::Version& one, const conda::Version& other) {
            is_local(one.text()) != is_local(other.text());
 }
 
-/// Patterns, and what else compares beginnings of versions, are not understood alike.
+/// The two treat patterns, and other comparisons of the beginnings of versions, differently.
 inline bool in_dispute(const conda::Version& version, std::string_view condition) {
     if (condition.find_first_of("*^$~+_-") != condition.npos ||
         version.text().find_first_of("+_-") != std::string::npos)
@@ -33,7 +33,7 @@ inline bool in_dispute(const conda::Version& version, std::string_view condition
     return false;
 }
 
-/// A package that there is alone.
+/// The only package of a pool.
 class PackageOfLibsolv {
 public:
     PackageOfLibsolv(const std::string& name, const std::string& version, const std::string& build) {

@@ -1,4 +1,4 @@
-// Gives a harness the inputs in the files and directories that are named, in place of a fuzzer.
+// Replaces a fuzzer: gives a harness the inputs in the files and directories that are named.
 #include "harness.h"
 
 #include <algorithm>
@@ -32,12 +32,12 @@ std::vector<fs::path> inputs(std::span<char*> arguments) {
 int main(int count, char** arguments) {
     const auto files = inputs(std::span(arguments, static_cast<std::size_t>(count)).subspan(1));
     for (const auto& path : files) {
-        std::cout << path.string() << std::endl; // before it is tried: the last line names the culprit
+        std::cout << path.string() << std::endl; // first, so that the last line names the culprit
         std::ifstream file(path, std::ios::binary);
         const std::vector<char> bytes((std::istreambuf_iterator<char>(file)),
                                       std::istreambuf_iterator<char>());
         if (!file.good() && !file.eof()) return 1;
         LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
     }
-    return files.empty() ? 1 : 0; // a corpus that is not found must not look like one that passes
+    return files.empty() ? 1 : 0; // a corpus that is missing must not look like one that passes
 }

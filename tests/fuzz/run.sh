@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Fuzzes: each harness, or each that is named, for MINUTES. Prints how many inputs were tried, how many edges of the program
-# they reached, and what was found. Fails where something was.
-# Usage: tests/fuzz/run.sh MINUTES [HARNESS...]      JOBS=N: so many harnesses at once (1)
+# Fuzzes all harnesses, or those that are named, for MINUTES each. Prints the numbers of inputs, of edges of the program that
+# they reached, and of findings. Fails if there are findings.
+# Usage: tests/fuzz/run.sh MINUTES [HARNESS...]      JOBS=N: number of harnesses at a time (1)
 set -euo pipefail
 source_dir=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$source_dir"
 build=build/fuzz
 
-# What one input may take. A reader's caches alone may have 48 MB, and the sanitizers need several times as much.
+# Limits for one input. The caches of a reader may take 48 MB, and the sanitizers need several times as much.
 limits=(-rss_limit_mb=1024 -malloc_limit_mb=256 -timeout=10)
-# So many inputs a process: what allocators and sanitizers keep of millions is not what one takes.
+# Inputs per process: what allocators and sanitizers keep for millions of inputs would count as memory of one.
 most_runs=500000
-# A harness that has found so much is broken, and is left alone.
+# A harness with so many findings is broken and is stopped.
 most_findings=5
 
 fuzz() {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes inputs for fuzzers to start from: what real tools write, and what lies among the fixtures. What is made already stays.
+"""Makes initial inputs for fuzzers, from the output of real tools and from the fixtures. Existing ones are kept.
 Usage: tests/fuzz/seeds.py DIRECTORY"""
 
 import os
@@ -12,16 +12,16 @@ from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
 FIXTURES = SOURCE.parent / "shared" / "fixtures"
-#: No larger file is a seed: what is short is mutated faster.
+#: Larger files are no seeds, because short inputs are mutated faster.
 LARGEST = 64 << 10
 MOST = 200
 
-#: Harness -> files among the fixtures that it understands.
+#: Harness -> the fixtures that it understands.
 PATTERNS = {"environment": "conda/env-yml/*", "locks": "conda/lockfiles/*", "repodata": "conda/repodata/**/repodata.json",
             "yaml": "conda/env-yml/*"}
 
 NO_TABLE = (1 << 64) - 1
-COMPRESSORS = ["gzip", "lzma", "xz", "lz4", "zstd"]  # as image_input.h numbers them, from 1 on
+COMPRESSORS = ["gzip", "lzma", "xz", "lz4", "zstd"]  # image_input.h uses the same numbers, from 1 on
 
 
 def copy_fixtures(directory: Path, pattern: str) -> None:
@@ -32,7 +32,7 @@ def copy_fixtures(directory: Path, pattern: str) -> None:
 
 
 def package_seeds(directory: Path) -> None:
-    """Archives, each after a byte that tells its kind (tests/fuzz/conda/package.cpp)."""
+    """Archives, each preceded by a byte that tells its kind (tests/fuzz/conda/package.cpp)."""
     for ending, kind in ((".conda", b"c"), (".tar.bz2", b"b")):
         copy_fixtures(directory, f"conda/packages/**/*{ending}")
         for path in directory.glob(f"*{ending}"):
@@ -40,7 +40,7 @@ def package_seeds(directory: Path) -> None:
 
 
 def make_tree(root: Path) -> None:
-    """A little of everything that an image can hold."""
+    """A tree with everything that an image can contain."""
     (root / "a/b/c").mkdir(parents=True)
     (root / "a/small").write_text("small\n")
     (root / "a/large").write_bytes(os.urandom(200) * 50)
@@ -56,7 +56,7 @@ def make_tree(root: Path) -> None:
 
 
 def stored_table(image: bytes, start: int, end: int) -> bytes:
-    """Of blocks that are stored as they are."""
+    """The content of a table whose blocks are not compressed."""
     table = b""
     while start < end:
         (header,) = struct.unpack_from("<H", image, start)
@@ -72,7 +72,7 @@ def indexed_table(image: bytes, index: int, size: int) -> bytes:
 
 
 def taken_apart(image: bytes, compressor: int) -> bytes:
-    """An image whose tables are not compressed, as tests/fuzz/image_input.h reads it."""
+    """An image as input of tests/fuzz/image_input.h. Its tables must not be compressed."""
     fragments, _, block_log = struct.unpack_from("<IHH", image, 16)
     root, used, ids, xattr_ids, inodes, listings, fragment_index, _ = struct.unpack_from("<8Q", image, 32)
     first_of = [struct.unpack_from("<Q", image, table)[0] for table in (ids, fragment_index) if table != NO_TABLE]
@@ -93,7 +93,7 @@ def taken_apart(image: bytes, compressor: int) -> bytes:
 
 
 def make_images() -> dict[str, bytes]:
-    """Whole images by name, and images taken apart."""
+    """Images by name: complete ones, and ones that taken_apart() has converted."""
     images = {}
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as work:
         tree, file = Path(work, "tree"), Path(work, "image")
@@ -118,7 +118,7 @@ def requests(*some: tuple[int, int, bytes]) -> bytes:
 
 
 def make_requests(root: int) -> bytes:
-    """One of each that a server answers, of the root and what is in it."""
+    """One of each request that a server answers, for the root and what is in it."""
     read = struct.pack("<QQIIQII", 0, 0, 4096, 0, 0, 0, 0)
     xattr = struct.pack("<II", 100, 0)
     of_root = [(1, b"a\0"), (3, bytes(16)), (28, read), (44, read), (17, b""), (22, xattr + b"user.x\0"), (23, xattr), (27, bytes(8)),

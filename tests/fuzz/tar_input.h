@@ -1,4 +1,4 @@
-// Tar archives as harnesses get them.
+// How harnesses get tar archives.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace containerize::fuzz {
 
-/// Each header gets the checksum that it should have: a fuzzer would hardly find one.
+/// Each header gets the correct checksum, because a fuzzer would hardly find one.
 inline std::string with_checksums(std::string_view bytes) {
     constexpr std::size_t block = 512, sum_at = 148, sum_size = 8, magic_at = 257;
     std::string archive(bytes);

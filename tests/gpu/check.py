@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Whether wrapped programs use this node's GPUs as unwrapped ones do, and what that costs.
+"""Whether wrapped programs use this node's GPUs as others do, and what that costs.
 
 Usage: tests/gpu/check.py SOFTWARE [--build DIRECTORY] [--place DIRECTORY] [--runs N]
 
-SOFTWARE is a directory with bin/python and torch in it. Two installations are made of it, one for the host's root and one in a
-minimal base (`containerize base bootstrap`), which gets its drivers from the host. In each, and without us: nvidia-smi, a matrix
-product that is compared with the processor's, and two steps of training by torchrun; then `import torch` and a training are timed.
-No network and no rights are needed. On a node without a GPU all of it runs on the processor, which is said.
+SOFTWARE is a directory with bin/python and torch. It becomes two installations, one for the host's root and one on a minimal base
+(`containerize base bootstrap`), which gets its drivers from the host. In each of them, and without containerize, nvidia-smi, a
+matrix product that is compared with the CPU's, and two epochs of training by torchrun are run; then `import torch` and a training
+are timed. It needs no network and no privileges. On a node without a GPU everything runs on the CPU, and the output says so.
 """
 
 import argparse
@@ -40,7 +40,7 @@ def run(*words, **more) -> str:
 
 
 def make_ways(tool: Path, software: Path, place: Path) -> dict[str, Path]:
-    """The python of each."""
+    """The path of python for each way."""
     base = place / "base.sqfs"
     run(tool, "base", "bootstrap", "--python", "-o", base)
     ways = {"bare": software / "bin/python"}
@@ -52,7 +52,7 @@ def make_ways(tool: Path, software: Path, place: Path) -> dict[str, Path]:
 
 
 def check(name: str, python: Path, place: Path) -> str:
-    """Its losses."""
+    """Runs the checks and returns the losses of the training."""
     debug = python.parent / "_debug_exec"
     program = [str(debug)] if debug.exists() else []
     if shutil.which("nvidia-smi"):

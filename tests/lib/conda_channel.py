@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """The tests' own conda channels: real packages in conda's formats, made from this machine's Python and PyPI's wheels.
 
-Usage: conda_channel.py DIRECTORY      makes DIRECTORY/main and DIRECTORY/hostile
+Usage: conda_channel.py DIRECTORY      makes channels-DIGEST/main and channels-DIGEST/hostile in DIRECTORY
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import zstandard
 
-PLACEHOLDER = "/opt/" + "placehold_" * 25  # 255 bytes, as conda-build has it
+PLACEHOLDER = "/opt/" + "placehold_" * 25  # 255 bytes, like conda-build's placeholder
 assert len(PLACEHOLDER) == 255
 TIME = 1_700_000_000
 
@@ -29,7 +29,7 @@ class Link(str):
 
 
 class HardLink(str):
-    """Another path of the package."""
+    """Another path of the package, to which this one is hard-linked."""
 
 
 class Package:
@@ -40,7 +40,7 @@ class Package:
         self.files = {}  # path -> (content or Link or None for a directory, mode)
         self.prefixed = {}  # path -> "text" or "binary"
         self.entry_points = []
-        self.wrong = {}  # path -> sha256 that the list says
+        self.wrong = {}  # path -> a wrong sha256 for info/paths.json
 
     @property
     def stem(self):
@@ -70,7 +70,7 @@ class Package:
         return self
 
     def wheel(self, file):
-        """The content of a wheel as a package has it."""
+        """Adds the content of a wheel, at the paths where a conda package has it."""
         pure = "noarch" in self.index
         base = "site-packages" if pure else "lib/python3.11/site-packages"
         with zipfile.ZipFile(file) as archive:
@@ -166,7 +166,7 @@ class Package:
 
 
 def index(channel):
-    """repodata.json of what lies in a channel, in all its forms."""
+    """Writes repodata.json for the packages of a channel, in all its compressed forms."""
     import bz2
 
     for subdir in ("linux-64", "noarch"):
@@ -196,7 +196,7 @@ def index(channel):
 
 
 def python_package():
-    """Debian's Python, made to look into site-packages of wherever it is."""
+    """Debian's Python, changed to look for site-packages relative to its own location."""
     version = "%d.%d.%d" % sys.version_info[:3]
     assert sys.executable == "/usr/bin/python3" or sys.executable.startswith("/usr/bin/python3"), sys.executable
     assert sys.version_info[:2] == (3, 11), "Debian 12's Python is 3.11"
@@ -216,7 +216,7 @@ def python_package():
 
     patch("lib/python3.11/sysconfig.py", ("'DEB_PYTHON_INSTALL_LAYOUT', 'posix_local'", "'DEB_PYTHON_INSTALL_LAYOUT', 'posix_prefix'"),
           ("prefix_scheme = 'posix_local'", "prefix_scheme = 'posix_prefix'"))
-    # Its own site module is frozen into the program, and knows dist-packages only.
+    # Its site module is frozen into the program and only knows dist-packages.
     package.add("lib/python3.11/dist-packages/site-packages.pth",
                 "import site, sys; site.addsitedir(sys.prefix + '/lib/python3.11/site-packages')\n")
     package.add("lib/python3.11/site-packages/README.txt", "packages")
@@ -225,7 +225,7 @@ def python_package():
 
 
 def c_program():
-    """A program with the prefix in its binary, and in a text beside it."""
+    """A program with the prefix in its binary and in a text file."""
     with tempfile.TemporaryDirectory() as work:
         source = Path(work) / "where.c"
         source.write_text('#include <stdio.h>\nconst char where[] = "%s/share/where";\n'
@@ -270,7 +270,7 @@ def main_channel(channel, files):
     Package("torchlike", "1.13", "cpu").add("share/torchlike", "old").write(channel)
     Package("picky", "1.0", constrains=["torchlike <2"]).add("share/picky", "x").write(channel)
 
-    # Activation.
+    # Activation scripts.
     active = Package("active", "1.0")
     active.add("etc/conda/activate.d/a-static.sh",
                'if [ -n "$DATA_HOME" ]; then export _CONDA_SET_DATA_HOME="$DATA_HOME"; fi\nexport DATA_HOME="$CONDA_PREFIX/share/data"\n'
@@ -287,7 +287,7 @@ def main_channel(channel, files):
     linked.write(channel)
     Package("linked-broken", "1.0").add("bin/.linked-broken-post-link.sh", "echo no luck today >&2\nexit 7\n", 0o755).write(channel)
 
-    # Files of all kinds.
+    # Files of all types.
     odd = Package("odd", "1.0")
     odd.add("share/odd/a name with blanks", "1").add("share/odd/ü", "2").add("share/odd/link", Link("ü")).add("share/odd/dangling", Link("nowhere"))
     odd.add("share/odd/empty", None).add("share/odd/up", Link("../../share/odd")).add("share/odd/nothing", "")
@@ -327,7 +327,7 @@ def hostile_channel(channel):
     cut = Package("cut", "1.0").add("share/cut", os.urandom(100_000)).write(channel)
     cut.write_bytes(cut.read_bytes()[:50_000])
     corrupt = Package("corrupt", "1.0").add("share/corrupt", "x").write(channel)
-    # No list can be made of what is cut: its entry is written by hand.
+    # index() cannot read the truncated package, so its entry is written by hand.
     whole = cut.read_bytes()
     cut.unlink()
     index(channel)
@@ -342,7 +342,7 @@ def hostile_channel(channel):
 
 
 def make(directory):
-    """Makes the channels unless they are there already; they are named by this file's content."""
+    """Makes the channels unless they exist. A digest of this file is part of their name."""
     digest = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:12]
     place = Path(directory) / f"channels-{digest}"
     if place.exists():
@@ -355,7 +355,7 @@ def make(directory):
     try:
         work.rename(place)
     except OSError:
-        shutil.rmtree(work)  # another was quicker
+        shutil.rmtree(work)  # another process was faster
     return place
 
 

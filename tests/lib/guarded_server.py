@@ -1,4 +1,4 @@
-"""A web server that gives files only to those who know its secrets, in each way in which servers ask for them."""
+"""A web server that gives files only to clients that know its secrets, with every form of authentication that servers use."""
 
 import base64
 import http.server
@@ -8,17 +8,17 @@ from pathlib import Path
 
 
 class Guarded:
-    """Serves `root` on 127.0.0.1. The first part of the path says what is asked for:
+    """Serves `root` on 127.0.0.1. The first part of the path selects what is required:
 
-    /login/NAME/PATH     user and password by basic authentication: logins[NAME]
-    /bearer/PATH         a bearer token: `bearer`
-    /t/TOKEN/PATH        the token of conda's servers: `token`
-    /signed/PATH?sig=S   a signature in the query: `signature`
+    /login/NAME/PATH     basic authentication with logins[NAME], a user and a password
+    /bearer/PATH         the bearer token `bearer`
+    /t/TOKEN/PATH        the token `token` in the path, as for conda servers
+    /signed/PATH?sig=S   the signature `signature` in the query
     """
 
     def __init__(self, root: Path, logins: dict, bearer="", token="", signature=""):
         self.root, self.logins, self.bearer, self.token, self.signature = root, logins, bearer, token, signature
-        self.given = set()  # what was asked for rightly: "login/NAME", "bearer", ...
+        self.given = set()  # which secrets were given correctly: "login/NAME", "bearer", ...
         guard = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -45,7 +45,7 @@ class Guarded:
         self.server.server_close()
 
     def path_for(self, request):
-        """The file that this request may have; nothing if it lacks the secret."""
+        """The requested file; None if the request lacks the secret."""
         address = urllib.parse.urlsplit(request.path)
         kind, _, rest = urllib.parse.unquote(address.path).lstrip("/").partition("/")
         sent = request.headers.get("Authorization", "")

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""A web server whose faults are chosen by the first part of the path, for tests.
+"""A web server for tests; the first part of the path selects a fault.
 
 Usage: http_server.py DIRECTORY LOG [CERTIFICATE]
 
-Prints its port, serves DIRECTORY on 127.0.0.1 until its standard input is closed, and appends a line to LOG for each
-request: method, path, and the headers that matter, separated by tabs.
+Prints its port and serves DIRECTORY on 127.0.0.1 until its standard input is closed. Appends a line to LOG for each request:
+the method, the path and the headers in LOGGED, separated by tabs.
 """
 import base64
 import collections
@@ -66,7 +66,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return handler(rest, count)
 
     def plain(self, name, ranges=True, etag=True, cut=None, extra=()):
-        """`cut`: after so many bytes of what was asked for the connection breaks."""
+        """`cut`: closes the connection after so many bytes of the body."""
         body = self.content(name)
         if body is None:
             return self.answer(404)
@@ -92,7 +92,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if cut is not None:
             self.close_connection = True
 
-    # The first part of the path:
+    # One method for each first part of a path.
 
     def mode_aged(self, rest, _):
         age, _, name = rest.partition("/")
@@ -158,7 +158,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         time.sleep(30)
 
     def mode_trickle(self, rest, _):
-        """A tenth every 30 ms; ranges are served."""
+        """Sends a tenth every 30 ms and supports ranges."""
         body = self.content(rest)
         if body is None:
             return self.answer(404)
@@ -197,7 +197,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
-    request_queue_size = 128  # with five, connections wait a second for their next try
+    request_queue_size = 128  # with the default of five, connections beyond that wait a second and retry
 
 
 server = Server(("127.0.0.1", 0), Handler)

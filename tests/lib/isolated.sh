@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs a command with processes, a /tmp and a test user's home of its own, so that files of tests can run side by side and
-# none finds what another has left. Without root, it is simply run.  Usage: tests/lib/isolated.sh COMMAND [ARGUMENT ...]
+# Runs a command with its own pid namespace, /tmp and home of the test user, so that test files can run side by side without
+# each other's leftovers. Without root, it only runs the command.  Usage: tests/lib/isolated.sh COMMAND [ARGUMENT ...]
 set -euo pipefail
 [ "$(id -u)" = 0 ] || exec "$@"
 user=containerize-test

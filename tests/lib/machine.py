@@ -1,5 +1,5 @@
-"""A second machine as far as programs can see: a root directory of Debian's unstable, which has Apptainer, as Debian 12
-has not. It is made once and kept; programs run in it by pivot_root, as Apptainer wants it."""
+"""Looks like a second machine to programs: a root filesystem of Debian unstable with Apptainer, which Debian 12 lacks. It is made once
+and kept. Programs enter it with pivot_root, because Apptainer requires that."""
 
 import fcntl
 import hashlib
@@ -8,11 +8,11 @@ import socket
 import subprocess
 from pathlib import Path
 
-# python3 for the libraries that any interpreter wants of its machine.
+# python3 brings the libraries that any interpreter needs from the machine.
 PACKAGES = ("apptainer", "ca-certificates", "fuse3", "procps", "python3", "squashfuse")
 MIRROR = "http://deb.debian.org/debian"
 
-# $1 is the root, $2 the working directory, $3 a script of the caller's, then paths to be seen in it, up to "--".
+# $1 is the root, $2 the working directory, $3 a script of the caller's. Then follow paths to make visible in it, up to "--".
 ENTER = """
 set -e
 root=$1 directory=$2 prepare=$3
@@ -35,13 +35,13 @@ exec "$@"
 
 
 def _apt_options() -> list[str]:
-    """What this machine says about a mirror that is old on purpose."""
+    """This machine's setting for mirrors that are deliberately old."""
     said = subprocess.run(["apt-config", "dump", "Acquire::Check-Valid-Until"], capture_output=True, text=True).stdout.strip()
     return [f"--aptopt={said}"] if said else []
 
 
 def make_root(cache: Path) -> Path:
-    """The root, made if this version of it is not there yet."""
+    """The root, which is made unless this version of it exists."""
     key = hashlib.sha256("\0".join(PACKAGES).encode()).hexdigest()[:12]
     root = cache / f"sid-{key}"
     with open(cache / "sid.lock", "w") as lock:
@@ -58,15 +58,15 @@ def make_root(cache: Path) -> Path:
 
 
 class Machine:
-    """Runs commands in that root as `user` (conftest.User) does, with the same interface."""
+    """Runs commands in that root, with the interface of conftest.User."""
 
     def __init__(self, root: Path, user, seen: list[Path]):
         self.root = root
         self.user = user
         self.seen = [str(path) for path in seen]
-        # Each command has a mount namespace of its own, and so a session.
+        # Each command has a mount namespace of its own and therefore its own session.
         self.environment = {**user.environment, "CONTAINERIZE_SESSION_IDLE": "1"}
-        # A new root knows no names of hosts, not even its own.
+        # The new root cannot resolve host names, not even its own.
         (root / "etc/hosts").write_text(f"127.0.0.1 localhost\n127.0.1.1 {socket.gethostname()}\n")
         entry = user.entry
         passwd = root / "etc/passwd"
@@ -75,7 +75,7 @@ class Machine:
             passwd.write_text(passwd.read_text() + line)
 
     def command(self, argv, env=None, cwd="/", prepare="") -> list[str]:
-        """`prepare` is run by root, inside, before."""
+        """`prepare` is a script that root runs inside before the command."""
         environment = {**self.environment, **(env or {})}
         entry = self.user.entry
         return [

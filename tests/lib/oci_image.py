@@ -1,4 +1,4 @@
-"""Images made by hand: a layout directory (OCI image layout) of any layers, with whatever is wrong in them."""
+"""Handmade images: an OCI layout directory with any layers, valid or not."""
 
 import gzip
 import hashlib
@@ -18,7 +18,7 @@ def digest_of(data: bytes) -> str:
 
 
 def tar_of(*members) -> bytes:
-    """Members are (name, content), (name, "-> target"), (name, "=> hard link's file"), or a name ending in '/'."""
+    """A tar archive. Members are (name, content), (name, "-> target") for a symbolic link, (name, "=> file") for a hard link, or "directory/"."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
         for member in members:
@@ -60,7 +60,7 @@ class Layout:
         return self.blob(tar, kind), digest_of(tar)
 
     def image(self, tag: str, layers, architecture: str, environment=(), diff_ids=None) -> dict:
-        """Of what layer() returned; its manifest's descriptor."""
+        """Adds an image of what layer() returned. Returns its manifest's descriptor."""
         config = {
             "architecture": architecture,
             "os": "linux",
@@ -79,7 +79,7 @@ class Layout:
         return descriptor
 
     def index(self, tag: str, images: dict[str, dict]) -> dict:
-        """Of several architectures' images."""
+        """Adds an index of images for several architectures."""
         index = {
             "schemaVersion": 2,
             "mediaType": "application/vnd.oci.image.index.v1+json",
@@ -95,7 +95,7 @@ class Layout:
 
 
 def sif_file(path: Path, squashfs: bytes, machine: str) -> Path:
-    """As Apptainer lays it out: a header, a table of one partition, and the partition at a page's start."""
+    """A file as Apptainer lays it out: a header, a table with one partition, and the partition, aligned to a page."""
     architecture = {"amd64": b"02\0", "arm64": b"04\0"}[machine]
     table = struct.pack("<iBIIIqqqqqqq", 0x4004, 1, 1, 1, 0, 4096, len(squashfs), len(squashfs), 0, 0, 0, 0)
     table += b"squashfs.img".ljust(128, b"\0") + struct.pack("<ii3s", 1, 2, architecture).ljust(384, b"\0")

@@ -1,11 +1,11 @@
-# The Debian packages that the project needs, and how to have them. Sourced by scripts.
+# The Debian packages that the project needs, and a function that installs them. Sourced by scripts.
 
 build_packages=(
     ca-certificates cmake g++ git ninja-build pkg-config
     libarchive-dev libbz2-dev libcli11-dev libcurl4-openssl-dev libfmt-dev liblz4-dev liblzma-dev libre2-dev
     libsimdjson-dev libspdlog-dev libsquashfs-dev libssl-dev libyaml-cpp-dev libzstd-dev nettle-dev nlohmann-json3-dev zlib1g-dev
 )
-# What a user's machine has as well, when an environment is built on it.
+# What else a machine needs on which users build environments.
 run_packages=(python3 python3-venv)
 test_packages=(
     apache2-utils attr bubblewrap busybox-static ccache clang-19 clang-format dash docker-registry fuse-overlayfs
@@ -18,7 +18,7 @@ as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
 }
 
-# Installs what is missing; says nothing where nothing is.
+# Installs missing packages; prints nothing if there are none.
 have_packages() {
     local missing=() name
     for name in "$@"; do

@@ -1,4 +1,4 @@
-"""A proxy before a registry, with the faults and habits that registries and networks have."""
+"""A proxy in front of a registry, with the faults and peculiarities that registries and networks have."""
 
 import base64
 import http.client
@@ -8,13 +8,13 @@ import threading
 
 
 class Proxy:
-    """Forwards to 127.0.0.1:`upstream`. `kind` is what it does differently:
+    """Forwards to 127.0.0.1:`upstream`. `kind` is how it differs:
 
-    plain        nothing
-    token        wants a token for every request, which /token gives to `user` with `password`; to anybody if those are None
-    flaky        breaks off each blob's connection after `cut` bytes, until a blob was asked for three times
-    redirect     sends blobs to the registry itself
-    elsewhere    sends blobs to `target`
+    plain        not at all
+    token        requires a token for every request; /token gives it to `user` with `password`, or to anybody if those are None
+    flaky        breaks the connection after `cut` bytes of a blob, for the first two requests for it
+    redirect     redirects requests for blobs to the registry itself
+    elsewhere    redirects requests for blobs to `target`
     corrupt      changes a byte in every blob of more than 100 kB
     """
 

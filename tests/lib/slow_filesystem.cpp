@@ -1,9 +1,9 @@
-// A directory shown again, read-only, as a busy parallel filesystem shows it: every open and every read
-// waits. And as a broken one does: while there is a file FAULTS, reads of images fail as it says.
+// Shows a directory read-only, like a busy parallel filesystem: every open and read is delayed. While there
+// is a file FAULTS, reads of images fail as it says, like on a broken filesystem.
 //
 //     eio 1      each read fails
-//     eio 5      each fifth
-//     short 1    each returns less than was asked for
+//     eio 5      each fifth read fails
+//     short 1    each read returns less than requested
 //
 // Usage: slow_filesystem DIRECTORY MOUNT-POINT MICROSECONDS [FAULTS]
 // Stays in the foreground until it is unmounted. Other users may read it.
@@ -31,7 +31,7 @@ std::string directory;
 std::chrono::microseconds delay;
 std::string faults;
 
-/// "eio" or "short" if the read is one that fails, else empty.
+/// "eio" or "short" if this read is to fail, otherwise empty.
 std::string fault_of(std::string_view path) {
     static std::atomic<unsigned> reads{0};
     std::string kind;
@@ -50,7 +50,7 @@ int result(int code) {
 }
 
 void* begin(fuse_conn_info* connection, fuse_config* config) {
-    // What was read stays in the page cache, as on other filesystems.
+    // Data stays in the page cache after it was read, as on other filesystems.
     config->kernel_cache = 1;
     config->entry_timeout = config->attr_timeout = config->negative_timeout = 3600;
     connection->max_background = 64; // many requests at once
@@ -73,7 +73,7 @@ int open_file(const char* path, fuse_file_info* file) {
     const int fd = open((directory + path).c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) return -errno;
     file->fh = static_cast<std::uint64_t>(fd);
-    file->direct_io = faults.empty() ? 0 : 1; // each read comes here, and nobody completes it
+    file->direct_io = faults.empty() ? 0 : 1; // every read comes here, short ones are not repeated
     return 0;
 }
 

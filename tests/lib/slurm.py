@@ -1,7 +1,7 @@
-"""A real Slurm of a login machine and two nodes, n1 and n2, for one test file. Needs root, and Debian's packages of Slurm.
+"""A real Slurm with a login machine and two nodes, n1 and n2, for one test file. Needs root and Debian's Slurm packages.
 
-Each machine has namespaces of its own: a network with an address, processes, a hostname, a /tmp. What they share is the rest
-of the filesystem, as on a cluster. When the holder of such a namespace is killed, all that runs in it is gone.
+Each machine has its own namespaces: a network with an address, pids, a hostname and a /tmp. They share the rest of the
+filesystem, as on a cluster. Killing the holder of a pid namespace ends everything that runs in it.
 """
 
 import os
@@ -15,7 +15,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 NODES = ("n1", "n2")
-# More than the machine has, so that many tasks run at once.
+# More than the machine has, so that many tasks run at the same time.
 CPUS = 64
 MEMORY = 8192
 GPUS = 8
@@ -50,13 +50,13 @@ GresTypes=gpu
 {more}NodeName={nodes} CPUs={cpus} RealMemory={memory} Gres=gpu:{gpus} State=UNKNOWN
 PartitionName=all Nodes={nodes} Default=YES MaxTime=60 State=UP OverSubscribe=FORCE:4
 """
-# How what belongs to a job is told from the rest.
+# How Slurm tells the processes of a job from others.
 BY_PROCESSES = """\
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SelectTypeParameters=CR_Core
 """
-# As on most clusters: by control groups, which limit memory, and a /tmp for each job.
+# As on most clusters: by control groups, which limit memory; each job has its own /tmp.
 BY_CONTROL_GROUPS = """\
 ProctrackType=proctrack/cgroup
 TaskPlugin=task/cgroup
@@ -70,7 +70,7 @@ CgroupMountpoint=/sys/fs/cgroup
 ConstrainRAMSpace=yes
 ConstrainCores=no
 """
-# Of the node alone; it may not be in /tmp.
+# On a filesystem of the node alone; Slurm does not accept /tmp.
 PRIVATE_TMP = """\
 AutoBasePath=true
 BasePath=/mnt
@@ -78,7 +78,7 @@ BasePath=/mnt
 
 
 class Machine:
-    """Namespaces that are held by one process; all that runs in them goes with it."""
+    """Namespaces that one process holds; everything in them ends with it."""
 
     def __init__(self, name: str, shared: Path, address: str | None = None):
         self.name = name
@@ -107,7 +107,7 @@ class Machine:
         return subprocess.run(self.inside(*argv), check=True, text=True, stdout=subprocess.PIPE, **more).stdout
 
     def processes(self) -> list[int]:
-        """Of all users; by their numbers outside."""
+        """Of all users, by their pids outside."""
         own = os.readlink(f"/proc/{self.first}/ns/pid")
         found = []
         for entry in Path("/proc").iterdir():
@@ -137,7 +137,7 @@ class Slurm:
         if contained:
             (shared / "cgroup.conf").write_text(CONTROL_GROUPS)
             (shared / "job_container.conf").write_text(PRIVATE_TMP)
-        # Slurm counts them, and gives their numbers to jobs; there is no device behind them.
+        # Slurm counts these files as GPUs and gives their numbers to jobs; there are no real devices.
         for number in range(GPUS):
             os.mknod(shared / f"gpu{number}", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
         (shared / "gres.conf").write_text(f"NodeName=n[1-{len(NODES)}] Name=gpu File={shared}/gpu[0-{GPUS - 1}]\n")
@@ -155,13 +155,13 @@ class Slurm:
         self.wait_for_nodes()
 
     def _connect(self):
-        """One network: a bridge on the login machine, with a cable to each node."""
+        """Connects the machines: a bridge on the login machine, with a veth pair to each node."""
         login = self.machines[LOGIN]
         login.run("ip", "link", "add", "net0", "type", "bridge")
         login.run("ip", "addr", "add", "10.37.0.1/24", "dev", "net0")
         login.run("ip", "link", "set", "net0", "up")
         for number, node in enumerate(NODES, 2):
-            # Of the login machine the network only: there the number of a process on the other machine means nothing.
+            # Enters only the network namespace of the login machine: pids of other machines are unknown in its pid namespace.
             subprocess.run(["nsenter", "-t", str(login.first), "-n", "ip", "link", "add", node, "type", "veth", "peer",
                             "name", "eth0", "netns", str(self.machines[node].first)], check=True)
             login.run("ip", "link", "set", node, "master", "net0", "up")
@@ -189,7 +189,7 @@ class Slurm:
         self._start(node, "slurmd", "-D", "-N", node, "-f", str(self.configuration))
 
     def kill_node_daemon(self, node: str):
-        """slurmd alone: what it started goes on."""
+        """Kills slurmd alone; the steps that it started continue."""
         pid = int((self.base / f"slurmd.{node}.pid").read_text())
         self.machines[node].run("kill", "-9", str(pid))
         self.daemons.pop(f"slurmd-{node}").wait()
@@ -214,7 +214,7 @@ class Slurm:
                 "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
 
     def command(self, *argv, check=True, cwd="/", env=None, timeout=300, machine=LOGIN):
-        """As the user, on the login machine."""
+        """Runs a command as the user, by default on the login machine."""
         inside = self.machines[machine].inside("env", f"--chdir={cwd}", *map(str, argv), uid=self.user.pw_uid, gid=self.user.pw_gid)
         done = subprocess.run(inside, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               timeout=timeout, env={**self.environment(), **(env or {})})
@@ -227,7 +227,7 @@ class Slurm:
         return subprocess.Popen(inside, text=True, env={**self.environment(), **(env or {})}, **more)
 
     def sbatch(self, script: str, *options, cwd) -> "Job":
-        """Hands in a job script, given as text or by its path; output goes to `cwd`/slurm-ID.out."""
+        """Submits a job script, given as text or as a path. Its output goes to `cwd`/slurm-ID.out."""
         if "\n" in script:
             file = Path(tempfile.mkstemp(dir=cwd, suffix=".sh")[1])
             file.write_text(script)
@@ -256,7 +256,7 @@ class Job:
         return re.search(r"JobState=(\w+)", shown)[1]
 
     def wait(self, state="COMPLETED", seconds=600) -> str:
-        """Its output, after it has ended in `state`."""
+        """Waits until the job has ended in `state`, and returns its output."""
         deadline = time.monotonic() + seconds
         while (now := self.state()) in ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED"):
             assert time.monotonic() < deadline, f"job {self.number} is still {now}\n{self.output()}\n{self.slurm.logs()}"
@@ -274,8 +274,8 @@ class Job:
 
 @contextmanager
 def on_one_cpu():
-    """For what is started there. The newest kernels number namespaces by CPU, and refuse to keep one (as Slurm does each job's) in
-    one with a higher number: with all on one CPU, numbers grow."""
+    """Runs the body on one CPU. Recent kernels number namespaces per CPU and refuse to bind-mount a namespace, as Slurm does for each
+    job, inside one with a higher number. On one CPU the numbers always increase."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(before)})
     try:
@@ -286,8 +286,8 @@ def on_one_cpu():
 
 @contextmanager
 def cluster(user, more: str = "", contained: bool = False):
-    """For `user`, an entry of the password file, in whose home its files lie: no machine's /tmp is another's. `more` is put
-    into slurm.conf. `contained`: jobs have control groups and a /tmp of their own."""
+    """A cluster for `user`, a passwd entry. Its files are in the user's home, because machines do not share /tmp. `more` is added to
+    slurm.conf. With `contained`, jobs have control groups and a private /tmp."""
     shared = Path(tempfile.mkdtemp(prefix="slurm-", dir=user.pw_dir))
     shared.chmod(0o755)
     with on_one_cpu() if contained else nullcontext():

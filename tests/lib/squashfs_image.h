@@ -1,4 +1,4 @@
-// squashfs images as no tool would make them: whatever is put into their tables is packed as it is.
+// squashfs images that no tool would make: the content of their tables is packed unchecked.
 #pragma once
 
 #include "image/squashfs_objects.h"
@@ -19,14 +19,14 @@
 
 namespace containerize::test {
 
-/// What lies in the tables before they are cut into blocks and compressed. Places in them are the references
-/// of an image whose tables have one block each, as small ones have.
+/// The tables before they are cut into blocks and compressed. Offsets in them serve as references, which is
+/// right as long as each table fits in one block, as in small images.
 struct SquashfsImage {
     SQFS_COMPRESSOR compressor = SQFS_COMP_ZSTD;
     bool compress_tables = false;
     std::uint16_t block_log = 17;
     std::uint64_t root = 0;
-    std::string data; ///< from byte 96 of the image on
+    std::string data; ///< begins at byte 96 of the image
     std::string inodes, listings, fragments, xattrs, xattr_sets;
 
     static constexpr std::uint64_t data_start = sizeof(sqfs_super_t);
@@ -52,7 +52,7 @@ public:
             compressor_.reset(compressor);
     }
 
-    /// Appends the blocks of a table; where each starts.
+    /// Appends the blocks of a table; returns the offset of each.
     std::vector<std::uint64_t> write(std::string& bytes, std::string_view table) const {
         constexpr std::size_t block_size = 8192;
         constexpr std::uint16_t uncompressed = 0x8000;
@@ -77,7 +77,7 @@ public:
         return starts;
     }
 
-    /// The same, and after it the index of where its blocks start; returns where that is.
+    /// Like write(), followed by an index of the block offsets; returns the offset of that index.
     std::uint64_t write_indexed(std::string& bytes, std::string_view table,
                                 std::string_view header = {}) const {
         const auto starts = write(bytes, table);
@@ -89,12 +89,12 @@ public:
     }
 
 private:
-    image::SquashfsObject<sqfs_compressor_t> compressor_; ///< null: all is stored as it is
+    image::SquashfsObject<sqfs_compressor_t> compressor_; ///< null: blocks are stored uncompressed
 };
 
 } // namespace detail
 
-/// The image as its file has it.
+/// The bytes of the image file.
 inline std::string to_bytes(const SquashfsImage& image) {
     constexpr auto none = ~std::uint64_t{0};
     const detail::TableWriter tables(image);
@@ -140,7 +140,7 @@ struct SquashfsEntry {
     std::uint16_t type;
 };
 
-/// The reference of the next inode that is added.
+/// The reference that the next inode will get.
 inline std::uint64_t next_inode(const SquashfsImage& image) {
     return image.inodes.size();
 }
@@ -157,7 +157,7 @@ std::uint64_t add_inode(SquashfsImage& image, std::uint16_t type, const Fields& 
     return reference;
 }
 
-/// The reference of a directory with these entries, which need not be there yet.
+/// Adds a directory with these entries, whose inodes need not exist yet; returns its reference.
 inline std::uint64_t add_directory(SquashfsImage& image, const std::vector<SquashfsEntry>& entries,
                                    std::uint32_t xattrs = 0xFFFFFFFF) {
     sqfs_inode_dir_ext_t directory{};
@@ -178,7 +178,7 @@ inline std::uint64_t add_directory(SquashfsImage& image, const std::vector<Squas
     return add_inode(image, SQFS_INODE_EXT_DIR, directory);
 }
 
-/// A file of one fragment and nothing else.
+/// Adds a file whose data is one fragment.
 inline std::uint64_t add_file(SquashfsImage& image, std::uint32_t size, std::uint32_t fragment) {
     sqfs_inode_file_t file{};
     file.file_size = size;

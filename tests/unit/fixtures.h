@@ -1,4 +1,4 @@
-// Real data of other projects, which is not part of the repository.
+// Real data from other projects, which is not part of the repository.
 #pragma once
 
 #include <cstdlib>
@@ -8,14 +8,14 @@
 
 namespace containerize::test {
 
-/// Where the fixtures are: CONTAINERIZE_FIXTURES, else "shared/fixtures" beside the repository.
+/// The directory of the fixtures: CONTAINERIZE_FIXTURES, or "shared/fixtures" beside the repository.
 inline std::filesystem::path fixture_directory() {
     const char* given = std::getenv("CONTAINERIZE_FIXTURES");
     return given != nullptr ? std::filesystem::path(given)
                             : std::filesystem::path(CONTAINERIZE_SOURCE_DIR) / "../shared/fixtures";
 }
 
-/// All files below `directory` of the fixtures whose names end so; none if the fixtures are not there.
+/// All files below `directory` of the fixtures whose names have this ending; none if there are no fixtures.
 inline std::vector<std::filesystem::path> fixtures(std::string_view directory, std::string_view ending) {
     std::vector<std::filesystem::path> found;
     std::error_code missing;

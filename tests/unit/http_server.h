@@ -1,4 +1,4 @@
-// tests/lib/http_server.py, for the life of one test.
+// Runs tests/lib/http_server.py for the lifetime of one test.
 #pragma once
 
 #include "temporary.h"
@@ -18,7 +18,7 @@ namespace containerize::test {
 
 class HttpServer {
 public:
-    /// Serves what is below `directory`; by TLS if there is a certificate (PEM, with its key).
+    /// Serves the files below `directory`, by TLS if there is a certificate (PEM, with its key).
     explicit HttpServer(const fs::path& directory, const fs::path& certificate = {})
         : scheme_(certificate.empty() ? "http" : "https"), log_(log_directory_.path() / "log") {
         int in[2];
@@ -62,7 +62,7 @@ public:
     struct Seen {
         std::string method, path, authorization, range, if_none_match, if_range, if_modified_since;
     };
-    /// All requests so far, or those for one path.
+    /// All requests so far, or only those for one path.
     [[nodiscard]] std::vector<Seen> seen(const std::string& path = {}) const {
         std::vector<Seen> result;
         std::ifstream log(log_);

@@ -23,7 +23,7 @@ public:
 
     [[nodiscard]] const fs::path& path() const { return path_; }
 
-    /// Writes a file, and its directories where they are missing; returns its path.
+    /// Writes a file and creates missing directories; returns its path.
     fs::path write(const fs::path& name, std::string_view content) const {
         const auto file = path_ / name;
         fs::create_directories(file.parent_path());

@@ -1,4 +1,4 @@
-// Doing something as another user, which only root can.
+// Runs code as another user, which needs root.
 #pragma once
 
 #include "util/fd.h"
@@ -12,7 +12,7 @@
 
 namespace containerize::test {
 
-/// What `work` returns in a process of that user, with that umask.
+/// Returns what `work` returns in a process of that user with that umask.
 template<class Work>
 std::string as_user(uid_t user, mode_t mask, const Work& work) {
     int ends[2];

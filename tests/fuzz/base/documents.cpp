@@ -1,4 +1,4 @@
-// What a registry, or a file that claims to be an image, says of that image.
+// The documents of a registry, or of a file that claims to be an image, that describe an image.
 #include "base/challenge.h"
 #include "base/oci.h"
 #include "base/reference.h"

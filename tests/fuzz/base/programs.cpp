@@ -1,4 +1,4 @@
-// Programs and libraries of the host, and its loader's cache.
+// Programs and libraries of the host, and the cache of its dynamic loader.
 #include "base/elf.h"
 #include "harness.h"
 #include "input_file.h"

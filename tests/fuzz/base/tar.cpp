@@ -1,4 +1,4 @@
-// The layers of an image, the uppermost first, as they would be merged.
+// The layers of an image, top layer first, in the order in which they are merged.
 #include "base/layers.h"
 #include "harness.h"
 #include "input_file.h"
@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t most_layers = 3;
 constexpr std::uint64_t limit = 1U << 20U;
 
-/// A whole layer as its only piece.
+/// A layer that is read in one piece.
 base::Layer layer_of(std::string_view bytes) {
     return {.name = "layer", .digest = {}, .diff_id = {}, .open = [bytes]() -> Result<base::ReadMore> {
                 return [left = std::as_bytes(std::span(bytes))]() mutable {
@@ -20,7 +20,7 @@ base::Layer layer_of(std::string_view bytes) {
             }};
 }
 
-/// Each is preceded by its size in blocks of tar; what is left is the last one.
+/// Each layer is preceded by its size in tar blocks; the remaining bytes are the last layer.
 std::vector<std::string_view> layers_in(std::string_view input) {
     std::vector<std::string_view> layers;
     while (!input.empty() && layers.size() + 1 < most_layers) {

@@ -1,4 +1,4 @@
-// What a batch system says of the nodes of a job, or somebody in its place: variables of the environment.
+// The environment variables in which a batch system, or anybody else, describes the nodes of a job.
 #include "cluster/host_list.h"
 #include "cluster/tasks_per_node.h"
 #include "harness.h"

@@ -1,4 +1,4 @@
-// .condarc, and what conda's tools keep beside it.
+// .condarc, and the files with logins that conda's tools keep.
 #include "conda/config.h"
 #include "harness.h"
 #include "input_file.h"

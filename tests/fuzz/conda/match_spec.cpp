@@ -1,4 +1,4 @@
-// What users and packages ask for: it means what it means to libsolv, where that knows the form.
+// Match specs of users and packages. Those that libsolv knows as well must mean the same to it.
 #include "conda/match_spec.h"
 
 #include "harness.h"
@@ -9,7 +9,7 @@ using conda::UnknownKeys;
 
 namespace {
 
-/// "name", "name >=1", "name >=1 build": what is in brackets, of channels or of features is ours alone.
+/// "name", "name >=1", "name >=1 build": brackets, channels and features are only ours.
 bool is_common_form(std::string_view text, const conda::MatchSpec& spec) {
     const auto rest = text.substr(std::min(spec.name.size(), text.size()));
     const bool plain = rest.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_.<>=!|, ") == rest.npos;
@@ -20,7 +20,7 @@ bool is_common_form(std::string_view text, const conda::MatchSpec& spec) {
 void compare(std::string_view text, const conda::MatchSpec& spec, const conda::PackageRecord& record) {
     const auto version = conda::Version::parse(record.version);
     if (!version || !is_common_form(text, spec)) return;
-    if (!conda::is_plain(record.name) || !conda::is_plain(record.build)) return; // as no list has them
+    if (!conda::is_plain(record.name) || !conda::is_plain(record.build)) return; // in no list
     if (spec.version && fuzz::in_dispute(*version, spec.version->text())) return;
     fuzz::PackageOfLibsolv package(record.name, record.version, record.build);
     fuzz::require(package.matches(std::string(text)) == spec.matches(record));
@@ -42,7 +42,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
         record.file_name = parts[1];
         compare(parts[0], *spec, record);
     }
-    if (!spec->url.empty()) return 0; // of which to_string() shows no more than the package
+    if (!spec->url.empty()) return 0; // to_string() shows only its package
     const auto again = conda::parse_match_spec(spec->to_string());
     fuzz::require(again && again->to_string() == spec->to_string());
     return 0;

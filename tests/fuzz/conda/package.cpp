@@ -1,5 +1,5 @@
-// Package archives, as they would be installed. The first byte says which: 'c' a .conda, 'b' a .tar.bz2, and
-// 't' one that is not compressed, for what a fuzzer changes in it not to be lost.
+// Package archives, linked as in an installation. The first byte selects the kind: 'c' is a .conda, 'b' a
+// .tar.bz2, and 't' an uncompressed tar, in which a fuzzer's changes are not lost.
 #include "conda/archive.h"
 #include "conda/link.h"
 #include "harness.h"

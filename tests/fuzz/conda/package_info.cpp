@@ -1,4 +1,4 @@
-// What a package says of itself: index.json, paths.json, and what older ones have in place of the latter.
+// What a package says about itself: index.json, paths.json, and the files that older packages have instead.
 #include "conda/package_info.h"
 
 #include "harness.h"

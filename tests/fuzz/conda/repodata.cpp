@@ -1,5 +1,5 @@
-// Package lists: what their index answers, when it is made and when it is read again, is what the list itself
-// says to another parser.
+// Package lists: the index, both when it is made and when it is read again, must answer what another parser
+// finds in the list.
 #include "conda/repodata.h"
 
 #include "conda/match_spec.h"
@@ -13,11 +13,11 @@
 #include <string>
 
 using namespace containerize;
-using json = nlohmann::ordered_json; // the first of two files of a package counts
+using json = nlohmann::ordered_json; // keeps the order: a package's first file counts
 
 namespace {
 
-/// What a list says of a name.
+/// What a list says about a name.
 struct OfName {
     std::set<std::string> needs, files;
     bool operator==(const OfName&) const = default;
@@ -39,7 +39,7 @@ Answers answers_of(const conda::RepodataIndex& index, std::string_view list) {
     return answers;
 }
 
-/// Whether the same key is nowhere there twice: parsers differ in which counts.
+/// Whether no object contains a key twice: parsers differ in which of the two they use.
 bool has_plain_keys(std::string_view list) {
     std::vector<std::set<std::string>> objects;
     bool plain = true;
@@ -56,7 +56,7 @@ bool has_plain_keys(std::string_view list) {
     return plain && !parsed.is_discarded();
 }
 
-/// A record that an index has: one whose parts are of their types.
+/// Whether the index contains this record: only if its parts have the right types.
 bool is_record(const std::string& file, const json& entry) {
     if (file.find('/') != std::string::npos || file.size() > 250 || !entry.is_object()) return false;
     const auto name = entry.find("name");

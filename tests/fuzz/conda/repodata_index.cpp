@@ -1,5 +1,4 @@
-// The index of a package list as it lies in the cache, whatever its lines say, and the list that it leads
-// into.
+// The index of a package list in the cache, with arbitrary lines, and the list to which its offsets refer.
 #include "conda/repodata_index.h"
 
 #include "conda/package_pool.h"
@@ -15,7 +14,7 @@ using namespace containerize;
 
 namespace {
 
-/// With the header that is right for these lines: a fuzzer would hardly find it.
+/// Adds the header that is valid for these lines, which a fuzzer would hardly find.
 std::string index_of(std::string_view lines, std::size_t list_size) {
     return fmt::format("containerize-index-2 {} 1 {}\n", list_size, std::hash<std::string_view>()(lines)) +
            std::string(lines);

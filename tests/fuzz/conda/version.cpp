@@ -1,4 +1,4 @@
-// Two versions and a condition: they mean what they mean to libsolv, which decides what is installed.
+// Two versions and a condition must mean the same to us as to libsolv, which decides what is installed.
 #include "conda/version.h"
 
 #include "harness.h"

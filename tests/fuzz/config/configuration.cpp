@@ -1,4 +1,4 @@
-// The configuration of a site or a user, tykky's, and host profiles.
+// Configuration files of sites, users and tykky, and host profiles.
 #include "config/file.h"
 #include "config/host_profile.h"
 #include "harness.h"

@@ -1,4 +1,4 @@
-// Several images shown as one tree, as sessions open what an installation and its updates are.
+// Several images shown as one tree, like those of an installation and its updates in a session.
 #include "image/layers.h"
 
 #include "image/walk.h"

@@ -1,4 +1,4 @@
-// An image that is read while a profile which need not fit it is followed.
+// An image that is read while blocks are read ahead by a profile that need not fit it.
 #include "image/prefetch.h"
 
 #include "image/walk.h"
@@ -20,7 +20,7 @@ void read_files(image::Layers& layers, image::Walk& walk, image::Reference direc
     }
 }
 
-/// What the profile says, in twelve bytes a block, where parse_profile() would take it.
+/// A profile of twelve bytes per block, without the blocks that parse_profile() would reject.
 image::Profile profile_of(std::string_view input) {
     image::Profile profile;
     while (input.size() >= 12) {

@@ -1,4 +1,4 @@
-// Profiles, which lie beside an image, and records of what was read.
+// Profiles of images, and records of what was read.
 #include "image/profile.h"
 
 #include "harness.h"

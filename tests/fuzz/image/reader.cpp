@@ -1,4 +1,4 @@
-// An image whose every field may lie: all that it has is read, in pieces.
+// An image in which every field can be wrong: everything in it is read, in pieces.
 #include "image/reader.h"
 
 #include "image_input.h"

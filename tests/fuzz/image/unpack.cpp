@@ -1,4 +1,4 @@
-// Images written to disk, and packed as one: nothing may come to lie outside of the target.
+// Images unpacked to disk and merged into one: nothing may be written outside the target.
 #include "image/unpack.h"
 
 #include "../unit/temporary.h"
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t most_images = 2;
 
-/// A file of a thousand terabytes, as an image of some bytes may hold it, must not be written.
+/// An image of a few bytes can contain a file of a thousand terabytes, which must not be written.
 [[maybe_unused]] const bool limited = [] {
     std::signal(SIGXFSZ, SIG_IGN);
     constexpr rlimit largest{.rlim_cur = 1U << 20U, .rlim_max = 1U << 20U};

@@ -1,4 +1,4 @@
-// A launch that went through a container runtime, as it is read from the descriptor that a variable names.
+// A launch through a container runtime, as it is read from the file descriptor that a variable names.
 #include "harness.h"
 #include "runtime/carried_call.h"
 

@@ -1,4 +1,4 @@
-// What a session's control socket is asked, and what a launcher is answered.
+// Requests to a session's control socket, and its answers to launchers.
 #include "harness.h"
 #include "runtime/control_message.h"
 

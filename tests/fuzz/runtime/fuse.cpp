@@ -1,5 +1,5 @@
-// What the kernel sends to a server, or what somebody sends who has the descriptor; on images that are whole,
-// and on others. Each answer must be one that the kernel takes.
+// Requests from the kernel, or from anybody who has the descriptor, to servers of valid and invalid images.
+// The kernel must be able to accept each answer.
 #include "../unit/temporary.h"
 #include "image/writer.h"
 #include "image_input.h"
@@ -17,12 +17,12 @@ using namespace containerize;
 namespace {
 
 constexpr std::size_t most_requests = 50;
-/// A socket's messages are no longer; what a server answers may be.
+/// The longest message of a socket; a server's answers can be longer.
 constexpr std::size_t longest_answer = 1U << 20U;
 
 struct Request {
     std::uint8_t kind;
-    std::uint8_t size; ///< of what follows its header
+    std::uint8_t size; ///< of the body
     std::uint64_t node;
 } __attribute__((packed));
 
@@ -71,7 +71,7 @@ std::vector<std::byte> message_of(std::string_view& input, std::uint64_t number)
     return message;
 }
 
-/// Takes the answers that there are.
+/// Checks the answers that have arrived.
 void take_answers(int kernel, std::uint64_t last, bool wait) {
     static std::array<std::byte, longest_answer> answer;
     for (;;) {
@@ -105,7 +105,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
         serve_fuse(**layers, connection, {.uid = 1, .gid = 1}, statistics,
                    runtime::MountRoot::tree_and_layers,
                    names ? runtime::HardLinks::separate_files : runtime::HardLinks::one_file);
-        connection.devices.clear(); // the last answer is followed by an end
+        connection.devices.clear(); // closes the socket after the last answer
     });
     std::uint64_t number = 0;
     while (!requests.empty() && number < most_requests) {

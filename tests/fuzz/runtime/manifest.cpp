@@ -1,4 +1,4 @@
-// An installation's manifest, which whoever made the installation may have written.
+// The manifest of an installation, which anybody may have written.
 #include "runtime/manifest.h"
 
 #include "harness.h"
@@ -8,7 +8,7 @@ using namespace containerize;
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const auto manifest = runtime::parse_manifest(fuzz::text_of(data, size), "manifest");
     if (!manifest) return 0;
-    // What was read can be written and read again.
+    // A manifest that was read can be written and read again.
     const auto text = runtime::to_text(*manifest);
     const auto again = runtime::parse_manifest(text, "manifest");
     fuzz::require(again && runtime::to_text(*again) == text);

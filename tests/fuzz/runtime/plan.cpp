@@ -1,4 +1,4 @@
-// A launch plan, as launchers read it from the session's directory.
+// A launch plan, as launchers read it from the directory of the session.
 #include "harness.h"
 #include "runtime/launch_plan.h"
 

@@ -1,4 +1,4 @@
-// Environment files, and the exports of `conda list`.
+// Environment files, and package lists exported by `conda list`.
 #include "harness.h"
 #include "input_file.h"
 #include "spec/conda_environment.h"

@@ -1,4 +1,4 @@
-// Lock files of every kind: pixi's, conda-lock's, explicit lists, our own.
+// Lock files of all kinds: pixi's, conda-lock's, explicit lists, and ours.
 #include "harness.h"
 #include "input_file.h"
 #include "spec/conda_environment.h"
@@ -19,7 +19,7 @@ spec::LockChoice choice_for(SpecKind kind) {
     return choice;
 }
 
-/// What becomes part of URLs, of paths, and of lines in files.
+/// These strings become parts of URLs, of paths and of lines in files.
 void check(const spec::LockedEnvironment& locked) {
     for (const auto& package : locked.packages) {
         fuzz::require(package.file_name.find('/') == std::string::npos);

@@ -1,4 +1,4 @@
-// How much is made of a text of YAML: never more than it was told to be before.
+// A YAML parser must never make more nodes than were predicted from the text.
 #include "harness.h"
 #include "util/yaml_size.h"
 
@@ -47,7 +47,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     try {
         std::istringstream stream{std::string(text)};
         YAML::Parser(stream).HandleNextDocument(counter);
-    } catch (const YAML::Exception&) { // what there was until then counts
+    } catch (const YAML::Exception&) { // the nodes before the error count
     }
     fuzz::require(counter.nodes() <= most_yaml_nodes(text));
     return 0;

@@ -1,4 +1,4 @@
-// URLs, with and without logins: of a password nothing remains.
+// URLs with and without logins: no part of a password may remain.
 #include "util/url.h"
 
 #include "harness.h"
@@ -10,7 +10,7 @@ using namespace containerize;
 
 namespace {
 
-/// Without what ends a URL in a text, or begins another one.
+/// Excludes passwords with characters that end a URL in a text or begin another one.
 bool can_be_told(std::string_view password) {
     return password.size() < 1000 && !password.starts_with("//") && password.find("://") == password.npos &&
            std::ranges::none_of(password, [](unsigned char c) {
@@ -33,10 +33,10 @@ void check_removal(std::string_view password) {
 }
 
 void check_redaction(std::string_view end) {
-    // Not what stands where a password would and is none, such as "$PASSWORD".
+    // The prefix excludes placeholders such as "$PASSWORD", which are no passwords.
     const auto password = "7x" + std::string(end);
     const auto hidden = redacted(url_with(password));
-    // What follows a telling name is hidden, too, as far as it goes.
+    // What follows a name that suggests a secret is hidden as well, as far as it reaches.
     const bool has_assignment = password.find_first_of("=:") != std::string::npos;
     fuzz::require(has_assignment ? hidden.find(password) == std::string::npos
                                  : hidden == "https://****@repo.example.org/channel/x");

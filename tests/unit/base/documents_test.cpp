@@ -1,4 +1,4 @@
-// What others wrote is understood as it is meant, or refused with a reason.
+// Documents of registries, tools and images are understood, or refused with a reason.
 #include "base/challenge.h"
 #include "base/elf.h"
 #include "base/logins.h"
@@ -98,7 +98,7 @@ TEST(Registries, AreAskedWhereTheyAre) {
     EXPECT_EQ(registry_addresses("docker.io",
                                  {{"docker.io", "https://mirror.org/hub"}, {"quay.io", "https://no.org"}}),
               (List{"https://mirror.org/hub", "https://registry-1.docker.io"}));
-    // Plain http is what somebody decided; the registry itself would be asked by https otherwise.
+    // A mirror with http is used as it was configured; for the registry itself https would be used.
     EXPECT_EQ(registry_addresses("r.org:80", {{"r.org:80", "http://r.org:80"}}), List{"http://r.org:80"});
 }
 
@@ -115,7 +115,7 @@ protected:
 };
 
 TEST_F(Logins, AreFoundByRegistry) {
-    // "me:secret", "docker:x=y", "part:1"
+    // The values of "auth" decode to "me:secret" and "docker:x=y".
     place.write(".docker/config.json", R"({"auths": {
         "reg.org": {"auth": "bWU6c2VjcmV0"}, "https://index.docker.io/v1/": {"auth": "ZG9ja2VyOng9eQ=="},
         "reg.org/special": {"username": "part", "password": "1"}, "empty.org": {}}})");
@@ -196,7 +196,7 @@ TEST(Documents, AreRefused) {
         many += (i > 0 ? "," : "") + (R"({"digest": ")" + digest + R"(", "size": 1})");
     EXPECT_EQ(why(manifest(many)), "it has 20000 layers; at most 512 are accepted");
     EXPECT_FALSE(parse_config("[1", "here"));
-    // What is quoted in a message is not the whole of a large document.
+    // A message does not quote a large document completely.
     const std::string long_text(1U << 20U, 'x');
     EXPECT_LT(why("{\"" + long_text).size(), 1000U);
     EXPECT_LT(to_string(parse_config("{\"" + long_text, "here").error()).size(), 1000U);
@@ -211,7 +211,7 @@ TEST(Documents, AreRefused) {
     EXPECT_EQ(config->environment, std::vector<std::string>{"A=b"});
 }
 
-/// A file with one primary partition and an OCI configuration, as Apptainer writes them.
+/// A file with one primary partition and an OCI configuration, as written by Apptainer.
 std::string sif_file(std::int32_t filesystem, const std::string& architecture, std::uint64_t size) {
     std::string bytes(128 + 2 * 585, '\0');
     const auto put = [&bytes](std::size_t at, auto value) {
@@ -266,9 +266,9 @@ TEST(SifFiles, AreRefused) {
     for (const std::size_t size : {0U, 31U, 127U, 128U, 700U, 1297U, 1298U, 4195U})
         EXPECT_NE(why(whole.substr(0, size)), "accepted") << size;
     auto strange = whole;
-    std::memset(strange.data() + 88, 0x7F, 8); // so many descriptors
+    std::memset(strange.data() + 88, 0x7F, 8); // a huge number of descriptors
     EXPECT_NE(why(strange), "accepted");
-    // Whatever single byte of the tables is wrong: no crash, and nothing beyond the file.
+    // Any single wrong byte in the tables: no crash, and nothing is read beyond the end of the file.
     for (std::size_t at = 32; at < 128 + 2 * 585; ++at)
         for (const char value : {'\0', '\xFF', '\x7F'}) {
             auto damaged = whole;
@@ -286,7 +286,7 @@ TEST(SifFiles, AConfigurationIsReadOnce) {
     constexpr std::size_t size = 585;
     const auto config = file.substr(128, size), partition = file.substr(128 + size, size);
     auto second = config;
-    second.replace(17, 8, 8, '\0'); // what it names is no configuration
+    second.replace(17, 8, 8, '\0'); // it then does not name a configuration
     const std::array<std::uint64_t, 3> table = {3, file.size(), 3 * size};
     std::memcpy(file.data() + 88, table.data(), sizeof table);
     file += config + second + partition;
@@ -370,7 +370,7 @@ TEST(Elf, AFileThatNamesTheSameLongTextAgainAndAgainTakesLittleMemory) {
 TEST(Elf, DamagedFilesAreSurvived) {
     const TemporaryDirectory directory;
     const auto whole = *read_file("/bin/true");
-    constexpr std::size_t identification = 4; // what says that it is such a file
+    constexpr std::size_t identification = 4; // the magic number of ELF files
     constexpr std::size_t header = 64;
     for (std::size_t at = 0; at < 1024; at += 3) {
         auto damaged = whole;

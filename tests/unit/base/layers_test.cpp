@@ -1,4 +1,4 @@
-// Layers become the tree that they mean, and what is hostile in them is refused by name.
+// Layers are merged into the tree that they describe; the message about a hostile one names it.
 #include "base/layers.h"
 #include "image/layers.h"
 #include "image/writer.h"
@@ -75,7 +75,7 @@ std::string tar(const std::vector<Item>& items) {
     return bytes;
 }
 
-/// An archive of one empty file, whose header says that it has a terabyte.
+/// An archive of one empty file whose header claims a terabyte.
 std::string terabyte(const std::string& path) {
     auto bytes = tar({file(path, "")});
     constexpr std::size_t size_at = 124;
@@ -119,7 +119,7 @@ Layer layer_of(std::string bytes, const std::string& name, std::string digest = 
             .open = [bytes = std::move(bytes)]() -> Result<ReadMore> {
                 auto at = std::make_shared<std::size_t>(0);
                 auto copy = std::make_shared<std::string>(bytes);
-                // In small pieces, as a network has them.
+                // In small pieces, as they come from a network.
                 return ReadMore([at, copy]() -> Result<std::span<const std::byte>> {
                     const auto piece = std::as_bytes(std::span(*copy))
                                            .subspan(*at)
@@ -132,7 +132,7 @@ Layer layer_of(std::string bytes, const std::string& name, std::string digest = 
 
 class Layers : public testing::Test {
 protected:
-    /// The uppermost layer last, as manifests have them. Each path of the image, with what it is.
+    /// The paths of the merged image with their content or type. The top layer is last, as in manifests.
     std::map<std::string, std::string> merged(const std::vector<std::vector<Item>>& layers,
                                               std::uint64_t limit = 1U << 30U) {
         const auto path = place.path() / ("image" + std::to_string(++made));
@@ -211,7 +211,7 @@ TEST_F(Layers, KindsReplaceEachOther) {
     EXPECT_EQ(merged({{file("file/inside", "low"), symlink("link", "elsewhere"), file("dir", "low")},
                       {file("file", "top"), directory("link"), file("link/x", "top"), directory("dir")}}),
               (Tree{{"dir", "directory"}, {"file", "top"}, {"link", "directory"}, {"link/x", "top"}}));
-    // Of one layer, the last entry counts.
+    // Within a layer, the last entry for a path wins.
     EXPECT_EQ(merged({{file("a", "1"), symlink("a", "x"), file("a", "2"), file("d/e", "3"), file("d", "4")}}),
               (Tree{{"a", "2"}, {"d", "4"}}));
 }
@@ -219,7 +219,7 @@ TEST_F(Layers, KindsReplaceEachOther) {
 TEST_F(Layers, HardLinksAreKept) {
     EXPECT_EQ(merged({{file("a", "low"), hardlink("b", "a"), hardlink("c", "./b"), hardlink("d", "/a")}}),
               (Tree{{"a", "low *4"}, {"b", "low *4"}, {"c", "low *4"}, {"d", "low *4"}}));
-    // Their file may be hidden by an upper layer, or lie in a lower one.
+    // An upper layer may hide the file, and a lower one may contain it.
     EXPECT_EQ(merged({{file("a", "low"), hardlink("b", "a"), hardlink("c", "b")}, {file("a", "top")}}),
               (Tree{{"a", "top"}, {"b", "low *2"}, {"c", "low *2"}}));
     EXPECT_EQ(merged({{file("a", "low")}, {hardlink("b", "a")}, {file("other", "")}}),
@@ -240,7 +240,7 @@ TEST_F(Layers, HardLinksInACircleAreRefused) {
               std::string::npos);
     EXPECT_NE(refused({hardlink("a", "b"), hardlink("b", "a"), hardlink("c", "a")}).find("'b' " + circle),
               std::string::npos);
-    // In two layers it is none: both are what the lowest has.
+    // Across two layers this is no loop: both are the file of the lowest layer.
     EXPECT_EQ(merged({{file("a", "low")}, {hardlink("b", "a")}, {hardlink("a", "b")}}),
               (Tree{{"a", "low *2"}, {"b", "low *2"}}));
 }
@@ -248,7 +248,7 @@ TEST_F(Layers, HardLinksInACircleAreRefused) {
 TEST_F(Layers, OfALinkThatIsThereTwiceTheLastCounts) {
     EXPECT_EQ(merged({{file("b", "b"), file("c", "c")}, {hardlink("a", "b"), hardlink("a", "c")}}),
               (Tree{{"a", "c *2"}, {"b", "b"}, {"c", "c *2"}}));
-    // A hard link to a link is a copy of it, also where it comes first.
+    // A hard link to a symbolic link is a copy of it, even if it comes first.
     EXPECT_EQ(merged({{hardlink("a", "s"), symlink("s", "there"), hardlink("b", "a")}}),
               (Tree{{"a", "-> there"}, {"b", "-> there"}, {"s", "-> there"}}));
 }
@@ -323,7 +323,7 @@ TEST_F(Layers, AllTogetherHaveALimit) {
     EXPECT_TRUE(merged({{file("a", zeros)}}, 4U << 20U).contains("a"));
     const auto refused_both = merged({{file("a", zeros)}, {file("b", zeros)}}, 4U << 20U);
     ASSERT_TRUE(refused_both.contains("refused"));
-    // What is hidden counts as well: a bomb may be in a lower layer.
+    // Hidden files count as well: a bomb may be in a lower layer.
     EXPECT_TRUE(merged({{file("a", zeros)}, {file("a", zeros)}}, 4U << 20U).contains("refused"));
 }
 

@@ -26,7 +26,7 @@ TEST(Affinity, ReadsSetsOfCpus) {
 }
 
 TEST(Affinity, OrdersCpusByMemoryNodeAndCore) {
-    // Two nodes of two cores with two threads each, numbered as Linux does: second threads last.
+    // Two NUMA nodes of two cores with two threads each; as in Linux, second threads are numbered last.
     const test::TemporaryDirectory root;
     const auto system = root.path() / "sys/devices/system";
     const auto write = [&](const std::string& file, const std::string& text) {
@@ -68,7 +68,7 @@ TEST(Affinity, OfLumiIsNextToEachDie) {
             all.push_back(cpu);
         }
     EXPECT_EQ(all.size(), 56U);
-    // A part of a node is not the whole node.
+    // With only a part of the node, tasks are not bound.
     EXPECT_EQ(cpus_of_task(lumi, {.rank = 0, .size = 8}, range(40), range(128)), Cpus{});
     EXPECT_EQ(cpus_of_task(lumi, {.rank = 0, .size = 4}, range(128), range(128)), Cpus{});
 }

@@ -36,7 +36,7 @@ TEST(HostList, AShortOneCannotTakeAllMemory) {
     std::string ranges = "n[1-900000";
     for (int i = 0; i < 1000; ++i)
         ranges += ",1-900000";
-    // Names of a million bytes, a million times; zeros as well; a thousand million names.
+    // A million names of a million bytes each, as many zeros, and a thousand million names.
     for (const auto& list :
          {std::string(1'000'000, 'n') + "[1-900000]", "n[" + std::string(1'000'000, '0') + "-9]",
           ranges + "]", longest + "[1-2]", std::string(500, '[')}) {

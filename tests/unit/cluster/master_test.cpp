@@ -17,7 +17,7 @@ TEST(Master, IsTheFirstNodeOfTheStep) {
     const Variables variables = {{"SLURM_JOB_NODELIST", "n[1-4]"}, {"SLURM_STEP_NODELIST", "n[3-4]"}};
     const auto hosts = find_hosts(variables, Launcher::slurm).value();
     EXPECT_EQ(master_address(variables, hosts), "n3");
-    // Open MPI's helpers are a step on all nodes but the first.
+    // Open MPI starts its helpers in a step on all nodes but the first.
     EXPECT_EQ(find_hosts(variables, Launcher::mpi).value().front(), "n1");
     EXPECT_EQ(master_address({}, {}), "127.0.0.1");
     EXPECT_EQ(master_address({{"MASTER_ADDR", "there"}}, hosts), "there");
@@ -33,7 +33,7 @@ TEST(Port, IsAnotherForEachJobAndStep) {
 }
 
 TEST(Port, IsNoneThatOthersMayGet) {
-    // As some sites have it, so that nearly all ports are the kernel's.
+    // As on some sites, where the kernel uses nearly all ports.
     const auto wide = parse_taken_ports("9000\t65000\n", "65100-65200,65300\n");
     for (const auto& taken : {TakenPorts{}, wide})
         for (unsigned job = 0; job < 5000; ++job) {

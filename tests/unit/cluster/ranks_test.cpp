@@ -5,7 +5,7 @@
 namespace containerize::cluster {
 namespace {
 
-// What tasks of these launchers have; the others' variables that they inherit are among them.
+// The variables of tasks of each launcher, including those that they inherit from another one.
 const Variables slurm_task = {{"SLURM_JOB_ID", "7"},
                               {"SLURM_STEP_ID", "0"},
                               {"SLURM_PROCID", "3"},
@@ -34,7 +34,7 @@ void expect(const Variables& variables, const Ranks& expected) {
 TEST(Ranks, OfATaskOfSlurm) {
     expect(slurm_task,
            {.launcher = Launcher::slurm, .rank = 3, .size = 6, .local_rank = 1, .local_size = 2, .node = 1});
-    // srun --mpi=pmi2 and --mpi=pmix say a part of it once more.
+    // srun --mpi=pmi2 and --mpi=pmix set some of them again under other names.
     expect(with(slurm_task, {{"PMI_RANK", "3"}, {"PMI_SIZE", "6"}, {"PMIX_RANK", "3"}}),
            {.launcher = Launcher::slurm, .rank = 3, .size = 6, .local_rank = 1, .local_size = 2, .node = 1});
 }

@@ -101,7 +101,7 @@ TEST(Caches, AreOfTheUserAlone) {
     }
 }
 
-// Another user may have made it, and put in what would be loaded.
+// Another user may have created it and put files in it that would be loaded.
 TEST(Caches, AreElsewhereWhereAnotherHasTheirName) {
     const test::TemporaryDirectory directory;
     const auto site = find_site("lumi", {}).value();
@@ -121,7 +121,7 @@ TEST(Caches, AreElsewhereWhereAnotherHasTheirName) {
     for (const auto& [name, path] : caches.settings)
         EXPECT_TRUE(path.starts_with(free.string())) << name;
 
-    // Told by a job script, as it is on another node.
+    // Set by a job script, with the path of another node.
     const auto& [name, subdirectory] = site.caches.front();
     const Variables told = {{name, (taken / "containerize-cache-1000" / subdirectory).string()}};
     EXPECT_EQ(make_caches(told, site, parents, 1000)->settings.size(), site.caches.size());

@@ -143,7 +143,7 @@ TEST(Channel, Configuration) {
     EXPECT_EQ(mirrored.mirrors.front(), "https://m1/cf");
     EXPECT_EQ(urls(*resolve_channel({"all", ""}, config)),
               (Texts{"https://mirror.example/conda/conda-forge", "https://conda.team.example/pub/team"}));
-    // A site's own mirror of Anaconda's channels is what their names mean there.
+    // A site can make these names refer to its own mirror of Anaconda's channels.
     config.default_channels =
         located({"https://mirror.example/pkgs/main", "https://mirror.example/pkgs/r"}, "rc");
     EXPECT_EQ(urls(*resolve_channel({"defaults", ""}, config)),
@@ -202,7 +202,7 @@ TEST(ChooseChannels, DefaultsNeedConsent) {
     EXPECT_EQ(choose({"defaults", "conda-forge"}, {}, true),
               (Texts{"https://repo.anaconda.com/pkgs/main", "https://repo.anaconda.com/pkgs/r", forge,
                      "packages of pkgs/main, pkgs/r come from Anaconda: " + terms}));
-    // Conda itself writes it into the user's file: left out without a word.
+    // Conda itself writes `defaults` into the user's file, so it is left out without a note.
     Config config;
     config.channels = located({"conda-forge", "defaults"}, ".condarc");
     EXPECT_EQ(choose({}, config), Texts{forge});
@@ -213,9 +213,9 @@ TEST(ChooseChannels, TheSiteMayConsent) {
     config.site_channels = located({"defaults"}, "/etc/conda/.condarc");
     EXPECT_EQ(choose({"pkgs/main"}, config), (Texts{"https://repo.anaconda.com/pkgs/main",
                                                     "packages of pkgs/main come from Anaconda: " + terms}));
-    // To these channels, not to others.
+    // The consent is for these channels only.
     EXPECT_EQ(choose({"anaconda", "conda-forge"}, config).front(), forge);
-    // Where `defaults` means a mirror of the site, there is nothing to consent to.
+    // Where `defaults` means a mirror of the site, no consent is needed.
     config = {};
     config.default_channels = located({"https://mirror.example/main"}, "/etc/conda/.condarc");
     EXPECT_EQ(choose({"defaults"}, config), Texts{"https://mirror.example/main"});
@@ -278,7 +278,7 @@ TEST(Channel, DownloadUrls) {
               Texts{"https://a/xy/noarch/p-1-0.conda"});
     EXPECT_EQ(download_urls("https://tokens.example/c/noarch/p-1-0.conda", channels, config),
               Texts{"https://tokens.example/t/to-ken/c/noarch/p-1-0.conda"});
-    // Packages of a lock file made elsewhere, on a site that has a mirror alone.
+    // A lock file made elsewhere is used on a site that only has a mirror.
     config.mirrored_channels = {{"conda-forge", {"https://inside/cf"}}};
     EXPECT_EQ(download_urls(forge + "/noarch/p-1-0.conda", {}, config),
               Texts{"https://inside/cf/noarch/p-1-0.conda"});

@@ -20,7 +20,7 @@ protected:
         if (!config) throw std::runtime_error(to_string(config.error()));
         return *config;
     }
-    /// What is wrong, without the temporary directory's name.
+    /// The error message, without the name of the temporary directory.
     [[nodiscard]] std::string mistake() const {
         const auto config = read_config(environment, directory.path());
         if (config) return "no error";

@@ -1,4 +1,4 @@
-// Real packages, linked into an image and unpacked again by the standard tools.
+// Real packages, linked into an image and unpacked by the standard tools.
 #include "../temporary.h"
 #include "conda/archive.h"
 #include "conda/link.h"
@@ -22,7 +22,7 @@ namespace {
 
 using test::TemporaryDirectory;
 
-/// In pieces of `step` bytes.
+/// Passes the content in pieces of `step` bytes.
 Result<std::string> replaced(FileMode mode, std::string_view content, const std::string& placeholder,
                              const std::string& prefix, std::size_t step) {
     PrefixReplacement replacement(mode, placeholder, prefix, "lib/x.so");
@@ -37,7 +37,7 @@ Result<std::string> replaced(FileMode mode, std::string_view content, const std:
     return result + *rest;
 }
 
-/// Whatever the pieces are.
+/// The result must not depend on the size of the pieces.
 Result<std::string> replaced(FileMode mode, std::string_view content, const std::string& placeholder,
                              const std::string& prefix) {
     auto whole = replaced(mode, content, placeholder, prefix, content.size() + 1);
@@ -195,14 +195,14 @@ std::vector<fs::path> real_packages() {
     return files;
 }
 
-// Each by itself: the same content as an independent extraction gives, but for prefixes and noarch paths.
+// Each package must give the same content as an extraction by bsdtar, except for prefixes and noarch paths.
 TEST(LinkRealData, EveryPackageIsLinkedOrRefusedWithAReason) {
     const auto files = real_packages();
     if (files.empty()) GTEST_SKIP() << "the fixtures are not there";
     std::size_t linked_packages = 0;
     std::vector<std::string> refused;
     for (const auto& file : files) {
-        // The other half of a pair that was made wrongly; one of them is enough here.
+        // One of two packages with a known defect; one is enough here.
         if (file.filename() == "zlib-1.2.11-h7b6447c_3.tar.bz2") continue;
         const TemporaryDirectory directory;
         const auto image = directory.path() / "image";
@@ -225,7 +225,7 @@ TEST(LinkRealData, EveryPackageIsLinkedOrRefusedWithAReason) {
                       "' '*pkg-*.tar.zst' | bsdtar -xf -"
                 : "bsdtar -xf '" + file.string() + "' -C '" + theirs.string() + "' --exclude 'info/*'";
         if (const auto extracted = run(shell(extract)); !extracted || !extracted->ok())
-            continue; // bsdtar knows no empty tar
+            continue; // bsdtar rejects an empty tar archive
         const auto mine = tree_of(ours);
         for (const auto& [path, content] : tree_of(theirs)) {
             const bool moved = path.starts_with("site-packages/") || path.starts_with("python-scripts/");
@@ -244,7 +244,7 @@ TEST(LinkRealData, EveryPackageIsLinkedOrRefusedWithAReason) {
         EXPECT_TRUE(mine.contains("conda-meta/history"));
     }
     EXPECT_GT(linked_packages, 90U);
-    // These lack what they list, or a list: nobody could install them.
+    // These lack files that they list, or have no list, so nobody could install them.
     const std::vector<std::string> broken = {
         "dotslash-test-1.0.0-0.conda: the package dotslash-test-1.0.0-0 is damaged: it has no list of its "
         "files",
@@ -295,7 +295,7 @@ TEST(LinkRealData, WhatAListDoesNotSayOfAPackageItSaysItself) {
         auto listed = package_of(file);
         listed.record.of_list = true;
         listed.record.url = "https://x.org/c/linux-64/" + listed.record.file_name;
-        listed.record.depends = {"corrected >=1"}; // as locks have them
+        listed.record.depends = {"corrected >=1"}; // as in a lock
         const auto infos = read_packages({listed}, 1);
         if (!infos) continue;
         const auto source = PackageArchive::open(OpenFile::open(file).value(), "x")->info();
@@ -314,7 +314,7 @@ TEST(LinkRealData, WhatAListDoesNotSayOfAPackageItSaysItself) {
     EXPECT_GT(looked_at, 20U);
 }
 
-/// What is in a package: contents by path, and of links where they lead.
+/// The content of a package: file contents and link targets by path.
 struct Content {
     std::map<std::string, std::string> files, links;
     std::map<std::string, std::string> placeholders;
@@ -352,7 +352,7 @@ fs::path write_package(const TemporaryDirectory& directory, const std::string& n
 
 class LinkMade : public testing::Test {
 protected:
-    /// What is installed then, without records; or the error.
+    /// The installed files without conda's records, or the error.
     std::map<std::string, std::string> installed(const std::vector<Content>& contents,
                                                  const std::string& prefix = "/data/env") {
         const TemporaryDirectory directory;
@@ -400,7 +400,7 @@ TEST_F(LinkMade, LinksThatStayInThePrefix) {
                                    {"nested/d", "../b"},
                                    {"deep/er", "../b/../b/y"}},
                          .placeholders = {}};
-    // nested/d is a link to b: behind it, ".." is the prefix, and one more would lead out.
+    // nested/d is a link to b. From there, ".." is the prefix, and another ".." leads out of it.
     EXPECT_NE(refused({all}).find("'chain' is a link that leads out of the prefix, to 'nested/d/../../x'"),
               std::string::npos);
     auto good = all;
@@ -421,7 +421,7 @@ TEST_F(LinkMade, LinksThatLeadOut) {
                   std::string::npos)
             << target;
     }
-    // By another package's link.
+    // Through a link of another package.
     const Content first = {.files = {}, .links = {{"d/here", ".."}}, .placeholders = {}};
     const Content second = {.files = {}, .links = {{"l", "d/here/../x"}}, .placeholders = {}};
     EXPECT_NE(refused({first, second}).find("the package b-1-0 is not one to install: 'l' is a link"),
@@ -460,7 +460,7 @@ TEST_F(LinkMade, CondaMetaOfPackages) {
     EXPECT_NE(refused({file}).find("it has 'conda-meta' as a file"), std::string::npos);
 }
 
-// However large a file is, and however much it grows, its pieces are small.
+// The pieces stay small, however large a file is and however much it grows.
 TEST_F(LinkMade, FilesThatNameThePrefixComeInPieces) {
     const std::string old = "/opt/placeholder";
     std::string text;
@@ -501,7 +501,7 @@ TEST(Link, APackageThatIsNoneIsNamed) {
     EXPECT_FALSE(fs::exists(directory.path() / "image"));
 }
 
-/// The header of a file of a tar archive.
+/// The tar header of a file.
 std::string tar_header(std::string_view name, std::size_t size) {
     std::string header(512, '\0');
     header.replace(0, name.size(), name);
@@ -517,7 +517,7 @@ std::string tar_header(std::string_view name, std::size_t size) {
     return header;
 }
 
-/// Why nothing is known of a package that is this tar archive.
+/// The error for a package that is this tar archive.
 std::string complaint(std::string_view tar) {
     const TemporaryDirectory directory;
     directory.write("tar", tar);

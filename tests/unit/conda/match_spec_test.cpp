@@ -19,7 +19,7 @@ Version version_of(std::string_view text) {
 }
 
 TEST(Version, AreOrderedAsCondaOrdersThem) {
-    // Each is older than the next; the order is that of conda's documentation, and more.
+    // Each is older than the next; the order is the one in conda's documentation, with additions.
     const std::vector<std::string> ascending = {
         "0.4",      "0.4.1.rc",   "0.4.1",    "0.5a1",      "0.5b3",   "0.5C1",     "0.5",    "0.9.6",
         "0.960923", "1.0",        "1.1dev1",  "1.1_",       "1.1a1",   "1.1.0dev1", "1.1.a1", "1.1.0rc1",
@@ -28,7 +28,7 @@ TEST(Version, AreOrderedAsCondaOrdersThem) {
         const auto& one = ascending[i];
         const auto& next = ascending[i + 1];
         if (one == "1.1dev1" || one == "1.1_" || one == "1.1a1" || one == "1.1.0post1")
-            continue; // equal or below
+            continue; // these pairs are not compared
         EXPECT_LT(version_of(one), version_of(next)) << one << " " << next;
     }
     for (const auto& [one, other] : {std::pair{"0.4", "0.4.0"},
@@ -188,7 +188,7 @@ TEST(MatchSpec, EveryDocumentedFormSelectsWhatItShould) {
         {"numpy  # a comment", true, true},
         {"numpy=1.26.4=py311h64a7726_0", true, false},
         {"https://x.org/c/linux-64/numpy-1.26.4-py311h64a7726_0.conda", false,
-         false}, // no file name in the record
+         false}, // the record has no file name
         {"numpy!=1.26.*", false, true},
     };
     for (const auto& [text, takes_numpy, takes_old] : table) {
@@ -282,7 +282,7 @@ TEST(MatchSpecRealData, EveryConditionOfEveryRecordIsRead) {
                             for (const auto& text : record.at(key)) {
                                 const auto spec =
                                     parse_match_spec(text.get<std::string>(), UnknownKeys::ignored);
-                                // One record is there because its condition is broken.
+                                // One record is in the list because its condition is invalid.
                                 EXPECT_EQ(spec.has_value(), !name.starts_with("issue_717"))
                                     << file << " " << name << ": " << text;
                                 ++read;
@@ -291,7 +291,7 @@ TEST(MatchSpecRealData, EveryConditionOfEveryRecordIsRead) {
     EXPECT_GT(read, 50'000U);
 }
 
-// What an environment remembers of a request is what was asked for.
+// A request that is written to an environment's records keeps its meaning.
 TEST(MatchSpec, WhatItIsWrittenAsMeansTheSame) {
     for (const char* text : {"a",
                              "a 1.2",

@@ -1,4 +1,4 @@
-// Our judgement of versions, compared with libsolv's, and where both differ, with what rattler says.
+// Compares how we judge versions with libsolv, and where both differ, with what rattler says.
 #include "conda/libsolv.h"
 #include "conda/match_spec.h"
 #include "conda/version.h"
@@ -43,7 +43,7 @@ protected:
     }
     std::string one_of(const std::vector<std::string>& texts) { return texts[below(texts.size())]; }
 
-    /// Without what they are known to judge differently: local parts, and '_' at the end.
+    /// Without local versions and a trailing '_', on which the two are known to differ.
     std::string version() {
         std::string text = one_of({"", "", "", "", "1!"}) + one_of({"0", "1", "1", "2", "3", "10", "2026"});
         for (auto parts = below(4); parts > 0; --parts)
@@ -51,7 +51,7 @@ protected:
                                   "1_2"});
         return text + one_of({"", "", "", "", "a1", "b2", "rc1", ".dev0", ".post1", "_1", "j"});
     }
-    /// Likewise: a star after a relation; and after a letter, which may be the beginning of a word.
+    /// Also without a star after a relation or after a letter, where it may continue a word.
     std::string condition() {
         const auto text = version();
         const bool number = std::isdigit(static_cast<unsigned char>(text.back())) != 0;
@@ -82,7 +82,7 @@ protected:
 private:
     Pool* pool_ = pool_create();
     Id solvable_ = 0;
-    std::mt19937 random_{1}; // NOLINT(*-msc51-cpp): the same each time
+    std::mt19937 random_{1}; // reproducible
 };
 
 TEST_F(Judges, AgreeOnTheOrderOfVersions) {
@@ -109,7 +109,7 @@ TEST_F(Judges, AgreeOnConditions) {
 struct Disputed {
     const char* version;
     const char* spec;
-    bool matches; ///< as conda and rattler 0.28 say; libsolv says the contrary
+    bool matches; ///< the answer of conda and rattler 0.28; libsolv gives the opposite one
 };
 
 TEST_F(Judges, WhereTheyDifferWeSayWhatCondaSays) {

@@ -47,7 +47,7 @@ protected:
         options.cache = directory.path() / "cache";
         config.http.first_pause = std::chrono::milliseconds(1);
     }
-    /// A package of the channel, and its record.
+    /// Adds a package to the channel and returns its record.
     PackageRecord package(const std::string& name, std::size_t size = 100'000,
                           const std::string& channel = "channel") {
         const auto data = noise(size, static_cast<unsigned>(name.size() + contents.size()));
@@ -80,7 +80,7 @@ protected:
             EXPECT_TRUE(read_file(path_of(*(*result)[i].file)).value() == contents.at(records[i].file_name))
                 << records[i].url;
     }
-    /// Whether something of a file that is not there yet has come.
+    /// Whether a part of an unfinished download has arrived.
     [[nodiscard]] bool has_part_of(const std::string& name) const {
         return std::ranges::any_of(
             fs::directory_iterator(options.cache / "packages"), [&](const auto& entry) {
@@ -155,7 +155,7 @@ TEST_F(FetchPackages, WrongChecksum) {
                                      "list of them (if that is the server's, try again later), "
                                      "or something on the way changes them.");
     EXPECT_EQ(server.seen("wrong/9/channel/noarch/q-1.0-0.conda").size(), 2U);
-    // The mirror has it right.
+    // The mirror has the right file.
     channels = {{.name = "c",
                  .url = server.url("wrong/9/channel"),
                  .mirrors = {server.url("wrong/9/channel"), server.url("channel")}}};
@@ -166,7 +166,7 @@ TEST_F(FetchPackages, WrongChecksum) {
 TEST_F(FetchPackages, BrokenDownloadsGoOnInTheNextRun) {
     const auto record = package("p", 1'000'000, "cut/9/channel");
     config.http.retries = 0;
-    // Each try gets 100 kB further, which counts as a first one; so the last is reached in one run.
+    // Each attempt adds 100 kB, and progress resets the number of retries, so one run completes the download.
     expect_good({record});
     EXPECT_EQ(server.seen().back().range, "bytes=900000-");
 
@@ -180,7 +180,7 @@ TEST_F(FetchPackages, BrokenDownloadsGoOnInTheNextRun) {
         usleep(1000);
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
-    EXPECT_EQ(entries(), 2U); // one of them the unfinished file
+    EXPECT_EQ(entries(), 2U); // one of them is the unfinished file
     expect_good({killed});
     EXPECT_NE(server.seen().back().range, "");
     EXPECT_EQ(entries(), 2U);
@@ -194,7 +194,7 @@ TEST_F(FetchPackages, BuildsAtOnceDownloadOnce) {
         std::vector<std::jthread> builds;
         for (int i = 0; i < 5; ++i)
             builds.emplace_back([&, i] {
-                // Each in its own order.
+                // Each build has a different order.
                 auto own = records;
                 std::ranges::rotate(own, own.begin() + i);
                 expect_good(own);
@@ -349,7 +349,7 @@ TEST_F(FetchPackages, TheFirstFailureEndsAll) {
     std::vector<PackageRecord> records;
     for (int i = 0; i < 60; ++i)
         records.push_back(package("p" + std::to_string(i), 1000, "slow/0.1/channel"));
-    records[0].size = 2'000; // the first to be asked for
+    records[0].size = 2'000; // it is requested first
     EXPECT_NE(
         message(records).find("p0-1.0-0.conda: cannot use the download: it has 1000 bytes where 2000 were "
                               "expected"),
@@ -357,7 +357,7 @@ TEST_F(FetchPackages, TheFirstFailureEndsAll) {
     EXPECT_LT(server.seen().size(), 60U);
 }
 
-// Whoever may write to the directory puts another file there after the archive has been verified.
+// Somebody with write access replaces the file after the archive was verified.
 TEST_F(FetchPackages, WhatWasVerifiedIsWhatIsRead) {
     const auto record = package("p");
     for (const bool again : {false, true}) {
@@ -404,7 +404,7 @@ TEST_F(FetchPackages, SeveralUsersShareACache) {
                             }),
               "-2")
         << "another's archive";
-    // What another has there is his to remove.
+    // Only the owner can remove a file.
     EXPECT_EQ(test::as_user(two, 022,
                             [&] {
                                 const auto removed = clean_cache(options.cache, std::chrono::hours(0));
@@ -413,7 +413,7 @@ TEST_F(FetchPackages, SeveralUsersShareACache) {
                             }),
               "2");
     EXPECT_TRUE(fs::exists(of_one));
-    // One in which only one user writes stays as the umask has it.
+    // A cache in which only one user writes keeps the permissions of the umask.
     options.cache = directory.path() / "private";
     fs::create_directory(options.cache);
     ASSERT_EQ(chown(options.cache.c_str(), one, one), 0);
@@ -438,7 +438,7 @@ TEST_F(FetchPackages, InfoAndClean) {
     const timespec times[2] = {then, then};
     utimensat(AT_FDCWD, path.c_str(), times, 0);
     const auto month = std::chrono::hours(30 * 24);
-    // Use makes it young again.
+    // Using a package makes it recent again.
     expect_good({record});
     EXPECT_EQ(clean_cache(options.cache, month).value().packages.files, 0U);
     utimensat(AT_FDCWD, path.c_str(), times, 0);
@@ -474,12 +474,12 @@ TEST(CacheDirectory, Places) {
         at("file/x") +
             ": the cache directory cannot be used: Not a directory\nIt is what CONTAINERIZE_CACHE says.");
 
-    // Homes that cannot be written.
+    // The home cannot be written to.
     environment = {{"HOME", at("file")}, {"TMPDIR", at("tmp")}};
     const auto own = directory.path() / "tmp" / ("containerize-cache-" + std::to_string(geteuid()));
     EXPECT_EQ(cache_directory(environment).value(), own);
     EXPECT_EQ(fs::status(own).permissions(), fs::perms::owner_all);
-    // One that others can reach is not used.
+    // A directory that others can enter is not used.
     fs::permissions(own, fs::perms::others_read, fs::perm_options::add);
     EXPECT_NE(cache_directory(environment).value(), own);
     fs::remove(own);

@@ -77,7 +77,7 @@ TEST(RealChannels, FromDiskAndFromAServer) {
                       json::parse(read_file(fetched.json.path).value()));
             for (const auto& list : {disk, fetched}) {
                 auto records = records_of(list);
-                // Some package lists name archives that were not kept.
+                // Some package lists contain archives that the fixtures do not have.
                 std::erase_if(records, [&](const auto& record) {
                     return !fs::exists(path / list.subdir / record.file_name);
                 });

@@ -89,7 +89,7 @@ TEST_F(RepodataIndexTest, IsKeptAndMadeAgainWhereItIsNotOfThisList) {
     index();
     const auto whole = read_file(kept);
     ASSERT_TRUE(whole);
-    // What it says is believed: that tells that it is read.
+    // The index has a change that the list does not have: finding it shows that the index was read.
     const auto end = whole->size();
     std::string lines = whole->substr(whole->find('\n') + 1);
     lines.replace(lines.find("a_b\t"), 3, "a_c");

@@ -65,7 +65,7 @@ protected:
     [[nodiscard]] Result<std::vector<Repodata>> fetch(const std::string& path) const {
         return fetch_repodata({channel(path)}, {"linux-64", "noarch"}, config, options);
     }
-    /// The content of the subdirs, "-" for one that does not exist; or the error.
+    /// The content of each subdir, "-" for one that does not exist; or the error.
     [[nodiscard]] std::vector<std::string> contents(const std::string& path) const {
         const auto result = fetch(path);
         if (!result)
@@ -116,7 +116,7 @@ TEST_F(FetchRepodata, AskedAgainOnlyForChanges) {
     serve("a/noarch/repodata.json", list);
     EXPECT_EQ(contents("a"), (Texts{list, list}));
     EXPECT_EQ(asked().size(), 4U);
-    // Which forms are lacking is remembered; what is there is asked for by its ETag.
+    // The missing formats are remembered; the existing file is requested with its ETag.
     const auto before = fetch("a");
     EXPECT_EQ(asked(), (Texts{"/a/linux-64/repodata.json.zst", "/a/noarch/repodata.json"}));
     EXPECT_EQ(server.seen().back().if_none_match.size(), 18U);
@@ -126,7 +126,7 @@ TEST_F(FetchRepodata, AskedAgainOnlyForChanges) {
     const auto other = "{\"packages\": {\"new\": 1}}";
     serve("a/linux-64/repodata.json.zst", zstd(other));
     EXPECT_EQ(contents("a"), (Texts{other, list}));
-    // What another build reads stays; later it goes, and what the solver made of it.
+    // A file that another build may be reading stays. Later it is removed, with what the solver made from it.
     EXPECT_EQ(content_of((*before)[0]), list);
     const auto solv = repodata_in(options.cache) / ((*before)[0].identity + ".solv");
     ASSERT_TRUE(write_file(solv, "x"));
@@ -160,7 +160,7 @@ TEST_F(FetchRepodata, AMissingSubdirIsFineAMissingChannelIsNot) {
                     "linux-64 or noarch\nCheck the channel's name. A private one needs a token or "
                     "a login."});
     EXPECT_EQ(fetch("none").error().fault, Fault::input);
-    // It is found once it is there.
+    // The list is found once it exists.
     serve("a/noarch/repodata.json", list);
     EXPECT_EQ(contents("a"), (Texts{list, list}));
 }
@@ -194,7 +194,7 @@ TEST_F(FetchRepodata, ErrorsOfTheServer) {
     serve("a/linux-64/repodata.json.zst", zstd(list));
     config.http.retries = 1;
     EXPECT_EQ(contents("flaky/503/1/a"), (Texts{list, "-"}));
-    // An older copy is not used without being asked for.
+    // An older copy is used only on request.
     const auto old = contents("a");
     serve("a/linux-64/repodata.json.zst", zstd(list).substr(0, 50));
     EXPECT_EQ(contents("a"),
@@ -257,16 +257,16 @@ TEST_F(FetchRepodata, ACacheThatWasTamperedWith) {
     const auto state = json.parent_path() / (key + ".state.json");
     const auto good = read_file(state).value();
     asked();
-    // The content does not fit.
+    // The content does not match.
     std::ofstream(json, std::ios::app) << " ";
     EXPECT_EQ(contents("aged/1000/a"), (Texts{list, list}));
     EXPECT_EQ(asked(), Texts{"/aged/1000/a/linux-64/repodata.json.zst"});
     EXPECT_EQ(server.seen().back().if_none_match, "");
-    // The content is gone.
+    // The content is missing.
     fs::remove(json);
     EXPECT_EQ(contents("aged/1000/a"), (Texts{list, list}));
     EXPECT_EQ(asked().size(), 1U);
-    // Neither a state that is broken, nor one of another URL, nor one that is a link.
+    // A state that is invalid, or for another URL, or a link, is not used.
     for (const auto& text :
          {std::string("{"), std::string("[]"), std::string("{\"url\": 1}"),
           std::regex_replace(good, std::regex("linux-64"), "linux-65"),
@@ -361,7 +361,7 @@ TEST_F(FetchRepodata, SeveralUsersShareACache) {
     for (const uid_t user : {one, two, one})
         EXPECT_EQ(test::as_user(user, 022, good), "good");
     EXPECT_EQ(static_cast<unsigned>(fs::status(options.cache / "repodata").permissions()), 01777U);
-    // A directory that another has made in one's place is not used.
+    // A directory that another user made under one's name is not used.
     fs::remove_all(options.cache / "repodata" / std::to_string(two));
     EXPECT_EQ(test::as_user(one, 022,
                             [&] {
@@ -388,10 +388,10 @@ TEST_F(FetchRepodata, ListsOfLocalChannelsAreCopied) {
     EXPECT_EQ(content_of((*result)[0]), list);
     EXPECT_EQ((*result)[0].identity, sha256(list));
     EXPECT_EQ(content_of((*result)[1]), list);
-    // What the channel's owner does meanwhile changes nothing of what was read.
+    // Changes by the channel's owner do not affect what was read before.
     serve("a/linux-64/repodata.json", "{}");
     EXPECT_EQ(content_of((*result)[0]), list);
-    // A change is seen, also one of the same size within the same second.
+    // A change is noticed even if it has the same size and comes within the same second.
     auto changed = list;
     changed[20] = 'P';
     serve("a/linux-64/repodata.json", changed);
@@ -399,7 +399,7 @@ TEST_F(FetchRepodata, ListsOfLocalChannelsAreCopied) {
     result = read();
     EXPECT_EQ((*result)[0].identity, sha256(changed));
     EXPECT_EQ(content_of((*result)[1]), changed);
-    // An old file is not read again to know what it is: the state says so.
+    // A file that is not recent is not read again: its state has the digest.
     make_older(directory.path() / "served/a/noarch/repodata.json.zst", 100);
     result = read();
     const auto inode = [](const fs::path& file) {

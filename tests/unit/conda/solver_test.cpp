@@ -14,10 +14,10 @@ namespace {
 
 using test::TemporaryDirectory;
 
-/// Channels that a test writes itself: records in the order of their channels' priority.
+/// Channels that a test writes itself, added in order of priority.
 class Channels {
 public:
-    /// `records`: "name version build number | depends, separated by ;" each.
+    /// `records`: each is "name version build number | depends, separated by ;".
     void add(const std::string& name, const std::vector<std::string>& records) {
         nlohmann::json packages = nlohmann::json::object();
         for (const auto& line : records) {
@@ -69,7 +69,7 @@ public:
             auto spec = parse_match_spec(text);
             EXPECT_TRUE(spec) << text;
             std::vector<std::string> named;
-            std::istringstream channels(spec->channel); // "a/b": a name that stands for several
+            std::istringstream channels(spec->channel); // "a/b" is a name that stands for several channels
             for (std::string one; std::getline(channels, one, '/');)
                 named.push_back("https://example.org/" + one);
             request.wanted.push_back({.spec = std::move(*spec),
@@ -85,7 +85,7 @@ public:
         return std::move(solution->install);
     }
 
-    /// "name-version-build" of the result, sorted; or the message.
+    /// The solution as sorted "name-version-build"; or the error message.
     std::string solved(const std::vector<std::string>& specs,
                        ChannelPriority priority = ChannelPriority::flexible) const {
         const auto records = solve(specs, priority);
@@ -235,7 +235,7 @@ TEST(Solver, ANameOfWhichNoRecordIsOfUseIsSaidToBeThere) {
     EXPECT_NE(channels.solved({"torch"}).find("none of its records can be used"), std::string::npos);
 }
 
-// What a request and a dependency of the same text mean.
+// A request and a dependency with the same text have the same meaning.
 TEST(Solver, DependenciesAreJudgedAsRequestsAre) {
     Channels channels;
     channels.add("main", {"n 1.25 0 0", "n 1.26.3 0 0", "n 1.26.4 0 0", "n 1.26.4+cu118 0 0",
@@ -258,7 +258,7 @@ TEST(Solver, DependenciesAreJudgedAsRequestsAre) {
     EXPECT_NE(channels.solved({"ruled"}).find("ruled 1 needs n <1.25|>=1.26.5, which no channel has"),
               std::string::npos)
         << channels.solved({"ruled"});
-    // Also what libsolv compares by itself: the newest of several.
+    // This includes comparisons that libsolv makes itself, such as for the newest of several.
     EXPECT_EQ(channels.solved({"n 1.26.4.*"}), "n-1.26.4-0");
 }
 

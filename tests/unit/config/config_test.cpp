@@ -8,7 +8,7 @@ namespace containerize::config {
 
 namespace {
 
-/// A machine with an /etc, a site's file and a user's home.
+/// A machine with /etc, a site's configuration file and a user's home.
 class ConfigTest : public testing::Test {
 protected:
     void machine(std::string_view text) { write("etc/containerize/config.yaml", text); }
@@ -238,7 +238,7 @@ TEST_F(ConfigTest, CheckTellsAllMistakes) {
 }
 
 TEST_F(ConfigTest, AFileOfManyMistakesTakesTimeInProportion) {
-    // Each tells its line, and is looked up among the others.
+    // For each mistake the message has the line number, and suggests the most similar setting.
     std::string text = "defaults:\n";
     constexpr std::size_t count = 20'000;
     for (std::size_t i = 0; i < count; ++i)
@@ -287,7 +287,7 @@ TEST_F(ConfigTest, WhatOthersCouldHaveWrittenIsRefused) {
     ASSERT_EQ(chmod(place.path().c_str(), 0777), 0);
     expect_refused(place.path());
     ASSERT_EQ(chmod(place.path().c_str(), 0755), 0);
-    // The machine's own file is root's to keep.
+    // The machine's own configuration is under root's control, so its permissions are not checked.
     machine("defaults:\n  jobs: 3\n");
     ASSERT_EQ(chmod((place.path() / "etc/containerize/config.yaml").c_str(), 0666), 0);
     EXPECT_TRUE(read());
@@ -301,7 +301,7 @@ TEST_F(ConfigTest, FilesOfOtherUsersAreRefused) {
     const auto configuration = read();
     ASSERT_FALSE(configuration);
     EXPECT_NE(configuration.error().why.find("another user"), std::string::npos);
-    // In a directory that root alone decides on, root's group may write.
+    // Root's group may write, if only root can write to the directory.
     ASSERT_EQ(chown(file.c_str(), 0, 12345), 0);
     ASSERT_EQ(chmod(file.c_str(), 0664), 0);
     EXPECT_TRUE(read());

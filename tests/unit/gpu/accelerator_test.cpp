@@ -17,7 +17,7 @@ using Texts = std::vector<std::string>;
 
 constexpr const char* site = "lib/python3.12/site-packages/";
 
-/// An environment with files named as those of real packages.
+/// An environment with files named like those of real packages.
 class Environment : public Tree {
 public:
     void distribution(const std::string& name_and_version) const {
@@ -36,7 +36,7 @@ public:
                   "\ngit_version = '2236df1770800ffea5697b11b0bb0d910b2e59e1'\nhip: Optional[str] = " +
                   optional(hip) + "\n" + more);
     }
-    /// As TensorFlow's own build writes it.
+    /// The file that TensorFlow's build writes.
     void tensorflow(const std::string& pairs) const {
         write(
             std::string(site) + "tensorflow/python/platform/build_info.py",
@@ -47,7 +47,7 @@ public:
     [[nodiscard]] std::vector<AcceleratedPackage> packages() const {
         return accelerated_packages(DirectoryView(path()));
     }
-    /// The only one.
+    /// The only package.
     [[nodiscard]] AcceleratedPackage package() const {
         auto all = packages();
         EXPECT_EQ(all.size(), 1U);
@@ -79,7 +79,7 @@ TEST(Torch, ForRocm) {
     EXPECT_EQ(torch.purpose(), "ROCm 6.2.4");
     EXPECT_EQ(torch.architectures, (Texts{"gfx90a", "gfx942"}));
     EXPECT_EQ(torch.lowest_driver, "");
-    environment.torch("2.7.0", "", "6.3.42131-fa1d09cbd"); // as conda-forge and AMD's own builds have it
+    environment.torch("2.7.0", "", "6.3.42131-fa1d09cbd"); // as in builds of conda-forge and AMD
     EXPECT_EQ(environment.package().purpose(), "ROCm 6.3");
 }
 
@@ -197,7 +197,7 @@ TEST(Cupy, ByItsName) {
         EXPECT_EQ(environment.package().purpose(), purpose) << name;
     }
     const Environment environment;
-    environment.distribution("cupy_xarray-0.1.4"); // builds upon it
+    environment.distribution("cupy_xarray-0.1.4"); // depends on cupy, but is not cupy
     EXPECT_TRUE(environment.packages().empty());
     environment.distribution("cupy-13.3.0");
     environment.write("conda-meta/cuda-version-12.6-h7480c83_3.json", "{}");

@@ -97,7 +97,7 @@ TEST(Cdi, FilesThatAreNoSpecification) {
         std::string::npos);
 }
 
-// Whatever stands where something else is expected is passed over.
+// A value of the wrong type is ignored.
 TEST(Cdi, WrongTypesEverywhere) {
     for (const json& wrong :
          {json(1), json("x"), json::array({1, "x", json::array()}), json::object({{"a", 1}}), json()}) {

@@ -12,7 +12,7 @@ using Texts = std::vector<std::string>;
 
 TEST(Discover, NothingOnANodeWithoutGpus) {
     const HostTree tree;
-    tree.pci("0000:03:00.0", "1a03", "2000", "030000", "ast", 0); // what servers have for their console
+    tree.pci("0000:03:00.0", "1a03", "2000", "030000", "ast", 0); // the graphics of a server's console
     const auto host = discover(DirectoryView(tree.path()));
     EXPECT_TRUE(host.devices.empty());
     EXPECT_EQ(host.describe(Vendor::nvidia), "");

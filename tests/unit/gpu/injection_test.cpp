@@ -21,7 +21,7 @@ using Texts = std::vector<std::string>;
 
 constexpr const char* driver = "570.86.15";
 
-/// A Debian 12: the C library is that of 2.36.
+/// An image of Debian 12, whose C library is version 2.36.
 void make_image(const Tree& image) {
     image.make_libc({"GLIBC_2.17", "GLIBC_2.34", "GLIBC_2.36"});
 }
@@ -67,7 +67,7 @@ private:
     DirectoryView view_, environment_view_;
 };
 
-/// Names of what is bound in the directory of libraries, with the links there: "libcuda.so.1 ->
+/// The names bound into the directory of libraries, with the links there, such as "libcuda.so.1 ->
 /// libcuda.so.570".
 Texts libraries(const Injection& injection) {
     Texts names;
@@ -401,7 +401,7 @@ TEST_F(Injecting, LibrariesOfTheCompilerMayComeFromTheEnvironment) {
     EXPECT_EQ(libraries(inject()), Texts{"libze_intel_gpu.so.1"});
 }
 
-/// What a program sees at `path`, in a namespace with that root.
+/// The digest of what a program sees at `path` in this namespace.
 std::string content_inside(const runtime::BuildNamespace& space, const std::string& path) {
     const auto process = space.pid();
     const auto seen = capture({.argv = {"/bin/busybox", "sha256sum", path},
@@ -448,7 +448,7 @@ TEST_F(Injecting, EverythingIsSeenInARealRoot) {
                                                  work);
     ASSERT_TRUE(space) << to_string(space.error());
     for (const auto& bind : found.binds) {
-        // In directories that are the host's own it is there already.
+        // Directories of the host show these files already.
         if (bind.target.starts_with("/dev/") || bind.target.starts_with("/run/")) continue;
         const auto content = read_file(bind.source);
         ASSERT_TRUE(content) << bind.source;
@@ -466,7 +466,7 @@ TEST_F(Injecting, OnlyTheVendorThatWasAskedFor) {
     EXPECT_FALSE(libraries(inject({}, Policy::nvidia)).empty());
 }
 
-// By a specification of the Container Device Interface.
+// With a specification of the Container Device Interface.
 
 constexpr const char* specification = R"(cdiVersion: 0.6.0
 kind: nvidia.com/gpu
@@ -550,7 +550,7 @@ TEST_F(Injecting, ABrokenSpecificationIsNotUsed) {
     EXPECT_EQ(libraries(injection).size(), 7U);
 }
 
-// In JSON, and where only a compatibility hook says that a newer libcuda may be used.
+// As JSON, where only a compatibility hook allows a newer libcuda.
 TEST_F(Injecting, BySpecificationInJson) {
     make_nvidia_host(host);
     image.write("usr/local/cuda/compat/libcuda.so.580.65.06", "");

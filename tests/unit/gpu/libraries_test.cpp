@@ -48,7 +48,7 @@ TEST(Elf, ReadsThisMachinesOwnLibrary) {
     EXPECT_NE(std::ranges::find(elf->defined_versions, "GLIBC_2.17"), elf->defined_versions.end());
 }
 
-// Whatever is cut off or changed, it ends with an error or a result.
+// Truncated or changed anywhere, a file gives an error or a result.
 TEST(Elf, SurvivesEveryTruncationAndChange) {
     const Tree tree;
     tree.make_library("a.so", "liba.so.1");
@@ -134,7 +134,7 @@ TEST(LibraryCache, WhoseStringsAreAllTheSameLongOneIsNone) {
 TEST(Libraries, AreFoundWithoutACacheAndForTheRightMachine) {
     const Tree tree;
     tree.make_library(std::string(library_place) + "libone.so.1", "libone.so.1");
-    tree.write("usr/lib64/libone.so.1", "INPUT(other)"); // found first, but nothing to load
+    tree.write("usr/lib64/libone.so.1", "INPUT(other)"); // found first, but it is no library
     tree.make_library("opt/x/libmore.so.1", "libmore.so.1");
     const DirectoryView view(tree.path());
     const Libraries libraries(view, {"/opt/x"});

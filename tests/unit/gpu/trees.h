@@ -1,5 +1,5 @@
-// Hosts and images as directories: what the kernel and drivers would show, and libraries that a compiler
-// makes.
+// Hosts and images as directories, with the files that the kernel and drivers would show and libraries made
+// by a compiler.
 #pragma once
 
 #include "../temporary.h"
@@ -26,7 +26,7 @@ public:
         fs::create_symlink(target, path() / name);
     }
 
-    /// A library that defines these versions, one symbol each: "GLIBC_2.36".
+    /// Makes a library that defines these versions, such as "GLIBC_2.36", with one symbol each.
     void make_versions(const std::string& file, const std::string& soname,
                        const std::vector<std::string>& versions) const {
         std::string code, map;
@@ -45,8 +45,8 @@ public:
         make_versions(std::string(library_place) + "libc.so.6", "libc.so.6", versions);
     }
 
-    /// A library that needs these versions of others ("libc.so.6", "GLIBC_2.17"), and other libraries of the
-    /// tree.
+    /// Makes a library that needs these versions of others, such as {"libc.so.6", "GLIBC_2.17"}, and other
+    /// libraries of the tree.
     void make_library(const std::string& file, const std::string& soname,
                       const std::vector<std::pair<std::string, std::string>>& versions = {{"libc.so.6",
                                                                                            "GLIBC_2.17"}},
@@ -72,8 +72,8 @@ public:
         must_run(argv);
     }
 
-    /// /etc/ld.so.cache, by the real ldconfig, which needs to change its root for that. `format`: "new",
-    /// "compat".
+    /// Makes /etc/ld.so.cache with the real ldconfig, which has to change its root for that. `format`: "new"
+    /// or "compat".
     void make_cache(const std::string& format = "new") const {
         fs::create_directories(path() / "etc");
         write("etc/ld.so.conf", "/usr/lib/x86_64-linux-gnu\n/usr/lib64\n");
@@ -86,7 +86,7 @@ private:
             if (c == '.') c = '_';
         return "of_" + version;
     }
-    /// A library to link against, which has this version.
+    /// Makes a library with this version to link against.
     [[nodiscard]] fs::path make_stub(const std::string& library, const std::string& version) const {
         const auto stub = sources_.path() / version / library;
         if (fs::exists(stub)) return stub;
@@ -101,7 +101,7 @@ private:
     TemporaryDirectory sources_;
 };
 
-/// A root filesystem, of today's shape.
+/// A root filesystem in today's layout, with /lib a link to /usr/lib.
 class Root : public Tree {
 public:
     Root() {
@@ -149,7 +149,7 @@ public:
             write(fs::path("dev") / node, "");
     }
 
-    /// A file of the driver's, as its installer leaves it: with the links of ldconfig.
+    /// A library of the driver, with ldconfig's links, as the driver's installer leaves it.
     void nvidia_library(const std::string& stem, const std::string& soname_version, const std::string& driver,
                         const std::string& glibc = "GLIBC_2.17") const {
         const auto file = stem + ".so." + driver, soname = stem + ".so." + soname_version;
@@ -157,7 +157,7 @@ public:
         if (soname != file) link(library_place + soname, file);
     }
 
-    /// Two instances on GPU 0, as `nvidia-smi mig` makes them.
+    /// Two instances on GPU 0, as made by `nvidia-smi mig`.
     void mig() const {
         std::string minors = "config 1\nmonitor 2\n";
         unsigned minor = 3;
@@ -193,7 +193,7 @@ public:
               "[Instinct MI250X/MI250]\n\t\t1002 0b0c  Instinct MI250X\n");
     }
 
-    /// A Data Center GPU Max, beside the processor's own graphics.
+    /// A Data Center GPU Max, beside the graphics of the CPU.
     void pvc() const {
         fs::create_directories(path() / "sys/module/i915");
         pci("0000:29:00.0", "8086", "0bd5", "038000", "i915", 1);

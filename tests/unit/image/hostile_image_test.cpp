@@ -1,4 +1,4 @@
-// Images that nobody packed in good faith: what they can cost is bounded, and whatever is wrong is an error.
+// Hostile images: the cost of reading them is bounded, and everything invalid is an error.
 #include "../../lib/squashfs_image.h"
 #include "../temporary.h"
 #include "image/changes.h"
@@ -46,7 +46,7 @@ void add_xattr(std::string& table, const std::string& name, const std::string& v
     table += value;
 }
 
-/// Whose value is what lies at `place` of the table.
+/// An attribute whose value is elsewhere, at `place` of the table.
 void add_xattr_elsewhere(std::string& table, const std::string& name, std::uint64_t place) {
     append(table, std::uint16_t{0x100});
     append(table, static_cast<std::uint16_t>(name.size()));
@@ -62,7 +62,7 @@ void add_xattr_set(SquashfsImage& image, std::uint64_t place, std::uint32_t coun
     append(image.xattr_sets, set);
 }
 
-/// A root with a file, whose fragment is the data.
+/// A root with a file whose only fragment is the data.
 SquashfsImage image_of_a_file(const std::string& content) {
     SquashfsImage image;
     image.data = content;
@@ -107,7 +107,7 @@ TEST_F(HostileImage, OfACompressorThatThereIsNotIsRefused) {
 }
 
 TEST_F(HostileImage, TablesOfMoreThanFourGigabytesAreRefused) {
-    constexpr std::uint64_t size = 5ULL << 30U; // all but the first page of it is a hole
+    constexpr std::uint64_t size = 5ULL << 30U; // sparse, except for the first page
     auto bytes = to_bytes(image_of_a_file("content"));
     sqfs_super_t super;
     std::memcpy(&super, bytes.data(), sizeof super);
@@ -132,7 +132,7 @@ TEST(HostileMetadata, HasABoundedNumberOfBlocks) {
     const auto table_of = [&](std::size_t blocks) {
         std::vector<std::byte> raw;
         for (std::size_t i = 0; i < blocks; ++i)
-            for (const unsigned byte : {0x01U, 0x80U, 0x2AU}) // one byte, stored as it is
+            for (const unsigned byte : {0x01U, 0x80U, 0x2AU}) // one byte, uncompressed
                 raw.push_back(static_cast<std::byte>(byte));
         return MetadataTable::create(std::move(raw), **decompressor);
     };
@@ -171,7 +171,7 @@ TEST_F(HostileImage, AFragmentOfSizeZeroIsAnErrorWhileAProfileIsFollowed) {
     EXPECT_EQ(read_file_of(**layers, "empty"), std::unexpected(EIO));
 }
 
-// An image of four kilobytes whose attributes all have the one large value that it holds.
+// An image of four kilobytes in which all attributes share one large value.
 TEST_F(HostileImage, ExtendedAttributesAreBounded) {
     constexpr std::uint32_t most_values = 16;
     SquashfsImage image;
@@ -182,7 +182,7 @@ TEST_F(HostileImage, ExtendedAttributesAreBounded) {
     ASSERT_LT(image.xattrs.size(), 0x2000U);
     const auto set_of = [&](std::uint32_t count) {
         auto one = image;
-        // The value starts in the first block, at a place that is known.
+        // The value starts in the first block, at a known offset.
         one.xattrs.resize(0x1000);
         append(one.xattrs, static_cast<std::uint32_t>(value.size()));
         one.xattrs += value;
@@ -205,7 +205,7 @@ TEST_F(HostileImage, ExtendedAttributesAreBounded) {
 TEST_F(HostileImage, NamesOfExtendedAttributesAreBounded) {
     const auto set_of = [&](std::uint32_t count) {
         SquashfsImage image;
-        // As listxattr() has them, each with "user." and a NUL: 4 KiB.
+        // In the list of listxattr(), with "user." and a NUL, each takes 4 KiB.
         for (std::uint32_t i = 0; i < count; ++i)
             add_xattr(image.xattrs, std::string(4090, 'n'), {});
         add_xattr_set(image, 0, count);
@@ -220,7 +220,7 @@ TEST_F(HostileImage, NamesOfExtendedAttributesAreBounded) {
     EXPECT_EQ((*layers)->xattrs((*layers)->root()).error(), EIO);
 }
 
-// To see whether there are any to show, values need not be read.
+// Values are not needed to know whether there are attributes to show.
 TEST_F(HostileImage, IsOpenedWithoutTheValuesOfExtendedAttributes) {
     SquashfsImage image;
     add_xattr_elsewhere(image.xattrs, "overlay.opaque", 0x7FFF0000);
@@ -252,7 +252,7 @@ protected:
         if (kind == "holds itself") {
             const auto self = next_inode(image);
             image.root = add_directory(image, {{"a", self, SQFS_INODE_DIR}, {"b", self, SQFS_INODE_DIR}});
-        } else { // two names a level: as many paths as 2 has powers
+        } else { // two names in each level, so the number of paths is a power of two
             image.root = add_directory(image, {});
             for (int level = 0; level < 60; ++level)
                 image.root = add_directory(

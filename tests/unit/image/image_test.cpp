@@ -1,4 +1,4 @@
-// What the writer packs the reader shows, and the standard tools too.
+// Images that the writer packs are read correctly by the reader and by the standard tools.
 #include "../temporary.h"
 #include "image/reader.h"
 #include "image/writer.h"
@@ -21,7 +21,7 @@ using test::TemporaryDirectory;
 
 std::string text_of(Reader& reader, Reference reference, std::uint64_t size) {
     std::string text;
-    // In odd pieces, as page faults ask for them.
+    // In pieces of irregular size, as page faults request them.
     for (std::uint64_t at = 0; at < size;) {
         const std::size_t piece = 1 + (at * 7919) % 200000;
         std::vector<Slice> slices;
@@ -36,7 +36,7 @@ std::string text_of(Reader& reader, Reference reference, std::uint64_t size) {
     return text;
 }
 
-// Compares a directory of the image with one on disk, all the way down.
+// Recursively compares a directory of the image with one on disk.
 void expect_same(Reader& reader, Reference reference, const fs::path& directory) {
     const auto listing = reader.directory(reference);
     ASSERT_TRUE(listing) << directory;
@@ -79,7 +79,7 @@ std::string random_bytes(std::mt19937& random, std::size_t size, bool compressib
     return bytes;
 }
 
-// Names, sizes and shapes that have broken one archiver or another.
+// Names, sizes and shapes that have caused errors in archivers.
 void make_tree(const fs::path& root, unsigned seed) {
     std::mt19937 random(seed);
     const std::string names[] = {"plain",    "with space",         "-dash", "ünï", "new\nline",
@@ -139,7 +139,7 @@ TEST_P(Images, ShowWhatWasPacked) {
     auto reader = open_image(image);
     ASSERT_TRUE(reader) << to_string(reader.error());
     expect_same(**reader, (*reader)->root(), root);
-    // And as the standard tool sees it.
+    // The standard tool must agree.
     const auto unpacked = directory.path() / "unpacked";
     const auto quoted = [](const fs::path& path) { return "'" + path.string() + "'"; };
     ASSERT_EQ(std::system(
@@ -151,7 +151,7 @@ INSTANTIATE_TEST_SUITE_P(Compressions, Images,
                          testing::Values(Settings{"zstd:3", 131072, 1}, Settings{"zstd:1", 4096, 2},
                                          Settings{"lz4", 1048576, 3}, Settings{"none", 131072, 4}));
 
-// Images that others made, as base images are.
+// Images made by other tools, like base images.
 class ForeignImages : public testing::TestWithParam<const char*> {};
 
 void make_foreign_image(const fs::path& root, const fs::path& image, const std::string& options) {
@@ -207,7 +207,7 @@ TEST(Reader, ShowsAttributesOfForeignImages) {
     EXPECT_EQ(xattrs->front().value, "said");
 }
 
-// Its library's licence does not fit ours.
+// The licence of its library is not compatible with ours.
 TEST(Reader, NamesTheCompressorThatItDoesNotKnow) {
     const TemporaryDirectory directory;
     directory.write("tree/file", "x");
@@ -300,7 +300,7 @@ TEST(Writer, LeavesNoFileWithoutFinish) {
               "/nonexistent/image: cannot make the image: No such file or directory");
 }
 
-// Under AddressSanitizer this shows that what libsquashfs's threads still have is freed.
+// Under AddressSanitizer this shows that everything libsquashfs's threads hold is freed.
 TEST(Writer, MayBeAbandonedInTheMiddleOfAFile) {
     const TemporaryDirectory directory;
     std::mt19937 random(7);
@@ -341,8 +341,8 @@ TEST(Reader, ServesManyThreads) {
         threads.emplace_back([&] { expect_same(**reader, (*reader)->root(), directory.path() / "tree"); });
 }
 
-// Flips bytes all over an image: whatever the reader says, it must say it, without reading or writing astray
-// (the sanitizers watch).
+// Damages bytes all over an image: the reader may return an error, but must not access memory out of bounds,
+// which the sanitizers check.
 TEST(Reader, SurvivesDamagedImages) {
     const TemporaryDirectory directory;
     const auto root = directory.path() / "tree";
@@ -350,7 +350,7 @@ TEST(Reader, SurvivesDamagedImages) {
         write(root / ("d" + std::to_string(i % 7)) / std::to_string(i), std::string(3000, 'a'));
     write(root / "large", std::string(500000, 'b'));
     fs::create_symlink("large", root / "link");
-    // Uncompressed, so that damage reaches every field instead of failing in the decompressor.
+    // Uncompressed, so that the damage reaches every field and does not already fail in the decompressor.
     WriterOptions options = with_jobs(1);
     options.compression = {.compressor = Compressor::none, .level = 0};
     ASSERT_TRUE(write_tree(root, directory.path() / "image", options, 0));

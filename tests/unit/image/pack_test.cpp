@@ -1,4 +1,4 @@
-// Whole trees, packed and unpacked again by the standard tool, and what must be refused.
+// Whole trees, packed and then unpacked by the standard tool, and trees that must be refused.
 #include "../temporary.h"
 #include "image/writer.h"
 #include "util/filesystem.h"
@@ -31,14 +31,14 @@ namespace {
 using test::TemporaryDirectory;
 using Random = std::mt19937;
 
-/// While one lives, what this thread allocates may leak: libsquashfs 1.2.0 does not free the blocks that wait
-/// for a worker when it is destroyed in the middle of an image. To compress them first, only so that they are
-/// freed, would keep a user who pressed Ctrl-C waiting.
+/// While one exists, allocations of this thread may leak: libsquashfs 1.2.0 does not free blocks that wait
+/// for a worker when it is destroyed in the middle of an image. Compressing them first, only to free them,
+/// would make a user who pressed Ctrl-C wait.
 struct AbandonsBlocks {
 #ifdef __SANITIZE_ADDRESS__
     __lsan::ScopedDisabler disabler;
 #endif
-    AbandonsBlocks() {} // not trivial, so that it is no unused variable elsewhere
+    AbandonsBlocks() {} // not trivial, which avoids a warning about an unused variable
 };
 
 WriterOptions with_jobs(unsigned jobs) {
@@ -76,7 +76,7 @@ void set_random_xattrs(Random& random, const fs::path& path) {
         const auto name = "user.n" + std::to_string(random() % 5);
         const std::string value(random() % 300, static_cast<char>(random()));
         const int done = setxattr(path.c_str(), name.c_str(), value.data(), value.size(), 0);
-        // A file system without them has nothing to keep.
+        // Some filesystems have no attributes.
         ASSERT_TRUE(done == 0 || errno == ENOTSUP) << path;
     }
 }
@@ -107,7 +107,7 @@ void fill(Random& random, const fs::path& directory, unsigned depth, std::uint32
             std::ofstream(path, std::ios::binary) << random_content(random, block);
             const mode_t modes[] = {0400, 0600, 0644, 0777, 0700, 0555, 06755};
             const mode_t mode = modes[random() % std::size(modes)];
-            // A user's unsquashfs cannot give attributes to a file that nobody may write.
+            // A user's unsquashfs cannot set attributes of a file without write permission.
             if ((mode & 0200U) != 0) set_random_xattrs(random, path);
             chmod(path.c_str(), mode);
             files.push_back(path);
@@ -116,7 +116,7 @@ void fill(Random& random, const fs::path& directory, unsigned depth, std::uint32
     }
     set_random_xattrs(random, directory);
     chmod(directory.c_str(), random() % 2 == 0 ? 0700 : 01775);
-    set_random_time(random, directory); // last: entries made in it change it
+    set_random_time(random, directory); // last, because creating entries changes it
 }
 
 std::map<std::string, std::string> xattrs_of(const fs::path& path) {
@@ -196,7 +196,7 @@ TEST_P(RandomTrees, UnpackToWhatTheyWereAndDependOnNothingElse) {
     ASSERT_TRUE(written) << to_string(written.error());
     expect_unpacks_to(first, tree, directory.path() / "unpacked");
     EXPECT_EQ(fs::file_size(first) % 4096, 0U);
-    // Memory decides how many blocks are in flight, and is another on every machine.
+    // The memory determines how many blocks are processed at a time, and differs between machines.
     for (const auto& [jobs, memory] : {std::pair{2U, 0U}, {4U, 64U << 20U}}) {
         options.jobs = jobs;
         options.memory = memory;
@@ -220,14 +220,14 @@ TEST(Pack, DirectoriesNestedDeeply) {
     auto path = directory.path() / "tree";
     fs::create_directory(path);
     for (int i = 0; i < 1000; ++i)
-        fs::create_directory(path /= "d"); // create_directories() takes no more than 1000 at once
+        fs::create_directory(path /= "d"); // create_directories() fails for more than 1000 at once
     std::ofstream(path / "file") << "deep";
     const auto written = write_tree(directory.path() / "tree", directory.path() / "image", with_jobs(1), 0);
     ASSERT_TRUE(written) << to_string(written.error());
     expect_unpacks_to(directory.path() / "image", directory.path() / "tree", directory.path() / "out");
 }
 
-// These two have the same length and the same XXH32, by which libsquashfs looks for duplicates.
+// Both have the same length and the same XXH32, by which libsquashfs finds duplicates.
 TEST(Pack, EqualHashesAreNotEqualFiles) {
     for (const char* compression : {"zstd:3", "lz4", "none"}) {
         const TemporaryDirectory directory;
@@ -269,7 +269,7 @@ TEST(Pack, TheImagesTimeIsTheNewestOrTheEpoch) {
         const auto image = directory.path() / (epoch ? std::to_string(*epoch) : "none");
         EXPECT_TRUE(write_tree(directory.path() / "tree", image, options, 0));
         const auto bytes = content_of(image);
-        std::uint32_t time = 0; // the superblock's third field, little endian
+        std::uint32_t time = 0; // the third field of the superblock, little-endian
         for (std::size_t i = 0; i < 4; ++i)
             time |= std::uint32_t{static_cast<unsigned char>(bytes.at(8 + i))} << (8 * i);
         return time;
@@ -279,7 +279,6 @@ TEST(Pack, TheImagesTimeIsTheNewestOrTheEpoch) {
     EXPECT_EQ(image_time(3000), 3000U);
 }
 
-// Files of /proc say that they are empty, and are not: so looks a file that grows.
 TEST(Pack, AMergedDirectoryKeepsItsTime) {
     const TemporaryDirectory directory;
     fs::create_directories(directory.path() / "tree/merged/new");
@@ -295,6 +294,7 @@ TEST(Pack, AMergedDirectoryKeepsItsTime) {
     ASSERT_TRUE(writer->finish());
 }
 
+// Files of /proc claim to be empty and are not, which looks like a file that grows.
 TEST(Pack, AFileThatGrowsIsNamed) {
     const AbandonsBlocks abandons;
     const TemporaryDirectory directory;
@@ -307,7 +307,7 @@ TEST(Pack, AFileThatGrowsIsNamed) {
     EXPECT_FALSE(fs::exists(image));
 }
 
-// A large file is opened when its turn comes, so that progress on the one before can spoil it.
+// A large file is opened only when it is packed, so the progress callback of the previous file can change it.
 TEST(Pack, LargeFilesThatChangeOrVanishAreNamed) {
     const AbandonsBlocks abandons;
     const std::map<std::string, std::function<void(const fs::path&)>> ways = {
@@ -364,7 +364,7 @@ TEST(Pack, AnInterruptStopsItAndLeavesNoFile) {
         raise(SIGTERM);
         std::exit(write_tree(directory.path() / "tree", image, with_jobs(1), 0) ? 1 : 0);
     };
-    EXPECT_EXIT(pack_interrupted(), testing::ExitedWithCode(0), ""); // a process of its own: the flag stays
+    EXPECT_EXIT(pack_interrupted(), testing::ExitedWithCode(0), ""); // own process: the flag stays set
     EXPECT_FALSE(fs::exists(image));
 }
 
@@ -378,7 +378,7 @@ TEST(Pack, RefusesWhatItCannotPack) {
     EXPECT_EQ(to_string(write_tree("/nonexistent", image, with_jobs(1), 0).error()),
               "/nonexistent: cannot pack: No such file or directory");
     EXPECT_FALSE(fs::exists(image));
-    // What is there already is neither written to nor removed.
+    // Existing files are neither overwritten nor removed.
     EXPECT_EQ(to_string(write_tree(directory.path() / "tree", file, with_jobs(1), 0).error()),
               file.string() + ": cannot make the image: File exists");
     EXPECT_EQ(content_of(file), "x");

@@ -1,4 +1,4 @@
-// Whatever is read ahead, and whatever a profile says: programs see what the image holds.
+// Whatever is read ahead and whatever a profile says, programs see the content of the image.
 #include "../runtime/random_trees.h"
 #include "../temporary.h"
 #include "image/layers.h"
@@ -38,7 +38,7 @@ void eventually(const std::function<bool()>& happened) {
     }
 }
 
-/// A random tree, packed, with a profile of all its blocks.
+/// A random tree in an image, with a profile of all its blocks.
 class RandomImage {
 public:
     explicit RandomImage(unsigned seed) : random_(seed) {
@@ -69,7 +69,7 @@ public:
         return std::move(*layers);
     }
 
-    /// Reads every file, in an order of this thread's own, and compares.
+    /// Reads and compares every file, in an order that depends on the seed.
     void check(Layers& layers, unsigned seed) const {
         auto files = files_;
         std::mt19937 random(seed);
@@ -136,7 +136,7 @@ TEST_P(Prefetching, ShowsTheSameTreeToManyThreads) {
     RandomImage image(GetParam());
     for (const auto& how : {options(4U << 20U, 4, 64U << 20U, 16U << 20U),
                             options(100'000, 2, 300'000, 1U << 20U), // blocks across requests; little memory
-                            options(1U << 20U, 1, 1, 0)}) { // less than one request: nothing is ahead
+                            options(1U << 20U, 1, 1, 0)}) { // less than one request: nothing is read ahead
         auto layers = image.open();
         layers->prefetch({{.image = {}, .blocks = image.blocks()}}, how);
         image.check_by_threads(*layers, 6);
@@ -150,7 +150,7 @@ TEST_P(Prefetching, ShowsTheSameTreeWhenAProfileLies) {
     for (auto& block : blocks)
         switch (random() % 6) {
         case 0:
-            block.size_field ^= 1U << 24U; // stored as it is, or not
+            block.size_field ^= 1U << 24U; // compressed or not
             break;
         case 1:
             block.size_field = 1 + random() % (128U << 10U);
@@ -159,7 +159,7 @@ TEST_P(Prefetching, ShowsTheSameTreeWhenAProfileLies) {
             block.start += random() % 5000;
             break;
         case 3:
-            block.start = random() % (1ULL << 40U); // mostly beyond the image
+            block.start = random() % (1ULL << 40U); // mostly beyond the end of the image
             break;
         default:
             break;
@@ -179,7 +179,7 @@ TEST_P(Prefetching, DroppedInTheMiddleItShowsTheSameTree) {
     auto layers = image.open(slow);
     layers->prefetch({{.image = {}, .blocks = image.blocks()}}, little_left);
     image.check_by_threads(*layers, 3);
-    // Gone while threads read it, too.
+    // Destroyed while its threads read ahead.
     auto gone = image.open(slow);
     gone->prefetch({{.image = {}, .blocks = image.blocks()}}, options(200'000, 4, 64U << 20U, 16U << 20U));
 }
@@ -198,7 +198,7 @@ TEST_P(Prefetching, RecordedFilesComeFirstInAnImageOfTheSameTree) {
     image.check(**placed, 1);
     const auto blocks = recorded_blocks(**placed, *files);
     ASSERT_TRUE(blocks);
-    // Of whatever holds recorded files, nothing but ends that share a block comes after what holds others.
+    // Blocks of other files come after those of recorded files, but ends of files may share a block.
     std::set<std::uint64_t> of_recorded;
     std::uint64_t last = 0;
     for (const auto& file : *files) {
@@ -217,7 +217,7 @@ TEST_P(Prefetching, RecordedFilesComeFirstInAnImageOfTheSameTree) {
                 EXPECT_GT(block.start, last) << file;
             }
     }
-    // No recorded block was lost, and each file's are where the new image has them.
+    // No recorded block was lost, and each is found at its place in the new image.
     for (const auto& file : *files) {
         const auto there = (*placed)->blocks_of(*(*placed)->find(file.path));
         ASSERT_TRUE(there);

@@ -1,4 +1,4 @@
-// Profiles as text, and the requests that are made of them.
+// The text form of profiles, and the requests that are made from them.
 #include "../temporary.h"
 #include "image/profile.h"
 #include "util/filesystem.h"
@@ -67,7 +67,7 @@ TEST(Profile, RefusesWhatItDoesNotWrite) {
              "containerize-profile 1\nimage " + digest,
              std::string("containerize-profile 1\nimage abc\n"),
              "containerize-profile 1\nimage " + std::string(64, 'A') + "\n",
-             head + "96 10,20", // cut short
+             head + "96 10,20", // truncated
              head + "\n",       // an empty line
              head + "96\n",     // no sizes
              head + "96 \n",
@@ -79,14 +79,14 @@ TEST(Profile, RefusesWhatItDoesNotWrite) {
              head + "+96 10\n",
              head + "-1 10\n",
              head + "96 -1\n",
-             head + "96 0\n",               // nothing
-             head + "96 16777216\n",        // nothing, as it is
-             head + "96 1048577\n",         // more than any block
-             head + "96 33554433\n",        // a bit that means nothing
-             head + "281474976710656 10\n", // beyond any image
+             head + "96 0\n",               // size zero
+             head + "96 16777216\n",        // size zero, uncompressed
+             head + "96 1048577\n",         // larger than any block
+             head + "96 33554433\n",        // an unknown flag
+             head + "281474976710656 10\n", // beyond the end of any image
              head + "18446744073709551615 10\n",
              head + "18446744073709551616 10\n",
-             head + "96 10\n96 10\n", // twice
+             head + "96 10\n96 10\n", // the same block twice
              head + "96 10,20\n106 20\n",
              head + std::string("96 10\0\n", 7),
              head + "0x60 10\n",
@@ -189,7 +189,7 @@ TEST(Recorder, NotesEachBlockOnceFromAllThreads) {
                     recorder.note("/a b/env.sqfs", block);
             });
     }
-    // A successor does not know what was noted before.
+    // A new recorder does not know which blocks were recorded before.
     Recorder successor(Fd(open(file.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC)));
     successor.note("/a b/env.sqfs", blocks.front());
     successor.note("/other", blocks.front());

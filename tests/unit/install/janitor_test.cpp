@@ -27,7 +27,7 @@ TEST(Janitor, RemovesWhatIsNotFinished) {
         auto janitor = Janitor::start();
         janitor->remove_tree_later(directory.path() / "tree");
         janitor->remove_directory_later(directory.path() / "empty");
-        janitor->remove_directory_later(directory.path() / "empty/inner"); // last first
+        janitor->remove_directory_later(directory.path() / "empty/inner"); // the last one is removed first
         janitor->remove_directory_later(directory.path() / "full");
         EXPECT_TRUE(fs::exists(directory.path() / "tree"));
     }
@@ -56,12 +56,12 @@ TEST(Janitor, EndsWhatStillRunsInTheBuildsNamespaceBeforeItRemoves) {
     auto janitor = Janitor::start();
     auto space = runtime::BuildNamespace::create();
     ASSERT_TRUE(space) << to_string(space.error());
-    // As a worker that a killed build left behind: in a group of its own, and it makes its directory again.
+    // Like a worker of a killed build: in a process group of its own, and it recreates its directory.
     const pid_t worker = fork();
     ASSERT_GE(worker, 0);
     if (worker == 0) {
         setsid();
-        closefrom(STDERR_FILENO + 1); // the janitor's socket among them
+        closefrom(STDERR_FILENO + 1); // among them the janitor's socket
         if (runtime::join_namespaces(space->pid()) != 0) _exit(1);
         for (;;)
             mkdir(made.c_str(), 0755);
@@ -71,7 +71,7 @@ TEST(Janitor, EndsWhatStillRunsInTheBuildsNamespaceBeforeItRemoves) {
     ASSERT_TRUE(fs::exists(made));
     janitor->end_processes_first(space->pid());
     janitor->remove_directory_later(made);
-    // The worker is our child: until we have waited for it, it is there, but in no namespace.
+    // The worker is our child: until we wait for it, it exists, but in no namespace.
     { const auto ended = std::move(janitor); }
     EXPECT_FALSE(fs::exists(made));
     int status = 0;

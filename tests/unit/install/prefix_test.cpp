@@ -119,7 +119,7 @@ TEST(Claim, OldJanitorLeavesTheNextBuildsDirectory) {
     const auto prefix = directory.path() / "env";
     auto next = Janitor::start();
     std::optional<Janitor> killed(std::move(*Janitor::start()));
-    ASSERT_TRUE(claim_prefix(prefix, *killed)); // this claim ends here, its janitor comes later
+    ASSERT_TRUE(claim_prefix(prefix, *killed)); // this claim ends here, before its janitor does
     const auto claim = claim_prefix(prefix, *next);
     ASSERT_TRUE(claim);
     killed.reset();

@@ -16,10 +16,10 @@ namespace {
 
 using test::TemporaryDirectory;
 
-/// Builds installations at one prefix, of files whose content says which build they are of.
+/// Builds installations at one prefix; the content of each file is the mark of its build.
 class Publish : public testing::Test {
 protected:
-    /// Up to publish(); what is not kept is removed, as at the end of any build.
+    /// Builds, and publishes if asked to. Whatever is not kept is removed, as at the end of a real build.
     Status build(const std::string& mark, const std::vector<std::string>& commands, bool publishing = true,
                  const std::vector<std::string>& paths = {"bin"}) {
         auto janitor = Janitor::start();
@@ -68,7 +68,7 @@ protected:
         return text;
     }
 
-    /// The manifest, and the image that it names, are of one build.
+    /// The mark of the build to which both manifest and image belong; otherwise "mixed".
     [[nodiscard]] std::string current() const {
         const auto manifest = runtime::read_manifest(prefix_);
         if (!manifest) return to_string(manifest.error());
@@ -94,7 +94,7 @@ private:
     TemporaryDirectory directory_;
 
 protected:
-    std::function<void()> meanwhile; ///< called right before publishing
+    std::function<void()> meanwhile; ///< called just before publishing
     fs::path prefix_ = directory_.path() / "env";
 };
 
@@ -139,7 +139,7 @@ TEST_F(Publish, ReplacingKeepsTheDirectory) {
     ASSERT_TRUE(build("one", {"python", "old"}));
     const auto before = inode();
     ASSERT_TRUE(build("two", {"python", "new"}));
-    // Sessions have their image mounted over this very directory.
+    // Sessions have mounted their image over this directory, so it must stay the same one.
     EXPECT_EQ(inode(), before);
     EXPECT_EQ(names(prefix_), "bin containerize.json env.1.sqfs libexec share states");
     EXPECT_EQ(names(prefix_ / "bin"), "new python");
@@ -155,7 +155,7 @@ TEST_F(Publish, FailedReplacementLeavesTheOld) {
     ASSERT_TRUE(build("two", {"python"}, false));
     EXPECT_EQ(current(), "one");
     EXPECT_EQ(names(prefix_), "bin containerize.json env.sqfs libexec share states");
-    // A directory where a command has to go cannot be renamed over.
+    // A directory at the path of a command prevents the rename.
     fs::create_directories(prefix_ / "bin/blocked/x");
     ASSERT_FALSE(build("two", {"blocked", "python"}));
     EXPECT_EQ(current(), "one");
@@ -174,7 +174,7 @@ TEST_F(Publish, LeftoversOfAKilledBuildGo) {
 
 TEST_F(Publish, HalfMadeSiblingGoes) {
     const std::string other_prefix = ".containerize-env-b-4242" + this_host();
-    const std::string other_host = ".containerize-env-4242@elsewhere"; // may be building now
+    const std::string other_host = ".containerize-env-4242@elsewhere"; // may be building at this moment
     put(directory().path() / (".containerize-env-4242" + this_host()) / "env.sqfs", "half");
     put(directory().path() / other_prefix / "env.sqfs", "of another prefix, env-b");
     put(directory().path() / other_host / "env.sqfs", "half");
@@ -214,7 +214,7 @@ TEST_F(Publish, StatesThatAKilledReplacementLeftAreNone) {
     ASSERT_TRUE(states);
     ASSERT_EQ(states->size(), 1U);
     EXPECT_EQ(states->front().state, 2U);
-    // Also by a build that publishes nothing.
+    // A build that publishes nothing removes it, too.
     ASSERT_TRUE(build("three", {"python"}, false));
     EXPECT_EQ(names(prefix_), "bin containerize.json env.1.sqfs libexec share states");
     EXPECT_EQ(names(prefix_ / "states"), "2");

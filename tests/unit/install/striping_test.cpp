@@ -1,4 +1,4 @@
-// Stripes of Lustre, which no test machine has: what is asked of its program, and what follows.
+// Striping on Lustre, which no test machine has: how lfs is called, and what its answers lead to.
 #include "../temporary.h"
 #include "install/striping.h"
 #include "util/filesystem.h"

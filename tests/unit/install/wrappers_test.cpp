@@ -56,7 +56,7 @@ TEST_F(Wrappers, OneForEachCommand) {
     EXPECT_EQ(*made, 5U);
     struct stat info {};
     ASSERT_EQ(stat(output("bin/python").c_str(), &info), 0);
-    EXPECT_EQ(info.st_nlink, 7U); // with _debug_exec and _debug_shell
+    EXPECT_EQ(info.st_nlink, 7U); // including _debug_exec and _debug_shell
     for (const char* name : {"python3.11", "by-prefix", "of-host", "tool", "_debug_exec", "_debug_shell"})
         EXPECT_EQ(mode_of(output("bin") / name), 0755U) << name;
     EXPECT_EQ(*read_file(output("bin/activate")), "text");

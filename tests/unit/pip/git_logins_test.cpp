@@ -13,7 +13,7 @@ spec::Requirements lines(const std::vector<std::string>& texts) {
     return requirements;
 }
 
-/// What git itself says of the login for a URL.
+/// The login that git itself uses for a URL.
 std::string login_for(const std::string& url, const std::vector<GitLogin>& logins,
                       Environment environment = {}) {
     environment.insert({{"PATH", "/usr/bin:/bin"}, {"HOME", "/nonexistent"}, {"GIT_TERMINAL_PROMPT", "0"}});

@@ -78,7 +78,7 @@ TEST(Installer, SettingsOfPipAreTranslated) {
                                "global.find-links='/one /two'\n"
                                "global.index-url='https://global/simple'\n"
                                "install.index-url='https://install/simple'\n");
-    // Variables win over the section of the command, which wins over the global one.
+    // Environment variables take precedence over the command's section, and that over the global one.
     EXPECT_EQ(choice.for_uv.at("UV_DEFAULT_INDEX"), "https://env/simple");
     EXPECT_EQ(choice.for_uv.at("UV_INDEX"), "https://a/simple https://b/simple");
     EXPECT_EQ(choice.for_uv.at("UV_FIND_LINKS"), "/one,/two");
@@ -165,7 +165,7 @@ TEST(Installer, FailureHasItsReason) {
     EXPECT_EQ(details.front(), "Collecting x");
 }
 
-/// Of an installation by a pip that prints this and fails.
+/// The error of an installation by a pip that prints this and fails.
 Error failure_of_pip(const std::string& output) {
     const TemporaryDirectory directory;
     const auto said = directory.write("said", output);

@@ -12,7 +12,7 @@ namespace {
 
 using test::TemporaryDirectory;
 
-/// A program that answers as Python would, one word a line.
+/// A program that answers like Python, with one word per line.
 fs::path fake_python(const TemporaryDirectory& directory, const std::string& name, const std::string& version,
                      const std::string& has = "1 1 1") {
     const auto minor = version.substr(2, version.rfind('.') - 2);

@@ -1,5 +1,5 @@
-// An environment that is changed over its first image: what the programs of a build saw is what the final
-// image has.
+// An environment that is changed over its first image: the final image contains what the programs of the
+// build saw.
 #include "../temporary.h"
 #include "image/unpack.h"
 #include "image/writer.h"

@@ -25,7 +25,7 @@ CarriedCall example() {
     return call;
 }
 
-/// As the programs on the way have it.
+/// Like the programs through which a launch passes.
 void announce(const Fd& file) {
     setenv(call_variable, std::to_string(file.get()).c_str(), 1);
 }

@@ -1,4 +1,4 @@
-// How images are read ahead, as sites write it and as files on Lustre ask for it.
+// How images are read ahead: the settings of sites, and the stripes of files on Lustre.
 #include "../temporary.h"
 #include "runtime/cold_start.h"
 
@@ -45,7 +45,7 @@ std::vector<std::byte> layout(std::uint32_t magic, std::uint32_t stripe) {
 TEST(Stripes, AreTakenFromKnownLayoutsOnly) {
     EXPECT_EQ(stripe_size(layout(0x0BD10BD0, 1U << 20U)), 1U << 20U);
     EXPECT_EQ(stripe_size(layout(0x0BD30BD0, 4U << 20U)), 4U << 20U);
-    EXPECT_EQ(stripe_size(layout(0x0BD60BD0, 1U << 20U)), 0U); // of several components
+    EXPECT_EQ(stripe_size(layout(0x0BD60BD0, 1U << 20U)), 0U); // a layout of several components
     EXPECT_EQ(stripe_size(layout(0x0BD10BD0, 0)), 0U);
     EXPECT_EQ(stripe_size(layout(0x0BD10BD0, 0xFFFFFFFF)), 0U);
     const auto whole = layout(0x0BD10BD0, 1U << 20U);

@@ -1,4 +1,4 @@
-// A process that holds copies of images for others of its node.
+// A process that holds copies of images for other processes of its node.
 #include "image/writer.h"
 #include "runtime/held_image.h"
 #include "temporary.h"
@@ -19,7 +19,7 @@
 namespace containerize::runtime {
 namespace {
 
-/// As `containerize stage --node` is one.
+/// Does what `containerize stage --node` does.
 class Holder {
 public:
     Holder(const Manifest& manifest, const fs::path& prefix, StagePlace place,
@@ -35,7 +35,7 @@ public:
     Holder& operator=(const Holder&) = delete;
     ~Holder() { end(SIGKILL); }
 
-    /// "" once it holds, with its notes; else why not.
+    /// Waits until it holds the images: "" or its notes on success, otherwise the error.
     std::string wait() {
         std::string text;
         std::array<char, 1000> buffer{};
@@ -75,7 +75,7 @@ protected:
     HeldImages() {
         fs::create_directory(prefix());
         for (const std::string name : {"image", "layer"}) {
-            directory_.write("tree-" + name + "/file", name + directory_.path().string()); // of no other test
+            directory_.write("tree-" + name + "/file", name + directory_.path().string()); // unique content
             EXPECT_TRUE(image::write_tree(directory_.path() / ("tree-" + name), prefix() / name, {}, 022));
             auto& image = name == "image" ? manifest_.image : manifest_.layers.emplace_back();
             const auto bytes = bytes_of(name);
@@ -86,7 +86,7 @@ protected:
     [[nodiscard]] std::string bytes_of(const std::string& name) const {
         return read_file(prefix() / name).value_or("");
     }
-    /// The same size, and so the head of an image.
+    /// Keeps the size and the head of the image.
     void spoil(const std::string& name) const {
         auto bytes = bytes_of(name);
         bytes[bytes.size() / 2] ^= 1;
@@ -129,7 +129,7 @@ TEST_P(HeldImages, AreFoundForAsLongAsTheirHolderLives) {
 TEST_P(HeldImages, AreSharedByTwoHolders) {
     Holder first(manifest_, prefix(), GetParam());
     ASSERT_EQ(first.wait(), "");
-    // The second has nothing to read it from, so it is the first's copy.
+    // The second holder cannot read the files, so it must have the first one's copy.
     const auto layer = bytes_of("layer");
     spoil("image");
     spoil("layer");

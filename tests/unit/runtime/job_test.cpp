@@ -18,7 +18,7 @@ TEST(Job, SlurmsStepIsInTheNamesOfControlGroups) {
         job_of_cgroups(
             "9:cpuset:/slurm_n1/uid_1000/job_7\n4:freezer:/slurm_n1/uid_1000/job_7/step_extern/task_1\n"),
         "slurm-7.extern");
-    // A step of a heterogeneous job's.
+    // A step of a heterogeneous job.
     EXPECT_EQ(job_of_cgroups("0::/slurmstepd.scope/job_12/step_0+1/user\n"), "slurm-12.0");
 }
 

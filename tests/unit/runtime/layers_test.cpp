@@ -1,4 +1,4 @@
-// Layers over layers: what was seen when each was made is what all of them together show.
+// Layers over layers: together they show what was seen when each of them was made.
 #include "../temporary.h"
 #include "image/changes.h"
 #include "image/merge.h"
@@ -46,7 +46,7 @@ protected:
         return path;
     }
 
-    /// By an overlay over the images so far, which shows what they are.
+    /// With an overlay over the images so far, which must show their content.
     void add_layer_by_overlay() {
         auto space = BuildNamespace::create();
         ASSERT_TRUE(space) << to_string(space.error());
@@ -59,7 +59,7 @@ protected:
         pack(image::changes_in_overlay(staging / "upper", images_, 022));
     }
 
-    /// By fuse-overlayfs over them.
+    /// With fuse-overlayfs over them.
     void add_layer_by_fuse_overlay() {
         auto space = BuildNamespace::create();
         ASSERT_TRUE(space) << to_string(space.error());
@@ -75,7 +75,7 @@ protected:
         pack(image::changes_in_fuse_overlay(staging / "upper", space->tree(), images_, 022));
     }
 
-    /// By a copy on disk.
+    /// With a copy on disk.
     void add_layer_by_copy() {
         const auto copy = fresh_directory("copy");
         ASSERT_TRUE(image::unpack(images_, copy));
@@ -97,7 +97,7 @@ protected:
         ASSERT_TRUE(written) << to_string(written.error());
     }
 
-    // A merged image has the bytes that packing such a tree afresh gives.
+    // A merged image must have the same bytes as one packed from the unpacked tree.
     void check_merged() {
         auto layers = image::open_layers(images_);
         ASSERT_TRUE(layers) << to_string(layers.error());
@@ -165,7 +165,7 @@ TEST(Layers, ByFuseOverlayfsAChangedNamePartsFromTheOthersAndIsKept) {
         fs::create_directory(seen / ".wh.a directory");
         EXPECT_EQ(read_file(seen / "file").value_or(""), "x");
     }
-    // Begun again, as a persistent overlay is.
+    // Mounted again, like a persistent overlay.
     auto space = BuildNamespace::create();
     ASSERT_TRUE(space);
     ASSERT_TRUE(space->mount_fuse_overlay("/usr/bin/fuse-overlayfs", images, staging, prefix));

@@ -37,7 +37,7 @@ TEST_F(Logind, DropInsCountInTheOrderOfTheirNames) {
     EXPECT_TRUE(logins_end_their_processes(root()));
     write("usr/lib/systemd/logind.conf.d/20-vendor.conf", "KillUserProcesses=no\n");
     EXPECT_FALSE(logins_end_their_processes(root()));
-    // Of one name: the administrator's.
+    // Of two files with one name, the administrator's counts.
     write("etc/systemd/logind.conf.d/20-vendor.conf", "#KillUserProcesses=no\n");
     EXPECT_TRUE(logins_end_their_processes(root()));
     write("etc/systemd/logind.conf.d/30-note.txt", "KillUserProcesses=no\n");

@@ -105,7 +105,7 @@ TEST(LaunchPlan, SurvivesItsFile) {
     EXPECT_EQ(read->scripts, plan.scripts);
     ASSERT_EQ(read->environment.size(), 2U);
     EXPECT_EQ(read->environment[1].name, "EMPTY");
-    // A launcher that reads it while it is cut short must take it for none.
+    // A launcher that reads a truncated plan must not use it.
     for (std::size_t size = 0; size < bytes.size(); ++size)
         EXPECT_FALSE(plan_from_bytes(std::string_view(bytes).substr(0, size))) << size;
 }

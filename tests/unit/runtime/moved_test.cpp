@@ -21,10 +21,10 @@ TEST(Moved, TheWayBackDependsOnWhatIsThere) {
         return "mv " + from.string() + " " + to.string();
     };
     EXPECT_EQ(command_to_move_back(manifest, prefix), move(prefix, first));
-    fs::create_directory(first); // by a launch
+    fs::create_directory(first); // made by a launch
     EXPECT_EQ(command_to_move_back(manifest, prefix),
               "rmdir " + first.string() + " && " + move(prefix, first));
-    fs::create_directory(first / "k-moved"); // by mv
+    fs::create_directory(first / "k-moved"); // made by mv
     const fs::path aside = first.string() + ".moved";
     EXPECT_EQ(command_to_move_back(manifest, first / "k-moved"),
               move(first / "k-moved", aside) + " && rmdir " + first.string() + " && " + move(aside, first));

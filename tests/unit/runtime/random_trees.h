@@ -1,4 +1,4 @@
-// Random trees and random changes of them, and what can be seen of a tree.
+// Random trees, random changes to them, and listings of trees.
 #pragma once
 
 #include "image/writer.h"
@@ -18,14 +18,14 @@
 
 namespace containerize::test {
 
-/// Every path with its type, mode, time, and content or target.
+/// Maps every path to its type, mode, time, and content or target.
 inline std::map<std::string, std::string> listing_of(const fs::path& root) {
     std::map<std::string, std::string> listing;
     for (const auto& entry : fs::recursive_directory_iterator(root)) {
         struct stat info {};
         EXPECT_EQ(lstat(entry.path().c_str(), &info), 0) << entry.path();
         std::string& text = listing[entry.path().lexically_relative(root)];
-        // The image is made fit for sharing.
+        // Images change modes for sharing.
         text = std::to_string(image::mode_for_sharing(info.st_mode, 022) | (info.st_mode & S_IFMT));
         if (S_ISLNK(info.st_mode)) text = "link to " + fs::read_symlink(entry.path()).string();
         if (S_ISREG(info.st_mode))
@@ -35,7 +35,7 @@ inline std::map<std::string, std::string> listing_of(const fs::path& root) {
     return listing;
 }
 
-/// With a time of its own: what fuse-overlayfs shows as the time of a write is not quite what it keeps.
+/// Sets the time explicitly: fuse-overlayfs shows a slightly different time for a write than it stores.
 inline void write(std::mt19937& random, const fs::path& path, std::string_view text,
                   std::ios::openmode mode = std::ios::trunc) {
     std::ofstream(path, std::ios::out | mode) << text;
@@ -65,7 +65,7 @@ inline void fill(std::mt19937& random, const fs::path& directory, int depth) {
     }
 }
 
-// Removes, replaces, renames and adds, so that there are whiteouts, opaque directories and copied-up files.
+// Removes, replaces, renames and adds, which makes whiteouts, opaque directories and copied-up files.
 inline void change(std::mt19937& random, const fs::path& root) {
     std::vector<fs::path> paths;
     for (const auto& entry : fs::recursive_directory_iterator(root))
@@ -79,7 +79,7 @@ inline void change(std::mt19937& random, const fs::path& root) {
         case 0:
             fs::remove_all(path);
             break;
-        case 1: // a file where a directory was, or a directory where anything was
+        case 1: // a file replaces a directory, or a directory replaces anything
             fs::remove_all(path);
             if (random() % 2 == 0)
                 fill(random, path, 1);
@@ -91,7 +91,7 @@ inline void change(std::mt19937& random, const fs::path& root) {
             break;
         case 3:
             fs::rename(path, path.parent_path() / ("moved" + path.filename().string()), gone);
-            break; // overlays refuse it for directories of the layers below
+            break; // overlays refuse to rename directories of lower layers
         case 4:
             if (fs::is_regular_file(status))
                 fs::create_hard_link(path, path.parent_path() / ("again" + path.filename().string()), gone);
@@ -103,7 +103,7 @@ inline void change(std::mt19937& random, const fs::path& root) {
     write(random, root / ("added" + std::to_string(random())), std::to_string(random()));
 }
 
-/// Hard links are kept as such within an image, while overlayfs shows some apart.
+/// Images keep hard links, while overlayfs shows some as separate files.
 inline std::map<std::string, std::string> without_links(std::map<std::string, std::string> listing) {
     for (auto& [path, text] : listing)
         if (const auto time = text.find(' '); time != std::string::npos && !text.starts_with("link"))

@@ -1,4 +1,4 @@
-// Servers that die are replaced as long as that helps somebody.
+// A server that dies is replaced as long as a new one helps.
 #include "../temporary.h"
 #include "image/writer.h"
 #include "runtime/namespace.h"
@@ -33,13 +33,13 @@ using namespace std::chrono_literals;
 using test::TemporaryDirectory;
 using Next = ServerDeaths::Next;
 
-constexpr int killed = SIGKILL; // as wait() has it
-constexpr int ended = 1U << 8U; // with status 1
+constexpr int killed = SIGKILL; // a status as wait() returns it
+constexpr int ended = 1U << 8U; // exited with status 1
 
 class Deaths : public testing::Test {
 protected:
-    /// A server that has opened its images, answers so many requests, and dies while it is at one (0: at
-    /// none).
+    /// The life of a server that opens its images and answers so many requests. It dies while it handles a
+    /// request (0: while it is idle).
     Next live(std::uint64_t answered, std::uint64_t request, std::chrono::seconds life = 1s) {
         deaths.born(progress, now);
         progress.serving = true;
@@ -75,7 +75,7 @@ TEST_F(Deaths, ServersThatOnlyDieAreGivenUpAfterLongerAndLongerPauses) {
     EXPECT_EQ(live(0, 0), Next::none);
 }
 
-// However long it takes them.
+// However long each of them takes.
 TEST_F(Deaths, ServersThatCannotOpenTheImagesAreGivenUp) {
     for (unsigned i = 1; i <= ServerDeaths::most; ++i) {
         deaths.born(progress, now);
@@ -89,7 +89,7 @@ TEST_F(Deaths, AServerThatEndsByItselfHasNoSuccessor) {
     EXPECT_EQ(deaths.died(ended, progress, now + 1s), Next::none);
 }
 
-// Others are answered meanwhile, and the kernel marks what it hands out again.
+// Other requests are answered meanwhile. The kernel marks a request that it sends again.
 TEST_F(Deaths, ARequestThatServersDieOfIsAnsweredAloneAndThenRefused) {
     constexpr std::uint64_t bad = 42;
     EXPECT_EQ(request_number(bad | std::uint64_t{1} << 63U), bad);
@@ -101,7 +101,7 @@ TEST_F(Deaths, ARequestThatServersDieOfIsAnsweredAloneAndThenRefused) {
     ASSERT_EQ(live(0, bad), Next::successor);
     EXPECT_TRUE(deaths.suspects().refused.contains(bad));
     EXPECT_EQ(deaths.pause(), 0ms);
-    // One more is not held against it for what the first did.
+    // The next such request is not refused because of the first one.
     EXPECT_EQ(live(0, 43), Next::successor);
     EXPECT_FALSE(deaths.suspects().refused.contains(43));
 }
@@ -113,10 +113,10 @@ bool resend_is_possible() {
            std::pair(major, minor) >= std::pair(6, 9);
 }
 
-/// Where a read of an image's file kills whoever makes it.
+/// A read at this offset of an image kills the process.
 constexpr unsigned deadly_offset = 256U << 10U;
 
-/// From now on, for this process and those that it forks.
+/// Applies to this process and its future children.
 bool make_reads_deadly() {
     const rlimit no_core{.rlim_cur = 0, .rlim_max = 0};
     setrlimit(RLIMIT_CORE, &no_core);
@@ -133,7 +133,7 @@ bool make_reads_deadly() {
            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-/// In a process of its own: no namespace can be left again.
+/// In a process of its own, because a namespace cannot be left again.
 void in_child(const std::function<void()>& body) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
@@ -174,8 +174,8 @@ protected:
         return ServedMount::mount(std::move(images), point_);
     }
 
-    /// Keeps the mount as a session does, until a program that reads a file at an offset has ended. Its
-    /// errno.
+    /// Keeps the mount as a session does, until a program that reads a file at an offset has ended. Returns
+    /// its errno.
     int read_file(ServedMount& served, const std::string& name, off_t offset) {
         const pid_t reader = fork();
         if (reader == 0) {
@@ -233,7 +233,7 @@ TEST_F(DyingServers, WhoseImageIsGoneAreNotReplaced) {
         fs::resize_file(image_, 1000);
         kill(served->server(), SIGKILL);
         EXPECT_NE(read_file(*served, "bad", 0), 0);
-        EXPECT_EQ(deaths_, 2U); // of the killed one, and of one that could not open the image
+        EXPECT_EQ(deaths_, 2U); // the killed one, and one that could not open the image
         ASSERT_FALSE(kept_);
         EXPECT_NE(to_string(kept_.error()).find("the server of an image cannot go on"), std::string::npos)
             << to_string(kept_.error());

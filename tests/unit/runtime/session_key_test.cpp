@@ -93,7 +93,7 @@ TEST(SessionKey, LinksOfSessionsAreTheNodes) {
     EXPECT_NE(inside_link_name(identity), link);
 }
 
-/// What a child gets after `change`.
+/// The limits that a child has after `change`.
 std::string limits_after(const std::function<bool()>& change) {
     std::array<int, 2> ends{};
     if (pipe(ends.data()) != 0) return "no pipe";

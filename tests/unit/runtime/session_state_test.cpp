@@ -53,7 +53,7 @@ TEST_F(SessionState, ASessionIsDeadIfNobodyHoldsItsLock) {
 }
 
 TEST_F(SessionState, WhatCannotBeAskedAboutIsAlive) {
-    // No lock is said of what is no file.
+    // A lock that is not a file tells nothing.
     fs::create_directories(path() / "odd" / lock_name);
     EXPECT_FALSE(is_dead(state(), "odd"));
     fs::create_symlink("elsewhere", path() / "loop");
@@ -64,8 +64,8 @@ TEST_F(SessionState, WhatCannotBeAskedAboutIsAlive) {
     EXPECT_FALSE(is_dead(state(), "linked"));
 }
 
-/// Root's state is in /run/containerize: where the tests are root's, they are those of another user
-/// meanwhile.
+/// Root's state is in /run/containerize. If the tests run as root, this makes them another user for its
+/// lifetime.
 class Unprivileged {
 public:
     explicit Unprivileged(const fs::path& directory) {

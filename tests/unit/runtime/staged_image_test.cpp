@@ -13,7 +13,7 @@ namespace {
 
 class StagedImage : public testing::TestWithParam<StagePlace> {
 protected:
-    // More than one request's worth.
+    // Larger than one request.
     StagedImage() : bytes_((17U << 20U) + 5, 'x') {
         bytes_[bytes_.size() / 2] = 'y';
         file_ = directory_.write("image", bytes_);

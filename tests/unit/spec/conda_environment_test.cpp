@@ -69,7 +69,7 @@ TEST(EnvironmentYaml, AnAliasBombAndDeepNestingAreRefusedQuickly) {
     EXPECT_FALSE(read_environment_yaml(directory.write("bomb.yml", bomb)));
     EXPECT_FALSE(
         read_environment_yaml(directory.write("deep.yml", "dependencies: " + std::string(100'000, '['))));
-    // To yaml-cpp, one empty document after the other without end.
+    // yaml-cpp would read an endless sequence of empty documents from these.
     for (const std::string text : {",", "# c\n,", "dependencies: [a]\n]\n", "dependencies: [a]\n---\n,"})
         EXPECT_FALSE(read_environment_yaml(directory.write("more.yml", text))) << text;
 }

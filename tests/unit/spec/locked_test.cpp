@@ -234,7 +234,7 @@ TEST(GitSource, TheLockedCommitIsFoundInEveryForm) {
     EXPECT_FALSE(parse_git_source("https://h/r.git"));
 }
 
-// The same packages as each version of pixi writes them.
+// The same packages, as each version of pixi writes them.
 const std::map<std::string, std::string>& pixi_locks() {
     const std::string head = "environments:\n"
                              "  default:\n"
@@ -333,7 +333,7 @@ TEST(PixiLock, EveryVersionGivesTheSamePackages) {
                                "  1 | version: 8\nVersions 4 to 7 are.");
 }
 
-/// As conda-lock writes it, of packages that each need the one before.
+/// A lock of conda-lock's, with packages that each need the previous one.
 std::string chain(std::size_t length) {
     std::string lock = "version: 1\npackage:\n";
     for (std::size_t i = 0; i < length; ++i) {
@@ -428,7 +428,7 @@ TEST(PixiLock, APlatformIsTakenThatTheMachineFits) {
                               "- linux-64 needs __glibc=2.28"),
         std::string::npos)
         << taken({old, v2});
-    // One alone is taken as it is, under whatever name.
+    // A single platform is used whatever its name is.
     const auto one =
         directory.write("one.lock", "version: 7\nplatforms:\n- name: mine\n  subdir: linux-64\n  "
                                     "virtual-packages:\n  - __cuda=13.0\n"

@@ -19,7 +19,7 @@ std::vector<std::string> texts(const Requirements& requirements) {
     return all;
 }
 
-/// The message with the directory's name taken out, "" if there is none.
+/// The message without the directory's name; "" if there is none.
 std::string message(const TemporaryDirectory& directory, const std::string& file = "r.txt") {
     const auto read = read_requirements(directory.path() / file, directory.path());
     if (read) return {};

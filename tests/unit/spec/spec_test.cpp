@@ -128,7 +128,7 @@ TEST(RecogniseSupported, Messages) {
             "To install a package file, write its path into a requirements file.");
 }
 
-// Files that people wrote, which are not part of the source.
+// Files that people wrote, which are not part of the repository.
 TEST(RealData, CondaFilesAreRecognised) {
     const fs::path fixtures = test::fixture_directory();
     if (!fs::exists(fixtures)) GTEST_SKIP() << "the fixtures are not there";
@@ -137,7 +137,7 @@ TEST(RealData, CondaFilesAreRecognised) {
     };
     std::size_t count = 0;
     for (const auto& entry : fs::directory_iterator(fixtures / "conda/env-yml")) {
-        // As if its name told nothing.
+        // Recognised by content, under a name that tells nothing.
         EXPECT_EQ(describe(recognise(read_file(entry.path()).value(), "x.yml")), "a conda environment file")
             << entry.path();
         ++count;

@@ -124,7 +124,7 @@ TEST(MoveFileSynced, IsTheSameFileWhereThatGivesWhatACopyWould) {
     EXPECT_EQ(read_file(to).value(), "content");
     EXPECT_EQ(read_file(from).value(), "other");
 
-    // A file made there would belong to the directory's group.
+    // A file created there would belong to the directory's group.
     const auto shared = directory.path() / "shared";
     fs::create_directory(shared);
     ASSERT_EQ(chmod(shared.c_str(), 02755), 0);
@@ -142,7 +142,7 @@ TEST(MoveFileSynced, IsTheSameFileWhereThatGivesWhatACopyWould) {
 TEST(MoveFile, TakesNobodysRightsAlong) {
     const TemporaryDirectory directory;
     const auto from = directory.write("from", "content"), to = directory.path() / "to";
-    // The staging directory's default list, as its file has it: another user may write.
+    // An access list, in the form of its extended attribute, that lets another user write.
     struct Entry {
         std::uint16_t tag, permissions;
         std::uint32_t id;
@@ -189,7 +189,7 @@ TEST(RemoveTree, OfWhatIsNoDirectory) {
 }
 
 TEST(RemoveTree, NeverOfAMount) {
-    // procfs is mounted wherever tests run; that its root is refused shows the check.
+    // procfs is mounted wherever tests run, so it can show that a mount is refused.
     const auto done = remove_tree("/proc");
     EXPECT_EQ(to_string(done.error()), "/proc: cannot remove: Device or resource busy");
 }
@@ -245,7 +245,7 @@ TEST(Staging, IsPrivateAndRemoved) {
         EXPECT_EQ(mode(path), 0700U);
         fs::create_directories(path / "ro/sub");
         chmod((path / "ro").c_str(), 0500);
-        // Moved objects remove nothing twice.
+        // A directory that was moved from is not removed twice.
         const Staging moved = std::move(*staging);
         EXPECT_EQ(moved.path(), path);
     }

@@ -19,7 +19,7 @@ using http::Settings;
 using test::HttpServer;
 using test::TemporaryDirectory;
 
-/// Not compressible, so that a piece in the wrong place shows.
+/// Incompressible, so that misplaced pieces are noticed.
 std::string noise(std::size_t size) {
     std::mt19937 random(7);
     std::string text(size, '\0');
@@ -46,7 +46,7 @@ protected:
         request.urls = {server.url(path)};
         return request;
     }
-    /// To a file, with its digest.
+    /// Downloads to a file and verifies its digest.
     [[nodiscard]] Request download(const std::string& path) const {
         auto result = request(path);
         result.file = directory.path() / "out/file";
@@ -56,7 +56,7 @@ protected:
     [[nodiscard]] std::string message(const Request& request, const Settings& settings = quick()) const {
         const auto result = http::fetch(request, settings);
         if (result) return "no error";
-        // The port differs from run to run.
+        // The port differs in each run.
         return std::regex_replace(to_string(result.error()), std::regex(server.port()), "PORT");
     }
     [[nodiscard]] std::string file() const { return read_file(directory.path() / "out/file").value(); }
@@ -101,7 +101,7 @@ TEST_F(Http, ManyAtOnceInTheirOrder) {
         EXPECT_EQ(results[i].has_value(), i % 3 != 2);
     EXPECT_EQ(finished, requests.size());
     EXPECT_EQ(server.seen().size(), requests.size());
-    // 14 of 300 ms, eight at once.
+    // 14 requests take 0.3 s each; eight run at a time.
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(3));
 }
 
@@ -160,24 +160,24 @@ TEST_F(Http, EarlierRunsAreResumed) {
     ASSERT_TRUE(http::fetch(download("data"), quick()));
     EXPECT_EQ(file(), data);
     EXPECT_EQ(server.seen().at(0).range, "bytes=400000-");
-    // Complete: nothing to ask.
+    // The file is complete, so there is no request.
     auto complete = download("data");
     complete.size = data.size();
     ASSERT_TRUE(http::fetch(complete, quick()));
     EXPECT_EQ(server.seen().size(), 1U);
-    // What lies there is no part of it: found out at the end, and fetched anew without complaint.
+    // The existing file is not a part of it: noticed at the end, and downloaded again without an error.
     directory.write("out/file", "something else");
     ASSERT_TRUE(http::fetch(download("data"), quick()));
     EXPECT_EQ(file(), data);
     EXPECT_EQ(server.seen().size(), 3U);
-    // Without a digest nobody could find out.
+    // Without a digest this would go unnoticed.
     directory.write("out/file", "something else");
     auto unverified = download("data");
     unverified.sha256.clear();
     ASSERT_TRUE(http::fetch(unverified, quick()));
     EXPECT_EQ(file(), data);
     EXPECT_EQ(server.seen().back().range, "");
-    // Longer than it should be.
+    // The file is longer than it should be.
     directory.write("out/file", data + "more");
     ASSERT_TRUE(http::fetch(download("data"), quick()));
     EXPECT_EQ(file(), data);
@@ -284,7 +284,7 @@ TEST_F(Http, LimitsAreKept) {
     huge.file = directory.path() / "out/file";
     EXPECT_EQ(message(huge), "http://127.0.0.1:PORT/huge: cannot download: it is larger than 1.0 MB");
     EXPECT_LE(fs::file_size(huge.file), huge.limit);
-    // To memory there is always one; by the server's own word it is found before the first byte.
+    // In memory there is always a limit. The announced size is checked before the first byte.
     auto said = request("data");
     said.limit = 999'999;
     EXPECT_EQ(message(said), "http://127.0.0.1:PORT/data: cannot download: it is larger than 1.0 MB");
@@ -338,7 +338,7 @@ TEST_F(Http, OtherHostsGetNoCredentials) {
     ASSERT_TRUE(http::fetch(request("redirect/localhost/small"), settings));
     EXPECT_NE(server.seen("redirect/localhost/small").at(0).authorization, "");
     EXPECT_EQ(server.seen("small").at(0).authorization, "");
-    // The same host keeps them.
+    // A redirect to the same host keeps them.
     ASSERT_TRUE(http::fetch(request("redirect/127.0.0.1/auth/small"), settings));
     settings.logins = {{.url = "127.0.0.1:" + server.port(), .user = {}, .password = {}, .bearer = "to-ken"}};
     ASSERT_TRUE(http::fetch(request("redirect/localhost/small"), settings));
@@ -349,7 +349,7 @@ TEST_F(Http, OtherHostsGetNoCredentials) {
         << redirected;
 }
 
-// Where clouds tell a machine's secrets. What the user asks for himself is asked.
+// Clouds serve secrets of a machine there: the user may request them, but no server may redirect to them.
 TEST_F(Http, ServersCannotSendToLinkLocalAddresses) {
     const std::string refused = "the server names a link-local address, where nothing public is";
     for (const char* address : {"169.254.0.1", "[fe80::1]", "[::ffff:169.254.0.1]"})
@@ -475,7 +475,7 @@ TEST_F(Http, AnInterruptEndsAll) {
         });
         _exit(all ? 7 : 8);
     }
-    while (server.seen().size() < 3) // "status/503" is asked for again, after a pause
+    while (server.seen().size() < 3) // all have arrived; "status/503" is requested again after a pause
         usleep(1000);
     kill(child, SIGINT);
     int status = 0;
@@ -523,7 +523,7 @@ TEST(HttpTls, UnknownAuthority) {
     const auto verified = http::fetch(asked, settings);
     ASSERT_TRUE(verified) << to_string(verified.error());
     EXPECT_EQ(verified->body, "content");
-    // The name counts, too.
+    // The name of the host is verified as well.
     asked.urls = {server.url("small", "127.0.0.1")};
     EXPECT_FALSE(http::fetch(asked, settings));
     settings.verify_tls = false;
@@ -532,7 +532,7 @@ TEST(HttpTls, UnknownAuthority) {
     EXPECT_EQ(testing::internal::GetCapturedStderr(),
               "warning: servers are not verified (ssl_verify: false): anybody on the way can change what is "
               "downloaded\n");
-    // An encrypted address that leads to an open one.
+    // From an encrypted address to an unencrypted one.
     settings.ca = pem.string() + ".crt";
     asked.urls = {server.url("redirect/localhost/small", "localhost")};
     const auto downgraded = http::fetch(asked, settings);

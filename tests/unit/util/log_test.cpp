@@ -16,7 +16,7 @@ namespace containerize {
 
 namespace {
 
-/// The log's lines without their times.
+/// The lines of the log without their timestamps.
 std::vector<std::string> lines(const fs::path& file) {
     std::vector<std::string> all;
     std::ifstream stream(file);
@@ -46,7 +46,7 @@ TEST(Log, FileAndTerminal) {
     EXPECT_EQ(lines(directory.path() / "copy"), expected);
 }
 
-// As /dev/null is, which root could replace.
+// Like /dev/null, which root could otherwise replace.
 TEST(Log, CopyInSpecialFile) {
     const test::TemporaryDirectory directory;
     const auto pipe = directory.path() / "pipe";

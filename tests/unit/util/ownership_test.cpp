@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 constexpr uid_t other = 12345;
 constexpr gid_t group = 23456;
 
-/// Below a directory that only this user can write to.
+/// In a directory that only this user can write to.
 class OwnershipTest : public testing::Test {
 protected:
     void SetUp() override {
@@ -76,7 +76,7 @@ TEST_F(OwnershipTest, GroupsOfOneAndOfMany) {
     expect_own("a/b", {.owner = other});
     make("a", other, group, 0775);
     expect_foreign("a/b", "a", "group", {.owner = other});
-    // Root has given it to a project; but a member may exchange what is in it.
+    // Root has given it to a project, whose members can replace its entries.
     make("a", 0, group, 02770);
     expect_own("a/b");
     expect_foreign("a/b", "a", "group", {.must_stay = true, .beside = at("env")});
@@ -90,7 +90,7 @@ TEST_F(OwnershipTest, AnAccessListIsNoPrivateGroup) {
         std::uint16_t tag, permissions;
         std::uint32_t id;
     };
-    // As the kernel takes it (linux/posix_acl_xattr.h): owner, another user, group, mask, others.
+    // In the form of linux/posix_acl_xattr.h: owner, another user, group, mask, others.
     struct {
         std::uint32_t version = 2;
         std::array<Entry, 5> entries{{{1, 7, ~0U}, {2, 7, 34567}, {4, 5, ~0U}, {16, 7, ~0U}, {32, 5, ~0U}}};
@@ -112,24 +112,24 @@ TEST_F(OwnershipTest, Links) {
     make("c", other, 0, 0755);
     expect_foreign("a/absolute/x", "c", "another user");
     fs::create_symlink("loop", at("loop"));
-    expect_own("loop/x"); // which is nowhere
+    expect_own("loop/x"); // a link to itself leads nowhere
 }
 
 TEST_F(OwnershipTest, BesideWhatIsTrustedAlready) {
     make("a", other, group, 0775);
     make("a/b", 0, 0, 0755);
-    // Whoever may write to a exchanges a/b as easily.
+    // Anybody who can write to a can also replace a/b.
     expect_own("a/place", {.must_stay = true, .beside = at("a/b")});
     expect_foreign("a/place", "a", "another user", {.must_stay = true, .beside = at("ab")});
     make("a/c", 0, 0, 0777);
     expect_foreign("a/c/place", "a/c", "everybody", {.must_stay = true, .beside = at("a/b")});
-    // Not where entries are their owners'.
+    // In a sticky directory, this does not hold.
     make("a", 0, 0, 01777);
     expect_foreign("a/place", "a", "everybody", {.must_stay = true, .beside = at("a/b")});
     expect_own("a/b/place", {.must_stay = true, .beside = at("a/b/env")});
 }
 
-/// In a user namespace, root may be nobody; but he is who owns the root directory.
+/// In a user namespace, root's files can appear as nobody's: root is the owner of the root directory.
 TEST_F(OwnershipTest, RootByAnotherNumber) {
     OwnershipRules rules;
     rules.look = [](const char* path, struct stat* info) {
@@ -145,7 +145,7 @@ TEST_F(OwnershipTest, RootByAnotherNumber) {
 TEST_F(OwnershipTest, APlaceThatOnlyHasTheName) {
     EXPECT_FALSE(is_planted(at("a/b")));
     EXPECT_FALSE(is_planted(at("a/missing/more")));
-    make("a", other, 0, 0755); // somewhere that only root could give away
+    make("a", other, 0, 0755); // a directory that only root could give away
     EXPECT_FALSE(is_planted(at("a/b")));
     ASSERT_EQ(chmod(place.path().c_str(), 01777), 0);
     EXPECT_TRUE(is_planted(at("a")));

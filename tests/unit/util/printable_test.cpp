@@ -10,7 +10,7 @@ TEST(Printable, ControlCharactersAreReplaced) {
     EXPECT_EQ(printable("a\x1b[31mb\rc\x7f"), "a?[31mb?c?");
     EXPECT_EQ(printable("one\n\ttwo"), "one\n\ttwo");
     EXPECT_EQ(printable_line("one\n\ttwo"), "one??two");
-    // One character of terminals that is two bytes.
+    // A control character of terminals that consists of two bytes.
     EXPECT_EQ(printable("a\xc2\x9b"
                         "31m"),
               "a?31m");

@@ -159,7 +159,7 @@ TEST(Capture, StdoutAlone) {
     EXPECT_EQ(lines, std::vector<std::string>{"err"});
 }
 
-// The group's end with its parent: the parent here is a process of its own that is killed.
+// The process group dies with its parent; here the parent is a separate process that is killed.
 TEST(Run, ChildrenDieWithTheirParent) {
     const TemporaryDirectory directory;
     const pid_t parent = fork();
@@ -185,8 +185,8 @@ TEST(Run, ChildrenDieWithTheirParent) {
 
 namespace {
 
-/// In a process of its own, since an interrupt stays: runs `script`, interrupts it, returns 0 if run() said
-/// so, and the seconds that it took.
+/// Runs `script` and interrupts it, in a process of its own because the interrupt flag stays set. Returns 0
+/// if run() reported the interrupt, and the seconds it took.
 std::pair<int, std::chrono::duration<double>> interrupt(const std::string& script,
                                                         const fs::path& directory) {
     const pid_t builder = fork();

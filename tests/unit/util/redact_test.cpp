@@ -30,14 +30,14 @@ TEST(Redact, FindsSecretsByTheirPlace) {
         {"'https://bob:pw@host/x' \"https://bob:pw@host\"", "'https://****@host/x' \"https://****@host\""},
         {"https://a:b@h/\\nhttps://c:d@i/", "https://****@h/\\nhttps://****@i/"},
         {"fatal: cannot reach 'https://bob:pw@host/': no", "fatal: cannot reach 'https://****@host/': no"},
-        // A user of ssh is none, a password is:
+        // A user of ssh is no secret, a password is:
         {"git+ssh://git@host/r", "git+ssh://git@host/r"},
         {"ssh://git:pw@host/r", "ssh://git:****@host/r"},
         // Tokens of conda's channels:
         {"https://host/t/ab-12/main::numpy", "https://host/t/****/main::numpy"},
         {"https://bob:pw@host/x/t/ab_12/main", "https://****@host/x/t/****/main"},
         {"https://host/t/a.b=c~d/main", "https://host/t/****/main"},
-        // Queries, and fragments:
+        // Queries and fragments:
         {"https://h/a.whl?sig=ab%2Fc%3D&se=2026-01-01", "https://h/a.whl?sig=****&se=****"},
         {"https://h/a?X-Amz-Signature=0f0f&v=1#sha256=aa",
          "https://h/a?X-Amz-Signature=****&v=****#sha256=aa"},

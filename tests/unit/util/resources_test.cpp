@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint64_t gibibyte = std::uint64_t{1} << 30U;
 
-/// A recorded "/" of a machine: 64 CPUs allowed, 100 GiB free.
+/// The root directory of a recorded machine with 64 allowed CPUs and 100 GiB of free memory.
 class Machine : public test::TemporaryDirectory {
 public:
     Machine() {
@@ -53,7 +53,7 @@ TEST(Resources, Version2LimitsUpToTheRoot) {
     EXPECT_EQ(machine.resources().memory, 4 * gibibyte);
     machine.write("sys/fs/cgroup/slurm/cpu.max", "50000 100000\n");
     EXPECT_EQ(machine.resources().cpus, 1U);
-    // Of the three that are in use, two are of files, and can be had back.
+    // Of the 3 GiB in use, 2 GiB are page cache and can be reclaimed.
     machine.write("sys/fs/cgroup/slurm/job_1/step_0/memory.current", "3221225472\n");
     machine.write("sys/fs/cgroup/slurm/job_1/step_0/memory.stat",
                   "anon 1073741824\nfile 2147483648\ninactive_file 1073741824\nactive_file 1073741824\n");
@@ -91,7 +91,7 @@ TEST(Resources, ContainersThatMountTheirOwnCgroupAlone) {
     machine.write("proc/self/cgroup", "9:memory:/docker/ab/sub\n");
     machine.write("sys/fs/cgroup/memory/memory.limit_in_bytes", "2147483648\n");
     EXPECT_EQ(machine.resources().memory, 2 * gibibyte);
-    // A path out of the container's own view.
+    // A path outside of the container's view.
     machine.write("proc/self/cgroup", "9:memory:/../other\n");
     EXPECT_EQ(machine.resources().memory, 2 * gibibyte);
 }

@@ -21,7 +21,7 @@ TEST(Url, Credentials) {
         {"https://me:p@s/s@host.org/x?y=@z", "https://host.org/x"},
         {"https://host/t/ab/t/cd/x/t/ef", "https://host/x"},
         {"https://me:/p@host/x", "https://host/x"},
-        // An '@' of the path is none of the login:
+        // An '@' in the path does not belong to the login:
         {"https://me:pass@host/x@y", "https://host/x@y"},
         {"https://me:pass@host/x@v1.2", "https://host/x@v1.2"},
         {"https://me:pass@host.org/x@feature/y", "https://host.org/x@feature/y"},
@@ -36,7 +36,7 @@ TEST(Url, Credentials) {
         {"https://host/t/a.b=c~d+e%2Ff/private", "https://host/private"},
         {"https://host/t/a.b=", "https://host"},
         {"https://me@host/t/ab/x?token=1#sha", "https://host/x"},
-        // Neither are tokens:
+        // These are no tokens:
         {"https://host/t/", "https://host/t/"},
         {"https://host/pkgs/t/libfoo-1.0.conda", "https://host/pkgs/t/libfoo-1.0.conda"},
         {"file:///home/t/user/channel", "file:///home/t/user/channel"},
