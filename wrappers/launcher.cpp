@@ -123,7 +123,7 @@ void check_made_with_us(const std::string& directory, const std::string& name, c
             "nobody else may write to it.");
 }
 
-// Only the first manifest found counts: in a directory like /tmp it may be anyone's, and then this dies.
+// Uses the first manifest above the program. In a directory like /tmp it may be anyone's: then this dies.
 void find_prefix(Call& call, char** argv) {
     struct stat manifest {};
     for (std::string directory = directory_of(directory_of(call.program));;

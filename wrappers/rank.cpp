@@ -165,7 +165,7 @@ void put_on_path(const std::string& directory) {
 Result<Settings> settings_of(const Options& options, const Variables& variables, const Place& place,
                              const Site& site, const Machine& machine) {
     Settings settings = rank_settings(variables, place);
-    // The other variables are not for a torchrun, or for a script that starts ranks itself.
+    // The others are for a single rank, which neither torchrun is nor a script that starts ranks itself.
     if (options.torchrun || place.ranks.launcher == Launcher::none)
         std::erase_if(settings, [](const auto& one) { return !one.first.starts_with("MASTER_"); });
     for (const auto& one : site_settings(variables, site))

@@ -1,5 +1,6 @@
-// libexec/containerize-session of an installation: the parts of a launch beyond the launcher. Started by
-// launchers or a container runtime, never by hand. Called containerize-rank, it is that program.
+// libexec/containerize-session of an installation: becomes the session, a container runtime, or that
+// runtime's FUSE server. Started by launchers or a container runtime, never by hand. As
+// bin/containerize-rank, it is that program.
 #include "runtime/session.h"
 
 #include "drivers.h"

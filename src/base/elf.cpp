@@ -31,7 +31,7 @@ constexpr Elf64_Half this_machine = EM_S390;
 #endif
 constexpr unsigned char this_order = std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
 
-/// A structure in the file; nullopt if the file ends before its end.
+/// The structure at a position in the file; nullopt if the file is too short.
 template<class Value>
 std::optional<Value> value_at(std::string_view bytes, std::uint64_t position) {
     if (position > bytes.size() || bytes.size() - position < sizeof(Value)) return std::nullopt;

@@ -158,7 +158,8 @@ Node& LayerMerge::State::make(const std::vector<std::string>& parts) {
     return *node;
 }
 
-/// Whether an upper layer has replaced or hidden a directory above the path.
+/// Whether an upper layer has replaced or hidden a directory above the path. An error if this layer itself
+/// has a link or file there.
 Result<bool> LayerMerge::State::is_hidden(const Entry& entry) {
     const Node* node = &root;
     for (std::size_t depth = 0; depth < entry.parts.size(); ++depth) {

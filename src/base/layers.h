@@ -30,8 +30,7 @@ struct Layer {
 /// so no link of a layer is ever followed.
 ///
 /// - A directory of an upper layer hides a lower layer's link of the same path, as with mounted layers.
-/// - An entry below a link (or file) of its own layer, and names that are absolute or contain "..", are
-/// refused.
+/// - An entry below a link (or file) of its own layer is refused, and so are absolute names and "..".
 /// - Devices, pipes and sockets are left out; of extended attributes only "user." is kept. Both are counted.
 class LayerMerge {
 public:

@@ -59,7 +59,7 @@ struct ImageConfig {
 Result<Document> parse_document(std::string_view text, const std::string& where);
 Result<ImageConfig> parse_config(std::string_view text, const std::string& where);
 
-/// This machine's, as images name it: "amd64", "arm64", "ppc64le", ...
+/// This machine's architecture as images name it: "amd64", "arm64", "ppc64le", ...
 std::string this_architecture();
 /// The entry for linux and `architecture` and, if it is not empty, `tag`. Without exactly one tag that fits,
 /// an input error that lists what there is.

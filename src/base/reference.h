@@ -28,7 +28,7 @@ struct Reference {
     std::string digest;         ///< "sha256:..."; may be empty
 };
 
-/// Anything else is an input error, and so is a file or directory that does not exist.
+/// Parses a reference. Anything else is an input error, and so is a missing file or directory.
 Result<Reference> parse_reference(std::string_view text);
 
 /// "sha256:" and 64 hexadecimal digits in lower case.

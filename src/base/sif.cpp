@@ -77,7 +77,7 @@ std::string text_at(std::string_view bytes, std::size_t position, std::size_t si
     return std::string(field.substr(0, field.find('\0')));
 }
 
-/// From SIF's two digits.
+/// The architecture for SIF's two-digit code.
 std::string architecture_name(std::string_view code) {
     constexpr std::array<std::pair<std::string_view, std::string_view>, 12> names = {{{"01", "386"},
                                                                                       {"02", "amd64"},

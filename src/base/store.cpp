@@ -91,7 +91,7 @@ Status take_reference(const fs::path& store, const std::string& reference, const
     return {};
 }
 
-/// Removes those that no process is in.
+/// Removes the workshops that no process is in.
 void sweep_workshops(const fs::path& directory, const std::string& except) {
     std::error_code ignored;
     for (const auto& entry : entries_in(directory, ignored)) {

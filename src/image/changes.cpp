@@ -43,8 +43,8 @@ std::set<std::string> names_in(const fs::path& directory, std::error_code& faile
     return names;
 }
 
-/// How names begin by which fuse-overlayfs marks removals if it may not create devices. It refuses to create
-/// files with such names, but not directories.
+/// The prefix of the names by which fuse-overlayfs marks removals if it may not create devices. It refuses to
+/// create files with such names, but not directories.
 constexpr std::string_view note_prefix = ".wh.";
 
 /// Whether fuse-overlayfs created this entry to mark a removal.
@@ -78,8 +78,8 @@ void drop_notes_of_removals(std::vector<TreeEntry>& entries) {
     entries = std::move(kept);
 }
 
-/// Selects the entries of a tree that differ from the images, and finds what the images have but `merged`,
-/// which shows both, has not.
+/// Selects the entries of a tree that differ from the images, and finds what the images have but is missing
+/// in `merged`, which shows both.
 class Comparison {
 public:
     using IsSame = std::function<bool(const TreeEntry&)>;

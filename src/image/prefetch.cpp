@@ -20,7 +20,7 @@ constexpr std::size_t slack = 256;
 constexpr std::uint64_t reserve = 4;
 /// How often to look for an idle core.
 constexpr auto pause = std::chrono::milliseconds(5);
-/// How long after everything was used the start of the run counts as over.
+/// The run counts as started when everything was used, and nothing was for this long.
 constexpr auto settled = std::chrono::seconds(5);
 
 } // namespace
@@ -208,7 +208,7 @@ void Prefetch::read_ahead() {
         const auto size = piece.extent.end - piece.extent.begin;
         if (piece.state == State::waiting) make_room(size);
         if (piece.state != State::waiting || (!has_room(size) && is_behind(piece.extent.first))) {
-            ++next_piece_; // a request that still needs one that is behind reads it
+            ++next_piece_; // a request that still needs the piece reads it itself
         } else if (has_room(size)) {
             ++next_piece_;
             read(piece, lock);

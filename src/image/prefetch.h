@@ -25,9 +25,9 @@ struct PrefetchOptions {
     RequestShape shape;
     unsigned depth = 8;                ///< concurrent requests
     unsigned decompressors = 1;        ///< threads
-    std::size_t memory = 128U << 20U;  ///< most bytes of stored blocks that are kept
+    std::size_t memory = 128U << 20U;  ///< most bytes of prefetched data that are kept
     std::size_t ahead = 16U << 20U;    ///< most bytes that are decompressed before their use
-    std::chrono::seconds patience{30}; ///< without a use for so long, all is dropped
+    std::chrono::seconds patience{30}; ///< everything is dropped after so long without a use
     /// Whether a core is idle; asked before each block is decompressed in advance. Null: always.
     std::function<bool()> idle_core;
     /// Bytes that this process may still use; asked every second. Everything is dropped when little is left.
@@ -60,7 +60,7 @@ public:
     void wanted(std::size_t part, const ProfileBlock& block);
     /// To be called when it was decompressed: its stored bytes are needed no more.
     void loaded(std::size_t part, const ProfileBlock& block);
-    /// Whether everything was dropped, because it was used or is not needed.
+    /// Whether prefetching has ended, and everything was dropped.
     [[nodiscard]] bool finished() const { return stopped_; }
 
 private:

@@ -53,8 +53,8 @@ struct Extent {
 };
 struct RequestShape {
     std::uint64_t size = 4U << 20U;  ///< most bytes of a request
-    std::uint64_t gap = 256U << 10U; ///< most bytes between two blocks that are read along
-    std::uint64_t alignment = 0;     ///< requests do not cross a multiple of it; 0: not aligned
+    std::uint64_t gap = 256U << 10U; ///< most unwanted bytes between two blocks for one request
+    std::uint64_t alignment = 0;     ///< requests do not cross a multiple of it; 0: no alignment
 };
 /// The requests that read a profile's blocks, in the order of the blocks' first use.
 std::vector<Extent> requests_for(const std::vector<ProfileBlock>& blocks, const RequestShape& shape);

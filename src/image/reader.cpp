@@ -25,8 +25,8 @@ constexpr std::size_t file_map_cache_bytes = 4U << 20U;
 constexpr std::uint64_t no_table = ~std::uint64_t{0};
 constexpr std::uint32_t stored_uncompressed = 1U << 24U;
 constexpr std::uint32_t stored_size_mask = stored_uncompressed - 1;
-// Linux's limits for a value, and for all names of a file; and more than any filesystem that is packed has
-// for all values of a file.
+// Linux's limits for a value, and for the names of all attributes of a file; for all values of a file, more
+// than any filesystem that is packed allows.
 constexpr std::size_t longest_xattr = 64U << 10U;
 constexpr std::size_t most_xattr_names = 64U << 10U;
 constexpr std::size_t most_xattr_values = 1U << 20U;
@@ -538,7 +538,7 @@ LoadingCache<Reader::FileMap>::Loaded Reader::file_map(Reference reference) {
 }
 
 LoadingCache<Reader::Block>::Loaded Reader::decompressed(const ProfileBlock& place) {
-    // Holes of files have size 0, but do not come here; a fragment cannot be one.
+    // Size 0 means a hole, which is handled elsewhere for files, and which a fragment cannot be.
     if (place.stored() == 0 || place.stored() > super_.block_size) return std::unexpected(EIO);
     auto* prefetch = prefetch_.load(std::memory_order_acquire);
     auto ahead = prefetch == nullptr ? std::nullopt : prefetch->range(part_, place.start, place.stored());

@@ -112,14 +112,14 @@ public:
 
     /// The blocks of a profile that may be data of this image; nothing else that it lists may be read.
     [[nodiscard]] std::vector<ProfileBlock> possible(const std::vector<ProfileBlock>& blocks) const;
-    /// This image as a part of a prefetch, and the use of that prefetch, of which it is part `number`.
+    /// part() describes this image for a prefetch; use() lets it use that prefetch, in which it is part
+    /// `number`.
     Prefetch::Part part(std::vector<ProfileBlock> blocks);
     void use(Prefetch& prefetch, std::size_t number);
     /// The blocks of a file, its fragment last.
     std::expected<std::vector<ProfileBlock>, int> blocks_of(Reference reference);
 
-    /// Whether any extended attribute has a name that begins with something else; true if that is not
-    /// certain.
+    /// Whether any extended attribute has a name that does not start with `beginning`; true in case of doubt.
     [[nodiscard]] bool has_xattrs_other_than(std::string_view beginning) const;
     /// The extended attributes of a set; none for no_xattrs.
     std::expected<std::vector<Xattr>, int> xattrs(std::uint32_t set) const;

@@ -70,8 +70,8 @@ private:
             if (next_ >= entries_.size()) return;
             const std::size_t index = next_++;
             held_ += entries_[index].size;
-            // The file that the packer waits for is always read, even if the window is full. The wait knows
-            // the stop token, or it would miss a stop between the check and the wait.
+            // The file that the packer waits for is always read, even if the window is full. The wait
+            // includes the stop token: otherwise a stop between the check and the wait would be missed.
             if (!room_.wait(lock, stop, [&] { return held_ <= window || is_next(index); })) return;
             lock.unlock();
             auto content = read_whole((root_ / entries_[index].path).string(), entries_[index].size);

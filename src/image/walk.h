@@ -1,4 +1,4 @@
-// Walks through a whole tree, also of images whose directories contain themselves.
+// Walking a whole tree, safely even in images whose directories contain themselves.
 #pragma once
 
 #include "image/layers.h"

@@ -33,7 +33,7 @@ struct EntryInode {
     std::uint32_t number = 0;            ///< 0: not numbered yet
     std::uint64_t reference = 0;         ///< position in the inode table
     bool written = false;                ///< to the table that is being written
-    sqfs_inode_generic_t* raw = nullptr; ///< owned; libsquashfs fills in a file's while it writes its blocks
+    sqfs_inode_generic_t* raw = nullptr; ///< owned; libsquashfs completes a file's while it writes the blocks
 
     EntryInode() = default;
     EntryInode(const EntryInode&) = delete;

@@ -25,9 +25,9 @@ struct Compression {
     int level = 3; ///< zstd only, 1..22. 15 costs 25 times the CPU of 3 for 14 % less
 };
 
-/// "zstd", "zstd:LEVEL", "lz4", "none".
+/// Parses "zstd", "zstd:LEVEL", "lz4" or "none"; anything else is an input error.
 Result<Compression> parse_compression(std::string_view text);
-/// "131072", "128K", "1M": a power of two from 4 KiB to 1 MiB.
+/// Parses "131072", "128K" or "1M": a power of two from 4 KiB to 1 MiB. Anything else is an input error.
 Result<std::uint32_t> parse_block_size(std::string_view text);
 
 struct WriterOptions {

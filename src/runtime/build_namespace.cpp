@@ -142,7 +142,7 @@ Status check_attributes(const fs::path& staging) {
     return {};
 }
 
-// tree() names the working directory.
+// Makes `directory` the working directory, which is what tree() names.
 Status stand_in(const fs::path& directory) {
     return chdir(directory.c_str()) == 0 ? Status()
                                          : fail_errno("cannot enter the directory", directory.string());

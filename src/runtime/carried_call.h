@@ -35,7 +35,7 @@ std::string to_bytes(const CarriedCall& call);
 /// Returns nullopt if `bytes` is not a complete call of this version.
 std::optional<CarriedCall> call_from_bytes(std::string_view bytes);
 
-/// Writes the call to an in-memory file whose descriptor the programs that this process becomes inherit.
+/// Writes the call to an in-memory file, whose descriptor programs that this process executes inherit.
 Result<Fd> pack(const CarriedCall& call);
 
 /// The variable that passes the number of that descriptor.

@@ -50,8 +50,8 @@ struct ColdStart {
 /// For the installation at `directory`, whose open images are `images`.
 ColdStart cold_start_of(const Manifest& manifest, const std::filesystem::path& directory,
                         std::span<const image::Layers::ImageFile> images);
-/// Called in a server: prefetches what the profiles list. Unusable profiles are ignored, as they are only
-/// hints.
+/// Called in a server: starts to prefetch what the profiles list. Unusable profiles are ignored, because they
+/// are only hints.
 void prefetch(image::Layers& layers, const ColdStart& cold_start);
 
 /// Instruments for a server's reads, from the environment of this process (read_variables.h).

@@ -34,7 +34,7 @@ namespace {
 
 /// Searched for container runtimes after the caller's PATH.
 constexpr const char* usual_path = "/usr/local/bin:/usr/bin:/bin:/opt/apptainer/bin:/opt/singularity/bin";
-// All that the runtime itself gets of the caller's environment. The program gets the rest by carried_call.h.
+// The only variables of the caller that the runtime gets. The program gets all of them (carried_call.h).
 constexpr std::array<std::string_view, 15> passed_variables = {"HOME",
                                                                "USER",
                                                                "LOGNAME",
@@ -260,8 +260,8 @@ private:
         return {};
     }
 
-    // Makes the path before a move, or a masked one, exist by the rules of a session, except that no
-    // directory can be covered here.
+    // Makes a mount point for the path before a move, or for a masked path. The rules are a session's, except
+    // that no directory can be covered here.
     Status make_place(const fs::path& place) const {
         if (place == call_.prefix) return {};
         if (place == manifest_.prefix)

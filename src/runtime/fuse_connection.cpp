@@ -100,7 +100,7 @@ Result<FuseFeatures> answer_init(int device) {
 
 Result<FuseConnection> mount_fuse(const std::filesystem::path& mount_point, uid_t owner, gid_t group,
                                   unsigned threads) {
-    // Opened inside the user namespace: mount() requires the descriptor's to be the mount's.
+    // mount() requires the device to have been opened in the mount's user namespace.
     Fd first(open("/dev/fuse", O_RDWR | O_CLOEXEC));
     if (!first) return no_device(errno);
     const std::string options = "fd=" + std::to_string(first.get()) +

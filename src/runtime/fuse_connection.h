@@ -24,9 +24,9 @@ struct FuseConnection {
     FuseFeatures features;
 };
 
-/// Mounts a read-only FUSE filesystem over `mount_point` and answers FUSE_INIT. The caller has the
+/// Mounts a read-only FUSE filesystem over `mount_point` and answers FUSE_INIT. The caller must have the
 /// right to mount in its namespace, where its uid and gid are `owner` and `group`. Fails with Fault::engine
-/// if the kernel refuses, and names /dev/fuse or the mount point.
+/// if the kernel refuses; the error names /dev/fuse or the mount point.
 Result<FuseConnection> mount_fuse(const std::filesystem::path& mount_point, uid_t owner, gid_t group,
                                   unsigned threads);
 

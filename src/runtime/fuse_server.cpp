@@ -102,7 +102,8 @@ private:
         progress_.answered.fetch_add(1, std::memory_order_relaxed);
     }
 
-    // The reply is the last step of an answer, so the whole answer can be tried again before it.
+    // An answer sends its reply last: if it runs out of memory before, it can be tried again without the
+    // caches.
     void answer_with_what_memory_there_is(const fuse_in_header& header, std::span<const std::byte> body) {
         for (const bool last : {false, true}) {
             try {
@@ -180,7 +181,7 @@ private:
         if (is_separate(node)) return names_->file(node).value_or(node);
         return node == FUSE_ROOT_ID ? layers_.root() : (node & ~in_layer_) - node_offset;
     }
-    /// The node id as seen from the directory of the current request.
+    /// The node id; with layer_bit if the current request is below the layer directory.
     [[nodiscard]] std::uint64_t node(Reference reference) const {
         const bool is_root = reference == layers_.root() && in_layer_ == 0;
         return is_root ? std::uint64_t{FUSE_ROOT_ID} : (reference + node_offset) | in_layer_;

@@ -25,7 +25,7 @@ public:
     /// Copies the images of an installation to `place`, which is not `off`. A copy that another holder on
     /// this node has is shared for as long as this holder lives. `brought` are files already on the node, one
     /// for each image in their order: one that is the user's and has the right content is used instead of the
-    /// image. They are unlinked in any case.
+    /// image. All those of the user are unlinked.
     static Result<ImageHolder> hold(const Manifest& manifest, const std::filesystem::path& prefix,
                                     StagePlace place, const std::vector<std::filesystem::path>& brought);
 

@@ -52,7 +52,7 @@ std::string name_of_loop(int number) {
     return "/dev/loop" + std::to_string(number);
 }
 
-/// LOOP_SET_FD and this ioctl exist in every kernel; LOOP_CONFIGURE does both, from Linux 5.8 on.
+/// LOOP_SET_FD and LOOP_SET_STATUS64 exist in every kernel; LOOP_CONFIGURE does both, from Linux 5.8 on.
 Status bind_loop(const Fd& device, const std::string& name, const image::Layers::ImageFile& image) {
     loop_info64 settings{};
     settings.lo_offset = image.offset;

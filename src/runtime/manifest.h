@@ -20,7 +20,7 @@ namespace containerize::runtime {
 inline constexpr int manifest_format = 1;
 
 struct ImageFile {
-    std::string file; ///< relative path below the installation
+    std::string file; ///< relative to the installation, and below it
     std::uint64_t size = 0;
     std::string sha256;
 };
@@ -51,7 +51,7 @@ struct Manifest {
     bool kernel_mount = false; ///< whether root's sessions let the kernel mount its image (kernel_mount.h)
     ImageFile image;
     std::vector<ImageFile> layers; ///< of updates, over the image; the newest last
-    unsigned state = 1;            ///< number of this state of the installation; each update adds one
+    unsigned state = 1;            ///< number of this state of the installation, higher than all earlier ones
     unsigned parent = 0;           ///< the state that it was made from; 0 for none
     std::filesystem::path mask;    ///< a directory of the host over which the image is shown; empty for none
     std::vector<std::string> wrapper_paths = {"bin"}; ///< directories with wrappers, relative to the prefix

@@ -110,7 +110,7 @@ Status cover(const fs::path& covered, const std::vector<MissingPath>& missing) {
     };
     for (const auto& name : *names) {
         const std::string to = place + "/" + name;
-        // A missing path takes the place of this entry: of a link in its way, or of what is made anew.
+        // A path in `missing` replaces this entry: a link in its way, or a directory that is made anew.
         if (is_missing((covered / name).string())) continue;
         // Its old descriptor shows what `place` held before it was mounted on. The recursive bind copies the
         // new mount as well, which is taken off again.

@@ -30,8 +30,8 @@ public:
     MountedImage& operator=(MountedImage&&) = default;
 
     [[nodiscard]] const LaunchPlan& plan() const { return plan_; }
-    /// Whether the installation on disk, which the mount hides, is still the mounted one, and the mount is
-    /// still at its prefix: it moves with the directory that it lies on.
+    /// Whether the installation on disk, which the mount hides, is still the mounted one, and its mounts are
+    /// in place: a mount moves with the directory that it lies on.
     [[nodiscard]] bool current() const;
 
     [[nodiscard]] const std::vector<std::string>& mount_points() const { return served_->mount_points(); }

@@ -150,7 +150,8 @@ int ProcessNamespaces::enter() const {
     // One call joins both in the right order (Linux 5.8).
     if (setns(process_.get(), CLONE_NEWUSER | CLONE_NEWNS) == 0) return 0;
     if (errno != EINVAL) return errno;
-    // EINVAL: root's sessions have no user namespace of their own, and nobody can join the one it is in.
+    // EINVAL also means that the session is in our own user namespace, which cannot be joined again: root's
+    // is.
     if (setns(process_.get(), CLONE_NEWNS) == 0) return 0;
     if (errno != EINVAL) return errno;
     ProcessNamespaces files;

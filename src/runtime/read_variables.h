@@ -1,4 +1,4 @@
-// Variables that control how a session's servers read images; from the caller that starts the session.
+// Variables of the caller that starts a session, which control how its servers read images.
 #pragma once
 
 namespace containerize::runtime {

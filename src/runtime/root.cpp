@@ -326,9 +326,9 @@ private:
              .hint = "It would lie in a directory of the host: make it there, or bind to another path."});
     }
 
-    /// Unlike the path of an installation, which nobody has chosen anew, a bind's target may be in anybody's
-    /// directory: the user or the installation's maker has named it, and what is there without the bind is up
-    /// to its owner as well. The same holds for targets that exist.
+    /// Unlike for an installation's original path, it does not matter who owns the directories: the user or
+    /// the installation's maker has named the bind's target, and without the bind, what is there is up to its
+    /// owner as well. The same holds for targets that exist.
     Status lay_host() {
         const auto missing = missing_in(image::DirectoryView("/"));
         for (const auto& one : missing) {

@@ -1,4 +1,5 @@
-// Which root a launch needs, as part of its session's name. For launchers, so without any parser.
+// Which root a launch needs, as part of its session's name. Launchers use this, so it must be fast: no
+// parsing.
 #pragma once
 
 #include <array>

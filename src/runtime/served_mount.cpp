@@ -106,7 +106,8 @@ Result<ServedMount> ServedMount::mount_without_server(const image::Layers::Image
     return mounted;
 }
 
-// In another process, because mounting asks the server: that may die meanwhile, and the caller replaces it.
+// In another process: mounting asks the server, which may die meanwhile, and this one must be free to replace
+// it.
 Status ServedMount::cover_by_overlay() {
     const pid_t pid = fork();
     if (pid < 0) return {};

@@ -71,7 +71,7 @@ private:
     ServedMount() = default;
     Status start_server();
     void give_up();
-    /// Only where the kernel allows it; fails only if the server is dead for good.
+    /// Covers the mount by an overlay if the kernel allows it. Fails only if the server is dead for good.
     Status cover_by_overlay();
     [[noreturn]] void serve(Fd leaving);
     /// Ends a server that cannot serve; the supervisor will report `why`.

@@ -1,4 +1,4 @@
-// Replaces servers that die, unless no successor could do better.
+// Decides what happens when servers die: each is replaced, unless no successor could do better.
 #pragma once
 
 #include <array>
@@ -34,13 +34,14 @@ struct Suspects {
 };
 
 /// Counts the deaths of a mount's servers. Kills from outside come at any moment; but a request that kills
-/// servers is being answered at each death, because the kernel resends it.
+/// servers is in progress at each death, because the kernel resends it.
 class ServerDeaths {
 public:
     using Clock = std::chrono::steady_clock;
 
-    /// How many deaths in a row with the same request in progress, or without any answer, are too many.
-    /// Twenty kills from outside in a second can all come before a busy machine lets any server answer.
+    /// Limit for deaths in a row with the same request in progress, and for servers in a row that answered
+    /// nothing. Not lower: twenty kills from outside in a second may all come before a busy machine answers
+    /// anything.
     static constexpr unsigned most = 32;
     /// After so many deaths, the requests in progress are answered one at a time.
     static constexpr unsigned until_alone = 8;

@@ -155,8 +155,8 @@ private:
         return static_cast<int>(std::max<std::int64_t>(left.count(), 0));
     }
 
-    // For sites where Slurm does not kill all that a step has started, and for the allocations of interactive
-    // shells. Processes that go on keep the session.
+    // Needed where Slurm does not kill all that a step has started, and when an interactive shell's
+    // allocation ends. Processes that go on keep the session.
     void end_with_step() {
         step_.reset();
         idle_ = std::chrono::seconds(0);
@@ -204,8 +204,8 @@ private:
             note("shown as the user's own, for ssh: " + path);
     }
 
-    /// Our standard input is start.lock, which the launcher holds for us. A launcher that has waited too long
-    /// unlocks it, and then another session may start.
+    /// Whether another session may have taken our place. Our standard input is start.lock, locked for us by
+    /// the launcher, which unlocks it if it has waited too long.
     [[nodiscard]] bool is_superseded() const {
         return flock(STDIN_FILENO, LOCK_EX | LOCK_NB) != 0 || !directory_has_its_name();
     }
@@ -332,7 +332,7 @@ private:
         send(client.get(), answer.data(), std::min(answer.size(), control_message_size), MSG_NOSIGNAL);
     }
 
-    /// A filesystem may block for ever whoever opens a file. Here it blocks only the launcher and a process
+    /// Opening files may block for ever on some filesystems. That must block only the launcher and a process
     /// for it, but not the supervisor, which has to answer others and replace servers.
     void mount_when_it_answers(Fd client, const std::string& prefix, pid_t caller) {
         const auto same = std::ranges::find(waiting_, prefix, &Waiting::prefix);
@@ -376,7 +376,8 @@ private:
         return found == images_.end() ? nullptr : &*found;
     }
 
-    /// Writes the plan again: two launchers may have asked at once, or the plan was removed or is damaged.
+    /// Writes the plan of a mounted installation again: two launchers may have asked at once, or the plan was
+    /// removed or is damaged.
     std::string answer_known(const MountedImage& image) {
         if (!image.current()) {
             retire();
@@ -417,8 +418,8 @@ private:
         return statistics == nullptr ? "the kernel mounts its image" : to_json(*statistics);
     }
 
-    // Makes way for a new session: programs inside keep the images that they have, and new launches get the
-    // other.
+    // Makes way for a new session: programs inside keep the images that they have; new launches get that
+    // session.
     void retire() {
         std::string retired = "old-" + inside_link_;
         if (const auto root = root_in_name(name_); !root.empty())

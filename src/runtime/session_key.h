@@ -1,5 +1,5 @@
 // What decides which processes share a session, and the session's name made from it. Every launch uses this,
-// so it needs no parser.
+// so it must be fast: no parsing.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace containerize::runtime {
 
 /// Processes share a session if all of this is the same for them.
 struct SessionIdentity {
-    std::string node; ///< nodes that share the directory have namespaces with the same numbers
+    std::string node; ///< nodes may share the directory, and have namespaces of equal numbers
     ino_t user_namespace = 0, mount_namespace = 0, pid_namespace = 0;
     dev_t root_device = 0; ///< of the root directory, which chroot changes
     ino_t root_inode = 0;

@@ -1,5 +1,5 @@
-// Failures are returned as values. The top level of each program prints them: the command line, the launcher,
-// the session program. (Warnings are printed elsewhere, too.)
+// Errors are values. Functions return them up to the top level of a program (the command line, the launcher,
+// the session program), which prints them. Warnings, which end nothing, may be printed anywhere.
 #pragma once
 
 #include <cerrno>

@@ -68,7 +68,7 @@ Result<fs::path> resolve(const fs::path& path);
 
 /// Whether `path` is `directory` or below it, by the names alone.
 bool is_below(const fs::path& path, const fs::path& directory);
-/// Whether `path` is relative and has no "..", by the names alone.
+/// Whether `path` is relative, not empty, and has no "..", by the names alone.
 bool stays_below(const fs::path& path);
 
 /// Bytes that this user can still write to the filesystem of `path`.

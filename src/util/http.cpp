@@ -37,7 +37,7 @@ using std::chrono::milliseconds;
 
 constexpr auto longest_pause = std::chrono::seconds(120);
 constexpr auto tick = milliseconds(200);
-/// A broken transfer that got this much further than any before does not count as a retry.
+/// A broken transfer that got this much further than any before starts the count of retries anew.
 constexpr std::uint64_t worthwhile = 64U << 10U;
 constexpr std::uint64_t memory_limit = 64U << 20U;
 constexpr std::size_t header_limit = 256U << 10U;
@@ -594,7 +594,7 @@ private:
         return error;
     }
 
-    /// After a failure that may be temporary.
+    /// Decides about the next try after a failure that may be temporary.
     Next try_again(Error error, curl_off_t wait) {
         const bool got_further = received_ > high_mark_ + worthwhile;
         high_mark_ = std::max(high_mark_, received_);
@@ -824,7 +824,7 @@ void initialise() {
     [[maybe_unused]] const auto ignored = done;
 }
 
-/// Later programs may print the same URLs, and servers repeat them.
+/// Programs that run later may print the same URLs, and servers may repeat them.
 void remember_secrets(const std::vector<Request>& requests, const Settings& settings) {
     for (const auto& login : settings.logins) {
         remember_login(login.user, login.password);

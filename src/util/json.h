@@ -1,4 +1,4 @@
-// Reading JSON from outside.
+// Reading JSON from outside sources.
 #pragma once
 
 #include <concepts>

@@ -114,8 +114,8 @@ Result<int> follow(Child& child, std::vector<Stream>& streams) {
             if (stream.fd && !drain(stream)) stream.fd.reset();
             open = open || stream.fd;
         }
-        // The end of the streams does not tell it: the child may close them and go on, and what it left in
-        // the background may keep them open.
+        // The streams do not tell this: the child may close them and go on, and what it left in the
+        // background may keep them open.
         if (const auto code = child.ended()) {
             child.signal_group(SIGKILL);
             for (const auto& stream : streams)

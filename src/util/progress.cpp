@@ -75,7 +75,7 @@ struct Stage::State {
 };
 
 Stage::Stage(std::string title) : state_(std::make_unique<State>(std::move(title))) {
-    // A terminal shows this by its line of progress; the file gets it anyway.
+    // A terminal shows this in its line of progress; the file gets it in any case.
     const auto line = state_->title + " ...";
     if (log::progress_columns() > 0)
         log::detail(line);

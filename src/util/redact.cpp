@@ -129,7 +129,7 @@ bool is_reference(std::string_view value) {
     return true;
 }
 
-/// What is at the position of a secret but is none, including words in our own messages.
+/// What is found in place of a secret but is none, including words in our own messages.
 bool is_placeholder(std::string_view value) {
     constexpr std::array<std::string_view, 10> words = {"true", "false", "yes",      "no",   "none",
                                                         "null", "TOKEN", "PASSWORD", "USER", "USER:PASSWORD"};
@@ -312,7 +312,7 @@ private:
             const char closing[] = {text_[at], '\n', '\0'};
             const auto end = find(closing, at + 1, text_.size());
             if (end < text_.size() && text_[end] != '\n') return {at + 1, end};
-            ++at; // an unpaired quote, or a quoted text of several lines
+            ++at; // an unpaired quote, or one that spans several lines
         }
         if (is_at("-") && is_option) return nothing;
         auto end = end_of_word(text_, at);

@@ -115,8 +115,8 @@ std::size_t url_login_size(std::string_view rest) {
     const auto first = at == authority.npos ? 0 : at + 1;
     const bool may_have_password = authority.find(':') != authority.npos && !authority.starts_with('[');
     if (!may_have_password) return first;
-    // So may a slash: then what looks like the host is not one, or has no port. The last host in this URL
-    // counts.
+    // So may a slash: what looks like the host, or its port, may belong to the password. The last host in
+    // this URL counts.
     rest = rest.substr(0, std::min(rest.find("://"), longest_login));
     for (auto last = rest.rfind('@'); last != rest.npos && last >= first; last = rest.rfind('@', last - 1)) {
         if (is_rather_host(rest.substr(last + 1), rest.substr(first))) return last + 1;

@@ -10,7 +10,7 @@ namespace containerize {
 /// Files of real tools come close to it. yaml-cpp takes about 500 bytes for each.
 std::size_t most_yaml_nodes(std::string_view text);
 
-/// Enough for files that a person writes: 25 MB at most.
+/// For files written by hand; takes 25 MB at most.
 inline constexpr std::size_t most_nodes_by_hand = 50'000;
 
 } // namespace containerize
