@@ -104,7 +104,7 @@ void give_way_to_program(const std::string& program, char** argv) {
     struct stat now {};
     if (stat(program.c_str(), &now) != 0) return;
     if (self.st_dev == now.st_dev && self.st_ino == now.st_ino) return;
-    // By the path that we were called by, perhaps a venv's link.
+    // By the path of the call, which may be a venv's link.
     std::array<char, PATH_MAX> real;
     const auto* executed = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
     const bool is_ours =
@@ -237,7 +237,7 @@ void touch(const std::string& file) {
 }
 
 // Returns what the session says when it is ready or has failed. Without a sign of life it is blocked by a
-// filesystem, perhaps for ever: then the lock is released, so that others may start theirs.
+// filesystem, possibly for ever: then the lock is released, so that others may start theirs.
 std::string wait_for_session(const Fd& reader, const Fd& start_lock) {
     std::string answer;
     std::array<char, 4096> buffer;

@@ -32,7 +32,7 @@ int report(const Error& error) {
 
 // Arguments: STATE KEY KEY-OF-LOGIN PREFIX
 int start_session(char** arguments) {
-    // Before the fork, after which the job step's process is no ancestor of ours any more.
+    // Before the fork: afterwards, the job step's process is no ancestor of this one any more.
     Fd step = step_process();
     // The launcher becomes the user's program, which must not find itself with a child that it never started.
     const pid_t pid = fork();

@@ -24,7 +24,7 @@ namespace containerize::base {
 
 namespace {
 
-/// Where programs are searched: a user's PATH may name anything.
+/// Where programs are searched, because a user's PATH may name anything.
 constexpr const char* program_path = "/usr/bin:/bin:/usr/sbin:/sbin";
 
 constexpr std::string_view needed_programs[] = {"sh", "cat", "ls", "env"};

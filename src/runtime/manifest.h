@@ -84,9 +84,9 @@ LaunchPlan plan_of(const Manifest& manifest, const std::string& prefix, std::str
 /// because the image would hide it from other programs.
 Status check_first_path(const Manifest& manifest, const std::string& prefix);
 
-/// Whether `directory` holds an installation of ours.
+/// Whether `directory` is an installation.
 bool is_installation(const std::filesystem::path& directory);
-/// The input error for a directory that holds none.
+/// The input error for a directory that is none.
 std::unexpected<Error> no_installation(const std::filesystem::path& directory);
 /// The installation that `program` (a wrapper, or a link to one) belongs to; empty if it is not our wrapper.
 std::filesystem::path installation_of_program(const std::filesystem::path& program);

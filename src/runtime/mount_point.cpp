@@ -53,8 +53,8 @@ Status bind_to(const std::string& from, const std::string& to, bool directory) {
     return {};
 }
 
-/// None if it is missing, is no directory, or may not even be passed through, such as another user's home:
-/// that holds nothing for us.
+/// The names in a directory; none if it is missing, is no directory, or may not even be passed through, such
+/// as another user's home: that holds nothing for us.
 Result<std::vector<std::string>> names_in(const std::string& directory) {
     std::vector<std::string> names;
     const int opened = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -110,7 +110,7 @@ Status cover(const fs::path& covered, const std::vector<MissingPath>& missing) {
     };
     for (const auto& name : *names) {
         const std::string to = place + "/" + name;
-        // A path in `missing` replaces this entry: a link in its way, or a directory that is made anew.
+        // A path in `missing` replaces this entry: a link in its way, or a directory that is created again.
         if (is_missing((covered / name).string())) continue;
         // Its old descriptor shows what `place` held before it was mounted on. The recursive bind copies the
         // new mount as well, which is taken off again.
@@ -125,7 +125,7 @@ Status cover(const fs::path& covered, const std::vector<MissingPath>& missing) {
         const auto inside = whole_root ? place + path : path;
         const int made = directory ? mkdir(inside.c_str(), 0755) : mknod(inside.c_str(), S_IFREG | 0644, 0);
         if (made != 0) return cannot(path);
-        // What exists, but could be replaced by others, is made anew with its old entries.
+        // What exists, but could be replaced by others, is created again with its old entries.
         const auto before = through(original, fs::path(path).lexically_relative(covered).string());
         const auto held = names_in(before);
         if (!held) return fail(Error(held.error()));

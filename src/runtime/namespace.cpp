@@ -105,7 +105,7 @@ Status enter_new_namespaces() {
     const gid_t gid = getegid();
     if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) {
         const int error_number = errno;
-        // As a rule the caller is root: then its current user namespace will do.
+        // The caller is usually root, for whom its current user namespace will do.
         if (enter_mount_namespace()) return {};
         return fail(
             {.what = "cannot make a user namespace",

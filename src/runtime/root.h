@@ -41,7 +41,7 @@ struct RootRequest {
     /// Directories and files that must be visible at their own paths whatever the base is: the installation.
     std::vector<std::string> needed;
     std::vector<Bind> binds;       ///< as requested; later ones go over earlier ones
-    std::vector<Bind> offered;     ///< likewise, but a failure is only noted
+    std::vector<Bind> offered;     ///< the same, but a failure is only noted
     std::string user, home, shell; ///< the caller's, for a base that does not know the user
     std::function<Injection(const image::TreeView&)> inject; ///< may be empty
 };
@@ -67,7 +67,7 @@ std::vector<EnvironmentChange> environment_of(const Base& base);
 /// host's own root without binds. Recorded in the installation for launchers (root_key.h).
 std::string root_name(const Manifest& manifest);
 
-/// Whose GPUs programs can use: $CONTAINERIZE_GPU if it is set, else what the manifest says.
+/// The vendor whose GPUs programs can use: $CONTAINERIZE_GPU if it is set, else as in the manifest.
 std::string wanted_gpu(const Manifest& manifest);
 
 /// The binds in the caller's variables, except those that are for images only. Mistakes are input errors.

@@ -29,13 +29,13 @@ inline constexpr std::array filesystem_magics = {
     FilesystemMagic{0x73717368, "squashfs"},
 };
 
-/// Empty for others, including all FUSE filesystems.
+/// The type for a magic number; empty for unknown numbers, and for all FUSE filesystems.
 constexpr std::string_view type_of_magic(std::uint32_t number) {
     const auto* known = std::ranges::find(filesystem_magics, number, &FilesystemMagic::number);
     return known == filesystem_magics.end() ? std::string_view() : known->type;
 }
 
-/// By type; FUSE filesystems are not listed here (is_network_filesystem).
+/// Types; for those of FUSE filesystems see is_network_filesystem().
 inline constexpr std::array<std::string_view, 16> network_filesystems = {
     "lustre", "gpfs", "beegfs", "nfs",    "nfs4", "cifs", "smb2",     "smb3",
     "ceph",   "afs",  "panfs",  "wekafs", "9p",   "dvs",  "orangefs", "pvfs2",

@@ -95,7 +95,7 @@ bool is_secret_key(std::string_view name) {
            parts.back() == "secret";
 }
 
-/// Names whose values are addresses, perhaps with a login and without "https://".
+/// Names whose values are addresses, possibly with a login and without "https://".
 bool is_address_name(std::string_view name) {
     const auto parts = parts_of(name);
     if (parts.empty()) return false;

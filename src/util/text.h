@@ -12,7 +12,7 @@ std::string lower(std::string_view text);
 /// Replaces each `from`, which is not empty, in linear time.
 void replace_all(std::string& text, std::string_view from, std::string_view to);
 
-/// As it has to be typed in a shell.
+/// Quotes a word for a shell, if that is necessary.
 std::string shell_quoted(const std::string& word);
 
 } // namespace containerize

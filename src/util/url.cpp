@@ -77,7 +77,7 @@ bool is_number(std::string_view text) {
     return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-/// What follows an '@', judged as a host.
+/// How much what follows an '@' looks like a host.
 enum class HostKind {
     none,
     word, ///< "gitlab", but also a branch or a tag
