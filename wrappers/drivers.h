@@ -1,4 +1,4 @@
-// What a session gives a base of the node that it starts on.
+// The node's drivers and libraries that a session adds to a base.
 #pragma once
 
 #include "runtime/root.h"
@@ -7,8 +7,8 @@
 
 namespace containerize {
 
-/// For the base (its tree is `root`) of the installation at `prefix`; $CONTAINERIZE_GPU wins over the
-/// manifest.
+/// Finds them for the base (its tree is `root`) of the installation at `prefix`. $CONTAINERIZE_GPU overrides
+/// the manifest.
 runtime::Injection find_drivers(const image::TreeView& root, const runtime::Manifest& manifest,
                                 const std::string& prefix);
 

@@ -1,7 +1,7 @@
-// Every file in an installation's bin is this program. It enters the session in which the installation's
-// image is mounted, starting one if there is none, and executes the very path that it was called by: inside,
-// that is the real program. On the warm path nothing is forked and nothing is parsed but the session's launch
-// plan.
+// The launcher: every file in an installation's bin is this program. It enters the session in which the
+// installation's image is mounted, starting one if there is none, and executes the same path by which it was
+// called: inside, that is the real program. On the warm path it forks nothing, and parses nothing but the
+// session's launch plan.
 #include "runtime/carried_call.h"
 #include "runtime/control_message.h"
 #include "runtime/engine.h"
@@ -46,9 +46,9 @@ constexpr int exit_failure = 1;
 constexpr int exit_usage = 2;
 constexpr int exit_cannot_execute = 126;
 constexpr int exit_not_found = 127;
-/// Where programs are found without PATH.
+/// Searched for programs if PATH is not set.
 constexpr const char* default_path = "/usr/bin:/bin";
-/// A session may end, or make way for a new one, while we are on the way in.
+/// A session may end, or make way for a new one, while we are about to enter it.
 constexpr int attempts = 20;
 
 [[noreturn]] void die(const std::string& message, int code = exit_failure) {
@@ -61,18 +61,17 @@ constexpr int attempts = 20;
     die(to_string(error));
 }
 
-/// What we were called as, and for which installation.
+/// How this program was called, and for which installation.
 struct Call {
     std::string program; ///< our own path: PREFIX/bin/NAME
     std::string prefix;
-    std::string target; ///< the path to execute inside
-    std::string name;   ///< last part of `target`
-    std::string root;   ///< which one its programs need (root_key.h)
-    bool through_prefix =
-        true;             ///< called by a path of the installation, not by a link from elsewhere (a venv's)
-    bool inside = false;  ///< by a program of the session
-    struct stat self {};  ///< this program's file, whatever its path shows by now
-    std::string identity; ///< of the manifest (launch_plan.h)
+    std::string target;         ///< the path to execute inside
+    std::string name;           ///< last part of `target`
+    std::string root;           ///< the root that its programs need (root_key.h)
+    bool through_prefix = true; ///< called by a path of the installation, not by a link elsewhere (a venv's)
+    bool inside = false;        ///< called by a program in the session
+    struct stat self {};        ///< this program's file, whatever is at its path by now
+    std::string identity;       ///< of the manifest (launch_plan.h)
 };
 
 struct stat own_file() {
@@ -92,20 +91,20 @@ std::string own_path() {
     const auto size = readlink("/proc/self/exe", buffer.data(), buffer.size());
     if (size <= 0) die("cannot find out which program this is: /proc is not mounted");
     std::string path(buffer.data(), static_cast<std::size_t>(size));
-    // So the kernel marks a wrapper that was replaced after it was started.
+    // The kernel's mark for a program that was replaced after it was started.
     static constexpr std::string_view deleted = " (deleted)";
     if (path.ends_with(deleted) && access(path.c_str(), F_OK) != 0) path.resize(path.size() - deleted.size());
     return path;
 }
 
-/// Another call from inside may have mounted the image since the kernel opened this program: then the real
-/// one is at our path by now, and takes our place.
+/// Executes the real program instead if that is at our path by now: another call from inside may have mounted
+/// the image after the kernel opened this wrapper.
 void give_way_to_program(const std::string& program, char** argv) {
     const struct stat self = own_file();
     struct stat now {};
     if (stat(program.c_str(), &now) != 0) return;
     if (self.st_dev == now.st_dev && self.st_ino == now.st_ino) return;
-    // By the path that we were called by, a venv's link perhaps.
+    // By the path of the call, which may be a venv's link.
     std::array<char, PATH_MAX> real;
     const auto* executed = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
     const bool is_ours =
@@ -113,7 +112,7 @@ void give_way_to_program(const std::string& program, char** argv) {
     execve(is_ours ? executed : program.c_str(), argv, environ);
 }
 
-/// Dies unless `directory`/`name` comes from whoever made this program.
+/// Dies unless `directory`/`name` was made by whoever made this program.
 void check_made_with_us(const std::string& directory, const std::string& name, const struct stat& file,
                         const struct stat& self) {
     struct stat info {};
@@ -124,7 +123,7 @@ void check_made_with_us(const std::string& directory, const std::string& name, c
             "nobody else may write to it.");
 }
 
-// A manifest in a directory like /tmp may be anyone's: the first that is found is the one, or nothing is.
+// Uses the first manifest above the program. In a directory like /tmp it may be anyone's: then this dies.
 void find_prefix(Call& call, char** argv) {
     struct stat manifest {};
     for (std::string directory = directory_of(directory_of(call.program));;
@@ -143,7 +142,7 @@ void find_prefix(Call& call, char** argv) {
         "missing)");
 }
 
-/// The program in an installation's libexec that does what takes longer.
+/// The program in an installation's libexec for all that the launcher does not do itself.
 std::string session_program(const Call& call) {
     const std::string directory = call.prefix + "/libexec";
     static constexpr const char* name = "containerize-session";
@@ -166,8 +165,8 @@ Call understand_call(int argc, char** argv) {
     call.self = own_file();
     find_prefix(call, argv);
     call.root = root_key(call.prefix);
-    // The path given to execve(); for a script whose interpreter we are it is the script, and argv[0] names
-    // us.
+    // The path given to execve(). If we are the interpreter of a script, that is the script, and argv[0]
+    // names us.
     const auto* executed = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
     if (same_file(executed, call.self))
         call.target = executed;
@@ -176,7 +175,7 @@ Call understand_call(int argc, char** argv) {
     else
         call.target = call.program;
     call.name = call.target.substr(call.target.rfind('/') + 1);
-    // A link from elsewhere, such as a venv's bin/python: its directory is not below the prefix.
+    // A link elsewhere, such as a venv's bin/python, lies in a directory that is not below the prefix.
     std::array<char, PATH_MAX> real;
     const std::string directory = directory_of(call.target);
     call.through_prefix =
@@ -185,7 +184,8 @@ Call understand_call(int argc, char** argv) {
     return call;
 }
 
-// The session outlives us: of our environment, which may hold secrets, it gets what concerns it only.
+// The session outlives this process, and the environment may hold secrets: it only gets the variables that it
+// uses.
 std::vector<std::string> variables_of_session() {
     std::vector<std::string> variables;
     const auto take = [&](const char* name) {
@@ -201,8 +201,8 @@ std::vector<std::string> variables_of_session() {
     return variables;
 }
 
-// Has a container runtime run the program: PREFIX/libexec/containerize-session knows how. It comes back here,
-// inside (resume_call).
+// Lets a container runtime run the program: PREFIX/libexec/containerize-session knows how. Inside, the
+// runtime executes this launcher again (resume_call).
 [[noreturn]] void use_container_runtime(const Call& call, char** argv, std::string native_failure = {}) {
     std::vector<std::string> words = {session_program(call),
                                       "--container",
@@ -221,7 +221,7 @@ std::vector<std::string> variables_of_session() {
     die("cannot execute " + words.front() + ": " + std::strerror(errno));
 }
 
-// Another engine may do what the native one cannot, unless that was insisted on.
+// Another engine may succeed where the native one fails, unless the native one was insisted on.
 [[noreturn]] void give_up_session(const Call& call, char** argv, const Error& error) {
     const auto insisted = engine_of_environment();
     const bool native_only = insisted && *insisted == Engine::native;
@@ -229,20 +229,20 @@ std::vector<std::string> variables_of_session() {
     die(error);
 }
 
-// A filesystem that does not answer is to hang us where nobody waits for us yet.
+// Called before the lock is taken: a filesystem that hangs should block us where nobody waits for us.
 void touch(const std::string& file) {
     const Fd opened(open(file.c_str(), O_RDONLY | O_CLOEXEC));
     std::array<char, 512> start;
     [[maybe_unused]] const auto size = pread(opened.get(), start.data(), start.size(), 0);
 }
 
-// What the session says when it is ready, or has failed. It shows all the time that it goes on; if it does
-// not, it waits for a filesystem, perhaps for ever: then others may start theirs.
+// Returns what the session says when it is ready or has failed. Without a sign of life it is blocked by a
+// filesystem, possibly for ever: then the lock is released, so that others may start theirs.
 std::string wait_for_session(const Fd& reader, const Fd& start_lock) {
     std::string answer;
     std::array<char, 4096> buffer;
     int patience = session_patience_ms;
-    // Up to a NUL: the session's servers hold the pipe too, so its end would not come.
+    // Read up to a NUL: the session's servers hold the pipe, too, so end of file may never come.
     while (!answer.ends_with('\0')) {
         pollfd said{.fd = reader.get(), .events = POLLIN, .revents = 0};
         if (poll(&said, 1, patience) == 0) {
@@ -259,14 +259,14 @@ std::string wait_for_session(const Fd& reader, const Fd& start_lock) {
     return answer.substr(std::min(answer.find_first_not_of(sign_of_life), answer.size()));
 }
 
-// Runs PREFIX/libexec/containerize-session and waits until it can be entered.
+// Runs PREFIX/libexec/containerize-session and waits until the session can be entered.
 Status start_session(const StateDirectory& state, const Call& call) {
     const std::string program = session_program(call);
     touch(program);
     const auto lock = lock_starts(state);
     if (!lock) return fail(Error(lock.error()));
     const Fd given(fcntl(lock->get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
-    // While we waited for the lock, another rank may have started it.
+    // Another rank may have started it while we waited for the lock.
     if (find_session(state, call.root)) return {};
 
     const auto names = session_names(own_identity(call.root));
@@ -277,7 +277,7 @@ Status start_session(const StateDirectory& state, const Call& call) {
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, writer.get(), STDOUT_FILENO);
-    // With the lock as its standard input: if we are killed meanwhile, nobody starts a second session.
+    // The lock is its standard input: even if we are killed meanwhile, nobody starts a second session.
     posix_spawn_file_actions_adddup2(&actions, given.get(), STDIN_FILENO);
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_RDWR, 0);
     posix_spawn_file_actions_addclosefrom_np(&actions, 3);
@@ -298,7 +298,7 @@ Status start_session(const StateDirectory& state, const Call& call) {
     if (failed != 0) die("cannot start " + program + ": " + std::strerror(failed));
     writer.reset();
     const auto answer = wait_for_session(reader, *lock);
-    // ECHILD where the caller has SIGCHLD ignored: then the kernel has reaped it.
+    // ECHILD if the caller ignores SIGCHLD: then the kernel reaps it.
     while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
     }
     if (answer == "ok" || answer == superseded_answer) return {};
@@ -310,12 +310,12 @@ Status start_session(const StateDirectory& state, const Call& call) {
     return fail(error_of_answer(answer.empty() ? "the session's process died before it was ready" : answer));
 }
 
-/// The working directory, remembered by name and by descriptor: by name it may be inside the image, by
-/// descriptor it is still there if it was deleted or cannot be reached.
+/// The working directory, by name and by descriptor: the name may lead into the image; the descriptor still
+/// works if the directory was deleted or cannot be reached by name.
 class Directory {
 public:
     Directory() : named_(getcwd(name_.data(), name_.size()) != nullptr && name_[0] == '/') {}
-    /// `leads_out`: by its descriptor it may be outside of the root that we are in now.
+    /// `leads_out`: the descriptor may be outside of the new root, so only the name is used.
     void enter(bool leads_out = false) const {
         if (named_ && chdir(name_.data()) == 0) return;
         if (!leads_out) {
@@ -333,16 +333,16 @@ private:
     bool named_;
 };
 
-// Moves this process into the session; the working directory stays what it was.
+// Moves this process into the session, in the same working directory.
 void enter(const SessionHandle& session, bool has_base) {
-    const Directory before; // setns() goes to the root
+    const Directory before; // setns() changes to the root directory
     if (const int error_number = session.namespaces.enter(); error_number != 0)
         die("cannot enter the session of process " + std::to_string(session.supervisor) + ": " +
             std::strerror(error_number));
     before.enter(has_base);
 }
 
-// Returns, inside the session, with the plan of an image that is mounted and current.
+// Returns inside the session, with the plan of an image that is mounted and current.
 LaunchPlan enter_session(Call& call, char** argv) {
     auto state = open_state_directory();
     if (!state) die(state.error());
@@ -363,7 +363,8 @@ LaunchPlan enter_session(Call& call, char** argv) {
             plan = read_plan(*session, call.prefix);
             if (!plan) continue;
         }
-        // The session's lock is let go of on return: a process in its namespaces keeps it alive as well.
+        // The session's lock is released on return: from now on, this process in its namespaces keeps it
+        // alive.
         call.inside = session->inside;
         if (!call.inside) enter(*session, !plan->root.empty());
         return *plan;
@@ -371,8 +372,8 @@ LaunchPlan enter_session(Call& call, char** argv) {
     die("no session could be entered in " + std::to_string(attempts) + " attempts; see " + state->path);
 }
 
-// Says whether a venv of the user's own, on top of the installation, is active: then PATH and VIRTUAL_ENV are
-// its.
+// Whether a venv of the user's, on top of the installation, is active: PATH and VIRTUAL_ENV then belong to
+// it.
 bool other_venv_is_active(const Variables& variables, const std::string& prefix) {
     const char* active = variables.get("VIRTUAL_ENV");
     const char* ours = variables.get("CONTAINERIZE_PREFIX");
@@ -381,7 +382,7 @@ bool other_venv_is_active(const Variables& variables, const std::string& prefix)
 }
 
 bool is_to_be_activated(const Call& call, const Variables& variables) {
-    // What tykky's users set where its own guess is wrong.
+    // tykky's users set these variables where its own guess is wrong.
     if (variables.get("CW_NO_CONDA_ACTIVATE") != nullptr) return false;
     const bool debugging = call.name == "_debug_exec" || call.name == "_debug_shell";
     if (debugging || variables.get("CW_FORCE_CONDA_ACTIVATE") != nullptr) return true;
@@ -394,7 +395,7 @@ bool is_one_of(std::string_view word, std::initializer_list<std::string_view> wo
     return false;
 }
 
-/// Whether any argument is one of `options`, or begins with one and '='.
+/// Whether any argument is one of `options`, or one of them followed by '='.
 bool has_option(char** argv, std::initializer_list<std::string_view> options) {
     for (; *argv != nullptr; ++argv)
         if (const std::string_view word = *argv; is_one_of(word.substr(0, word.find('=')), options))
@@ -414,8 +415,9 @@ bool would_install_by_conda(char** argv) {
                               "--download-only"});
 }
 
-/// Whether the program would try to change the installation, which it cannot. What it says then helps nobody:
-/// "Read-only file system"; and a pip of conda's installs into the home directory instead.
+/// Whether the program would try to change the installation, which is read-only. Its own message would be of
+/// no help ("Read-only file system"), and a conda environment's pip would install into the home directory
+/// instead.
 bool would_change_installation(std::string_view name, char** argv) {
     if (name.starts_with("pip") && name.find_first_not_of("0123456789.", 3) == name.npos)
         return would_install_by_pip(argv + 1);
@@ -437,22 +439,22 @@ bool would_change_installation(std::string_view name, char** argv) {
         "To develop in it:  containerize dev " + call.prefix);
 }
 
-/// What is executed, by whichever wrapper.
+/// What is executed, by any wrapper.
 struct Launch {
     const Call& call;
     Variables variables;
-    std::vector<std::string> scripts; ///< to source before
+    std::vector<std::string> scripts; ///< to source first
 };
 
-// The environment of a program that is called from outside.
+// Sets up the environment for a call from outside the session.
 void prepare(Launch& launch, const LaunchPlan& plan) {
     launch.variables.apply(plan.root);
-    // A venv on top stays in front of the base's own programs.
+    // A venv on top stays in front of the base's own directories.
     if (!plan.root.empty() && other_venv_is_active(launch.variables, launch.call.prefix))
         launch.variables.apply({{EnvironmentChange::Kind::prepend, "PATH",
                                  std::string(launch.variables.get("VIRTUAL_ENV")) + "/bin"}});
     if (is_to_be_activated(launch.call, launch.variables)) {
-        // Put before nothing, our directory would be all of PATH, and the default be lost.
+        // Without any PATH, prepending our directory would make it the whole PATH, and lose the default.
         if (launch.variables.get("PATH") == nullptr) launch.variables.set("PATH", default_path);
         launch.variables.apply(plan.activation);
         launch.scripts = plan.scripts;
@@ -461,7 +463,7 @@ void prepare(Launch& launch, const LaunchPlan& plan) {
     launch.variables.set("CONTAINERIZE_PREFIX", launch.call.prefix);
 }
 
-// Text without "#!", which every shell takes for a script of its own.
+// A text file without "#!", which every shell executes as a script of its own.
 void execute_as_text(const std::string& path, char** argv, Launch& launch) {
     std::string shell = "sh";
     std::string script = path;
@@ -476,7 +478,8 @@ void execute_as_text(const std::string& path, char** argv, Launch& launch) {
     execve(path.c_str(), argv, launch.variables.pointers().data());
     if (errno == ENOEXEC) execute_as_text(path, argv, launch);
     const int error_number = errno;
-    // "bin" has links to the commands of other directories, which the image need not have.
+    // "bin" has links to commands in other directories, which the image need not have: execute the command
+    // itself.
     if (error_number == ENOENT && path == launch.call.target && path != launch.call.program &&
         access(path.c_str(), F_OK) != 0)
         execve(launch.call.program.c_str(), argv, launch.variables.pointers().data());
@@ -492,10 +495,10 @@ std::string quoted(const std::string& text) {
     return result + "'";
 }
 
-// What the scripts change depends on the caller, so it could not be recorded at build time: a shell sources
-// them and then executes `path`. They get no arguments; those are the program's.
+// Lets a shell source the scripts and then execute `path`: what the scripts change depends on the caller, so
+// it could not be recorded at build time. They get no arguments, which are the program's.
 [[noreturn]] void execute_after_scripts(std::string path, char** argv, Launch& launch) {
-    // As execute_now() does, which here starts the shell.
+    // The same fallback as in execute_now(), which here executes the shell.
     if (path == launch.call.target && access(path.c_str(), F_OK) != 0) path = launch.call.program;
     std::string text = "__containerize_call=(\"$@\"); set --; ";
     for (const auto& script : launch.scripts)
@@ -511,7 +514,7 @@ std::string quoted(const std::string& text) {
     for (char** argument = argv + 1; *argument != nullptr; ++argument)
         arguments.push_back(*argument);
     arguments.push_back(nullptr);
-    // The user's start-up file may call a wrapper, which would start a shell again, for ever.
+    // The user's start-up file may call a wrapper, which would start a shell again, endlessly.
     launch.variables.unset("BASH_ENV");
     execute_now("/bin/bash", arguments.data(), launch);
 }
@@ -521,7 +524,7 @@ std::string quoted(const std::string& text) {
     execute_after_scripts(path, argv, launch);
 }
 
-// `_debug_exec CMD ARGS...`: any command, found on the PATH as it is inside.
+// `_debug_exec CMD ARGS...`: any command, searched on the PATH inside.
 [[noreturn]] void execute_command(char** argv, Launch& launch) {
     const std::string_view command = argv[0];
     if (command.find('/') != std::string_view::npos) execute(argv[0], argv, launch);
@@ -541,7 +544,7 @@ std::string quoted(const std::string& text) {
     die(std::string(command) + ": command not found", exit_not_found);
 }
 
-// The two wrappers that stand for no program of the image.
+// The two wrappers that are no programs of the image; returns for all others.
 void run_debug_command(char** argv, Launch& launch) {
     if (launch.call.name == "_debug_exec") {
         if (argv[0] == nullptr || argv[1] == nullptr)
@@ -559,24 +562,24 @@ void run_debug_command(char** argv, Launch& launch) {
     }
 }
 
-// Inside: what the installation asks for is done to the caller's variables, and the program takes our place.
+// Inside: applies the installation's environment to the caller's variables, and executes the program.
 [[noreturn]] void launch(Call call, const LaunchPlan& plan, char** argv, Variables variables) {
     if (call.through_prefix && would_change_installation(call.name, argv)) refuse_change(call, argv);
     Launch launch{.call = call, .variables = std::move(variables), .scripts = {}};
-    // The next call from inside will find the program itself and no wrapper: this one must not see another
-    // environment because it came first.
+    // Not for calls from inside: once the image is mounted, these find the program itself and no wrapper, so
+    // the first of them must not get another environment.
     if (!call.inside) prepare(launch, plan);
     run_debug_command(argv, launch);
 
     // A path that bypasses the mount (a descriptor, a hard link elsewhere) would start this program again,
-    // for ever.
+    // endlessly.
     if (same_file(call.target.c_str(), call.self) &&
         same_file((call.target = call.program).c_str(), call.self))
         die("the image of " + call.prefix + " is not mounted over it", exit_cannot_execute);
     execute(call.target, argv, launch);
 }
 
-// We are inside a container that was started for this call.
+// Continues a launch inside the container that was started for it.
 [[noreturn]] void resume(CarriedCall carried) {
     Call call{.program = std::move(carried.program),
               .prefix = carried.plan.prefix,

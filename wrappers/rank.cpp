@@ -42,7 +42,7 @@ network, caches on this node's own storage, and the CPUs that belong to its GPU.
 
 struct Options {
     std::string site;
-    unsigned processes = 0; ///< 0: by what Slurm gave
+    unsigned processes = 0; ///< 0: the default for the job
     bool torchrun = false, print = false, master = false, help = false;
     std::vector<std::string> command;
 };
@@ -105,7 +105,7 @@ Variables variables_of_process() {
     return variables;
 }
 
-/// Ours lies in "bin" or "libexec" of it.
+/// The installation: this program is in its "bin" or "libexec".
 std::string own_prefix() {
     std::error_code failed;
     return std::filesystem::read_symlink("/proc/self/exe", failed).parent_path().parent_path().string();
@@ -131,7 +131,7 @@ void bind_to(const std::vector<unsigned>& cpus) {
     CPU_ZERO(&set);
     for (const auto cpu : cpus)
         if (cpu < CPU_SETSIZE) CPU_SET(cpu, &set);
-    // Refused is no harm: then the rank runs where it may.
+    // A refusal does no harm: the rank then runs where it may.
     sched_setaffinity(0, sizeof set, &set);
 }
 
@@ -165,18 +165,18 @@ void put_on_path(const std::string& directory) {
 Result<Settings> settings_of(const Options& options, const Variables& variables, const Place& place,
                              const Site& site, const Machine& machine) {
     Settings settings = rank_settings(variables, place);
-    // Of a torchrun, or a script that starts ranks, these are not its own.
+    // The others are for a single rank, which neither torchrun is nor a script that starts ranks itself.
     if (options.torchrun || place.ranks.launcher == Launcher::none)
         std::erase_if(settings, [](const auto& one) { return !one.first.starts_with("MASTER_"); });
     for (const auto& one : site_settings(variables, site))
         settings.push_back(one);
     const auto temporary = value_of(variables, "TMPDIR");
     std::vector<std::string> parents = {temporary.empty() ? "/tmp" : temporary};
-    // There nobody else can take its name.
+    // In the state directory nobody else can take the name of a cache.
     if (const auto state = runtime::open_state_directory()) parents.push_back(state->path);
     auto caches = make_caches(variables, site, parents, machine.user);
     if (!caches) return fail(std::move(caches.error()));
-    // Said once for each node.
+    // Printed once for each node.
     if (place.ranks.local_rank == 0)
         for (const auto& refused : caches->refused)
             std::fprintf(stderr, "containerize: warning: %s\n", to_string(refused).c_str());

@@ -1,9 +1,10 @@
-// bin/containerize-rank of an installation: what a rank of a parallel program is given before it starts.
+// bin/containerize-rank of an installation: prepares a rank of a parallel program and starts it.
 #pragma once
 
 namespace containerize {
 
-/// Becomes the program that the arguments name; returns an exit code if it cannot, or was asked a question.
+/// Executes the command in the arguments. Returns an exit code on failure, and for --help, --print and
+/// --master.
 int run_rank(int argc, char** argv);
 
 } // namespace containerize

@@ -1,5 +1,6 @@
-// libexec/containerize-session of an installation: what its launchers need beside themselves. Started by
-// them, or by a container runtime, never by hand. By the name of bin/containerize-rank it is that.
+// libexec/containerize-session of an installation: becomes the session, a container runtime, or that
+// runtime's FUSE server. Started by launchers or a container runtime, never by hand. As
+// bin/containerize-rank, it is that program.
 #include "runtime/session.h"
 
 #include "drivers.h"
@@ -29,11 +30,11 @@ int report(const Error& error) {
     return exit_failure;
 }
 
-// STATE KEY KEY-OF-LOGIN PREFIX
+// Arguments: STATE KEY KEY-OF-LOGIN PREFIX
 int start_session(char** arguments) {
-    // Before the fork, after which we are nobody's descendants.
+    // Before the fork: afterwards, the job step's process is no ancestor of this one any more.
     Fd step = step_process();
-    // The launcher becomes the user's program: that must not find itself with a child that it never started.
+    // The launcher becomes the user's program, which must not find itself with a child that it never started.
     const pid_t pid = fork();
     if (pid < 0) {
         std::fputs(answer_for(fail_errno("cannot start the session").error()).c_str(), stdout);
@@ -51,7 +52,7 @@ int start_session(char** arguments) {
                        std::move(step), std::move(report));
 }
 
-// PREFIX PROGRAM TARGET THROUGH-PREFIX NATIVE-FAILURE ARGUMENT...
+// Arguments: PREFIX PROGRAM TARGET THROUGH-PREFIX NATIVE-FAILURE ARGUMENT...
 int start_container(char** arguments) {
     ContainerCall call{.prefix = arguments[0],
                        .program = arguments[1],
@@ -65,7 +66,7 @@ int start_container(char** arguments) {
     return report(run_in_container(call));
 }
 
-// PREFIX DEVICE, and what else the runtime would tell a server
+// Arguments: PREFIX DEVICE, and others that the runtime adds for a server
 int serve(char** arguments) {
     auto served = serve_container(arguments[0], arguments[1]);
     return served ? *served : report(served.error());
@@ -74,7 +75,7 @@ int serve(char** arguments) {
 } // namespace
 
 int main(int argc, char** argv) {
-    // One file for both, because every file counts where many installations are.
+    // One file for both, because every file counts on sites with many installations.
     if (argc > 0 && std::string_view(argv[0]).ends_with("containerize-rank")) return run_rank(argc, argv);
     const std::string_view mode = argc > 1 ? argv[1] : "";
     if (mode == "--container" && argc > 7) return start_container(argv + 2);

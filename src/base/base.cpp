@@ -46,7 +46,7 @@ void tell_what_was_left_out(const LayerMerge::LeftOut& left_out, const std::stri
 }
 
 std::vector<Layer> layers_of(const ImageInfo& info, const std::string& reference, Blobs& blobs) {
-    std::vector<Layer> layers; // the uppermost first, as they are read
+    std::vector<Layer> layers; // the uppermost first, as LayerMerge reads them
     const auto count = info.layers.size();
     for (std::size_t i = count; i-- > 0;) {
         const auto& descriptor = info.layers[i];
@@ -61,12 +61,12 @@ std::vector<Layer> layers_of(const ImageInfo& info, const std::string& reference
     return layers;
 }
 
-/// Writes the image and puts it into the store.
+/// Writes the image and adds it to the store.
 Result<StoredImage> make_image(const ImageInfo& info, const std::string& reference, Blobs& blobs,
                                Workshop& workshop, const Options& options) {
     const auto file = workshop.path() / "image.sqfs";
     std::error_code ignored;
-    fs::remove(file, ignored); // of a process that was killed
+    fs::remove(file, ignored); // left by a killed process
     auto writer = image::Writer::create(file, options.writer);
     if (!writer) return fail(std::move(writer.error()));
     LayerMerge merge(*writer, options.limit);
@@ -89,8 +89,9 @@ std::vector<fs::path> all_stores(const Options& options) {
     return stores;
 }
 
-/// Of a store, if one has it; then the reference leads there from now on. Who may only read the store, such
-/// as a colleague's, uses the image all the same: without that note the next pull just asks the source again.
+/// The image in a store, if there is one; the store then records that `reference` leads there. If the user
+/// may only read that store, such as a colleague's, this is skipped: the next pull just asks the source
+/// again.
 std::optional<StoredImage> find_made(const ImageInfo& info, const std::string& reference,
                                      const Options& options) {
     auto found = find_image(all_stores(options), info.digest);
@@ -108,7 +109,8 @@ Result<BaseImage> pull(const Reference& reference, const Options& options) {
         .environment = options.environment,
         .progress = [&stage](std::uint64_t bytes, double rate) { stage.advance(bytes, 0, rate); }};
     const bool remote = reference.kind == Reference::Kind::registry;
-    // The documents are small: only layers need a place, which is named by the digest that they give.
+    // Documents are small and stay in memory. Only layers need a directory, named by a digest from the
+    // documents.
     std::unique_ptr<Blobs> blobs;
     if (remote) {
         blobs = std::make_unique<Registry>(reference, std::move(settings));
@@ -126,12 +128,12 @@ Result<BaseImage> pull(const Reference& reference, const Options& options) {
     }
     auto workshop = Workshop::enter(options.store, info->digest);
     if (!workshop) return fail(std::move(workshop.error()));
-    // Another process may have made it while we waited.
+    // Another process may have made it while this one waited.
     made = find_made(*info, reference.text, options);
     if (!made) {
         if (remote) static_cast<Registry&>(*blobs).download_to(workshop->path());
         auto stored = make_image(*info, reference.text, *blobs, *workshop, options);
-        blobs.reset(); // what it still fetches ends before the workshop is left
+        blobs.reset(); // ends its background download before the workshop is left
         if (!stored) return fail(std::move(stored.error()));
         made = std::move(*stored);
     }
@@ -146,7 +148,7 @@ Status check_squashfs(const fs::path& file, std::uint64_t offset) {
     return image::Reader::check(opened->get(), file, offset);
 }
 
-/// What the image's own scripts set, as Apptainer writes them when it converts an image.
+/// The environment set by the image's own scripts, which Apptainer writes when it converts an image.
 Result<ImageConfig> config_in_image(const fs::path& file, std::uint64_t offset) {
     std::vector<image::Layers::ImageFile> files;
     auto opened = open_regular(file);
@@ -231,7 +233,7 @@ BaseImage base_image(const StoredImage& stored, const std::string& reference) {
 }
 
 Result<BaseImage> obtain(std::string_view text, const Options& options) {
-    // What a store knows by its name needs no source: "bootstrap:..." has none.
+    // A name in a store needs no source: "bootstrap:..." has none.
     if (!options.refresh)
         if (const auto stored = find_image(all_stores(options), std::string(text)))
             return base_image(*stored, std::string(text));
@@ -249,7 +251,7 @@ Result<BaseImage> obtain(std::string_view text, const Options& options) {
     const bool remote = reference->kind == Reference::Kind::registry;
     if (remote && !options.refresh) {
         auto stored = find_image(all_stores(options), reference->text);
-        // Whoever names a digest means it, whatever it was pulled by.
+        // A digest identifies the image, whatever reference it was pulled by.
         if (!stored && !reference->digest.empty())
             stored = find_image(all_stores(options), reference->digest);
         if (stored) return base_image(*stored, reference->text);

@@ -22,7 +22,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t piece = 1U << 20U;
-/// An index may name an index.
+/// An index may list indexes.
 constexpr unsigned deepest_index = 3;
 
 Result<std::string> all_of(const ReadMore& read, std::uint64_t limit, const std::string& where) {
@@ -40,7 +40,7 @@ Result<std::string> all_of(const ReadMore& read, std::uint64_t limit, const std:
     }
 }
 
-/// Files by name, of a directory or of a tar archive.
+/// Files by name, in a directory or a tar archive.
 class Files {
 public:
     explicit Files(fs::path place) : place_(std::move(place)) {}
@@ -71,10 +71,10 @@ class ArchiveFiles : public Files {
 public:
     using Files::Files;
 
-    // An archive has no index: it is searched from its beginning, which skips over what is not wanted.
+    // An archive has no index: it is searched from its start.
     Result<ReadMore> open(const std::string& name) override {
         auto wanted = name;
-        // Older ones name a layer that several images share by a link.
+        // Older archives have a link in place of a layer that several images share.
         for (unsigned links = 0; links < 2; ++links) {
             std::shared_ptr<archive> tar(archive_read_new(), archive_read_free);
             archive_read_support_filter_all(tar.get());
@@ -104,7 +104,7 @@ private:
                      .hint = "Make it again; oci-archive: and docker-archive: are two formats."});
     }
 
-    /// Stands at the member then; what it links to, if it is a link.
+    /// Moves to the member. Returns its target if it is a link, otherwise "".
     Result<std::string> seek(archive& tar, const std::string& name) {
         archive_entry* entry = nullptr;
         for (;;) {
@@ -130,7 +130,7 @@ private:
     }
 };
 
-/// blobs/sha256/DIGITS, and an index.
+/// An OCI image layout: blobs/sha256/DIGITS, and an index.
 class OciLayout : public Blobs {
 public:
     OciLayout(std::unique_ptr<Files> files, std::string tag)
@@ -156,7 +156,7 @@ private:
     std::string tag_;
 };
 
-/// What `docker save` writes: layers have no digests of their own, their diff_ids are verified.
+/// The output of `docker save`: layers have no digests of their own, but their diff_ids are verified.
 class DockerArchive : public Blobs {
 public:
     DockerArchive(std::unique_ptr<Files> files, std::string tag)
@@ -182,7 +182,7 @@ public:
             if (layer.is_string())
                 info.layers.push_back(
                     {.media_type = {}, .digest = {}, .size = 0, .name = layer.get<std::string>()});
-        // Nothing else verifies them.
+        // Only the diff_ids verify the layers.
         if (info.layers.size() != info.config.diff_ids.size() || info.layers.size() > most_layers)
             return bad("its configuration names " + std::to_string(info.config.diff_ids.size()) +
                        " layers, the archive has " + std::to_string(info.layers.size()));
@@ -209,7 +209,7 @@ private:
             for (const auto& tag : *found) {
                 if (!tag.is_string()) continue;
                 const auto name = tag.get<std::string>();
-                // Tools write the registry in front of what was typed.
+                // Tools write the registry in front of what the user typed.
                 if (name == tag_ || (!tag_.empty() && name.ends_with("/" + tag_))) return image;
                 tags += (tags.empty() ? "" : ", ") + name;
             }
@@ -222,7 +222,7 @@ private:
     std::string tag_;
 };
 
-/// `after`: what is done with the file and the end of what was read.
+/// `after` is called after each read, with the descriptor and the position in the file.
 Result<ReadMore> read_pieces(const fs::path& file, int flags, const std::function<void(int, off_t)>& after) {
     auto opened = std::make_shared<Fd>(::open(file.c_str(), flags | O_CLOEXEC));
     if (!*opened) return fail_errno("cannot read a part of the image", file.string());

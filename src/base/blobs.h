@@ -1,5 +1,5 @@
-// Where an image's documents and layers come from: a registry, or what `skopeo`, `docker save` and others
-// have written to disk.
+// Sources of an image's documents and layers: a registry, or what `skopeo`, `docker save` and others have
+// written to disk.
 #pragma once
 
 #include "base/layers.h"
@@ -14,10 +14,10 @@
 
 namespace containerize::base {
 
-/// An image, as far as its documents tell.
+/// What an image's documents tell.
 struct ImageInfo {
-    std::string digest; ///< of the manifest for this architecture; of a docker-archive, the configuration's
-    std::string index_digest; ///< of the index that named it; empty if there was none
+    std::string digest; ///< of the manifest for this architecture; for a docker-archive, of the configuration
+    std::string index_digest; ///< of the index that lists the manifest; may be empty
     ImageConfig config;
     std::vector<Descriptor> layers; ///< the lowest first
 };
@@ -29,23 +29,24 @@ public:
     Blobs& operator=(const Blobs&) = delete;
     virtual ~Blobs() = default;
 
-    /// Documents are verified by their digests.
+    /// Reads the documents, and verifies them by their digests.
     virtual Result<ImageInfo> info() = 0;
-    /// The bytes of a layer as they come, which LayerMerge verifies. What was asked for before is not needed
-    /// any more, unless it is the same; `next`, if there is one, is what will be asked for then.
+    /// The stored bytes of a layer, which LayerMerge verifies. Only one layer is kept: opening another one
+    /// drops it. `next`, if it is not null, is the layer that will be opened then.
     virtual Result<ReadMore> open(const Descriptor& layer, const Descriptor* next) = 0;
 };
 
 Result<std::unique_ptr<Blobs>> open_layout(const Reference& reference);
 
-/// The document itself, or the one that it names for this architecture, which `fetch` brings.
+/// Reads the image of `document`: a manifest, or an index that names one for this architecture and, if it is
+/// not empty, `tag`. `fetch` gets the other documents.
 using FetchDocument = std::function<Result<std::string>(const Descriptor& descriptor, std::uint64_t limit)>;
 Result<ImageInfo> read_image(const std::string& document, std::string digest, const std::string& tag,
                              const std::string& where, const FetchDocument& fetch);
 
-/// The bytes of a file.
+/// Reads a file in pieces.
 Result<ReadMore> read_pieces(const std::filesystem::path& file);
-/// As these, once: the disk gets back the room of what was read, where its filesystem can give it.
+/// The same for one pass only: frees the disk space of what was read, if the filesystem can do so.
 Result<ReadMore> consume_pieces(const std::filesystem::path& file);
 
 } // namespace containerize::base

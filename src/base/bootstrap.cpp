@@ -24,7 +24,7 @@ namespace containerize::base {
 
 namespace {
 
-/// Where programs are; what a user's PATH names first may be anything.
+/// Where programs are searched, because a user's PATH may name anything.
 constexpr const char* program_path = "/usr/bin:/bin:/usr/sbin:/sbin";
 
 constexpr std::string_view needed_programs[] = {"sh", "cat", "ls", "env"};
@@ -47,14 +47,14 @@ constexpr std::string_view programs[] = {
     "tsort",     "tty",       "uname",     "unexpand", "uniq",    "unlink",  "unxz",      "users",
     "vdir",      "wc",        "which",     "who",      "whoami",  "xargs",   "xz",        "yes",
     "zcat"};
-/// What no program names, but looks for while it runs; and what wheels need.
+/// Libraries that programs look for at run time without naming them, and those that wheels need.
 constexpr std::string_view libraries[] = {
     "libanl.so.1",     "libc.so.6",         "libcrypt.so.1",   "libcrypt.so.2",  "libdl.so.2",
     "libgcc_s.so.1",   "libgomp.so.1",      "libm.so.6",       "libmvec.so.1",   "libnss_compat.so.2",
     "libnss_dns.so.2", "libnss_files.so.2", "libpthread.so.0", "libresolv.so.2", "librt.so.1",
     "libstdc++.so.6",  "libutil.so.1"};
-/// One of the first three is there on every system; the others become links to it. The last three are where
-/// OpenSSL itself looks, as distributions build it.
+/// Every system has one of the first three; the others become links to it. The last three are where OpenSSL
+/// itself looks, depending on the distribution.
 constexpr std::string_view certificates[] = {"etc/ssl/certs/ca-certificates.crt",
                                              "etc/pki/tls/certs/ca-bundle.crt",
                                              "etc/ssl/ca-bundle.pem",
@@ -74,16 +74,16 @@ constexpr const char* nsswitch =
     "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n";
 constexpr const char* hosts = "127.0.0.1 localhost\n::1 localhost\n";
 
-/// What is going to be in the image, by path without '/' at its beginning: sorted, so that the same content
-/// gives the same bytes.
+/// The future content of the image, by path without leading '/'; sorted, so that the same content gives the
+/// same bytes.
 class Collection {
 public:
     Collection() {
         if (auto cache = read_file("/etc/ld.so.cache")) cached_ = parse_loader_cache(*cache);
     }
 
-    /// A file of the host, with what it needs, at its own path, followed to the end if it is a link. The
-    /// path in the image; empty if there is no such file.
+    /// Adds a file of the host at its own path, with what it needs; a link is replaced by its file. Returns
+    /// the path in the image; empty if there is no such file.
     std::string add_file(const fs::path& file) {
         auto place = place_of(file);
         if (place.empty() ||
@@ -95,7 +95,7 @@ public:
     bool add_library(const std::string& name, const std::vector<std::string>& run_path = {}) {
         const auto file = find_library(name, run_path);
         if (file.empty()) return false;
-        // All in the directory of the C library, where the loader looks without being told.
+        // All go to the directory of the C library, where the loader looks by default.
         const auto directory = library_directory();
         if (directory.empty()) return false;
         const auto place = (directory / name).relative_path().string();
@@ -141,7 +141,7 @@ public:
 
 private:
     struct Entry {
-        fs::path source;     ///< of the host, or
+        fs::path source;     ///< a file of the host, or
         std::string content; ///< this, or
         std::string link;    ///< a link to this
     };
@@ -166,8 +166,8 @@ private:
         return writer.end_file();
     }
 
-    /// Directories on the way are followed (/bin is /usr/bin on most systems), the last name stays. Empty for
-    /// what cannot be read.
+    /// The path with links in its directories resolved (/bin is /usr/bin on most systems), but not in its
+    /// last name. Empty if the file cannot be read.
     static std::string place_of(const fs::path& file) {
         std::error_code failed;
         const auto directory = fs::canonical(file.parent_path(), failed);
@@ -213,7 +213,7 @@ std::unexpected<Error> cannot(std::string why) {
                  .hint = "Pull one instead: `containerize base pull docker://debian:12-slim`."});
 }
 
-/// /bin -> usr/bin and its like, as the host has them.
+/// Links such as /bin -> usr/bin, as on the host.
 void add_merged_directories(Collection& collection) {
     std::error_code failed;
     for (const char* name : {"bin", "sbin", "lib", "lib32", "lib64", "usr/lib64", "usr/sbin"}) {
@@ -229,7 +229,7 @@ void add_certificates(Collection& collection) {
     if (first.empty())
         return log::warn("this host has no certificates of authorities in a place that is known");
     for (const auto place : certificates)
-        // Directories on the way may be links, so that the file has another place.
+        // If directories on the way are links, the file was added at another path.
         if (!collection.has(place)) collection.add_link(std::string(place), "/" + first);
 }
 
@@ -265,17 +265,17 @@ Status add_python(Collection& collection, const Environment& environment) {
     const auto paths = parse_json_quietly(told->output);
     if (!told->ok() || !paths.is_array())
         return cannot(python->string() + " does not say where its library is");
-    // Environments name it with its version.
+    // Environments name the interpreter with its version.
     std::error_code failed;
     collection.add_file(*python);
     collection.add_file(fs::canonical(*python, failed));
     for (const auto& path : paths)
         if (path.is_string())
-            // Byte-code has times in it, and sites' own packages are not Python's.
+            // Byte-code contains times, and site-packages are not Python's own.
             collection.add_tree(path.get<std::string>(),
                                 {"__pycache__", "test", "tests", "idlelib", "tkinter", "site-packages",
                                  "dist-packages", "turtledemo"});
-    // Without them, Debian's Python makes no venv.
+    // Debian's Python needs these to make a venv.
     collection.add_tree("/usr/share/python-wheels", {});
     return {};
 }
@@ -324,12 +324,12 @@ Result<BaseImage> bootstrap(const BootstrapOptions& how, const Options& options)
         if (base) stage.finish(human_bytes(base->size));
         return base;
     }
-    // Its digest is known when it is made: all that are being made share a place.
+    // The digest is known only afterwards, so all images that are made this way share a workshop.
     auto workshop = Workshop::enter(options.store, "sha256:bootstrap");
     if (!workshop) return fail(std::move(workshop.error()));
     const auto file = workshop->path() / "image.sqfs";
     std::error_code ignored;
-    fs::remove(file, ignored); // of a process that was killed
+    fs::remove(file, ignored); // left by a killed process
     if (auto done = write_image(*collection, file, options); !done) return fail(std::move(done.error()));
     auto digest = sha256_of_file(file);
     if (!digest) return fail(std::move(digest.error()));

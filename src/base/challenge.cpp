@@ -79,7 +79,7 @@ std::optional<std::string> parse_token(std::string_view answer) {
         const auto found = object.find(name);
         if (found == object.end() || !found->is_string()) continue;
         auto token = found->get<std::string>();
-        // A line's end in it would begin another header.
+        // A line break in it would begin another header.
         const auto is_plain = [](unsigned char c) { return c > ' ' && c < 0x7f; };
         if (token.empty() || !std::ranges::all_of(token, is_plain)) return std::nullopt;
         return token;

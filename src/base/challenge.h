@@ -1,5 +1,5 @@
-// What a registry answers to who has not proved anything yet (RFC 9110, section 11.6.1), and what the server
-// says to which it sends.
+// A registry's answer to requests without credentials (RFC 9110, section 11.6.1), and the answer of the token
+// server that it names.
 #pragma once
 
 #include <map>
@@ -15,10 +15,10 @@ struct Challenge {
     std::map<std::string, std::string> parameters; ///< names in lower case
 };
 
-/// Of a WWW-Authenticate header, which may have several; what cannot be understood is left out.
+/// Parses a WWW-Authenticate header, which may have several challenges; skips what it cannot understand.
 std::vector<Challenge> parse_challenges(std::string_view header);
 
-/// The token in a token server's answer; nothing if there is none that a header can hold.
+/// The token in a token server's answer; nullopt if there is none that a header can hold.
 std::optional<std::string> parse_token(std::string_view answer);
 
 } // namespace containerize::base

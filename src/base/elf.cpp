@@ -13,7 +13,7 @@ namespace containerize::base {
 namespace {
 
 constexpr std::uint64_t largest_file = 512U << 20U;
-// Real files stay far below: more would be an attempt to use up time or memory.
+// Far above real files: more would be an attempt to use up time or memory.
 constexpr std::size_t most_segments = 64;
 constexpr std::size_t most_dynamic_entries = 4096;
 constexpr std::size_t longest_text = 4096;
@@ -31,7 +31,7 @@ constexpr Elf64_Half this_machine = EM_S390;
 #endif
 constexpr unsigned char this_order = std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
 
-/// A structure of the file; nothing where it is not wholly there.
+/// The structure at a position in the file; nullopt if the file is too short.
 template<class Value>
 std::optional<Value> value_at(std::string_view bytes, std::uint64_t position) {
     if (position > bytes.size() || bytes.size() - position < sizeof(Value)) return std::nullopt;
@@ -126,7 +126,7 @@ std::map<std::string, fs::path> parse_loader_cache(std::string_view bytes) {
     constexpr std::size_t header_size = 48;
     constexpr std::size_t entry_size = 24;
     std::map<std::string, fs::path> found;
-    // Older systems write the older kind of cache before it.
+    // Older systems have a cache in the older format before it.
     const auto start = bytes.find(magic);
     if (start == bytes.npos) return found;
     bytes.remove_prefix(start);

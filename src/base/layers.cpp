@@ -21,11 +21,11 @@ namespace {
 
 constexpr std::string_view whiteout = ".wh.";
 constexpr std::string_view opaque_marker = ".wh..wh..opq";
-constexpr std::string_view own_whiteouts = ".wh..wh."; ///< what AUFS keeps for itself
+constexpr std::string_view own_whiteouts = ".wh..wh."; ///< AUFS's own files
 constexpr std::size_t most_entries = 20'000'000;
 constexpr std::size_t longest_name = 255;
 
-/// A path of a layer, in parts; nothing if it leads out or cannot be.
+/// The components of a path in a layer; nullopt if it leads out of the image or is too long.
 std::optional<std::vector<std::string>> parts_of(std::string_view path) {
     std::vector<std::string> parts;
     if (path.size() >= PATH_MAX || path.starts_with('/')) return {};
@@ -53,15 +53,15 @@ bool is_hardlink(archive_entry* header) {
     return archive_entry_hardlink(header) != nullptr || archive_entry_hardlink_utf8(header) != nullptr;
 }
 
-/// What is decided about one path.
+/// The decision about one path.
 struct Node {
     enum class Kind { directory, file, link, gone };
     Kind kind = Kind::directory;
     std::size_t layer = 0;   ///< that decided; 0 is the uppermost
-    bool has_entry = false;  ///< of a directory: its attributes are known, too
+    bool has_entry = false;  ///< of a directory: its attributes are known
     bool is_opaque = false;  ///< what lower layers have in it is hidden
-    bool is_waiting = false; ///< a hard link whose file has not come yet
-    std::string target;      ///< of links, and of hard links that wait
+    bool is_waiting = false; ///< a hard link to a file that was not read yet
+    std::string target;      ///< of links, and of waiting hard links
     std::map<std::string, std::unique_ptr<Node>, std::less<>> children;
 };
 
@@ -75,13 +75,13 @@ struct LayerMerge::State {
     std::uint64_t content = 0, archives = 0, entries = 0;
     LeftOut left_out;
     Node root;
-    std::size_t current = 0; ///< the layer that is being read
+    std::size_t current = 0; ///< the layer being read
     const Layer* layer = nullptr;
     std::string layer_name;
-    /// Hard links by the path of their file, whose content has not been seen.
+    /// Waiting hard links, by the path of the file whose content they wait for.
     std::map<std::string, std::vector<std::string>, std::less<>> waiting;
-    bool waits_in_this_layer = false; ///< some began to wait in the current layer
-    /// Of the current layer: they count for lower ones only.
+    bool waits_in_this_layer = false; ///< whether any began to wait in the current layer
+    /// Those of the current layer, which only affect lower ones.
     std::vector<std::string> whiteouts, opaque_directories;
 
     struct Entry {
@@ -120,7 +120,7 @@ struct LayerMerge::State {
     }
 };
 
-/// The hard links that waited for `target`, which wait no more.
+/// Takes the hard links that wait for `target`.
 std::vector<std::string> LayerMerge::State::take_waiting(const std::string& target) {
     const auto found = waiting.find(target);
     if (found == waiting.end()) return {};
@@ -128,7 +128,7 @@ std::vector<std::string> LayerMerge::State::take_waiting(const std::string& targ
     waiting.erase(found);
     std::erase_if(paths, [this, &target](const std::string& path) {
         Node* node = find(*parts_of(path));
-        // A later entry of the path may have made it another thing, or a link to another file.
+        // A later entry may have replaced the link, or changed its target.
         return node == nullptr || node->target != target || !std::exchange(node->is_waiting, false);
     });
     return paths;
@@ -144,7 +144,7 @@ Node* LayerMerge::State::find(const std::vector<std::string>& parts) {
     return node;
 }
 
-/// The node, with directories on the way that have no entry yet.
+/// The node at a path. It and the directories above it are made if they are missing, without an entry.
 Node& LayerMerge::State::make(const std::vector<std::string>& parts) {
     Node* node = &root;
     for (const auto& part : parts) {
@@ -158,7 +158,8 @@ Node& LayerMerge::State::make(const std::vector<std::string>& parts) {
     return *node;
 }
 
-/// Whether something above the path, in an upper layer, hides all that is below it.
+/// Whether an upper layer has replaced or hidden a directory above the path. An error if this layer itself
+/// has a link or file there.
 Result<bool> LayerMerge::State::is_hidden(const Entry& entry) {
     const Node* node = &root;
     for (std::size_t depth = 0; depth < entry.parts.size(); ++depth) {
@@ -176,8 +177,8 @@ Result<bool> LayerMerge::State::is_hidden(const Entry& entry) {
     return false;
 }
 
-/// Null if an upper layer has decided about the path. What the same layer had there before makes way: in an
-/// archive, the last entry counts.
+/// The node for an entry; null if an upper layer has decided about the path. Replaces an earlier entry of the
+/// same layer: in an archive, the last one counts.
 Result<Node*> LayerMerge::State::claim(const Entry& entry, Node::Kind kind) {
     auto hidden = is_hidden(entry);
     if (!hidden) return fail(std::move(hidden.error()));
@@ -199,7 +200,7 @@ image::Attributes LayerMerge::State::attributes_of(const Entry& entry) {
     attributes.mode = archive_entry_perm(entry.header) & 07777U;
     attributes.mtime =
         static_cast<std::uint32_t>(std::clamp<time_t>(archive_entry_mtime(entry.header), 0, 0xFFFFFFFF));
-    // Archives may have each twice, in two spellings; and one order makes equal images of equal layers.
+    // Archives may have each of them twice, in two spellings. Sorted, so that equal layers give equal images.
     std::map<std::string, std::string> all;
     archive_entry_xattr_reset(entry.header);
     const char* raw_name = nullptr;
@@ -208,7 +209,7 @@ image::Attributes LayerMerge::State::attributes_of(const Entry& entry) {
     while (archive_entry_xattr_next(entry.header, &raw_name, &value, &size) == ARCHIVE_OK)
         if (raw_name != nullptr) all[raw_name] = std::string(static_cast<const char*>(value), size);
     for (auto& [name, text] : all) {
-        // Those of overlayfs would say what is hidden.
+        // Those of overlayfs would hide other files.
         if (name.starts_with("user.") && !name.starts_with(image::overlay_xattrs))
             attributes.xattrs.emplace_back(name, std::move(text));
         else
@@ -270,7 +271,7 @@ Status LayerMerge::State::take_symlink(const Entry& entry) {
         name_or_empty(archive_entry_symlink(entry.header), archive_entry_symlink_utf8(entry.header)));
     if (target.empty() || target.size() >= PATH_MAX)
         return hostile(entry.path, "is a link to nothing that can be");
-    // A hard link to a symbolic one is a copy of it.
+    // A hard link to a symbolic link is a copy of it.
     for (const auto& path : take_waiting(entry.path)) {
         Node& copy = *find(*parts_of(path));
         copy.kind = Node::Kind::link;
@@ -284,7 +285,7 @@ Status LayerMerge::State::take_symlink(const Entry& entry) {
     return writer.add_symlink(entry.path, target, attributes_of(entry));
 }
 
-/// `path` gets the content of `target`, as this layer or a lower one has it.
+/// Gives `path` the content of `target` in this layer or a lower one; it waits if that was not read yet.
 Status LayerMerge::State::link(const std::string& path, const std::string& target) {
     Node& node = *find(*parts_of(path));
     const Node* original = find(*parts_of(target));
@@ -301,18 +302,18 @@ Status LayerMerge::State::link(const std::string& path, const std::string& targe
     return {};
 }
 
-/// What waited for `target` has its content at `content_at`.
+/// Links what waited for `target` to the content at `content_at`.
 Status LayerMerge::State::link_waiting(const std::string& target, const std::string& content_at) {
     for (const auto& path : take_waiting(target))
         if (auto done = writer.add_hardlink(path, content_at); !done) return done;
     return {};
 }
 
-/// What waited for `path` waits for `target`: `path` is a hard link itself.
+/// What waited for `path` now waits for `target`, to which `path` is a hard link itself.
 Status LayerMerge::State::hand_on(const std::string& path, const std::string& target) {
     if (path == target) return {};
     const auto paths = take_waiting(path);
-    // An upper layer's may: then it is a lower layer's file that both are.
+    // In an upper layer that is possible: both are then names of a lower layer's file.
     if (std::ranges::find(paths, target) != paths.end() && find(*parts_of(target))->layer == current)
         return hostile(path, "is a hard link to a hard link to itself");
     for (const auto& waits : paths)
@@ -323,7 +324,7 @@ Status LayerMerge::State::hand_on(const std::string& path, const std::string& ta
 Status LayerMerge::State::take_hardlink(const Entry& entry) {
     std::string_view raw =
         name_or_empty(archive_entry_hardlink(entry.header), archive_entry_hardlink_utf8(entry.header));
-    // Some tools write it from the image's root on.
+    // Some tools write an absolute path in the image.
     while (raw.starts_with('/'))
         raw.remove_prefix(1);
     const auto parts = parts_of(raw);
@@ -364,7 +365,7 @@ Status LayerMerge::State::take_file(Entry& entry) {
     return link_waiting(entry.path, entry.path);
 }
 
-/// The path is hidden, but other names of the file are not.
+/// The path is hidden, but hard links to its file may not be.
 Status LayerMerge::State::serve_waiting(Entry& entry) {
     const auto paths = take_waiting(entry.path);
     if (paths.empty()) return {};
@@ -430,7 +431,7 @@ Status LayerMerge::add(const Layer& layer) {
     state.layer_name = layer.name;
     state.waits_in_this_layer = false;
     if (auto done = state.read(false); !done) return done;
-    // The file of a hard link may have gone by already, hidden by an upper layer.
+    // The file of a hard link may have been read already, but skipped because an upper layer hides it.
     if (state.waits_in_this_layer && !state.waiting.empty())
         if (auto done = state.read(true); !done) return done;
     state.settle_whiteouts();

@@ -1,4 +1,4 @@
-// The layers of an image, made one tree as they are read: nothing is unpacked.
+// Merges the layers of an image into one tree as they are read: nothing is unpacked.
 #pragma once
 
 #include "base/oci.h"
@@ -14,42 +14,40 @@
 
 namespace containerize::base {
 
-/// The next bytes of something; empty at its end.
+/// Returns the next bytes of a source; empty at its end.
 using ReadMore = std::function<Result<std::span<const std::byte>>()>;
 
-/// A layer, which can be read again: only rarely is it.
+/// A layer. It can be opened again, which is rarely needed.
 struct Layer {
     std::string name;    ///< for messages
-    std::string digest;  ///< of the bytes as they come; empty if not known
-    std::string diff_id; ///< of the tar archive in them; empty if not known
+    std::string digest;  ///< of the stored bytes; empty if unknown
+    std::string diff_id; ///< of the tar archive in them; empty if unknown
     std::function<Result<ReadMore>()> open;
 };
 
-/// Writes layers into an image, the uppermost first, so that a path is written once: what an upper layer has
-/// at a path, or removed there, hides what lower ones have. All is by name, in the image's own tree: no link
-/// of a layer is ever followed.
+/// Writes layers into an image, the uppermost first, so that each path is written once: what an upper layer
+/// has or has removed at a path hides what lower ones have. Everything goes by names in the image's own tree,
+/// so no link of a layer is ever followed.
 ///
-/// - A directory of an upper layer hides a lower layer's link of the same path, as it does where layers are
-///   mounted over each other.
-/// - An entry below a link (or file) of its own layer, and names that are absolute or have ".." in them, are
-///   refused.
+/// - A directory of an upper layer hides a lower layer's link of the same path, as with mounted layers.
+/// - An entry below a link (or file) of its own layer is refused, and so are absolute names and "..".
 /// - Devices, pipes and sockets are left out; of extended attributes only "user." is kept. Both are counted.
 class LayerMerge {
 public:
-    /// `limit`: bytes that all layers may have together when unpacked.
+    /// `limit`: most bytes of all layers together when unpacked.
     LayerMerge(image::Writer& writer, std::uint64_t limit);
     LayerMerge(const LayerMerge&) = delete;
     LayerMerge& operator=(const LayerMerge&) = delete;
     ~LayerMerge();
 
-    /// The next lower layer; gzip, zstd or not compressed. Digests are compared when all has been read.
+    /// Adds the next lower layer: gzip, zstd or uncompressed. Verifies its digests after reading all of it.
     Status add(const Layer& layer);
-    /// After the lowest one.
+    /// To be called after the lowest layer. Fails if the file of a hard link was in none.
     Status finish();
 
     struct LeftOut {
-        std::uint64_t devices = 0;    ///< and pipes and sockets
-        std::uint64_t attributes = 0; ///< that a namespace could not honour
+        std::uint64_t devices = 0;    ///< also pipes and sockets
+        std::uint64_t attributes = 0; ///< other than "user."
         std::uint64_t capabilities = 0;
     };
     [[nodiscard]] const LeftOut& left_out() const;

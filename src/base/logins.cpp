@@ -58,7 +58,7 @@ std::string plain_key(std::string_view key) {
     return std::string(key);
 }
 
-/// The names under which a login may be kept, the longest first.
+/// The keys by which a login may be stored, the longest first.
 std::vector<std::string> keys_for(const std::string& registry, const std::string& repository) {
     std::vector<std::string> keys;
     for (auto key = registry + "/" + repository; key.size() > registry.size(); key.resize(key.rfind('/')))
@@ -74,7 +74,7 @@ std::optional<std::string> from_base64(const std::string& encoded) {
                                      reinterpret_cast<const unsigned char*>(encoded.data()),
                                      static_cast<int>(encoded.size()));
     if (size < 0) return std::nullopt;
-    // The padding counts as bytes there.
+    // EVP_DecodeBlock() counts the padding as bytes.
     const auto padding = static_cast<std::size_t>(std::ranges::count(encoded, '='));
     decoded.resize(static_cast<std::size_t>(size) - std::min<std::size_t>(padding, 2));
     return decoded;
@@ -101,7 +101,7 @@ Found login_of(const json& entry, const std::string& key, const fs::path& file) 
 
 Found ask_helper(const std::string& name, const std::string& registry, const Environment& environment,
                  const fs::path& file) {
-    // It becomes a program's name.
+    // It becomes part of a program's name.
     if (name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") !=
         name.npos)
         return bad_file(file, "'" + name + "' cannot be a helper");
@@ -122,7 +122,7 @@ Found ask_helper(const std::string& name, const std::string& registry, const Env
                   " names, cannot be run: " + done.error().why);
         return std::nullopt;
     }
-    // It knows nothing of this registry.
+    // The helper does not know this registry.
     if (!done->ok()) return std::nullopt;
     const auto answer = parse_json_quietly(done->output);
     auto user = text(answer, "Username");
@@ -141,7 +141,7 @@ Found find_in(const fs::path& file, const std::string& registry, const std::stri
     auto content = read_file(file, 1U << 20U);
     if (!content) return fail(std::move(content.error()));
     const auto root = parse_json_quietly(*content);
-    // What the parser says of the place would quote the secrets.
+    // The parser's message would quote secrets.
     if (!root.is_object()) return bad_file(file, "it is not valid JSON");
     const auto keys = keys_for(registry, repository);
     const auto section = [&root](const char* name) {

@@ -1,4 +1,4 @@
-// Names and passwords for registries, as Docker, Podman and Apptainer keep them.
+// Names and passwords for registries, as Docker, Podman and Apptainer store them.
 #pragma once
 
 #include "util/error.h"
@@ -13,10 +13,10 @@ struct RegistryLogin {
     std::string user, password;
 };
 
-/// Of $REGISTRY_AUTH_FILE, $XDG_RUNTIME_DIR/containers/auth.json, config.json of $DOCKER_CONFIG or ~/.docker,
-/// ~/.apptainer/docker-config.json and ~/.singularity/docker-config.json, the first that knows `registry`
-/// ("docker.io"), asking the helper program that it names; none if nobody does. The longest part of
-/// `repository` that a file has an entry for counts. No message holds a secret.
+/// Looks in $REGISTRY_AUTH_FILE, $XDG_RUNTIME_DIR/containers/auth.json, config.json of $DOCKER_CONFIG or
+/// ~/.docker, ~/.apptainer/docker-config.json and ~/.singularity/docker-config.json for the first that knows
+/// `registry` ("docker.io"), also by a helper program; nullopt if none does. Within a file, the entry for the
+/// longest part of `repository` counts. No message contains a secret.
 Result<std::optional<RegistryLogin>> find_login(const std::string& registry, const std::string& repository,
                                                 const Environment& environment);
 

@@ -48,7 +48,7 @@ Result<Descriptor> descriptor_of(const json& object, const std::string& where) {
                           .digest = text_of(object, "digest"),
                           .size = 0,
                           .name = {}};
-    // Otherwise it would decide about a file's name.
+    // It becomes part of a file's name.
     if (!is_digest(descriptor.digest))
         return bad(where, "'" + descriptor.digest.substr(0, 100) + "' is not a digest of SHA-256");
     const auto size = object.find("size");
@@ -165,10 +165,10 @@ Result<Descriptor> choose(const std::vector<IndexEntry>& index, const std::strin
     for (const auto& entry : index) {
         if (fits(entry.platform, architecture) && (tag.empty() || entry.tag == tag))
             found.push_back(&entry);
-        else if (entry.platform.os != "unknown") // attestations, which are no images
+        else if (entry.platform.os != "unknown") // attestations are no images
             others.insert(described(entry));
     }
-    // What names its platform is meant; what does not may be anything.
+    // Those that name their platform come first: the others may be for any.
     std::ranges::stable_partition(found,
                                   [](const auto* entry) { return !entry->platform.architecture.empty(); });
     std::set<std::string> tags;

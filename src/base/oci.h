@@ -1,5 +1,4 @@
-// The documents of an image, as OCI and Docker have them: indexes, manifests, configurations. None is
-// trusted.
+// The documents of an OCI or Docker image: indexes, manifests, configurations. None of them is trusted.
 #pragma once
 
 #include "util/error.h"
@@ -12,17 +11,17 @@
 
 namespace containerize::base {
 
-/// Bytes that a document may have.
+/// Largest sizes of documents, in bytes.
 inline constexpr std::uint64_t largest_manifest = 4U << 20U;
 inline constexpr std::uint64_t largest_config = 8U << 20U;
-/// Docker itself stops at 127.
+/// Docker's own limit is 127.
 inline constexpr std::size_t most_layers = 512;
 
 struct Descriptor {
     std::string media_type;
-    std::string digest; ///< "sha256:..."; of layers in a docker-archive empty
+    std::string digest; ///< "sha256:..."; empty for layers in a docker-archive
     std::uint64_t size = 0;
-    std::string name; ///< of layers in a docker-archive: the archive's member
+    std::string name; ///< for layers in a docker-archive: the archive's member
 };
 
 struct Platform {
@@ -34,36 +33,36 @@ struct Manifest {
     std::vector<Descriptor> layers; ///< the lowest first
 };
 
-/// One of several manifests, of which the machine's own is wanted.
+/// A manifest in an index, which has one for each platform.
 struct IndexEntry {
     Descriptor manifest;
-    Platform platform; ///< empty where the index does not say
+    Platform platform; ///< empty if the index does not say
     std::string tag;   ///< in an image layout
 };
 
-/// One of the two.
+/// Either a manifest or an index.
 struct Document {
     std::optional<Manifest> manifest;
     std::vector<IndexEntry> index;
 };
 
-/// How an image wants its programs to be run.
+/// How the image's programs are to be run.
 struct ImageConfig {
     Platform platform;
     std::vector<std::string> environment; ///< "NAME=value"
     std::string working_directory;
     std::vector<std::string> entrypoint, command;
-    std::vector<std::string> diff_ids; ///< "sha256:..." of each layer when uncompressed
+    std::vector<std::string> diff_ids; ///< "sha256:..." of each uncompressed layer
 };
 
-/// `where` is what messages name.
+/// Messages name `where`.
 Result<Document> parse_document(std::string_view text, const std::string& where);
 Result<ImageConfig> parse_config(std::string_view text, const std::string& where);
 
-/// As images call it: "amd64", "arm64", "ppc64le", ...
+/// This machine's architecture as images name it: "amd64", "arm64", "ppc64le", ...
 std::string this_architecture();
-/// The entry for linux and `architecture`; of several tags, `tag`'s. An input error that lists what there is
-/// otherwise.
+/// The entry for linux and `architecture` and, if it is not empty, `tag`. Without exactly one tag that fits,
+/// an input error that lists what there is.
 Result<Descriptor> choose(const std::vector<IndexEntry>& index, const std::string& architecture,
                           const std::string& tag, const std::string& where);
 

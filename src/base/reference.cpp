@@ -26,7 +26,7 @@ bool is_alphanumeric(char c) {
     return is_lower_or_digit(c) || (c >= 'A' && c <= 'Z');
 }
 
-/// Letters and digits, between them '.', '_' and '-'; parts separated by '/'.
+/// Lower-case letters and digits, with '.', '_' and '-' between them; components are separated by '/'.
 bool is_repository(std::string_view text) {
     constexpr std::size_t longest = 255;
     if (text.empty() || text.size() > longest) return false;
@@ -53,7 +53,7 @@ bool is_host(std::string_view text) {
     });
 }
 
-/// The first part is a host if it cannot be a name on Docker Hub.
+/// The first component is a host if it cannot be part of a name on Docker Hub.
 bool names_host(std::string_view first) {
     return first == "localhost" || first.find_first_of(".:[") != first.npos;
 }
@@ -93,7 +93,7 @@ Result<Reference> parse_registry(std::string_view whole, std::string_view rest) 
     return reference;
 }
 
-/// A file whose name holds a colon is taken as it is; otherwise what follows the first one is the tag.
+/// If there is a file of that whole name, there is no tag; otherwise the tag is what follows the first colon.
 Result<Reference> parse_local(std::string_view whole, std::string_view scheme, Reference::Kind kind) {
     std::string_view rest = whole.substr(scheme.size());
     Reference reference{

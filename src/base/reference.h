@@ -1,4 +1,4 @@
-// What users write to name a base image.
+// References: what users write to name a base image.
 #pragma once
 
 #include "util/error.h"
@@ -20,15 +20,15 @@ struct Reference {
         directory,      ///< an unpacked root filesystem
     };
     Kind kind = Kind::registry;
-    std::string text; ///< one spelling for all that mean the same: "docker://docker.io/library/debian:12"
-    std::filesystem::path path; ///< of all but registries; absolute
-    std::string registry;       ///< host, with port if there is one; "docker.io" by its usual name
+    std::string text;           ///< normalized: "docker://docker.io/library/debian:12"
+    std::filesystem::path path; ///< absolute; for all kinds but registry
+    std::string registry;       ///< host, with its port if it is given; "docker.io" for Docker Hub
     std::string repository;     ///< "library/debian"
-    std::string tag;            ///< of registries "latest" if neither tag nor digest is given; may be empty
-    std::string digest;         ///< "sha256:..."; empty if none is given
+    std::string tag;            ///< "latest" for a registry if neither tag nor digest is given; may be empty
+    std::string digest;         ///< "sha256:..."; may be empty
 };
 
-/// Input errors for what is none of these. Of local things, that they exist is part of it.
+/// Parses a reference. Anything else is an input error, and so is a missing file or directory.
 Result<Reference> parse_reference(std::string_view text);
 
 /// "sha256:" and 64 hexadecimal digits in lower case.

@@ -23,7 +23,7 @@ constexpr const char* accepted =
     "application/vnd.docker.distribution.manifest.list.v2+json, "
     "application/vnd.docker.distribution.manifest.v2+json";
 constexpr std::uint64_t largest_token = 1U << 20U;
-/// Of a layer that gives its room back while it is read.
+/// The ending of a layer's name while it is read and its space is freed.
 constexpr const char* being_read = ".read";
 
 bool is_this_machine(std::string_view registry) {
@@ -33,7 +33,7 @@ bool is_this_machine(std::string_view registry) {
     return host == "localhost" || host == "[::1]" || (is_number && host.starts_with("127."));
 }
 
-/// For a value in a query.
+/// Encodes a value for a query.
 std::string query_encoded(std::string_view text) {
     std::string result;
     for (const char c : text) {
@@ -71,12 +71,12 @@ struct Registry::State {
     RegistrySettings settings;
     fs::path downloads;
     std::vector<std::string> addresses;
-    std::mutex mutex; ///< of the logins: two threads may ask
+    std::mutex mutex; ///< for `logins`: two threads may ask
     std::vector<http::Login> logins;
 
     std::uint64_t fetched = 0;
     std::atomic<bool> given_up{false};
-    std::string fetching; ///< the digest of the layer that `next` brings
+    std::string fetching; ///< the digest of the layer that `next` downloads
     std::future<Result<fs::path>> next;
     fs::path in_use;
 
@@ -123,7 +123,7 @@ Result<std::string> Registry::State::token(const std::string& address, const Cha
                      .where = reference.registry,
                      .hint = "Ask whoever runs the registry."});
     };
-    // It gets the password, and its answer opens the registry.
+    // The token server gets the password, and its answer gives access to the registry.
     const bool encrypted = realm.starts_with("https://");
     if (!encrypted && !(realm.starts_with("http://") && address.starts_with("http://")))
         return refuse("it sends to '" + without_credentials(realm) + "', which is not encrypted");
@@ -146,7 +146,7 @@ Result<std::string> Registry::State::token(const std::string& address, const Cha
 }
 
 Status Registry::State::log_in(const std::string& address, const std::string& challenge) {
-    // A mirror has logins of its own.
+    // A mirror has its own logins.
     const auto host = url_host(address);
     const auto name = host == "registry-1.docker.io" ? "docker.io" : host;
     auto login = find_login(name, reference.repository, settings.environment);
@@ -174,7 +174,7 @@ Result<http::Response> Registry::State::get_from(const std::string& address, con
     request.urls = {repository_url(address) + path};
     request.answers = {401, 403, 404};
     Result<http::Response> answer;
-    // Tokens last for minutes: an image's last layer may need another one than its first.
+    // Tokens expire after minutes: an image's last layer may need another one than its first.
     for (const bool first : {true, false}) {
         auto how = settings.http;
         {
@@ -272,11 +272,12 @@ Result<ReadMore> Registry::open(const Descriptor& layer, const Descriptor* next)
     std::error_code ignored;
     if (!state.in_use.empty()) fs::remove(state.in_use, ignored);
     const bool is_coming = state.next.valid() && state.fetching == layer.digest;
-    // A layer that is read once more is fetched once more; the one after it is under way already.
+    // A layer that is opened again is downloaded again, after the next one, which is being downloaded
+    // already.
     if (!is_coming && state.next.valid()) state.next.wait();
     auto file = is_coming ? state.next.get() : state.download(layer);
     if (!file) return fail(std::move(file.error()));
-    // By another name: what is left of it when this is interrupted is no download to go on with.
+    // Renamed, because after an interrupt what is left of it must not be continued as a download.
     state.in_use = file->string() + being_read;
     fs::rename(*file, state.in_use, ignored);
     if (ignored) return fail_errno("cannot rename a layer", file->string(), ignored.value());

@@ -1,4 +1,4 @@
-// A small client of the OCI distribution protocol: what is needed to pull, and nothing else.
+// A client for the OCI distribution protocol, as far as needed to pull images.
 #pragma once
 
 #include "base/blobs.h"
@@ -12,7 +12,7 @@
 
 namespace containerize::base {
 
-/// A mirror of a registry, or how to reach it: by plain http, through a path.
+/// Another URL for a registry: a mirror, plain http, or a path.
 struct RegistryUrl {
     std::string registry; ///< "docker.io"
     std::string url;      ///< "https://mirror.example.org/docker"; no '/' at the end
@@ -20,12 +20,12 @@ struct RegistryUrl {
 
 struct RegistrySettings {
     http::Settings http;
-    std::vector<RegistryUrl> urls; ///< asked in their order, then the registry itself unless one is its own
-    Environment environment;       ///< where logins are
+    std::vector<RegistryUrl> urls; ///< tried in this order, then the registry itself unless it is among them
+    Environment environment;       ///< where logins are stored
     std::function<void(std::uint64_t bytes, double rate)> progress; ///< may be called from another thread
 };
 
-/// Where the registry is asked: "https://registry-1.docker.io". By http where it is this machine.
+/// The URLs to ask for a registry: "https://registry-1.docker.io". http if it is on this machine.
 std::vector<std::string> registry_addresses(const std::string& registry,
                                             const std::vector<RegistryUrl>& urls);
 
@@ -34,8 +34,9 @@ public:
     Registry(Reference reference, RegistrySettings settings);
     ~Registry() override;
 
-    /// Where layers go, before any is opened: at most two at a time, one that is read, and takes ever less
-    /// room, and one that is fetched meanwhile. What is there of an earlier try is used.
+    /// Where layers are downloaded to; to be set before any is opened. There are at most two: one is read,
+    /// and its space is freed on the way, while the next one is downloaded. Continues what an earlier try
+    /// left.
     void download_to(std::filesystem::path directory);
 
     Result<ImageInfo> info() override;

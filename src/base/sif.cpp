@@ -77,7 +77,7 @@ std::string text_at(std::string_view bytes, std::size_t position, std::size_t si
     return std::string(field.substr(0, field.find('\0')));
 }
 
-/// By SIF's two digits.
+/// The architecture for SIF's two-digit code.
 std::string architecture_name(std::string_view code) {
     constexpr std::array<std::pair<std::string_view, std::string_view>, 12> names = {{{"01", "386"},
                                                                                       {"02", "amd64"},
@@ -145,7 +145,7 @@ Result<SifImage> read_sif(const std::filesystem::path& path) {
     for (std::string_view rest = *table; !rest.empty(); rest.remove_prefix(descriptor_size)) {
         if (rest[used_at] == 0) continue;
         const auto descriptor = descriptor_at(rest);
-        // There is one: thousands of descriptors could name the same large text.
+        // Only the first one counts: thousands of descriptors could name the same large text.
         if (descriptor.type == type_json && descriptor.name == "oci-config" && !image.config &&
             descriptor.size <= largest_config) {
             auto text = file.read(descriptor.offset, descriptor.size);
@@ -191,7 +191,7 @@ std::vector<std::string> exported_variables(std::string_view script) {
             value = value.substr(with_default.size(), value.size() - with_default.size() - 1);
             unquote();
         }
-        // What a shell would have to work out is not plain.
+        // What a shell would have to expand is not literal.
         const bool plain = quoted ? value.find_first_of({"\"'`$\\\0", 6}) == value.npos
                                   : value.empty() || shell_quoted(std::string(value)) == value;
         if (!plain || !is_variable_name(name)) continue;

@@ -76,12 +76,13 @@ Status write_description(const fs::path& store, const StoredImage& image) {
                       to_json(image).dump(2, ' ', false, json::error_handler_t::replace) + "\n");
 }
 
-/// Of the descriptions: each is read, changed and written again. Who may open the lock could hold up all.
+/// The lock is for the descriptions, which are read, changed and written again. Whoever may open it could
+/// block all others.
 Result<FileLock> lock_store(const fs::path& store) {
     return wait_for_lock(store / ".lock", 0660);
 }
 
-/// The store must be locked.
+/// Removes `reference` from all images but `except`. The store must be locked.
 Status take_reference(const fs::path& store, const std::string& reference, const std::string& except) {
     for (auto& other : list_images(store)) {
         if (other.digest == except || std::erase(other.references, reference) == 0) continue;
@@ -90,7 +91,7 @@ Status take_reference(const fs::path& store, const std::string& reference, const
     return {};
 }
 
-/// Those that nobody is in.
+/// Removes the workshops that no process is in.
 void sweep_workshops(const fs::path& directory, const std::string& except) {
     std::error_code ignored;
     for (const auto& entry : entries_in(directory, ignored)) {
@@ -103,8 +104,8 @@ void sweep_workshops(const fs::path& directory, const std::string& except) {
     }
 }
 
-/// Images are found by name and digest, and not read again: what counts is whose they are. Null if all is
-/// well.
+/// Why the files must not be used; null if they may be. Images are found by name and not verified again, so
+/// their owner counts.
 const char* why_not_of_store(const struct stat& store, const fs::path& description, const fs::path& image) {
     for (const auto* path : {&description, &image}) {
         struct stat info {};
@@ -197,7 +198,7 @@ Status add_reference(const fs::path& store, const StoredImage& image, const std:
 Status remove_image(const fs::path& store, const StoredImage& image) {
     auto lock = lock_store(store);
     if (!lock) return fail(std::move(lock.error()));
-    // Its description first: without it, the file is nobody's.
+    // The description first: a file without one is no image.
     for (const auto& file : {description_of(store, image.digest), image.file})
         if (std::error_code failed; !fs::remove(file, failed) && failed)
             return fail({.what = "cannot remove the image",

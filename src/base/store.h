@@ -1,4 +1,4 @@
-// Where base images are kept: one file for each digest, which all installations share.
+// The store of base images: one file for each digest, shared by all installations.
 #pragma once
 
 #include "base/oci.h"
@@ -14,50 +14,52 @@
 
 namespace containerize::base {
 
-/// STORE/sha256-DIGITS.sqfs, and beside it STORE/sha256-DIGITS.json, which says the rest. An image is there
-/// as soon as its .json is.
+/// An image: STORE/sha256-DIGITS.sqfs, described by STORE/sha256-DIGITS.json. It exists as soon as its .json
+/// does.
 struct StoredImage {
     std::filesystem::path file;
-    std::vector<std::string> references; ///< that led to it, as Reference::text has them
+    std::vector<std::string> references; ///< that lead to it (Reference::text)
     std::string digest;                  ///< "sha256:..."
     std::string index_digest;            ///< may be empty
     ImageConfig config;
     std::uint64_t size = 0; ///< of the file
 };
 
-/// `configured`, if it is not empty, else $CONTAINERIZE_BASES, else $XDG_DATA_HOME/containerize/bases, else
-/// ~/.local/share/containerize/bases. On a disk that all nodes see: installations name the files.
+/// `configured` if it is not empty, else $CONTAINERIZE_BASES, else $XDG_DATA_HOME/containerize/bases, else
+/// ~/.local/share/containerize/bases. It belongs on a disk that all nodes see, because installations name the
+/// files. An input error if none is an absolute path.
 Result<std::filesystem::path> store_directory(const Environment& environment,
                                               const std::filesystem::path& configured = {});
 
-/// What is there, by reference and digest; damaged entries are left out, said in the log.
+/// The images of a store, by reference and digest. Those that are damaged or from others are skipped and
+/// logged.
 std::vector<StoredImage> list_images(const std::filesystem::path& store);
 
-/// By Reference::text or by digest, also an index's, in the first store that has it.
+/// Finds an image by Reference::text or by its digest or its index's, in the first store that has it.
 std::optional<StoredImage> find_image(const std::vector<std::filesystem::path>& stores,
                                       const std::string& name);
 
-/// Puts `image.file`, which must be on the store's file system, into the store. The reference leads to no
-/// other image of it from then on.
+/// Moves `image.file`, which must be on the store's filesystem, into the store. From then on, its references
+/// lead to no other image of the store.
 Result<StoredImage> add_image(const std::filesystem::path& store, StoredImage image);
 
-/// Notes that one more reference leads to this image.
+/// Records that another reference leads to this image, and to no other one.
 Status add_reference(const std::filesystem::path& store, const StoredImage& image,
                      const std::string& reference);
 
-/// Its file goes at once: installations that use it do not start any more.
+/// Removes an image at once: installations that use it do not start any more.
 Status remove_image(const std::filesystem::path& store, const StoredImage& image);
 
-/// Where an image is put together, for one process at a time. What a killed one left of other images is
-/// removed when this is made; its own layers are used, if they are whole.
+/// A directory for making an image, for one process at a time. Entering one removes what killed processes
+/// left of other images; what they have downloaded for this image is used.
 class Workshop {
 public:
-    /// Waits for another process that makes the same image. Made if the store is not there.
+    /// Waits while another process makes the same image. Makes the store if it does not exist.
     static Result<Workshop> enter(const std::filesystem::path& store, const std::string& digest);
     Workshop(Workshop&&) noexcept;
     Workshop& operator=(Workshop&&) = delete;
-    ~Workshop(); ///< keeps downloads for a next try
-    /// Nothing is left then.
+    ~Workshop(); ///< keeps downloads for the next try
+    /// Removes everything.
     void clean();
 
     [[nodiscard]] const std::filesystem::path& path() const { return path_; }

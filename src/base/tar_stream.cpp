@@ -106,7 +106,7 @@ Status TarStream::verify() {
     do
         got = read_tar(&unused);
     while (got > 0);
-    // What a compressed stream leaves unread belongs to the digest all the same.
+    // Bytes after the end of the compressed stream are part of the digest, too.
     while (got == 0 && (got = read_compressed(&unused)) > 0)
         got = 0;
     if (got < 0) return fail(Error(*failure_));

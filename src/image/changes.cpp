@@ -33,8 +33,8 @@ bool is_directory(Layers& layers, const std::string& path) {
     return inode && S_ISDIR(inode->mode);
 }
 
-/// As they are listed, and not as they can be looked up: by fuse-overlayfs, names of the layers below can
-/// still be found in a directory that took another's place.
+/// The names that a directory lists. Looking them up would not do: in a directory that took another's place,
+/// fuse-overlayfs still finds the names of the layers below.
 std::set<std::string> names_in(const fs::path& directory, std::error_code& failed) {
     std::set<std::string> names;
     for (fs::directory_iterator entry(directory, failed), end; !failed && entry != end;
@@ -43,11 +43,11 @@ std::set<std::string> names_in(const fs::path& directory, std::error_code& faile
     return names;
 }
 
-/// What fuse-overlayfs notes removals by, where it may make no devices. It refuses to make a file that is
-/// named so, but not a directory.
+/// The prefix of the names by which fuse-overlayfs marks removals if it may not create devices. It refuses to
+/// create files with such names, but not directories.
 constexpr std::string_view note_prefix = ".wh.";
 
-/// Whether fuse-overlayfs put an entry there to note a removal.
+/// Whether fuse-overlayfs created this entry to mark a removal.
 bool is_note_of_removal(const TreeEntry& entry) {
     return entry.type == S_IFCHR ||
            (entry.type == S_IFREG && fs::path(entry.path).filename().string().starts_with(note_prefix));
@@ -78,8 +78,8 @@ void drop_notes_of_removals(std::vector<TreeEntry>& entries) {
     entries = std::move(kept);
 }
 
-/// Chooses, of the entries of a tree, those that differ from the images, and finds what the images have and
-/// `merged`, which shows tree and images, has not.
+/// Selects the entries of a tree that differ from the images, and finds what the images have but is missing
+/// in `merged`, which shows both.
 class Comparison {
 public:
     using IsSame = std::function<bool(const TreeEntry&)>;
@@ -128,7 +128,7 @@ private:
         return {};
     }
 
-    // With what is above each, whose attributes would be lost otherwise.
+    // Includes the directories above each path, whose attributes would be lost otherwise.
     Changes choose() {
         for (const auto* paths : {&files_, &removed_})
             for (const auto& path : *paths)
@@ -210,7 +210,7 @@ Result<Changes> changes_since(const Snapshot& before, const fs::path& tree, std:
     if (!entries) return fail(std::move(entries.error()));
     auto layers = open_layers(images);
     if (!layers) return fail(std::move(layers.error()));
-    // In a directory that was renamed nothing but the paths is new.
+    // The path counts, too: in a renamed directory, only the paths are new.
     const auto is_same = [&](const TreeEntry& entry) {
         const auto known = before.inodes.find(entry.path);
         return known != before.inodes.end() && known->second == entry.inode &&
@@ -221,13 +221,12 @@ Result<Changes> changes_since(const Snapshot& before, const fs::path& tree, std:
 
 namespace {
 
-/// A time after everything that was written in the directory's filesystem, and before everything that will
-/// be.
+/// A time after everything written to the directory's filesystem so far, and before everything that will be.
 Result<timespec> time_on(const fs::path& directory) {
     const auto path = directory / ".containerize-time";
     struct stat info {};
     timespec first{};
-    // The clock of a filesystem goes in steps: wait for the next, so that nothing is of the same one.
+    // The clock of a filesystem advances in steps: wait for the next one, so that no file has the same time.
     for (;;) {
         const Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
         if (!file || fstat(file.get(), &info) != 0) return fail_errno("cannot make a file", path.string());

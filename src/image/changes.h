@@ -1,4 +1,4 @@
-// What differs between images and what was made of them: the content of a layer.
+// What was changed over a set of images: the content of a new layer.
 #pragma once
 
 #include "image/tree_entries.h"
@@ -17,38 +17,37 @@
 namespace containerize::image {
 
 struct Changes {
-    TreeEntries tree;               ///< with whiteouts, and the directories above what changed
-    std::vector<std::string> files; ///< paths of what was changed, added and removed, other than directories
-                                    ///< that were there before
+    TreeEntries tree;               ///< with whiteouts, and the directories above all changes
+    std::vector<std::string> files; ///< changed, added or removed, except directories that existed
 };
 
-/// Of an overlay (with userxattr) over `images` (the lowest first), from its upper directory.
+/// The changes in `upper`, the upper directory of an overlay (with userxattr) over `images`, the lowest
+/// first.
 Result<Changes> changes_in_overlay(const std::filesystem::path& upper,
                                    std::span<const std::filesystem::path> images, mode_t umask_bits);
 
-/// Not if something in them has a name that fuse-overlayfs takes for a note that something was removed:
+/// Whether fuse-overlayfs can show the images: not if they have a name by which it marks removals,
 /// ".wh.NAME".
 Result<bool> suits_fuse_overlay(std::span<const std::filesystem::path> images);
-/// Of an overlay by fuse-overlayfs over `images` (the lowest first), from its upper directory and from
-/// `merged`, what it shows. How that program notes what was removed depends on its version and its rights,
-/// and a name given to another directory can go unnoted: so removals are found by looking for what the images
-/// have.
+/// The changes in an overlay of fuse-overlayfs over `images` (the lowest first), from its upper directory and
+/// from `merged`, what it shows. How that program marks removals depends on its version and privileges, and a
+/// rename to another directory can go unmarked. So removals are found by looking for what the images have.
 Result<Changes> changes_in_fuse_overlay(const std::filesystem::path& upper,
                                         const std::filesystem::path& merged,
                                         std::span<const std::filesystem::path> images, mode_t umask_bits);
 
-/// What a tree on disk was at a time, so that it can be told what of it changed afterwards.
+/// The state of a tree on disk at some time, to find what changed in it afterwards.
 struct Snapshot {
-    timespec time{}; ///< of its filesystem
+    timespec time{}; ///< by its filesystem's clock
     std::unordered_map<std::string, ino_t> inodes;
 };
 Result<Snapshot> take_snapshot(const std::filesystem::path& tree);
 
-/// Of a `tree` into which `images` (the lowest first) were unpacked: what is not as it was `before`.
+/// The changes since `before` in a `tree` into which `images` (the lowest first) were unpacked.
 Result<Changes> changes_since(const Snapshot& before, const std::filesystem::path& tree,
                               std::span<const std::filesystem::path> images, mode_t umask_bits);
 
-/// Packs them as the image of a layer.
+/// Packs the changes as the image of a layer.
 Result<WriteStats> write_changes(Changes& changes, const std::filesystem::path& image,
                                  const WriterOptions& options, const PackProgress& progress = {});
 

@@ -14,13 +14,13 @@
 
 namespace containerize::image {
 
-/// A libsquashfs compressor is for one thread at a time, so idle ones are kept and lent out.
+/// A pool, because a libsquashfs compressor is for one thread at a time.
 class Decompressor {
 public:
-    /// EINVAL: a compressor that this build does not know.
+    /// EINVAL if this build does not know the compressor.
     static std::expected<std::unique_ptr<Decompressor>, int> create(const sqfs_super_t& super);
 
-    /// The number of bytes written to `out`; EIO if `in` is damaged or does not fit.
+    /// Returns the number of bytes written to `out`; EIO if `in` is damaged or does not fit.
     std::expected<std::size_t, int> decompress(std::span<const std::byte> in, std::span<std::byte> out);
 
 private:

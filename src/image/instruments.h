@@ -1,4 +1,4 @@
-// What a server measures of its reading, and what a test may do to it.
+// What a server counts while it reads images, and hooks for tests.
 #pragma once
 
 #include "image/profile.h"
@@ -10,28 +10,27 @@
 
 namespace containerize::image {
 
-/// Counted for all images of a server together. Plain numbers without pointers: it may lie in memory that
-/// several processes share.
+/// Counters for all images of a server. Without pointers, so that several processes can share the memory.
 struct Statistics {
     using Counter = std::atomic<std::uint64_t>;
     static_assert(Counter::is_always_lock_free);
 
-    Counter reads = 0; ///< of the images' files, by whatever asked for them
+    Counter reads = 0; ///< of the image files, for any purpose
     Counter bytes_read = 0;
     Counter blocks_wanted = 0; ///< blocks of files that requests needed
-    Counter blocks_loaded = 0; ///< of those, how many no cache had
+    Counter blocks_loaded = 0; ///< of those, how many were in no cache
     Counter prefetch_reads = 0;
-    Counter prefetch_bytes = 0;   ///< read ahead, gaps between what a profile lists included
-    Counter prefetch_blocks = 0;  ///< decompressed before anything wanted them
-    Counter prefetch_used = 0;    ///< of those, bytes of blocks that requests needed afterwards
-    Counter prefetch_dropped = 0; ///< bytes of blocks that were read ahead, and given up unused
+    Counter prefetch_bytes = 0;   ///< including gaps between the listed blocks
+    Counter prefetch_blocks = 0;  ///< decompressed before any request needed them
+    Counter prefetch_used = 0;    ///< bytes of listed blocks that requests needed
+    Counter prefetch_dropped = 0; ///< bytes of blocks that were prefetched and dropped unused
 };
 
 struct Instruments {
     std::shared_ptr<Statistics> statistics = std::make_shared<Statistics>();
-    /// Before each read of an image's file: a local disk becomes as slow as a busy parallel filesystem.
+    /// Delays each read of an image file, to make a local disk as slow as a busy parallel filesystem.
     std::chrono::microseconds read_delay{0};
-    /// Notes which blocks requests want; null, as a rule.
+    /// Records which blocks requests need; usually null.
     std::shared_ptr<Recorder> recorder;
 };
 

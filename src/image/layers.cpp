@@ -54,7 +54,7 @@ Result<std::unique_ptr<Layers>> Layers::open(std::vector<ImageFile> images, cons
         layers->readers_.push_back(std::move(*reader));
     }
     layers->root_ = roots.front();
-    // An attribute that nobody put there need never be asked for: overlayfs's own do not count.
+    // Overlayfs's own attributes do not count: without any others, none is ever asked for.
     layers->has_xattrs_ = std::ranges::any_of(
         layers->readers_, [](const auto& reader) { return reader->has_xattrs_other_than(overlay_xattrs); });
     if (auto done = layers->merge(roots, 0); !done)
@@ -92,11 +92,11 @@ bool Layers::is_whiteout(Reference reference, std::uint8_t type) const {
 }
 
 std::expected<void, int> Layers::merge(const Directories& directories, std::size_t depth) {
-    // What only the lowest image has, and what nothing is below, is as that image has it.
+    // Only directories that several images have are merged.
     if (directories.size() < 2) return {};
     if (depth > deepest_directory) return std::unexpected(EIO);
     merged_.emplace(directories.front(), directories);
-    // Held, so that none is read again for each of its names.
+    // Kept, so that no listing is read again for each of its names.
     std::vector<LoadingCache<Directory>::Pointer> listings;
     for (const Reference directory : directories) {
         auto listing = reader(directory).directory(within(directory));
@@ -236,7 +236,7 @@ std::expected<Reference, int> Layers::find(std::string_view path) {
     while (!path.empty()) {
         const auto slash = path.find('/');
         const auto next = lookup(at, path.substr(0, slash));
-        // A file on the way, too: there is nothing below it.
+        // ENOTDIR: a file on the way, so nothing is below it.
         if (!next) return std::unexpected(next.error() == ENOTDIR ? ENOENT : next.error());
         at = *next;
         path = slash == std::string_view::npos ? std::string_view() : path.substr(slash + 1);

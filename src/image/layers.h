@@ -19,40 +19,40 @@
 
 namespace containerize::image {
 
-/// What overlayfs notes in extended attributes; never shown.
+/// Extended attributes in which overlayfs keeps its state; never shown.
 inline constexpr std::string_view overlay_xattrs = "user.overlay.";
-/// And what fuse-overlayfs does.
+/// Those of fuse-overlayfs; never packed.
 inline constexpr std::string_view fuse_overlay_xattrs = "user.fuseoverlayfs.";
-/// No path has more directories.
+/// How deep directories can be: a path cannot name deeper ones.
 inline constexpr std::size_t deepest_directory = PATH_MAX / 2;
-/// On a directory whose value is "y": what the layers below have at its path is covered.
+/// Value "y" on a directory: hides what the layers below have at its path.
 inline constexpr std::string_view opaque_xattr = "user.overlay.opaque";
 
-/// Each image covers those below it as overlayfs has it: directories are merged, unless the upper one is
-/// opaque, a whiteout (a character device 0:0) removes a name, everything else replaces it. What is merged is
-/// worked out when the images are opened, from the upper images alone, so that two processes that open the
-/// same images use the same references. Thread-safe, with Reader's errors.
+/// Images are stacked as by overlayfs: directories are merged, unless the upper one is opaque; a whiteout (a
+/// character device 0:0) removes a name; anything else replaces it. Which directories are merged is found
+/// when the images are opened, from the upper images alone, so that processes that open the same images use
+/// the same references. Thread-safe. Errors are Reader's.
 ///
-/// A Reference has the number of its image in bits 48 to 63, 0 being the lowest: what no upper image touches
-/// is asked of the lowest one directly.
+/// Bits 48 to 63 of a Reference are the number of its image, 0 being the lowest: what no upper image touches
+/// is read from the lowest one directly.
 class Layers {
 public:
     struct ImageFile {
         Fd file;
         std::filesystem::path path; ///< for messages
-        std::uint64_t offset = 0;   ///< where in the file the image starts
+        std::uint64_t offset = 0;   ///< of the image in the file, in bytes
     };
     static constexpr std::size_t most_images = 1000;
 
-    /// The lowest first; at least one.
+    /// Opens images, the lowest first; at least one. They are merged at once.
     static Result<std::unique_ptr<Layers>> open(std::vector<ImageFile> images,
                                                 const Instruments& instruments = {});
 
-    /// Begins to read ahead, in the background, what profiles of the images list: one for each image, the
-    /// lowest first, without blocks where there is none. Once.
+    /// Starts to prefetch, in the background, the blocks that profiles list: one profile for each image, the
+    /// lowest first, without blocks where there is none. To be called at most once.
     void prefetch(const std::vector<Profile>& profiles, const PrefetchOptions& options);
 
-    /// Lets go of blocks and chunks, which can be read again; how many bytes.
+    /// Drops cached data, which can be read again. Returns its size in bytes.
     std::size_t shed();
 
     [[nodiscard]] Reference root() const { return root_; }
@@ -67,24 +67,24 @@ public:
     std::expected<void, int> read(Reference reference, std::uint64_t offset, std::size_t size,
                                   std::vector<Slice>& out);
 
-    /// Of a file: the blocks that hold it in its image, its fragment last.
+    /// The blocks of a file in its image, its fragment last.
     std::expected<std::vector<ProfileBlock>, int> blocks_of(Reference reference);
-    /// The number of the image that an inode is in, the lowest being 0.
+    /// The number of the image that holds an inode, the lowest being 0.
     [[nodiscard]] static std::size_t image_of(Reference reference) { return layer_of(reference); }
 
-    /// Whether any file can have extended attributes to show.
+    /// Whether any file can have visible extended attributes.
     [[nodiscard]] bool has_xattrs() const { return has_xattrs_; }
     std::expected<std::vector<Xattr>, int> xattrs(Reference reference) const;
 
-    /// The inode at a path relative to the root, links not followed; ENOENT if there is none.
+    /// The inode at a path relative to the root, without following links; ENOENT if there is none.
     std::expected<Reference, int> find(std::string_view path);
 
 private:
-    using Directories = std::vector<Reference>; ///< of one path, the uppermost first
+    using Directories = std::vector<Reference>; ///< at one path, the uppermost first
 
     explicit Layers(const Instruments& instruments);
     std::expected<void, int> merge(const Directories& directories, std::size_t depth);
-    /// Of the same path in each of `directories`, as far down as nothing covers what is below.
+    /// The directories called `name` in `directories`, down to the first that hides those below.
     std::expected<Directories, int>
     subdirectories(const Directories& directories,
                    const std::vector<LoadingCache<Directory>::Pointer>& listings, std::string_view name);
@@ -99,16 +99,16 @@ private:
     [[nodiscard]] Reader& reader(Reference reference) const { return *readers_[layer_of(reference)]; }
 
     std::vector<std::unique_ptr<Reader>> readers_;
-    std::vector<std::uint64_t> first_numbers_; ///< of each image's inodes, less one; at the end: their sum
-    std::unordered_map<Reference, Directories> merged_; ///< by the uppermost of several directories
-    LoadingCache<Directory> listings_; ///< of directories that are not the lowest image's alone
+    std::vector<std::uint64_t> first_numbers_; ///< offset for each image's inode numbers; last: their sum
+    std::unordered_map<Reference, Directories> merged_; ///< by the uppermost of the merged directories
+    LoadingCache<Directory> listings_;                  ///< of directories that upper images have
     Reference root_ = 0;
     bool has_xattrs_ = false;
     std::shared_ptr<Statistics> statistics_;
     std::unique_ptr<Prefetch> prefetch_; ///< last: its threads use the readers
 };
 
-/// The images in the files at `paths`, the lowest first.
+/// Opens the images in the files at `paths`, the lowest first.
 Result<std::unique_ptr<Layers>> open_layers(std::span<const std::filesystem::path> paths);
 
 } // namespace containerize::image

@@ -6,7 +6,7 @@ namespace containerize::image {
 
 namespace {
 
-/// As Layers::find() has paths.
+/// The form of paths for Layers::find().
 std::string_view relative(std::string_view path) {
     return path.starts_with('/') ? path.substr(1) : path;
 }
@@ -37,8 +37,7 @@ std::vector<std::string> LayersView::names_in(const std::string& directory) cons
 std::string LayersView::bytes_of(const std::string& file, std::uint64_t offset, std::size_t size) const {
     const auto reference = layers_.find(relative(file));
     if (!reference) return {};
-    constexpr std::size_t piece = std::size_t{1}
-                                  << 20U; // so that `size` can be a limit, far above the file's
+    constexpr std::size_t piece = std::size_t{1} << 20U; // `size` may be a limit, far above the file's
     std::string bytes;
     while (bytes.size() < size) {
         std::vector<image::Slice> slices;

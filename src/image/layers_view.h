@@ -13,7 +13,7 @@ class LayersView : public TreeView {
 public:
     /// `layers` must outlive the view.
     explicit LayersView(Layers& layers) : layers_(layers) {}
-    /// Of its own.
+    /// Owns `layers`.
     explicit LayersView(std::unique_ptr<Layers> layers) : owned_(std::move(layers)), layers_(*owned_) {}
 
 protected:

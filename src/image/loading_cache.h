@@ -1,4 +1,4 @@
-// A bounded cache whose values are loaded at most once at a time, with no lock held while loading.
+// A bounded cache that loads each value at most once at a time, and holds no lock while loading.
 #pragma once
 
 #include <array>
@@ -17,10 +17,10 @@
 
 namespace containerize::image {
 
-/// Least recently used values go first once `capacity` bytes are held (Value::bytes() says what one weighs).
-/// A value in use lives on after it was dropped. Threads that want a value which another one is loading wait
-/// for it: ranks that start together ask for the same blocks, and each block is decompressed once. Errors are
-/// errno values; they are not cached.
+/// Evicts the least recently used values when it holds more than `capacity` bytes (by Value::bytes()). A
+/// value in use lives on after its eviction. Threads wait for a value that another one is loading: ranks that
+/// start together ask for the same blocks, and each block is decompressed once. Errors are errno values, and
+/// are not cached.
 template<class Value>
 class LoadingCache {
 public:
@@ -64,7 +64,7 @@ public:
         return loaded;
     }
 
-    /// Forgets a value that turned out to be another one than was wanted.
+    /// Removes a value that turned out to be wrong.
     void drop(std::uint64_t key, const Pointer& value) {
         Shard& shard = shards_[shard_of(key)];
         const std::lock_guard lock(shard.mutex);
@@ -75,7 +75,7 @@ public:
         shard.entries.erase(found);
     }
 
-    /// Forgets all that is loaded; how many bytes that was.
+    /// Removes all values that are loaded. Returns their size in bytes.
     std::size_t clear() {
         std::size_t bytes = 0;
         for (Shard& shard : shards_) {
@@ -101,7 +101,7 @@ private:
         std::size_t bytes = 0;
     };
 
-    // Nobody may wait for ever for what a thread has given up.
+    // An exception would let other threads wait for ever.
     template<class Load>
     static Loaded load_unless_out_of_memory(Load&& load) {
         try {

@@ -106,7 +106,7 @@ private:
     Walk walk_;
     Writer& writer_;
     const PackProgress& progress_;
-    std::map<std::uint64_t, std::string> names_; ///< of files with several: the first, by inode number
+    std::map<std::uint64_t, std::string> names_; ///< of hard-linked files: the first name, by inode number
     std::set<std::string> added_first_;
     std::uint64_t done_ = 0;
 };

@@ -1,4 +1,4 @@
-// Several layers as one image.
+// Merging layers into one image.
 #pragma once
 
 #include "image/layers.h"
@@ -11,9 +11,9 @@
 
 namespace containerize::image {
 
-/// Packs what `layers` show: byte for byte what write_tree() makes of such a tree. Content is compressed
-/// anew, since where blocks begin and what shares a fragment depends on all files before. `first` are files
-/// whose content comes before all others', in this order: then the image differs from that.
+/// Packs what `layers` show, byte for byte as write_tree() packs such a tree. Content is compressed anew,
+/// because the start of blocks and the sharing of fragments depend on all files before. The content of
+/// `first` comes before all other files', in this order; the image then differs from write_tree()'s.
 Result<WriteStats> write_merged(Layers& layers, const std::filesystem::path& image,
                                 const WriterOptions& options, const PackProgress& progress = {},
                                 const std::vector<RecordedFile>& first = {});

@@ -13,11 +13,11 @@ constexpr std::uint16_t stored_uncompressed = 0x8000;
 constexpr std::size_t header_size = 2;
 
 struct Header {
-    std::size_t size; ///< of what is stored after it
+    std::size_t size; ///< of what is stored after the header
     bool compressed;
 };
 
-/// Nothing where a table that is as long as `raw` has no block.
+/// Returns nullopt if `raw` has no whole block at `position`.
 std::optional<Header> header_at(std::span<const std::byte> raw, std::uint64_t position) {
     if (raw.size() < header_size || position > raw.size() - header_size) return std::nullopt;
     const auto field = static_cast<std::uint16_t>(std::to_integer<unsigned>(raw[position]) |
@@ -67,7 +67,7 @@ std::expected<const MetadataTable::Block*, int> MetadataTable::block(std::size_t
         if (!written) return std::unexpected(written.error());
         made->size = *written;
     }
-    // Two threads may decompress the same block at once: the first to store wins, the other's copy goes.
+    // If two threads decompress the same block, the first result is kept and the other freed.
     const Block* expected = nullptr;
     if (blocks_[index].compare_exchange_strong(expected, made.get(), std::memory_order_acq_rel))
         return made.release();
@@ -82,7 +82,7 @@ std::expected<MetadataTable::Cursor, int> MetadataTable::at(std::uint64_t start,
 
 std::expected<std::span<const std::byte>, int> MetadataTable::Cursor::take(std::size_t size) {
     auto block = table_->block(block_);
-    // What is said to be at the end of a block is at the beginning of the next.
+    // The end of a block is the same position as the start of the next.
     if (block && offset_ == (*block)->size) {
         offset_ = 0;
         block = table_->block(++block_);

@@ -16,24 +16,24 @@
 namespace containerize::image {
 
 inline constexpr std::size_t metadata_block_size = 8192;
-/// Of one table: 2 GiB once they are decompressed, as twenty million files need.
+/// Limit for one table: 2 GiB after decompression, enough for twenty million files.
 inline constexpr std::size_t most_metadata_blocks = std::size_t{1} << 18U;
-/// Of the tables of an image together, as they lie in its file.
+/// Limit for all tables of an image together, in bytes as stored.
 inline constexpr std::uint64_t largest_tables = std::uint64_t{1} << 30U;
 
-/// One table, kept compressed in memory as it was read; blocks are decompressed when first wanted and then
-/// stay (about 100 bytes for each file of the image). Thread-safe without locks.
+/// One table. It stays compressed in memory as it was read; its blocks are decompressed at their first use
+/// and then kept (about 100 bytes for each file of the image). Thread-safe without locks.
 class MetadataTable {
 public:
-    /// `raw` starts with the table's first block and ends where the next table starts.
-    /// EIO if its block headers do not add up, or are more than can be.
+    /// `raw` starts with the table's first block and ends where the next table starts. EIO if its block
+    /// headers do not add up, or are too many.
     static std::expected<std::unique_ptr<MetadataTable>, int> create(std::vector<std::byte> raw,
                                                                      Decompressor& decompressor);
     ~MetadataTable();
     MetadataTable(const MetadataTable&) = delete;
     MetadataTable& operator=(const MetadataTable&) = delete;
 
-    /// A place in the table, from which fields are read one after another, across blocks.
+    /// A position in the table, which advances with each read, across blocks.
     class Cursor {
     public:
         Cursor(const MetadataTable& table, std::size_t block, std::size_t offset)
@@ -52,7 +52,7 @@ public:
         }
 
     private:
-        /// The next bytes, at least one and at most `size`, which are passed.
+        /// Returns the next bytes, at least one and at most `size`, and advances past them.
         std::expected<std::span<const std::byte>, int> take(std::size_t size);
 
         const MetadataTable* table_;
@@ -60,8 +60,8 @@ public:
         std::size_t offset_;
     };
 
-    /// `start` is the position of a block relative to the table, `offset` one within the decompressed block.
-    /// EIO if there is no block there.
+    /// A cursor in the block that starts at `start` in the table, at `offset` of its decompressed bytes. EIO
+    /// if no block starts there.
     std::expected<Cursor, int> at(std::uint64_t start, std::size_t offset) const;
 
 private:
@@ -76,7 +76,7 @@ private:
     std::vector<std::byte> raw_;
     Decompressor& decompressor_;
     std::vector<std::uint64_t> starts_;                     ///< position of each block's header in raw_
-    mutable std::vector<std::atomic<const Block*>> blocks_; ///< null until wanted
+    mutable std::vector<std::atomic<const Block*>> blocks_; ///< null until first used
 };
 
 } // namespace containerize::image

@@ -14,13 +14,13 @@ namespace containerize::image {
 
 namespace {
 
-/// A run never wants blocks in exactly the recorded order: what is less than this behind may still come.
+/// Runs never need blocks in exactly the recorded order: those less than this far behind may still be wanted.
 constexpr std::size_t slack = 256;
-/// As many times the own limit must be left to the node's programs.
+/// The memory left for the node's programs must be at least this many times our own limit.
 constexpr std::uint64_t reserve = 4;
-/// How often it is looked whether a core has nothing to do.
+/// How often to look for an idle core.
 constexpr auto pause = std::chrono::milliseconds(5);
-/// So long after all was used, the run has what it starts with.
+/// The run counts as started when everything was used, and nothing was for this long.
 constexpr auto settled = std::chrono::seconds(5);
 
 } // namespace
@@ -42,7 +42,7 @@ void Prefetch::start() {
     });
     if (all || threads_.size() > 1) return;
     const Lock lock(mutex_);
-    finish(); // nobody reads ahead
+    finish(); // no thread reads ahead
 }
 
 Prefetch::~Prefetch() {
@@ -106,7 +106,7 @@ bool Prefetch::is_behind(std::size_t block) const {
 void Prefetch::read(Piece& piece, Lock& lock) {
     piece.state = State::reading;
     const auto size = piece.extent.end - piece.extent.begin;
-    make_room(size); // whoever needs it reads it all the same
+    make_room(size); // even without room: a request may need it
     held_ += size;
     lock.unlock();
     auto data = std::make_shared_for_overwrite<std::byte[]>(size);
@@ -136,8 +136,8 @@ void Prefetch::release(Piece& piece) {
     piece.state = State::gone;
 }
 
-// What was decompressed, or what a run that differs from the recorded one has passed by, must not keep room
-// from what it comes to.
+// Drops pieces that are decompressed, or that a run other than the recorded one has passed, to make room for
+// what comes next.
 void Prefetch::make_room(std::size_t size) {
     const auto is_stale = [&](const Piece& piece) {
         return std::ranges::all_of(piece.blocks, [&](std::size_t block) { return is_behind(block); });
@@ -155,7 +155,7 @@ bool Prefetch::has_room(std::size_t size) const {
 std::optional<Source::Range> Prefetch::range(std::size_t part, std::uint64_t offset, std::size_t size) {
     if (stopped_ || size == 0) return std::nullopt;
     Lock lock(mutex_);
-    std::shared_ptr<std::vector<std::byte>> joined; // of a block that two requests share
+    std::shared_ptr<std::vector<std::byte>> joined; // for a block that two requests share
     const auto end = offset + size;
     for (auto at = offset; at < end;) {
         const auto number = piece_at(part, at);
@@ -194,8 +194,8 @@ void Prefetch::loaded(std::size_t part, const ProfileBlock& block) {
     const Lock lock(mutex_);
     const auto number = find(part, block);
     if (!number || std::exchange(blocks_[*number].loaded, true)) return;
-    // Their pieces stay while there is room: a block is wanted in parts, and between two of them it may leave
-    // the reader's cache.
+    // The pieces stay while there is room: a block is wanted in parts, and may leave the reader's cache in
+    // between.
     for (const auto piece : pieces_of(blocks_[*number]))
         --pieces_[piece].left;
     changed_.notify_all();
@@ -208,7 +208,7 @@ void Prefetch::read_ahead() {
         const auto size = piece.extent.end - piece.extent.begin;
         if (piece.state == State::waiting) make_room(size);
         if (piece.state != State::waiting || (!has_room(size) && is_behind(piece.extent.first))) {
-            ++next_piece_; // whoever still wants something of one that is behind reads it
+            ++next_piece_; // a request that still needs the piece reads it itself
         } else if (has_room(size)) {
             ++next_piece_;
             read(piece, lock);
@@ -265,7 +265,7 @@ void Prefetch::watch(const std::stop_token& stop) {
     }
     finish();
     lock.unlock();
-    malloc_trim(0); // the server lives on for a long time
+    malloc_trim(0); // returns the memory to the system: the server lives on for a long time
 }
 
 void Prefetch::finish() {

@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view first_line = "containerize-profile 1";
 constexpr std::string_view image_word = "image ";
 constexpr std::size_t digest_size = 64;
-/// Far above any image, and low enough that no sum of two overflows.
+/// Above any image, and low enough that sums do not overflow.
 constexpr std::uint64_t largest_start = std::uint64_t{1} << 48U;
 constexpr std::uint32_t largest_block = 1U << 20U;
 constexpr std::uint32_t stored_uncompressed = 1U << 24U;
@@ -27,7 +27,7 @@ std::unexpected<Error> damaged(const std::filesystem::path& file, std::string wh
                  .hint = "Record it again with `containerize profile --replace`."});
 }
 
-/// The next part of `text`, which ends before `end`; that is skipped. Nothing where there is no such end.
+/// Takes the part of `text` before `end`, and skips `end`; nullopt if there is none.
 std::optional<std::string_view> take_until(std::string_view& text, char end) {
     const auto at = text.find(end);
     if (at == std::string_view::npos) return std::nullopt;
@@ -54,7 +54,7 @@ std::optional<ProfileBlock> block_of(std::optional<std::uint64_t> start,
     return ProfileBlock{.start = *start, .size_field = *size_field};
 }
 
-/// "START SIZE,SIZE,...": blocks that follow each other in the image.
+/// "START SIZE,SIZE,...": adjacent blocks of the image.
 bool append_run(std::string_view line, std::vector<ProfileBlock>& blocks) {
     const auto first = take_until(line, ' ');
     auto start = first ? number_of<std::uint64_t>(*first) : std::nullopt;
@@ -140,7 +140,7 @@ std::vector<Extent> requests_for(const std::vector<ProfileBlock>& blocks, const 
     for (const auto index : by_place) {
         const auto& block = blocks[index];
         std::uint64_t begin = block.start;
-        // As much as the last request still takes, if the block is near.
+        // Extends the last request as far as it may go, if the block is near.
         if (!extents.empty() && block.start <= extents.back().end + shape.gap) {
             auto& last = extents.back();
             const auto end = cut(last.begin, std::max(last.end, block.end()));
@@ -163,7 +163,7 @@ void Recorder::note(const std::string& image, const ProfileBlock& block) {
     if (known_.size() >= most_profile_blocks || !known_.emplace(image, block.start).second) return;
     const std::string line =
         image + "\t" + std::to_string(block.start) + "\t" + std::to_string(block.size_field) + "\n";
-    // What cannot be noted will be read when it is wanted.
+    // A block that is not recorded will be read when it is needed.
     [[maybe_unused]] const auto written = write(file_.get(), line.data(), line.size());
 }
 

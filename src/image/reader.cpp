@@ -25,22 +25,21 @@ constexpr std::size_t file_map_cache_bytes = 4U << 20U;
 constexpr std::uint64_t no_table = ~std::uint64_t{0};
 constexpr std::uint32_t stored_uncompressed = 1U << 24U;
 constexpr std::uint32_t stored_size_mask = stored_uncompressed - 1;
-// As Linux has them: of a value, of all names of a file; and more values than any filesystem that is packed
-// has for one.
+// Linux's limits for a value, and for the names of all attributes of a file; for all values of a file, more
+// than any filesystem that is packed allows.
 constexpr std::size_t longest_xattr = 64U << 10U;
 constexpr std::size_t most_xattr_names = 64U << 10U;
 constexpr std::size_t most_xattr_values = 1U << 20U;
-/// Fragments, or sets of extended attributes: each of an image of half a terabyte, at least, or of as many
-/// files.
+/// Limit for fragments and for sets of extended attributes: enough for half a terabyte, or for as many files.
 constexpr std::size_t most_entries = std::size_t{1} << 22U;
-/// The value is elsewhere; what is here is where.
+/// Flag: the value is stored elsewhere, at a position that is here instead.
 constexpr std::uint16_t xattr_value_elsewhere = 0x100;
 constexpr std::string_view xattr_namespaces[] = {"user.", "trusted.", "security."};
-/// A listing's size field counts three bytes more than it has, for "." and "..".
+/// The size field of a listing includes three bytes for "." and "..", which are not stored.
 constexpr std::uint32_t listing_extra = 3;
 constexpr std::size_t longest_name = 255;
 
-/// What a hole reads as.
+/// The content of a hole.
 constexpr std::array<std::byte, SQFS_MAX_BLOCK_SIZE> zeros{};
 
 constexpr mode_t type_bits[] = {0, S_IFDIR, S_IFREG, S_IFLNK, S_IFBLK, S_IFCHR, S_IFIFO, S_IFSOCK};
@@ -48,7 +47,7 @@ constexpr std::uint8_t directory_types[] = {DT_UNKNOWN, DT_DIR, DT_REG,  DT_LNK,
                                             DT_BLK,     DT_CHR, DT_FIFO, DT_SOCK};
 constexpr unsigned basic_types = 7; ///< extended types are the basic ones plus this
 
-/// 0, or the number of the error; a file that ends before cannot be read either.
+/// Returns 0 or an errno: EIO if the file ends too early.
 int read_all(int file, std::uint64_t offset, std::span<std::byte> out) {
     while (!out.empty()) {
         const auto got = pread(file, out.data(), out.size(), static_cast<off_t>(offset));
@@ -77,7 +76,7 @@ std::expected<void, std::string> check_super(const sqfs_super_t& super, std::uin
     return {};
 }
 
-/// squashfs's own names of compressors, by their numbers.
+/// squashfs's names of compressors, by number.
 std::string compressor_name(std::uint16_t id) {
     constexpr const char* names[] = {"gzip", "lzma", "lzo", "xz", "lz4", "zstd"};
     return id >= 1 && id <= std::size(names) ? names[id - 1] : "number " + std::to_string(id);
@@ -149,7 +148,7 @@ std::expected<XattrName, int> read_xattr_name(MetadataTable::Cursor& at) {
                      .value_elsewhere = (*type & xattr_value_elsewhere) != 0};
 }
 
-/// squashfs packs device numbers as the kernel's new_encode_dev does, which is what FUSE wants too.
+/// squashfs encodes device numbers like the kernel's new_encode_dev(), as FUSE expects them.
 template<class Dev>
 void take_device(Inode& inode, const Dev& device) {
     inode.nlink = device.nlink;
@@ -179,14 +178,14 @@ Result<std::unique_ptr<Reader>> Reader::open(Fd file, const std::filesystem::pat
     auto reader = std::unique_ptr<Reader>(new Reader(std::move(file), offset, header->file_size,
                                                      header->super, std::move(header->decompressor), sharing,
                                                      path.string(), instruments));
-    // What cannot be read now is not what cannot be understood.
+    // A failed read is another error than damaged tables.
     auto tables = reader->read_tables();
     if (!tables) return fail_errno("cannot read the image", path.string(), tables.error());
     if (auto done = reader->load_tables(*tables); !done) return bad_image(path, "its tables are damaged");
     return reader;
 }
 
-// The tables lie at the image's end, in the order inodes, listings, fragments, export, ids, xattrs: one large
+// The tables are at the image's end, in the order inodes, listings, fragments, export, ids, xattrs: one large
 // read fetches them all, about a megabyte for 50,000 files.
 std::expected<Reader::Tables, int> Reader::read_tables() {
     const std::uint64_t base = super_.inode_table_start;
@@ -197,7 +196,7 @@ std::expected<Reader::Tables, int> Reader::read_tables() {
 
 std::expected<void, int> Reader::load_tables(const Tables& tables) {
     const std::uint64_t base = tables.start;
-    // The listings end where the first block of the next table starts, which that table's index names first.
+    // The listings end at the first block of the next table, which that table's index names first.
     std::uint64_t listings_end = super_.bytes_used;
     for (const std::uint64_t index :
          {super_.fragment_table_start, super_.export_table_start, super_.id_table_start}) {
@@ -223,7 +222,7 @@ std::expected<void, int> Reader::load_tables(const Tables& tables) {
     if (done) done = load(listings_, super_.directory_table_start, listings_end);
     if (done) done = load_fragments(tables);
     if (!done || super_.xattr_id_table_start == no_table) return done;
-    // The attributes themselves lie between the place that their table's header names and its first block.
+    // The attributes are between the position that their table's header names and that table's first block.
     if (super_.xattr_id_table_start < base ||
         super_.xattr_id_table_start >
             super_.bytes_used - sizeof(sqfs_xattr_id_table_t) - sizeof(std::uint64_t))
@@ -251,8 +250,8 @@ std::expected<std::vector<Entry>, int> Reader::indexed_table(const Tables& table
         return std::unexpected(EIO);
 
     std::vector<Entry> table;
-    // Its blocks follow each other: one that the index names a thousand times would be a thousand times as
-    // large in memory.
+    // The blocks must follow each other: one that the index names a thousand times would take a thousand
+    // times its size in memory.
     std::uint64_t least = tables.start;
     for (std::size_t i = 0; i < blocks; ++i) {
         std::uint64_t position = 0;
@@ -333,7 +332,7 @@ std::expected<std::vector<Xattr>, int> Reader::xattrs(std::uint32_t set) const {
         if (!name) return std::unexpected(name.error());
         auto value = xattr_value(*at, name->value_elsewhere);
         if (!value) return std::unexpected(value.error());
-        names += name->text.size() + 1; // and a NUL, as listxattr() has them
+        names += name->text.size() + 1; // with the NUL that listxattr() returns
         values += value->size();
         if (names > most_xattr_names || values > most_xattr_values) return std::unexpected(EIO);
         found.push_back({.name = std::move(name->text), .value = std::move(*value)});
@@ -341,7 +340,7 @@ std::expected<std::vector<Xattr>, int> Reader::xattrs(std::uint32_t set) const {
     return found;
 }
 
-// From the table's beginning to its end, so that each is looked at once, however many sets name it.
+// Goes once through the table, so that each attribute is read once, however many sets name it.
 bool Reader::has_xattrs_other_than(std::string_view beginning) const {
     if (xattr_sets_.empty()) return false;
     auto at = xattrs_->at(0, 0);
@@ -354,8 +353,7 @@ bool Reader::has_xattrs_other_than(std::string_view beginning) const {
     return false;
 }
 
-// Reads the fixed part of an inode; the cursor returned stands at what follows: block sizes or a link's
-// target.
+// Reads the fixed part of an inode. The returned cursor is at what follows: block sizes, or a link's target.
 std::expected<MetadataTable::Cursor, int> Reader::inode_at(Reference reference, Inode& inode) const {
     auto at = inodes_->at(reference >> 16U, reference & 0xFFFFU);
     if (!at) return std::unexpected(at.error());
@@ -369,7 +367,7 @@ std::expected<MetadataTable::Cursor, int> Reader::inode_at(Reference reference, 
     inode.number = head->inode_number;
     inode.mtime = head->mod_time;
 
-    // Each case reads its own structure; `take` turns a short table into one error.
+    // Each case reads its own structure; `take` fails if the table is too short for it.
     const auto take = [&cursor]<class Field>(auto&& use) -> std::expected<void, int> {
         auto field = cursor.read<Field>();
         if (!field) return std::unexpected(field.error());
@@ -472,7 +470,7 @@ std::expected<Directory, int> Reader::parse_directory(const Inode& inode) const 
     const auto by_name = [&](const Directory::Entry& entry) { return directory.name(entry); };
     if (!std::ranges::is_sorted(directory.entries, {}, by_name))
         std::ranges::sort(directory.entries, {}, by_name);
-    // Which of two would be found is chance, and who unpacks them would write through the one into the other.
+    // It would be chance which of two is found, and unpacking would write through the one into the other.
     if (std::ranges::adjacent_find(directory.entries, {}, by_name) != directory.entries.end())
         return std::unexpected(EIO);
     return directory;
@@ -524,7 +522,7 @@ LoadingCache<Reader::FileMap>::Loaded Reader::file_map(Reference reference) {
         auto cursor = inode_at(reference, inode);
         if (!cursor) return std::unexpected(cursor.error());
         const std::uint64_t count = block_count(inode);
-        // An inode that claims more blocks than the image can name must not make us allocate for them.
+        // An inode that claims more blocks than the image can have must not make us allocate memory for them.
         if (count > source_.size()) return std::unexpected(EIO);
         auto map = std::make_shared<FileMap>();
         std::uint64_t start = inode.data_start;
@@ -540,7 +538,7 @@ LoadingCache<Reader::FileMap>::Loaded Reader::file_map(Reference reference) {
 }
 
 LoadingCache<Reader::Block>::Loaded Reader::decompressed(const ProfileBlock& place) {
-    // Files' blocks of size 0 are holes, but a fragment cannot be one.
+    // Size 0 means a hole, which is handled elsewhere for files, and which a fragment cannot be.
     if (place.stored() == 0 || place.stored() > super_.block_size) return std::unexpected(EIO);
     auto* prefetch = prefetch_.load(std::memory_order_acquire);
     auto ahead = prefetch == nullptr ? std::nullopt : prefetch->range(part_, place.start, place.stored());
@@ -575,7 +573,7 @@ LoadingCache<Reader::Block>::Loaded Reader::block(const ProfileBlock& place) {
     if (recorder_) recorder_->note(name_, place);
     if (auto* prefetch = prefetch_.load(std::memory_order_acquire)) prefetch->wanted(part_, place);
     auto loaded = load(place, &statistics_->blocks_loaded);
-    // A profile that lies may have brought something else to this place.
+    // A wrong profile may have loaded something else from this position.
     while (loaded && (*loaded)->size_field != place.size_field) {
         blocks_.drop(place.start, *loaded);
         loaded = load(place, &statistics_->blocks_loaded);
@@ -637,7 +635,7 @@ std::expected<void, int> Reader::read(Reference reference, std::uint64_t offset,
     while (size > 0) {
         const std::uint64_t index = offset >> super_.block_log;
         const std::size_t within = offset & (super_.block_size - 1);
-        // What the block must hold: all of it, or the file's end.
+        // What the block must hold: a whole block, or the rest of the file.
         const std::size_t expected =
             std::min<std::uint64_t>(super_.block_size, found->size - (offset - within));
         const std::size_t count = std::min(size, expected - within);

@@ -24,8 +24,8 @@
 
 namespace containerize::image {
 
-/// Where an inode lies in the inode table: bits 16 to 47 the block, bits 0 to 15 the offset in it. 0 is a
-/// legal value.
+/// The position of an inode: bits 16 to 47 are its block in the inode table, bits 0 to 15 the offset in that.
+/// 0 is valid.
 using Reference = std::uint64_t;
 
 /// An inode as far as the server shows it. Owners are not kept: every file is shown as the user's.
@@ -35,10 +35,10 @@ struct Inode {
     std::uint32_t nlink = 1;
     std::uint32_t mtime = 0;
     std::uint32_t rdev = 0;
-    std::uint32_t xattrs = no_xattrs; ///< which set of them (Reader::xattrs)
+    std::uint32_t xattrs = no_xattrs; ///< number of the set (Reader::xattrs)
     std::uint64_t size = 0;
 
-    // For directories: where the listing is, and how many bytes it has.
+    // For directories: position of the listing, and its size in bytes.
     std::uint32_t listing_block = 0;
     std::uint32_t listing_offset = 0;
     std::uint32_t listing_size = 0;
@@ -52,11 +52,11 @@ struct Inode {
 };
 
 struct Xattr {
-    std::string name; ///< with its namespace: "user.comment"
+    std::string name; ///< including the namespace: "user.comment"
     std::string value;
 };
 
-/// A whole directory, sorted by the bytes of the names; without "." and "..".
+/// The listing of a directory, sorted by the bytes of the names; without "." and "..".
 struct Directory {
     struct Entry {
         Reference inode = 0;
@@ -81,16 +81,16 @@ struct Slice {
     std::span<const std::byte> bytes;
 };
 
-/// One image. Every operation is thread-safe; errors are errno values, EIO for whatever the image has wrong:
-/// the image is not trusted, each field is checked before it is used.
+/// One image. Thread-safe. Errors are errno values, EIO for all damage: the image is not trusted, and each
+/// field is checked before use.
 class Reader {
 public:
-    /// The image starts at `offset` of the file. The message names `path`. `sharing`: how many readers share
-    /// the memory that a server may use for what it has decompressed.
+    /// The image starts at `offset` of the file; errors name `path`. `sharing` is the number of readers that
+    /// share the memory for decompressed data.
     static Result<std::unique_ptr<Reader>> open(Fd file, const std::filesystem::path& path,
                                                 std::size_t sharing = 1, std::uint64_t offset = 0,
                                                 const Instruments& instruments = {});
-    /// Only what can be seen at a glance: that it is a squashfs image, whole, by a known compressor.
+    /// Checks the header only: that this is a squashfs image, not truncated, and of a known compressor.
     static Status check(int file, const std::filesystem::path& path, std::uint64_t offset = 0);
 
     [[nodiscard]] Reference root() const { return super_.root_inode_ref; }
@@ -98,7 +98,7 @@ public:
     [[nodiscard]] std::uint32_t inode_count() const { return super_.inode_count; }
     [[nodiscard]] const Source& source() const { return source_; }
 
-    /// Lets go of blocks and chunks, which can be read again; how many bytes.
+    /// Drops cached data, which can be read again. Returns its size in bytes.
     std::size_t shed() { return blocks_.clear() + source_.shed(); }
 
     std::expected<Inode, int> inode(Reference reference) const;
@@ -106,31 +106,32 @@ public:
     /// ENOENT if there is no such name.
     std::expected<Reference, int> lookup(Reference directory, std::string_view name);
     std::expected<std::string, int> read_link(Reference reference) const;
-    /// Appends to `out` what the file has from `offset` on, at most `size` bytes; nothing at its end.
+    /// Appends to `out` the file's bytes from `offset` on, at most `size`; none at its end.
     std::expected<void, int> read(Reference reference, std::uint64_t offset, std::size_t size,
                                   std::vector<Slice>& out);
 
-    /// The blocks of a profile that this image can have: what else it lists is nothing that may be read.
+    /// The blocks of a profile that may be data of this image; nothing else that it lists may be read.
     [[nodiscard]] std::vector<ProfileBlock> possible(const std::vector<ProfileBlock>& blocks) const;
-    /// This image as a part of a prefetch, and from when on it is used. `number` is that of the part.
+    /// part() describes this image for a prefetch; use() lets it use that prefetch, in which it is part
+    /// `number`.
     Prefetch::Part part(std::vector<ProfileBlock> blocks);
     void use(Prefetch& prefetch, std::size_t number);
-    /// The blocks that hold a file, its fragment last.
+    /// The blocks of a file, its fragment last.
     std::expected<std::vector<ProfileBlock>, int> blocks_of(Reference reference);
 
-    /// Whether any extended attribute has a name that begins otherwise. True, too, where that cannot be told.
+    /// Whether any extended attribute has a name that does not start with `beginning`; true in case of doubt.
     [[nodiscard]] bool has_xattrs_other_than(std::string_view beginning) const;
-    /// A set of extended attributes; nothing for no_xattrs.
+    /// The extended attributes of a set; none for no_xattrs.
     std::expected<std::vector<Xattr>, int> xattrs(std::uint32_t set) const;
 
 private:
     struct Block {
         std::unique_ptr<std::byte[]> data;
         std::size_t size = 0;
-        std::uint32_t size_field = 0; ///< that it was read by
+        std::uint32_t size_field = 0; ///< with which it was read
         [[nodiscard]] std::size_t bytes() const { return size; }
     };
-    /// Where each block of a file starts, and the size field of each: bit 24 set means stored as it is.
+    /// The start and the size field of each block of a file; bit 24 of the latter means stored uncompressed.
     struct FileMap {
         std::vector<std::uint64_t> starts;
         std::vector<std::uint32_t> sizes;
@@ -141,12 +142,12 @@ private:
         std::uint32_t size = 0;
     };
 
-    /// Where a set of extended attributes starts, as References do, and how many it has.
+    /// The start of a set of extended attributes, encoded as a Reference, and their number.
     struct XattrSet {
         std::uint64_t start = 0;
         std::uint32_t count = 0;
     };
-    /// All tables, as they lie in the file from `start` on.
+    /// The bytes of all tables, from `start` of the image on.
     struct Tables {
         std::uint64_t start = 0;
         std::vector<std::byte> bytes;
@@ -159,9 +160,9 @@ private:
     std::expected<void, int> load_tables(const Tables& tables);
     std::expected<void, int> load_fragments(const Tables& tables);
     std::expected<void, int> load_xattr_sets(const Tables& tables, std::size_t count);
-    /// The value at `at`, which is passed.
+    /// Reads a value. `elsewhere`: only its position is here.
     std::expected<std::string, int> xattr_value(MetadataTable::Cursor& at, bool elsewhere) const;
-    /// The entries of a table whose blocks an index names, which lies at `index` of the file.
+    /// The entries of a table, by the index of its blocks at position `index`.
     template<class Entry>
     std::expected<std::vector<Entry>, int> indexed_table(const Tables& tables, std::uint64_t index,
                                                          std::size_t count);
@@ -169,18 +170,18 @@ private:
     std::expected<MetadataTable::Cursor, int> inode_at(Reference reference, Inode& inode) const;
     std::expected<Directory, int> parse_directory(const Inode& inode) const;
     LoadingCache<FileMap>::Loaded file_map(Reference reference);
-    /// What a request wants.
+    /// For a request.
     LoadingCache<Block>::Loaded block(const ProfileBlock& place);
-    /// `loads` counts what no cache had; null for what no request wants yet.
+    /// From the cache or the image; `loads` counts the latter. Null if no request needs the block yet.
     LoadingCache<Block>::Loaded load(const ProfileBlock& place, Statistics::Counter* loads);
     LoadingCache<Block>::Loaded decompressed(const ProfileBlock& place);
     [[nodiscard]] std::uint64_t block_count(const Inode& inode) const;
 
     std::string name_; ///< of the file, for records
     std::shared_ptr<Statistics> statistics_;
-    std::shared_ptr<Recorder> recorder_; ///< null, as a rule
+    std::shared_ptr<Recorder> recorder_; ///< usually null
     std::atomic<Prefetch*> prefetch_{nullptr};
-    std::size_t part_ = 0; ///< of the prefetch
+    std::size_t part_ = 0; ///< number of this image in the prefetch
     Source source_;
     sqfs_super_t super_;
     std::unique_ptr<Decompressor> decompressor_;

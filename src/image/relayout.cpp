@@ -91,7 +91,7 @@ std::expected<std::vector<ProfileBlock>, int> recorded_blocks(Layers& image,
     Profile ordered;
     for (const auto& [place, blocks] : by_place)
         all.blocks.insert(all.blocks.end(), blocks.begin(), blocks.end());
-    return merged(std::move(ordered), all).blocks; // none twice
+    return merged(std::move(ordered), all).blocks; // without duplicates
 }
 
 } // namespace containerize::image

@@ -30,7 +30,7 @@ std::expected<void, int> Source::read_file(std::uint64_t file_offset, std::span<
     while (!out.empty()) {
         const auto got = pread(file_.get(), out.data(), out.size(), static_cast<off_t>(file_offset));
         if (got < 0 && errno == EINTR) continue;
-        // A file that became shorter while mounted must not look like zeros.
+        // A file that was truncated while mounted must not look like zeros.
         if (got <= 0) return std::unexpected(got == 0 ? EIO : errno);
         instruments_.statistics->reads.fetch_add(1, std::memory_order_relaxed);
         instruments_.statistics->bytes_read.fetch_add(static_cast<std::uint64_t>(got),
@@ -62,7 +62,7 @@ std::expected<Source::Range, int> Source::range(std::uint64_t offset, std::size_
         if (!loaded) return std::unexpected(loaded.error());
         return Range{.pin = *loaded, .bytes = std::span((*loaded)->data).subspan(offset % chunk_size, size)};
     }
-    // A block across chunks is put together in a buffer of its own.
+    // A block that spans chunks is copied to a buffer of its own.
     auto joined = std::make_shared<std::vector<std::byte>>(size);
     std::size_t done = 0;
     for (std::uint64_t index = first; index <= last; ++index) {

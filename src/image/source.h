@@ -1,4 +1,4 @@
-// The bytes of an image file, read in pieces that suit a parallel filesystem.
+// Reads an image file in pieces that suit a parallel filesystem.
 #pragma once
 
 #include "image/instruments.h"
@@ -14,12 +14,11 @@
 
 namespace containerize::image {
 
-/// Reads of compressed blocks are rounded out to aligned chunks and the latest chunks are kept, because
-/// blocks that are wanted together lie together, and a read costs about the same for 30 KB as for a chunk.
-/// Thread-safe.
+/// Rounds reads of compressed blocks to aligned chunks and keeps the latest, because blocks that are wanted
+/// together lie together, and a read costs about the same for 30 KB as for a chunk. Thread-safe.
 class Source {
 public:
-    /// The image starts at `start` of the file, which has `file_size` bytes. `sharing`: how many sources
+    /// The image starts at `start` of a file of `file_size` bytes. `sharing` is the number of sources that
     /// share the memory for chunks.
     Source(Fd file, std::uint64_t start, std::uint64_t file_size, std::size_t sharing,
            const Instruments& instruments);
@@ -29,16 +28,16 @@ public:
         std::shared_ptr<const void> pin;
         std::span<const std::byte> bytes;
     };
-    /// `offset` counts from the image's start. EIO where the range is not wholly within the file.
+    /// `offset` is relative to the image's start. EIO if the range is not wholly within the file.
     std::expected<Range, int> range(std::uint64_t offset, std::size_t size);
 
-    /// Straight into `out`, past the chunks: for tables that are read once.
+    /// Reads directly into `out`, past the cache: for tables, which are read once.
     std::expected<void, int> read(std::uint64_t offset, std::span<std::byte> out);
 
-    /// Lets go of what was read; how many bytes.
+    /// Drops all chunks. Returns their size in bytes.
     std::size_t shed() { return chunks_.clear(); }
 
-    /// From the image's start to the file's end.
+    /// Bytes from the image's start to the file's end.
     [[nodiscard]] std::uint64_t size() const { return file_size_ - start_; }
 
 private:

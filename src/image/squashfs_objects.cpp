@@ -34,7 +34,7 @@ std::string squashfs_error(int code) {
 }
 
 OutputFile::OutputFile(Fd fd) : sqfs_file_t{}, fd_(std::move(fd)) {
-    // Its owner destroys it, as a C++ object; libsquashfs only borrows it.
+    // Destroyed by its owner, as a C++ object; libsquashfs only borrows it.
     base.destroy = [](sqfs_object_t*) {};
     base.copy = nullptr;
     read_at = read_bytes;
@@ -82,7 +82,7 @@ int OutputFile::write_bytes(sqfs_file_t* file, sqfs_u64 offset, const void* buff
     return 0;
 }
 
-// The disk works while the next blocks are compressed: whoever syncs the file finds little left to wait for.
+// Writes to the disk while the next blocks are compressed, so that a later sync has little left to wait for.
 void OutputFile::start_writing() {
     constexpr std::uint64_t piece = 8U << 20U;
     if (size_ < started_ + piece) return;

@@ -1,4 +1,4 @@
-// libsquashfs's objects as C++ values, and the two of its interfaces that we implement ourselves.
+// libsquashfs's objects as C++ values, and our implementations of two of its interfaces.
 #pragma once
 
 #include "util/error.h"
@@ -34,16 +34,16 @@ struct DestroySquashfsObject {
 template<class Object>
 using SquashfsObject = std::unique_ptr<Object, DestroySquashfsObject>;
 
-/// What libsquashfs means by one of its error codes.
+/// The meaning of libsquashfs's error codes.
 std::string squashfs_error(int code);
 
-/// The file that an image is written to. libsquashfs's own forgets why a write failed; this one remembers.
+/// The file that an image is written to. Unlike libsquashfs's own, it remembers why a write failed.
 class OutputFile : public sqfs_file_t {
 public:
     explicit OutputFile(Fd fd);
     [[nodiscard]] int fd() const { return fd_.get(); }
     [[nodiscard]] std::uint64_t size() const { return size_; }
-    /// errno of the first read or write that failed, or 0.
+    /// The errno of the first read or write that failed, or 0.
     [[nodiscard]] int error_number() const { return error_number_; }
 
 private:
@@ -56,17 +56,16 @@ private:
 
     Fd fd_;
     std::uint64_t size_ = 0;
-    std::uint64_t started_ = 0; ///< up to where the kernel was told to write
+    std::uint64_t started_ = 0; ///< up to where writing to the disk was started
     int error_number_ = 0;
 };
 
-/// Finds nothing compressible, so that every block is stored as it is. In the superblock it goes by the name
-/// of zstd: each image must name a compressor, and this one need never be asked.
+/// Calls everything incompressible, so that every block is stored as it is. The superblock names it zstd:
+/// each image must name a compressor, but readers will never need this one.
 sqfs_compressor_t* make_storing_compressor();
 
-/// Takes over `inner`, and says "not compressible" where the result is not smaller than the input.
-/// libsquashfs 1.2.0's lz4 does not, and unsquashfs refuses an image with a block that grew. Null if there is
-/// no memory.
+/// Owns `inner`, and returns "not compressible" if the result is not smaller than the input. libsquashfs
+/// 1.2.0's lz4 does not, and unsquashfs refuses an image with a block that grew. Null if there is no memory.
 sqfs_compressor_t* make_shrinking_compressor(sqfs_compressor_t* inner);
 
 } // namespace containerize::image

@@ -47,7 +47,7 @@ public:
         return entry.type == S_IFREG && entry.original == Entry::npos && entry.size <= largest;
     }
 
-    /// The content of an entry that is covered. Entries must be taken in order.
+    /// The content of an entry for which covers() is true. Entries must be taken in order.
     Result<std::vector<std::byte>> take(std::size_t index) {
         std::unique_lock lock(mutex_);
         ready_.wait(lock, [&] { return done_.contains(index); });
@@ -70,8 +70,8 @@ private:
             if (next_ >= entries_.size()) return;
             const std::size_t index = next_++;
             held_ += entries_[index].size;
-            // The file that the packer waits for is always read, however full the window is.
-            // Waiting on the stop token, too: a stop between the look and the wait would otherwise be missed.
+            // The file that the packer waits for is always read, even if the window is full. The wait
+            // includes the stop token: otherwise a stop between the check and the wait would be missed.
             if (!room_.wait(lock, stop, [&] { return held_ <= window || is_next(index); })) return;
             lock.unlock();
             auto content = read_whole((root_ / entries_[index].path).string(), entries_[index].size);
@@ -82,7 +82,7 @@ private:
         }
     }
 
-    // Whether nothing that was read already comes before it: then the packer waits for it, or soon will.
+    // Whether no earlier file is ready: then the packer waits for this one, or soon will.
     [[nodiscard]] bool is_next(std::size_t index) const {
         return done_.empty() || index < done_.begin()->first;
     }
@@ -90,7 +90,7 @@ private:
     static Result<std::vector<std::byte>> read_whole(const std::string& path, std::uint64_t size) {
         const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
         if (!fd) return fail_errno("cannot open a file to pack it", path);
-        std::vector<std::byte> content(size + 1); // one more, to see that it did not grow
+        std::vector<std::byte> content(size + 1); // one more byte, to notice growth
         std::size_t done = 0;
         while (done < content.size()) {
             const auto got = read(fd.get(), content.data() + done, content.size() - done);
@@ -112,7 +112,7 @@ private:
     std::map<std::size_t, Result<std::vector<std::byte>>> done_;
     std::size_t next_ = 0;
     std::uint64_t held_ = 0;
-    std::vector<std::jthread> threads_; ///< last, so stopped and joined first: they use all of the above
+    std::vector<std::jthread> threads_; ///< last, so that they are joined before what they use is destroyed
 };
 
 Status append_large(Writer& writer, const std::string& path, std::uint64_t size, const PackProgress& progress,
@@ -146,7 +146,7 @@ public:
 
     Status add(std::size_t index) {
         const Entry& entry = entries_[index];
-        // Of what was there before, only a directory stays, and only under a directory.
+        // An existing entry stays only if it is a directory that is merged with another.
         const Attributes* merged =
             entry.covers || entry.type != S_IFDIR ? nullptr : writer_.directory(entry.path);
         if (merged == nullptr) writer_.remove(entry.path);
@@ -165,8 +165,8 @@ public:
     }
 
 private:
-    // A merged directory keeps its time: copying a child up sets an overlay's directory back to the time it
-    // had when that began, so what is found there depends on which of two threads came first.
+    // A merged directory keeps its time. When overlayfs copies a child up, it sets the directory's time back
+    // to what it was at the start of the copy, so the time found depends on the order of threads.
     Status add_directory(const Entry& entry, const Attributes* merged) {
         auto attributes = entry.attributes;
         if (merged != nullptr) attributes.mtime = merged->mtime;

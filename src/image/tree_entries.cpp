@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 std::vector<std::pair<std::string, std::string>> user_xattrs(const std::string& path) {
     std::vector<std::pair<std::string, std::string>> found;
     const auto size = llistxattr(path.c_str(), nullptr, 0);
-    if (size <= 0) return found; // none, or a filesystem without
+    if (size <= 0) return found; // none, or the filesystem has no such attributes
     std::string names(static_cast<std::size_t>(size), '\0');
     const auto got = llistxattr(path.c_str(), names.data(), names.size());
     if (got <= 0) return found;
@@ -58,7 +58,7 @@ class TreeWalk {
 public:
     TreeWalk(fs::path root, mode_t umask_bits) : root_(std::move(root)), umask_(umask_bits) {}
 
-    // Depth first, each directory's entries in the order of their names' bytes.
+    // Depth first, each directory sorted by the bytes of the names.
     Status walk(const std::string& relative) {
         const std::string directory = relative.empty() ? root_.string() : (root_ / relative).string();
         std::vector<std::string> names;

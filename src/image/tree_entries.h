@@ -1,4 +1,4 @@
-// A directory tree as a list of what is to be packed.
+// A directory tree as a list of entries to pack.
 #pragma once
 
 #include "image/writer.h"
@@ -20,9 +20,9 @@ struct TreeEntry {
     std::uint64_t size = 0;
     Attributes attributes;
     std::string target;          ///< of a symbolic link
-    bool covers = false;         ///< whiteout, or opaque directory: what is below it at this path goes
-    std::size_t original = npos; ///< for a further name of a file: the entry of its first name
-    timespec changed{};          ///< when its inode was changed last
+    bool covers = false;         ///< a whiteout or opaque directory: hides what is below it at this path
+    std::size_t original = npos; ///< of a further hard link: the entry of the first name
+    timespec changed{};          ///< ctime
     ino_t inode = 0;
     static constexpr std::size_t npos = ~std::size_t{0};
 };
@@ -30,16 +30,15 @@ struct TreeEntry {
 struct TreeEntries {
     std::filesystem::path root;
     Attributes attributes_of_root;
-    std::vector<TreeEntry> entries;    ///< depth first, each directory's in the order of their names' bytes
-    std::vector<std::string> left_out; ///< what no image holds: sockets, devices
+    std::vector<TreeEntry> entries;    ///< depth first, each directory sorted by the bytes of the names
+    std::vector<std::string> left_out; ///< what no image holds: sockets, pipes, devices
 };
 
-/// Modes are made fit for sharing (mode_for_sharing). The tree may be the upper directory of an overlay (with
-/// userxattr).
+/// Lists a tree, with modes made fit for sharing (mode_for_sharing). It may be the upper directory of an
+/// overlay (with userxattr).
 Result<TreeEntries> list_tree(const std::filesystem::path& root, mode_t umask_bits);
 
-/// Adds what is listed. What is in the image already makes way: a file for a file, and so on, while
-/// directories are merged.
+/// Adds what is listed. It replaces what the image has at the same paths, except that directories are merged.
 Status add_entries(Writer& writer, const TreeEntries& tree, Whiteouts whiteouts,
                    const PackProgress& progress);
 

@@ -12,9 +12,9 @@ namespace containerize::image {
 
 namespace {
 
-constexpr int most_links = 40; // as the kernel has it
+constexpr int most_links = 40; // the kernel's limit
 
-/// The first part of a path, which is taken off it.
+/// Takes the first component off a path and returns it.
 std::string take_part(std::string& path) {
     const auto start = std::min(path.find_first_not_of('/'), path.size());
     const auto end = std::min(path.find('/', start), path.size());

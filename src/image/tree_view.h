@@ -1,5 +1,4 @@
-// A tree of files as it would be seen by a process whose root it is: a host, a container's image, an
-// environment.
+// A tree of files as a process with this root would see it: a host, a container's image, an environment.
 #pragma once
 
 #include "util/error.h"
@@ -16,39 +15,38 @@
 namespace containerize::image {
 
 /// Paths are absolute, "/" being the root of the tree; links are followed within the tree and never leave it.
-/// What cannot be read counts as missing: whoever asks can do without.
+/// What cannot be read counts as missing, because callers can do without.
 class TreeView {
 public:
     enum class Kind { missing, file, directory, link, other };
 
     virtual ~TreeView() = default;
 
-    /// Where `path` leads to, without links; nothing if there is nothing.
+    /// The path without links to which `path` leads; nullopt if it is missing.
     [[nodiscard]] std::optional<std::string> resolve(std::string_view path) const;
-    /// The same where something may be missing on the way: that keeps its name. Nothing where links lead in a
-    /// circle.
+    /// The same, but missing parts keep their names; nullopt if links lead in a circle.
     [[nodiscard]] std::optional<std::string> would_be(std::string_view path) const;
-    /// Of what `path` leads to: never `link`.
+    /// The kind of what `path` leads to; never `link`.
     [[nodiscard]] Kind kind(std::string_view path) const;
     [[nodiscard]] bool exists(std::string_view path) const { return kind(path) != Kind::missing; }
     /// The names in a directory, sorted; none if it is no directory.
     [[nodiscard]] std::vector<std::string> list(std::string_view path) const;
-    /// At most `size` bytes of a regular file; less, or nothing, where it ends before.
+    /// At most `size` bytes of a regular file from `offset` on; fewer, or none, at its end.
     [[nodiscard]] std::string read(std::string_view path, std::uint64_t offset, std::size_t size) const;
-    /// The beginning of a file; files of the kernel have no size that could be asked for.
+    /// The beginning of a file, also of the kernel's files, which report no size.
     [[nodiscard]] std::string text(std::string_view path, std::size_t limit = std::size_t{1} << 20U) const {
         return read(path, 0, limit);
     }
 
-    /// Whether it leads to a file that somebody may execute.
+    /// Whether `path` leads to a file that anybody may execute.
     [[nodiscard]] bool is_program(std::string_view path) const;
-    /// Of a path itself, where only its directories are followed: a link is a link. What is missing keeps its
-    /// name.
+    /// These follow links only in the directories of `path`, so that a link is a link. Missing parts keep
+    /// their names.
     [[nodiscard]] std::optional<std::string> own_place(std::string_view path) const;
     [[nodiscard]] Kind own_kind(std::string_view path) const;
 
 protected:
-    // Of paths in which no directory is a link.
+    // For paths in which no directory is a link.
     [[nodiscard]] virtual mode_t mode_of(const std::string& path) const = 0; ///< with the type; 0: missing
     [[nodiscard]] virtual std::string target_of(const std::string& link) const = 0;
     [[nodiscard]] virtual std::vector<std::string> names_in(const std::string& directory) const = 0;
@@ -60,7 +58,7 @@ private:
     [[nodiscard]] std::optional<std::string> follow(std::string_view path, bool may_be_missing) const;
 };
 
-/// Over a directory; "/" for this machine itself.
+/// The tree of a directory; "/" is this machine's.
 class DirectoryView : public TreeView {
 public:
     explicit DirectoryView(const std::filesystem::path& root);
@@ -75,7 +73,7 @@ protected:
 private:
     [[nodiscard]] std::string real(const std::string& path) const { return root_ + path; }
 
-    std::string root_; ///< without a '/' at its end
+    std::string root_; ///< without a trailing '/'
 };
 
 /// "libcuda.so.1" of "/usr/lib/libcuda.so.1".

@@ -26,7 +26,7 @@ class Unpacker {
 public:
     Unpacker(Layers& layers, const fs::path& image) : layers_(layers), walk_(layers), image_(image) {}
 
-    /// What is in a directory, into one that exists.
+    /// Unpacks what is in a directory into an existing one.
     Status content_of(Reference reference, const fs::path& target) {
         const auto level = walk_.enter(reference);
         if (!level) return damaged(level.error());
@@ -72,7 +72,7 @@ private:
             return fail_errno("cannot unpack over what is there", target.string());
         if (mkdir(target.c_str(), 0700) != 0) return fail_errno("cannot unpack a directory", target.string());
         if (auto done = content_of(reference, target); !done) return done;
-        // Last: writing into it changes its time, and its mode may forbid writing.
+        // Last, because writing into it changes its time, and its mode may forbid writing.
         return set_attributes(reference, inode, target);
     }
 
@@ -108,11 +108,11 @@ private:
         if (layers_.has_xattrs()) {
             const auto xattrs = layers_.xattrs(reference);
             if (!xattrs) return damaged(xattrs.error());
-            // A filesystem that has none loses them, as every copy to it does.
+            // A filesystem without extended attributes loses them, as with every copy to it.
             for (const auto& [name, value] : *xattrs)
                 setxattr(target.c_str(), name.c_str(), value.data(), value.size(), 0);
         }
-        // The owner must be able to work on it, whatever the image says.
+        // The owner must be able to change it, whatever the image says.
         const mode_t mode = (inode.mode & 0777U) | (S_ISDIR(inode.mode) ? 0700U : 0200U);
         if (chmod(target.c_str(), mode) != 0)
             return fail_errno("cannot set the mode of a file", target.string());
@@ -133,7 +133,7 @@ private:
     Layers& layers_;
     Walk walk_;
     const fs::path& image_;
-    std::map<std::uint64_t, fs::path> names_; ///< of files with several: the first, by inode number
+    std::map<std::uint64_t, fs::path> names_; ///< of hard-linked files: the first name, by inode number
 };
 
 } // namespace

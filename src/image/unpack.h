@@ -1,4 +1,4 @@
-// Whole images as files on disk: for where it can be neither mounted nor written over.
+// Unpacks images to files on disk, where they can be neither mounted nor covered by a writable layer.
 #pragma once
 
 #include "util/error.h"
@@ -9,8 +9,8 @@
 namespace containerize::image {
 
 /// Writes the tree of `images` (the lowest first) into the directory `target`: content, modes, times, links,
-/// extended attributes where the filesystem takes them. Owned by the caller. Directories that are there are
-/// left as they are; of everything else the images' takes the place.
+/// and extended attributes if the filesystem has them. The caller owns everything. Existing directories stay
+/// as they are; other existing files are replaced.
 Status unpack(std::span<const std::filesystem::path> images, const std::filesystem::path& target);
 
 } // namespace containerize::image

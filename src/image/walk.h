@@ -1,4 +1,4 @@
-// Through a whole tree, from its root down: for images in which directories may hold themselves.
+// Walking a whole tree, safely even in images whose directories contain themselves.
 #pragma once
 
 #include "image/layers.h"
@@ -11,15 +11,15 @@
 
 namespace containerize::image {
 
-/// Each directory of a tree has one place in it, and none is so deep that it has no path. An image in which
-/// that is not so would take whoever goes through it as long, and as far down, as it likes.
+/// In a tree, each directory is in one place, and none is deeper than a path can be. Any other image is
+/// refused, because it could make a walk endless.
 class Walk {
 public:
     explicit Walk(Layers& layers) : layers_(layers) {}
     Walk(const Walk&) = delete;
     Walk& operator=(const Walk&) = delete;
 
-    /// A directory that the walk is in as long as this lives.
+    /// A directory; the walk is in it as long as this object lives.
     class Level {
     public:
         Level(Walk& walk, LoadingCache<Directory>::Pointer listing)
@@ -38,7 +38,7 @@ public:
         Walk* walk_;
         LoadingCache<Directory>::Pointer listing_;
     };
-    /// EIO where it cannot be the tree's, or is there a second time.
+    /// EIO if the directory is too deep, or was entered before.
     std::expected<Level, int> enter(Reference directory) {
         if (depth_ > deepest_directory || !entered_.insert(directory).second) return std::unexpected(EIO);
         auto listing = layers_.directory(directory);

@@ -20,21 +20,20 @@ namespace {
 
 constexpr std::uint32_t no_xattrs = 0xFFFFFFFF;
 constexpr std::uint32_t no_fragment = 0xFFFFFFFF;
-/// Images are padded to what a block device needs to be mounted from.
+/// Images are padded to a multiple of this, so that they can be mounted from a block device.
 constexpr std::uint64_t padding = 4096;
 
-/// What further hard links share.
+/// What all hard links of a file share.
 struct EntryInode {
     Attributes attributes;
     mode_t type = S_IFDIR;
     std::string target;      ///< of a symbolic link
-    std::uint32_t links = 1; ///< names that a file has
+    std::uint32_t links = 1; ///< names of a file
     std::uint32_t xattrs = no_xattrs;
-    std::uint32_t number = 0;    ///< 0: not numbered yet
-    std::uint64_t reference = 0; ///< where it lies in the table
-    bool written = false;        ///< to the table that is being made
-    sqfs_inode_generic_t* raw =
-        nullptr; ///< owned; libsquashfs fills it in for files as their blocks are written
+    std::uint32_t number = 0;            ///< 0: not numbered yet
+    std::uint64_t reference = 0;         ///< position in the inode table
+    bool written = false;                ///< to the table that is being written
+    sqfs_inode_generic_t* raw = nullptr; ///< owned; libsquashfs completes a file's while it writes the blocks
 
     EntryInode() = default;
     EntryInode(const EntryInode&) = delete;
@@ -44,13 +43,12 @@ struct EntryInode {
 
 struct Node {
     std::shared_ptr<EntryInode> inode = std::make_shared<EntryInode>();
-    std::map<std::string, std::unique_ptr<Node>, std::less<>>
-        children; ///< of a directory, in the format's order
+    std::map<std::string, std::unique_ptr<Node>, std::less<>> children; ///< in the format's order
 
     [[nodiscard]] bool is_directory() const { return inode->type == S_IFDIR; }
 };
 
-/// Null if there is no memory. calloc() because libsquashfs frees inodes with free().
+/// Null if there is no memory. Uses calloc(), because libsquashfs frees inodes by free().
 sqfs_inode_generic_t* make_symlink_inode(const std::string& target) {
     auto* inode =
         static_cast<sqfs_inode_generic_t*>(std::calloc(1, sizeof(sqfs_inode_generic_t) + target.size() + 1));
@@ -77,7 +75,7 @@ struct Writer::State {
     std::filesystem::path path;
     WriterOptions options;
     bool finished = false;
-    // The order matters: what is declared later uses what is declared before, and dies first.
+    // Members use those declared before them, and are destroyed before them.
     std::unique_ptr<OutputFile> file;
     sqfs_super_t super{};
     SquashfsObject<sqfs_compressor_t> compressor, decompressor;
@@ -92,15 +90,15 @@ struct Writer::State {
 
     bool in_file = false;
     bool has_xattrs = false;
-    std::optional<std::uint64_t> data_end; ///< after a checkpoint: where its tables start
-    /// What was removed: libsquashfs may still have to fill it in.
+    std::optional<std::uint64_t> data_end; ///< after a checkpoint: where the tables start
+    /// Inodes of what was removed, which libsquashfs may still fill in.
     std::vector<std::shared_ptr<EntryInode>> removed;
     std::uint32_t next_number = 1;
     std::uint32_t newest = 0;
     WriteStats stats;
 
     ~State() {
-        // libsquashfs does not free what its threads still work on: an abandoned image waits for that.
+        // libsquashfs does not free what its threads are still working on: wait for them to finish.
         if (!finished && processor) sqfs_block_processor_sync(processor.get());
         if (!finished && file) unlink(path.c_str());
     }
@@ -164,7 +162,7 @@ Status Writer::State::set_up() {
     if (auto done = set_up_compressors(); !done) return done;
     const auto id = options.compression.compressor == Compressor::lz4 ? SQFS_COMP_LZ4 : SQFS_COMP_ZSTD;
     if (const int code = sqfs_super_init(&super, options.block_size, 0, id)) return failed(code);
-    // A place for the superblock, which is known last.
+    // Reserves space for the superblock, which is written last.
     if (const int code = sqfs_super_write(&super, file.get())) return failed(code);
     const int written = compressor->write_options(compressor.get(), file.get());
     if (written < 0) return failed(written);
@@ -185,9 +183,9 @@ Status Writer::State::set_up() {
     description.cmp = compressor.get();
     description.wr = blocks.get();
     description.tbl = fragments.get();
-    // With these two, fragments that look the same by their 32-bit hash are compared before one stands for
-    // the other. Blocks that are stored as they are need no decompressor, but libsquashfs compares nothing
-    // without one: it gets the storing compressor, which it never asks.
+    // With these two, libsquashfs compares fragments of equal 32-bit hashes before it shares one. Without a
+    // decompressor it compares nothing; for uncompressed images it gets the storing compressor, and never
+    // calls it.
     description.file = file.get();
     description.uncmp = decompressor ? decompressor.get() : compressor.get();
     sqfs_block_processor_t* made = nullptr;
@@ -210,7 +208,7 @@ Node* Writer::State::find(std::string_view entry) {
 
 Result<Node*> Writer::State::add(std::string_view entry, mode_t type, const Attributes& attributes) {
     if (in_file) return misuse(entry, "another file is still being written");
-    // No system call could name it, and each level is one of recursion when the tables are written.
+    // No system call could name it, and writing the tables recurses once for each level.
     if (entry.size() >= PATH_MAX) return misuse(entry, "its path is longer than Linux permits");
     if (const int code = drop_tables()) return failed(code);
     auto xattr = store_xattrs(attributes);
@@ -227,7 +225,7 @@ Result<Node*> Writer::State::add(std::string_view entry, mode_t type, const Attr
         auto found = node->children.find(name);
         if (found == node->children.end()) {
             auto made = std::make_unique<Node>();
-            made->inode->attributes.mode = 0755; // until the directory itself comes, if it does
+            made->inode->attributes.mode = 0755; // unless the directory itself is added
             found = node->children.emplace(std::string(name), std::move(made)).first;
             if (last) found->second->inode->type = 0;
         }
@@ -235,7 +233,7 @@ Result<Node*> Writer::State::add(std::string_view entry, mode_t type, const Attr
         if (!last && !node->is_directory()) return misuse(entry, "a part of its path is not a directory");
         rest = last ? std::string_view() : rest.substr(slash + 1);
     }
-    // A directory may come after what is in it.
+    // A directory may be added after what is in it.
     EntryInode& inode = *node->inode;
     if (inode.type != 0 && (!node->is_directory() || type != S_IFDIR))
         return misuse(entry, "it is there already");
@@ -248,7 +246,7 @@ Result<Node*> Writer::State::add(std::string_view entry, mode_t type, const Attr
     return node;
 }
 
-// Takes `node` and what is below it out of the counts; its inodes stay until libsquashfs is done with them.
+// Takes `node` and what is below it out of the counts; the inodes stay until libsquashfs is done with them.
 void Writer::State::forget(Node& node) {
     for (auto& [name, child] : node.children)
         forget(*child);
@@ -358,7 +356,7 @@ Status Writer::begin_file(std::string_view path, const Attributes& attributes) {
 }
 
 Status Writer::append(std::span<const std::byte> data) {
-    if (data.empty()) return {}; // libsquashfs 1.2.0 crashes on nothing at a file's start
+    if (data.empty()) return {}; // libsquashfs 1.2.0 crashes on an empty append at the start of a file
     if (const int code = sqfs_block_processor_append(state_->processor.get(), data.data(), data.size()))
         return state_->failed(code);
     state_->stats.input_bytes += data.size();
@@ -371,7 +369,7 @@ Status Writer::end_file() {
     return {};
 }
 
-// Takes the tables of a checkpoint off the file's end: data goes on where data ended.
+// Removes the tables of a checkpoint from the file's end, so that data continues where it ended.
 int Writer::State::drop_tables() {
     if (!data_end) return 0;
     const int code = file->truncate(file.get(), *data_end);
@@ -388,7 +386,7 @@ int Writer::State::renumber_fragments(Node& directory, sqfs_frag_table_t& kept,
         }
         EntryInode& inode = *child->inode;
         if (inode.type != S_IFREG || inode.written) continue;
-        inode.written = true; // here: its number is the new one already; a further name comes by as well
+        inode.written = true; // renumbered already, when another name of the file comes by
         std::uint32_t old = 0;
         std::uint32_t offset = 0;
         if (const int code = sqfs_inode_get_frag_location(inode.raw, &old, &offset)) return code;
@@ -405,7 +403,7 @@ int Writer::State::renumber_fragments(Node& directory, sqfs_frag_table_t& kept,
     return 0;
 }
 
-// Leaves out the fragments of what was removed: an image with more of them than inodes counts as damaged.
+// Drops the fragments of what was removed: an image with more fragments than inodes counts as damaged.
 int Writer::State::keep_used_fragments() {
     SquashfsObject<sqfs_frag_table_t> kept(sqfs_frag_table_create(0));
     if (!kept) return SQFS_ERROR_ALLOC;
@@ -428,19 +426,19 @@ void Writer::State::unnumber(Node& directory) {
 void Writer::State::number(Node& directory) {
     ++stats.directories;
     for (auto& [name, child] : directory.children) {
-        if (child->inode->number != 0) continue; // a further name
+        if (child->inode->number != 0) continue; // another name of the same file
         child->inode->number = next_number++;
         if (child->is_directory()) number(*child);
     }
 }
 
-// Fills in what all inodes have, and writes it; later tables name it by the position that it gets.
+// Completes an inode and writes it; later tables refer to its position.
 int Writer::State::write_inode(EntryInode& inode) {
     auto& raw = *inode.raw;
     raw.base.mode = static_cast<sqfs_u16>(inode.attributes.mode);
     raw.base.mod_time = inode.attributes.mtime;
     raw.base.inode_number = inode.number;
-    // Everything belongs to root in the image, whoever built it.
+    // Root owns everything in the image, whoever built it.
     for (auto* index : {&raw.base.uid_idx, &raw.base.gid_idx}) {
         sqfs_u16 root_index = 0;
         if (const int code = sqfs_id_table_id_to_index(ids.get(), 0, &root_index)) return code;
@@ -479,7 +477,7 @@ int Writer::State::write_file_inodes(Node& directory) {
     return 0;
 }
 
-// Children before parents: a listing names its directories' inodes by position.
+// Children come before parents, whose listings name inodes by position.
 int Writer::State::write_directories(Node& directory, std::uint32_t parent) {
     std::uint32_t subdirectories = 0;
     for (auto& [name, child] : directory.children) {
@@ -565,7 +563,7 @@ Status Writer::checkpoint() {
 Result<WriteStats> Writer::finish() {
     auto& state = *state_;
     if (auto settled = state.settle(); !settled) return fail(std::move(settled.error()));
-    // Only now: libsquashfs goes on with its own table as long as content is added.
+    // Not earlier: libsquashfs uses its own table as long as content is added.
     if (const int code = state.keep_used_fragments()) return state.failed(code);
     if (const int code = state.write_tables()) return state.failed(code);
     state.stats.image_bytes = state.file->size();

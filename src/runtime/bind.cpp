@@ -28,7 +28,7 @@ std::unexpected<Error> bad_bind(std::string_view text, std::string why) {
                       "Write SRC[:DST[:ro]] with absolute paths, such as /data:/mnt/data:ro.");
 }
 
-/// Neither a path to escape by nor one that two spellings could name.
+/// Whether `path` is absolute and has no "..", which could lead out of the root.
 bool is_plain_path(std::string_view path) {
     if (!path.starts_with('/')) return false;
     const auto parts = split(path.substr(1), '/');

@@ -46,9 +46,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Longer than any answer (the texts of an error), and room for the paths of many images in a request.
+/// Longer than the texts of any error, with room for the paths of many images in a request.
 constexpr std::size_t longest_message = 128U << 10U;
-/// In the staging directory: what fuse-overlayfs has to say.
+/// The output of fuse-overlayfs, in the staging directory.
 constexpr const char* fuse_overlay_log = "fuse-overlayfs.log";
 
 std::vector<std::string> split(std::string_view message) {
@@ -61,11 +61,11 @@ std::vector<std::string> split(std::string_view message) {
     return fields;
 }
 
-/// "" for success, else the parts of the error.
+/// Returns "" for success, otherwise the fields of the error.
 std::string to_message(const Status& status) {
     if (status) return {};
     const auto& error = status.error();
-    // The fault first: long texts are cut.
+    // The fault comes first, because long texts are truncated.
     return (std::to_string(static_cast<int>(error.fault)) + '\0' + error.what + '\0' + error.why + '\0' +
             error.where + '\0' + error.hint)
         .substr(0, longest_message);
@@ -83,11 +83,11 @@ Status from_message(std::string_view message) {
 }
 
 bool send_text(int channel, std::string_view text) {
-    // An empty message cannot be told from the other side's end.
+    // An empty message could not be told from end of file.
     return send_message(channel, "=" + std::string(text), -1);
 }
 
-/// Waits for a message or an interrupt; false for the latter.
+/// Waits for a message; false if an interrupt comes first.
 bool wait_for_message(int channel) {
     std::array<pollfd, 2> polled{pollfd{channel, POLLIN, 0}, pollfd{interrupt_fd(), POLLIN, 0}};
     while (!interrupted()) {
@@ -96,7 +96,7 @@ bool wait_for_message(int channel) {
     return false;
 }
 
-/// With the "="; nothing at the other side's end.
+/// Returns the message with its "=", or "" at end of file.
 std::string receive_text(int channel) {
     return receive_message(channel, longest_message + 1).text;
 }
@@ -117,7 +117,7 @@ Status serve_images(std::span<const std::string> paths, const fs::path& mount_po
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent) _exit(1);
-        ServerStatistics statistics; // that nobody asks for
+        ServerStatistics statistics; // required, but nobody reads them
         const int ended = serve_fuse(**layers, *connection, {.uid = geteuid(), .gid = getegid()}, statistics,
                                      MountRoot::tree, hard_links);
         _exit(ended == 0 ? 0 : 1);
@@ -133,7 +133,7 @@ Status make_layer_directories(const fs::path& staging) {
 }
 
 Status check_attributes(const fs::path& staging) {
-    // Opaque directories are marked by an attribute. A mount without them works, but loses deletions.
+    // Overlays mark opaque directories by an attribute. Without it the mount works, but loses deletions.
     const fs::path upper = staging / "upper";
     constexpr const char* trial = "user.containerize";
     if (setxattr(upper.c_str(), trial, "", 0, 0) != 0)
@@ -142,7 +142,7 @@ Status check_attributes(const fs::path& staging) {
     return {};
 }
 
-// So that tree() finds it.
+// Makes `directory` the working directory, which is what tree() names.
 Status stand_in(const fs::path& directory) {
     return chdir(directory.c_str()) == 0 ? Status()
                                          : fail_errno("cannot enter the directory", directory.string());
@@ -153,7 +153,7 @@ Status mount_overlay_here(std::span<const std::string> images, const fs::path& s
     if (auto made = make_layer_directories(staging); !made) return made;
     if (auto good = check_attributes(staging); !good) return good;
     if (auto served = serve_images(images, staging / "lower", HardLinks::one_file); !served) return served;
-    // By names relative to the working directory: commas and colons in a path would end an option.
+    // Relative paths, because commas and colons in a path would end a mount option.
     if (chdir(staging.c_str()) != 0)
         return fail_errno("cannot enter the staging directory", staging.string());
     const int mounted = mount("overlay", prefix.c_str(), "overlay", 0,
@@ -165,7 +165,7 @@ Status mount_overlay_here(std::span<const std::string> images, const fs::path& s
     return fail_errno("cannot mount an overlay", prefix.string(), error_number);
 }
 
-// Becomes fuse-overlayfs, for a mount that is made already: so it needs no rights. What it says is kept.
+// Executes fuse-overlayfs for a mount that already exists, so that it needs no privileges. Logs its output.
 [[noreturn]] void become_fuse_overlay(const char* program, int device, const fs::path& staging) {
     const Fd said(open((staging / fuse_overlay_log).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
     const std::string mount_point = "/dev/fd/" + std::to_string(device);
@@ -188,9 +188,9 @@ Result<pid_t> start_fuse_overlay(const std::string& program, Fd device, const fs
 
 constexpr auto longest_start = std::chrono::seconds(15);
 
-// The kernel answers when the program has, or when nobody has the device any more: so one that is stuck is
-// killed, by a thread, because a signal does not wake who waits for that answer. `said`: where the program's
-// messages are.
+// Waits until the new mount answers. stat() blocks until the server answers or the device's last descriptor
+// is closed, and a signal to this process would not wake it: so a thread kills a server that is stuck. `said`
+// is the log of the server's output.
 Status wait_for_answer(pid_t server, const fs::path& mount_point, const fs::path& said) {
     std::atomic<bool> is_late = false;
     struct stat info {};
@@ -222,8 +222,8 @@ Status mount_fuse_overlay_here(std::span<const std::string> images, const fs::pa
         return served;
     Fd device(open("/dev/fuse", O_RDWR | O_CLOEXEC));
     if (!device) return fail_errno("cannot open the device", "/dev/fuse");
-    // Without allow_other: so it is open to this user's processes outside of the namespace, too, and the
-    // builder is one.
+    // With allow_other, FUSE mounts are closed to processes outside of their user namespace, such as the
+    // builder. Without it they are open to all processes of this user.
     const auto options = "fd=" + std::to_string(device.get()) +
                          ",rootmode=40000,user_id=" + std::to_string(geteuid()) +
                          ",group_id=" + std::to_string(getegid()) + ",default_permissions";
@@ -260,7 +260,7 @@ std::string with_paths(std::string request, std::span<const fs::path> paths) {
     return request;
 }
 
-// The builder's locks and pipes end with the builder.
+// Otherwise this process would keep the builder's locks and pipes open after the builder's end.
 void close_all_but(int kept) {
     const std::unique_ptr<DIR, int (*)(DIR*)> open_files(opendir("/proc/self/fd"), closedir);
     if (!open_files) return;
@@ -311,7 +311,7 @@ Result<BuildNamespace> BuildNamespace::create_with(const std::function<Status()>
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent) _exit(1);
-        // An interrupt at the terminal is for the builder, which ends this process when it unwinds.
+        // Ctrl-C at the terminal is for the builder only, which ends this process when it unwinds.
         setpgid(0, 0);
         ours.reset();
         close_all_but(theirs.get());
@@ -334,7 +334,7 @@ Status BuildNamespace::ask(const std::string& request) {
     if (interrupted()) return fail_interrupted();
     std::string answer;
     if (send_text(channel_.get(), request)) {
-        // What is asked may take its time: mounts of programs that others wrote.
+        // Mounting may take long, because it depends on other programs.
         if (!wait_for_message(channel_.get())) return fail_interrupted();
         answer = receive_text(channel_.get());
     }

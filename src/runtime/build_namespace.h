@@ -1,4 +1,4 @@
-// The namespace that a build runs its programs in: there the environment in the making stands at its prefix.
+// The namespaces in which a build runs its programs, with the unfinished environment mounted at its prefix.
 #pragma once
 
 #include "runtime/root.h"
@@ -14,38 +14,36 @@
 
 namespace containerize::runtime {
 
-/// A process that keeps new user and mount namespaces alive and mounts in them what it is told to. Other
-/// processes join it by `pid()`. It is made before anything else has threads. Killed by the destructor, and
-/// with it goes what it mounted.
+/// A process that keeps new user and mount namespaces alive and mounts in them on request. Other processes
+/// join it by `pid()`. Create it while the caller is single-threaded. The destructor kills the process, and
+/// its mounts go with it.
 class BuildNamespace {
 public:
     static Result<BuildNamespace> create();
-    /// With a root of its own, put together in `work`, an empty directory.
+    /// Also assembles the root that `root` describes, in the empty directory `work`, and enters it.
     static Result<BuildNamespace> create(const RootRequest& root, const std::filesystem::path& work);
     BuildNamespace(BuildNamespace&& other) noexcept;
     BuildNamespace& operator=(BuildNamespace&& other) noexcept;
     ~BuildNamespace();
 
-    /// Binds `directory` over `place`, which is made to exist in there if it does not: the installation's
-    /// prefix, or another path that it is shown at.
+    /// Binds `directory` over `place`: the prefix of the installation at `prefix`, or another path at which
+    /// it is shown. Creates `place` inside the namespace if it is missing.
     Status bind(const std::filesystem::path& directory, const std::filesystem::path& place,
                 const std::filesystem::path& prefix);
-    /// Mounts `images` (the lowest first) and over them a writable layer, together at `prefix`. What is
-    /// changed there lands in "upper" in `staging`, or was left there by an earlier such mount; "lower" and
-    /// "work" are made there, too. Fails where this
-    /// kernel (before Linux 5.11) does not let users mount overlays, or staging's filesystem has no extended
-    /// attributes.
+    /// Mounts an overlay at `prefix`: `images` (the lowest first) below a writable layer. Changes go to
+    /// "upper" in `staging`, which may hold those of an earlier mount; "lower" and "work" are created there,
+    /// too. Fails if the kernel does not let users mount overlays (before Linux 5.11), or if the filesystem
+    /// of `staging` has no extended attributes.
     Status mount_overlay(std::span<const std::filesystem::path> images, const std::filesystem::path& staging,
                          const std::filesystem::path& prefix);
-    /// The same by `program`, which is fuse-overlayfs: where the kernel refuses. No rights and no extended
-    /// attributes are needed, but what "upper" has is in that program's form.
+    /// The same with fuse-overlayfs (`program`), for where the kernel refuses. It needs neither privileges
+    /// nor extended attributes, but "upper" is then in that program's format.
     Status mount_fuse_overlay(const std::filesystem::path& program,
                               std::span<const std::filesystem::path> images,
                               const std::filesystem::path& staging, const std::filesystem::path& prefix);
 
-    /// What was bound or mounted last, an overlay or a directory, for this process. (By its path it might be
-    /// out of reach: the way there may lead through a mount that is closed to all who are not in the
-    /// namespace.)
+    /// What was bound or mounted last, as a path for processes outside the namespace. (The ordinary path may
+    /// lead through a FUSE mount, which is closed to them.)
     [[nodiscard]] std::filesystem::path tree() const;
     [[nodiscard]] pid_t pid() const { return pid_; }
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view header = "containerize call 1";
 constexpr const char* file_name = "containerize-call";
-/// Standard streams that are closed stay so.
+/// Skips the standard streams: those that are closed stay closed.
 constexpr int first_free_descriptor = STDERR_FILENO + 1;
 
 void put(std::string& bytes, std::string_view field) {
@@ -31,7 +31,7 @@ void put(std::string& bytes, const std::vector<std::string>& list) {
         put(bytes, one);
 }
 
-/// Takes fields from the front; remembers whether any was missing.
+/// Takes fields from the front, and records whether any was missing or malformed.
 class Fields {
 public:
     explicit Fields(std::string_view bytes) : rest_(bytes) {}
@@ -85,7 +85,7 @@ bool is_ignored(int signal) {
     return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
-/// The working directory by its name, or, where the name does not lead there, as it was.
+/// Enters the working directory by name or, if the name does not lead there, by descriptor.
 void change_directory(const CarriedCall& call) {
     if (!call.directory.empty() && chdir(call.directory.c_str()) == 0) return;
     [[maybe_unused]] const int ignored = fchdir(call.directory_fd);

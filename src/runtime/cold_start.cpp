@@ -28,7 +28,7 @@ using When = PrefetchSetting::When;
 constexpr std::uint64_t smallest_request = 64U << 10U;
 constexpr std::uint64_t largest_request = 64U << 20U;
 constexpr unsigned most_requests = 64;
-/// Of what this process may use, the part that is taken for what was read ahead.
+/// The part (1/N) of the available memory that prefetched blocks may take.
 constexpr std::uint64_t share_of_memory = 16;
 constexpr std::size_t most_memory = 256U << 20U;
 constexpr unsigned most_decompressors = 4;
@@ -80,8 +80,9 @@ unsigned idle_cpus() {
     return static_cast<unsigned>(std::clamp(cpus - 1, 1, static_cast<int>(most_decompressors)));
 }
 
-/// Whether no program waits for a core while this thread has one. A low priority instead would not do: what
-/// wants a block that is being decompressed would wait for a thread that gets no core.
+/// Whether no runnable program waits for a core while this thread occupies one. Lowering the thread's
+/// priority would not do instead: a request for a block that is being decompressed would wait for a starved
+/// thread.
 bool has_idle_core() {
     std::ifstream file("/proc/loadavg");
     std::string average;
@@ -196,7 +197,7 @@ image::Instruments instruments_of_environment() {
             instruments.read_delay = std::chrono::microseconds(std::clamp(*microseconds, 0L, longest_delay));
     if (const char* path = std::getenv(record_variable); path != nullptr)
         if (Fd file(open(path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC)); file) {
-            flock(file.get(), LOCK_SH); // as long as this server lives: who records waits for that
+            flock(file.get(), LOCK_SH); // until this server ends: the recording process waits for that
             instruments.recorder = std::make_shared<image::Recorder>(std::move(file));
         }
     return instruments;

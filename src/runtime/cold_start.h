@@ -1,4 +1,4 @@
-// What makes the first reads of a mount fast: profiles of its images, and how they are read ahead.
+// Prefetching for cold starts: settings, and the profiles that list what programs read first.
 #pragma once
 
 #include "image/layers.h"
@@ -17,47 +17,48 @@
 
 namespace containerize::runtime {
 
-/// As a site or a user has it: WHEN, or WHEN:SIZE:DEPTH.
+/// A prefetch setting of a site or user: WHEN, or WHEN:SIZE:DEPTH.
 struct PrefetchSetting {
     enum class When {
-        automatic, ///< if the images are on a network's filesystem
+        automatic, ///< if the images are on a network filesystem
         always,
         never
     };
     When when = When::automatic;
-    std::uint64_t size = 4U << 20U; ///< bytes of a request, at most
-    unsigned depth = 8;             ///< requests at once
+    std::uint64_t size = 4U << 20U; ///< largest request, in bytes
+    unsigned depth = 8;             ///< concurrent requests
 };
-/// "auto", "on", "off", "auto:4M:8". The error is an input error.
+/// Parses "auto", "on", "off" or, with size and depth, "auto:4M:8". Anything else is an input error.
 Result<PrefetchSetting> parse_prefetch(std::string_view text);
 
-/// The place of an image's profile.
+/// The path of an image's profile.
 std::filesystem::path profile_of(const std::filesystem::path& image);
-/// Reads the profile of an image; fails if it is of another one.
+/// Reads the profile of the image with `digest`; fails if it is another image's. `path` is for messages.
 Result<image::Profile> read_profile(int file, const std::filesystem::path& path, const std::string& digest);
 
-/// What a server needs of it, opened before the mount hides the files.
+/// What a server needs for prefetching. The files are opened before the mount hides them.
 struct ColdStart {
     struct ProfileFile {
-        Fd file; ///< none where an image has no profile, or nothing is to be read ahead
+        Fd file; ///< not open if the image has no profile
         std::filesystem::path path;
-        std::string image; ///< the digest that it must have
+        std::string image; ///< digest of the image that the profile must be of
     };
-    std::vector<ProfileFile> profiles; ///< one for each image, the lowest first
+    std::vector<ProfileFile> profiles; ///< one for each image, the lowest first; empty: no prefetching
     image::RequestShape shape;
     unsigned depth = 0;
 };
-/// Of the installation at `directory`; `images` are its open images.
+/// For the installation at `directory`, whose open images are `images`.
 ColdStart cold_start_of(const Manifest& manifest, const std::filesystem::path& directory,
                         std::span<const image::Layers::ImageFile> images);
-/// In a server: begins to read ahead. A profile that cannot be used is passed over: it is only a hint.
+/// Called in a server: starts to prefetch what the profiles list. Unusable profiles are ignored, because they
+/// are only hints.
 void prefetch(image::Layers& layers, const ColdStart& cold_start);
 
-/// How a server of this process's environment reads images.
+/// Instruments for a server's reads, from the environment of this process (read_variables.h).
 image::Instruments instruments_of_environment();
 
-/// The size of the first component's stripes, from the attribute in which Lustre keeps a file's layout; 0 if
-/// it is not one that is known.
+/// The stripe size of the first component in `layout`, the extended attribute in which Lustre keeps a file's
+/// layout; 0 if its format is unknown.
 std::uint64_t stripe_size(std::span<const std::byte> layout);
 
 } // namespace containerize::runtime

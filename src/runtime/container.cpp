@@ -32,9 +32,9 @@ namespace containerize::runtime {
 
 namespace {
 
-/// Where container runtimes are looked for beside the caller's PATH.
+/// Searched for container runtimes after the caller's PATH.
 constexpr const char* usual_path = "/usr/local/bin:/usr/bin:/bin:/opt/apptainer/bin:/opt/singularity/bin";
-// All that the runtime itself needs of the caller's environment. The program gets the rest without it.
+// The only variables of the caller that the runtime gets. The program gets all of them (carried_call.h).
 constexpr std::array<std::string_view, 15> passed_variables = {"HOME",
                                                                "USER",
                                                                "LOGNAME",
@@ -56,7 +56,7 @@ bool exists(const std::string& path) {
     return stat(path.c_str(), &info) == 0;
 }
 
-/// A field of a line of comma-separated values, as the runtimes read their --mount.
+/// A field of the comma-separated value of the runtimes' option --mount, quoted if necessary.
 std::string quoted_field(const std::string& key, const std::string& value) {
     std::string field = key + "=" + value;
     if (field.find_first_of(",\"\n") == std::string::npos) return field;
@@ -65,7 +65,7 @@ std::string quoted_field(const std::string& key, const std::string& value) {
     return '"' + field + '"';
 }
 
-/// What the runtime calls by name must not be one of our wrappers: that would call the runtime again.
+/// PATH for the runtime, without our wrappers: a wrapper that it called would start the runtime again.
 std::string path_without_installations(std::string_view path) {
     std::string kept;
     while (!path.empty()) {
@@ -170,20 +170,20 @@ private:
         return {};
     }
 
-    // The host's own root has its drivers.
+    // Only for a base: the host's own root has its drivers.
     void add_gpu_options() {
         const auto wanted = wanted_gpu(manifest_);
         const auto add = [&](const char* vendor, const char* device, const char* option) {
             if (wanted != vendor && (wanted != "auto" || !exists(device))) return;
             arguments_.emplace_back(option);
-            manifest_.gpu = "none"; // nothing is left for us to bring
+            manifest_.gpu = "none"; // the runtime provides the drivers
         };
         manifest_.gpu = wanted;
         add("nvidia", "/dev/nvidiactl", "--nv");
         add("amd", "/dev/kfd", "--rocm");
     }
 
-    /// Libraries of the host, and drivers for which runtimes have no option.
+    /// Binds libraries of the host, and drivers for which the runtime has no option.
     Status inject() {
         if (manifest_.gpu == "none" && manifest_.host_libraries.empty()) return {};
         auto view = tree_of_base();
@@ -191,7 +191,7 @@ private:
         const auto injection = call_.inject(**view, manifest_, call_.prefix);
         for (const auto& bind : injection.binds)
             if (exists(bind.source)) add_mount(bind.source, bind.target, bind.read_only ? ",ro" : "");
-        // No link can be made there: the file is shown by its other names, too.
+        // No link can be created in the container's root, so the file is bound at the link's path, too.
         for (const auto& [path, target] : injection.links) {
             const auto file = (fs::path(path).parent_path() / target).string();
             const auto bind = std::ranges::find(injection.binds, file, &Bind::target);
@@ -214,7 +214,7 @@ private:
 
     Status add_binds() {
         auto binds = manifest_.binds;
-        // Those of the runtime's own variables it adds itself.
+        // The runtime itself reads the binds in its own variables.
         auto asked = binds_of_environment();
         if (!asked) return fail(std::move(asked.error()));
         binds.insert(binds.end(), asked->begin(), asked->end());
@@ -260,8 +260,8 @@ private:
         return {};
     }
 
-    // Where a moved installation was before, and what one masks: as a session has it, but nothing can be
-    // covered.
+    // Makes a mount point for the path before a move, or for a masked path. The rules are a session's, except
+    // that no directory can be covered here.
     Status make_place(const fs::path& place) const {
         if (place == call_.prefix) return {};
         if (place == manifest_.prefix)
@@ -269,7 +269,7 @@ private:
         if (const auto foreign = find_foreign(place.string(), rules_of_other_place(call_.prefix, lstat)))
             return no_safe_place(place, *foreign);
         std::error_code failed;
-        // In the root of the container, the runtime makes it.
+        // The runtime itself creates names at the top of the container's root.
         if (fs::is_directory(place, failed) || nearest_directory(place) == place.root_path()) return {};
         if (fs::create_directories(place, failed); failed)
             return fail({.what = "the installation's first path cannot be made to exist",
@@ -293,7 +293,7 @@ private:
         if (!manifest_.base.is_host())
             carried.plan.root.push_back(
                 {EnvironmentChange::Kind::append, "LD_LIBRARY_PATH", "/.singularity.d/libs"});
-        // By its descriptor, since the image hides its path.
+        // By descriptor, because the image hides the path.
         const Fd launcher(open(call_.program.c_str(), O_PATH | O_CLOEXEC));
         carried.launcher_fd = fcntl(launcher.get(), F_DUPFD, STDERR_FILENO + 1);
         if (carried.launcher_fd < 0) return fail_errno("cannot open", call_.program);
@@ -316,11 +316,11 @@ private:
 
     const ContainerCall& call_;
     Manifest manifest_;
-    std::string path_;    ///< for the runtime
-    std::string runtime_; ///< its program
+    std::string path_;    ///< PATH for the runtime
+    std::string runtime_; ///< its executable
     std::string root_;
     std::vector<EnvironmentChange> injected_environment_;
-    std::vector<fs::path> shown_; ///< where the images are
+    std::vector<fs::path> shown_; ///< where the images are mounted
     std::vector<std::string> arguments_, environment_;
 };
 
@@ -346,7 +346,7 @@ Result<int> serve_container(const std::string& prefix, const std::string& device
     if (!layers) return fail(std::move(layers.error()));
     auto connection = connect_fuse(std::move(mounted), server_threads());
     if (!connection) return fail(std::move(connection.error()));
-    ServerStatistics statistics; // that nobody asks for: there is no session
+    ServerStatistics statistics; // nobody reads them: there is no session
     return serve_fuse(**layers, *connection, {.uid = geteuid(), .gid = getegid()}, statistics) == 0 ? 0 : 1;
 }
 

@@ -1,5 +1,5 @@
-// Programs of an installation, run by the site's container runtime: Apptainer, or Singularity, which it was
-// once called and which takes the same options.
+// Runs programs of an installation by the site's container runtime: Apptainer, or Singularity, which takes
+// the same options.
 #pragma once
 
 #include "runtime/engine.h"
@@ -16,19 +16,20 @@ struct ContainerCall {
     std::string program; ///< the wrapper's own path: PREFIX/bin/NAME
     std::string target;  ///< the path to execute inside
     bool through_prefix = true;
-    std::string native_failure; ///< why the native engine is not used; empty where it was not to be tried
+    std::string native_failure; ///< why the native engine failed; empty if it was not tried
     std::vector<std::string> arguments;
-    FindInjection inject; ///< what a base gets, beside the drivers that the runtime brings itself
+    FindInjection inject; ///< what a base gets beyond the drivers that the runtime provides
 };
 
-/// Becomes the container runtime, which becomes the program. Returns only what was in the way.
+/// Executes the container runtime, which executes the program. Returns only on failure.
 ///
-/// The image is mounted over the prefix by the runtime, where it is one; where updates added layers, by our
-/// own server (serve_container), because no runtime merges images. Programs see the host's root, or the base.
+/// The runtime mounts a single image over the prefix by itself. With layers of updates it starts our FUSE
+/// server instead (serve_container), because no runtime merges images. Programs see the host's root, or the
+/// base.
 Error run_in_container(const ContainerCall& call);
 
-/// What the container runtime starts as a FUSE server: `device` is "/dev/fd/N", a mount that it has made.
-/// Returns the process's exit code when that is unmounted, or what failed before.
+/// The FUSE server that the container runtime starts. `device` is "/dev/fd/N", the descriptor of a mount that
+/// the runtime has made. Returns the exit code when that is unmounted, or why it could not be served.
 Result<int> serve_container(const std::string& prefix, const std::string& device);
 
 } // namespace containerize::runtime

@@ -11,7 +11,7 @@ namespace {
 constexpr std::array<std::pair<ControlVerb, std::string_view>, 2> verbs = {
     {{ControlVerb::mount, "mount"}, {ControlVerb::statistics, "statistics"}}};
 
-/// Before what failed: another engine may do what this one cannot.
+/// Precedes a failure that another engine may not have (Fault::engine).
 constexpr char engine_mark = '\1';
 
 } // namespace

@@ -1,4 +1,4 @@
-// What a session's control socket is asked, and what it answers: one message each.
+// Messages on a session's control socket: one request, one answer.
 #pragma once
 
 #include "util/error.h"
@@ -10,7 +10,7 @@
 
 namespace containerize::runtime {
 
-/// No message is longer.
+/// Largest message, in bytes.
 inline constexpr std::size_t control_message_size = 16384;
 
 enum class ControlVerb { mount, statistics };
@@ -20,18 +20,18 @@ struct ControlRequest {
     std::string prefix; ///< an installation's path
 };
 
-/// As it is sent: the verb's name, a NUL, the path.
+/// The request as sent: the verb's name, a NUL, the path.
 std::string to_message(const ControlRequest& request);
-/// Nothing for a verb that is not known, and for what is no absolute path.
+/// Returns nullopt for an unknown verb, or if the path is not absolute.
 std::optional<ControlRequest> parse_request(std::string_view message);
 
-/// Answers to a mount request that is no failure.
+/// Answers to a mount request other than a failure.
 inline constexpr std::string_view mounted_answer = "mounted";
 inline constexpr std::string_view stale_answer = "stale";
-/// Of a session that found another in its place when it could go on.
+/// What a starting session reports if another one has taken its place meanwhile.
 inline constexpr const char* superseded_answer = "superseded";
 
-/// The answer for a failure, and the failure that such an answer tells.
+/// Converts a failure to an answer, and back.
 std::string answer_for(const Error& error);
 Error error_of_answer(std::string_view answer);
 

@@ -1,4 +1,4 @@
-// What runs the programs of an installation: the kernel's own means, or the container runtime of the site.
+// What runs the programs of an installation: the kernel's own means, or the site's container runtime.
 #pragma once
 
 #include "util/error.h"
@@ -9,21 +9,21 @@
 namespace containerize::runtime {
 
 enum class Engine {
-    automatic, ///< native where it can, else a container runtime that is there
+    automatic, ///< native if possible, else an installed container runtime
     native,    ///< user and mount namespaces, and FUSE
-    apptainer, ///< what follows is the name of a program
+    apptainer, ///< this and the following are also names of executables
     singularity
 };
 
-/// "auto", "native", "apptainer" or "singularity"; others are input errors.
+/// Parses "auto", "native", "apptainer" or "singularity"; anything else is an input error.
 Result<Engine> parse_engine(std::string_view name);
 std::string to_text(Engine engine);
 
-/// Whether the engine is a container runtime, not to be tried after others.
+/// Whether the engine is a container runtime. `automatic` is not one.
 bool is_container_runtime(Engine engine);
 
-/// What CONTAINERIZE_ENGINE says: it wins over what an installation asks for. `automatic` where it is not
-/// set.
+/// The engine in CONTAINERIZE_ENGINE, which overrides the installation's; `automatic` if it is unset. An
+/// unknown name is an input error.
 Result<Engine> engine_of_environment();
 
 } // namespace containerize::runtime

@@ -13,7 +13,7 @@ std::vector<std::string_view> split(std::string_view path) {
         elements.push_back(path.substr(0, colon));
         if (colon == std::string_view::npos) break;
         path.remove_prefix(colon + 1);
-        // A colon at the end stands for one more, empty element: the working directory.
+        // A trailing colon adds an empty element, which means the working directory.
         if (path.empty()) elements.emplace_back();
     }
     return elements;

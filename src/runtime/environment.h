@@ -1,4 +1,4 @@
-// Changes of the environment of wrapped programs: recorded at build time, applied at each launch without a
+// Changes to the environment of wrapped programs, recorded at build time and applied at each launch without a
 // shell.
 #pragma once
 
@@ -8,19 +8,18 @@
 
 namespace containerize::runtime {
 
-/// One change. "${prefix}" in a manifest's value stands for where the installation is now.
+/// One change. "${prefix}" in a manifest's value stands for the installation's current path.
 struct EnvironmentChange {
     enum class Kind { set, unset, prepend, append };
     Kind kind = Kind::set;
     std::string name;
-    std::string
-        value; ///< for prepend and append: one or more ':'-separated elements; those present already move
+    std::string value; ///< for prepend and append: ':'-separated elements, moved if present
 };
 
-/// The changes of a manifest as they are for an installation at `prefix`.
+/// Replaces "${prefix}" in the changes of a manifest by `prefix`.
 std::vector<EnvironmentChange> with_prefix(std::vector<EnvironmentChange> changes, std::string_view prefix);
 
-/// The variables of a process, "NAME=value" each, in their order. Entries without '=' are kept as they are.
+/// The environment of a process, in order. Entries without '=' are kept as they are.
 class Variables {
 public:
     explicit Variables(const char* const* environment);
@@ -38,7 +37,7 @@ private:
     std::vector<std::string> entries_;
 };
 
-/// `elements` put before (or after) `path`; those that `path` had already are not repeated.
+/// Puts `elements` before or after `path`. Those that `path` already has are moved, not repeated.
 std::string with_path_elements(std::string_view path, std::string_view elements, bool in_front);
 
 } // namespace containerize::runtime

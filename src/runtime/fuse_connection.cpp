@@ -17,14 +17,13 @@ namespace containerize::runtime {
 
 namespace {
 
-// Newer than the headers of Debian 12 (Linux 6.1).
+// Missing in the headers of Debian 12 (Linux 6.1).
 constexpr std::uint64_t fuse_has_resend = std::uint64_t{1} << 39U;
 constexpr int fuse_notify_resend = 7;
 
 constexpr std::uint32_t largest_read = 1U << 20U;
 constexpr std::uint16_t pages_per_read = largest_read / 4096;
-/// Requests that may be under way at once for read-ahead; the kernel's own default, 12, starves parallel
-/// ranks.
+/// Limit of concurrent read-ahead requests; the kernel's default of 12 starves parallel ranks.
 constexpr std::uint16_t background_requests = 64;
 
 std::unexpected<Error> no_device(int error_number) {
@@ -51,7 +50,7 @@ std::uint64_t wanted_flags(std::uint64_t offered) {
                       std::uint64_t{FUSE_INIT_EXT} | fuse_has_resend);
 }
 
-// Reads FUSE_INIT, which the kernel queued when mount() returned, and answers it.
+// Reads and answers FUSE_INIT, which the kernel queued before mount() returned.
 Result<FuseFeatures> answer_init(int device) {
     std::array<std::byte, FUSE_MIN_READ_BUFFER + 4096> buffer;
     ssize_t got = 0;
@@ -63,7 +62,7 @@ Result<FuseFeatures> answer_init(int device) {
     fuse_in_header header{};
     fuse_init_in in{};
     std::memcpy(&header, buffer.data(), sizeof header);
-    // Kernels before 5.17 send a shorter message: what is missing stays zero.
+    // Kernels before 5.17 send a shorter message; the missing fields stay zero.
     std::memcpy(&in, buffer.data() + sizeof header,
                 std::min(sizeof in, static_cast<std::size_t>(got) - sizeof header));
     if (header.opcode != FUSE_INIT || in.major != FUSE_KERNEL_VERSION)
@@ -84,7 +83,7 @@ Result<FuseFeatures> answer_init(int device) {
     out.flags2 = static_cast<std::uint32_t>(flags >> 32U);
     out.max_background = background_requests;
     out.congestion_threshold = background_requests / 4 * 3;
-    out.max_write = 4096; // nothing is ever written, and it decides how large a server's buffers must be
+    out.max_write = 4096; // nothing is ever written, and a server's buffers must be larger than this
     out.time_gran = 1;
     out.max_pages = pages_per_read;
     struct {
@@ -101,7 +100,7 @@ Result<FuseFeatures> answer_init(int device) {
 
 Result<FuseConnection> mount_fuse(const std::filesystem::path& mount_point, uid_t owner, gid_t group,
                                   unsigned threads) {
-    // The descriptor must be opened inside the user namespace: mount() compares its owner with the mount's.
+    // mount() requires the device to have been opened in the mount's user namespace.
     Fd first(open("/dev/fuse", O_RDWR | O_CLOEXEC));
     if (!first) return no_device(errno);
     const std::string options = "fd=" + std::to_string(first.get()) +
@@ -132,11 +131,11 @@ Result<FuseConnection> connect_fuse(Fd device, unsigned threads) {
     connection.features = *features;
     std::uint32_t source = static_cast<std::uint32_t>(device.get());
     connection.devices.push_back(std::move(device));
-    // Clones are made here and not in the server: when a killed server's last descriptor of a clone went
-    // away, the requests that it had read would fail instead of waiting for a successor.
+    // Cloned here and not in the server: when a killed server closes the last descriptor of a clone, the
+    // requests read from it fail instead of waiting for a successor.
     while (connection.devices.size() < threads) {
         Fd clone(open("/dev/fuse", O_RDWR | O_CLOEXEC));
-        if (!clone || ioctl(clone.get(), FUSE_DEV_IOC_CLONE, &source) != 0) break; // fewer threads do as well
+        if (!clone || ioctl(clone.get(), FUSE_DEV_IOC_CLONE, &source) != 0) break; // fewer threads will do
         connection.devices.push_back(std::move(clone));
     }
     return connection;

@@ -1,5 +1,4 @@
-// A FUSE mount, from its first mount() to its last descriptor: made inside a user namespace, without
-// fusermount.
+// A FUSE connection: mounting inside a user namespace without fusermount, and the device's descriptors.
 #pragma once
 
 #include "util/error.h"
@@ -12,30 +11,29 @@
 
 namespace containerize::runtime {
 
-/// What the kernel said in its first message. It is said once, to the supervisor: a server that is started
-/// again later could not ask, so it is told.
+/// Features that the kernel offers in FUSE_INIT. It sends that message once, to the supervisor; servers that
+/// are started later learn them from here.
 struct FuseFeatures {
-    bool resend =
-        false; ///< FUSE_NOTIFY_RESEND (Linux 6.9): a successor can answer what its predecessor did not
-    bool no_opendir = false; ///< opendir may be answered once and for all with ENOSYS (Linux 5.1)
+    bool resend = false;     ///< FUSE_NOTIFY_RESEND (Linux 6.9): a successor gets unanswered requests again
+    bool no_opendir = false; ///< opendir may be answered with ENOSYS, once and for all (Linux 5.1)
 };
 
 struct FuseConnection {
-    /// One descriptor a server thread; requests that were read from one must be answered on the same.
+    /// One for each server thread. A request must be answered on the descriptor that it was read from.
     std::vector<Fd> devices;
     FuseFeatures features;
 };
 
-/// Mounts a read-only FUSE filesystem over `mount_point` and answers the kernel's first message. The caller
-/// must be in a user namespace of its own, where its uid and gid are `owner` and `group`. The message names
-/// /dev/fuse or the mount point and what is wrong with it.
+/// Mounts a read-only FUSE filesystem over `mount_point` and answers FUSE_INIT. The caller must have the
+/// right to mount in its namespace, where its uid and gid are `owner` and `group`. Fails with Fault::engine
+/// if the kernel refuses; the error names /dev/fuse or the mount point.
 Result<FuseConnection> mount_fuse(const std::filesystem::path& mount_point, uid_t owner, gid_t group,
                                   unsigned threads);
 
-/// Begins to serve a mount that somebody else made with this descriptor: answers the kernel's first message.
+/// Connects to a mount that another process made with `device`: answers FUSE_INIT.
 Result<FuseConnection> connect_fuse(Fd device, unsigned threads);
 
-/// Asks the kernel to hand out again every request that was read but not answered.
+/// Asks the kernel to resend every request that was read but not answered.
 Status resend_requests(const FuseConnection& connection);
 
 } // namespace containerize::runtime

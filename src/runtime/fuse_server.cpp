@@ -40,29 +40,29 @@ using image::Reference;
 
 constexpr std::uint32_t fuse_statx = 52; ///< Linux 6.6
 
-/// Seconds that names and attributes stay valid: an image never changes.
+/// How long the kernel may cache names and attributes, in seconds: an image never changes.
 constexpr std::uint64_t forever = 315'360'000;
 constexpr int most_threads = 8;
 constexpr std::size_t request_buffer = FUSE_MIN_READ_BUFFER + 4096;
 constexpr std::uint32_t largest_directory_reply = 128U << 10U;
 
-// 0 would be "no such file" and 1 is the root, while 0 is a legal inode reference: hence plus 2.
+// FUSE reserves node 0 ("no such file") and node 1 (the root), while 0 is a valid inode reference.
 constexpr std::uint64_t node_offset = 2;
-// No image has so high a number (Layers::most_images). What is found below the layer has nodes of its own, so
-// that the kernel does not take it for what was moved there.
+// Above the image numbers in references (Layers::most_images). Nodes below the layer directory need ids of
+// their own, or the kernel would take them for directories that were moved there.
 constexpr std::uint64_t layer_bit = std::uint64_t{1} << 62U;
 constexpr std::uint64_t empty_layer_node = UINT64_MAX - 1;
 
-/// What the servers before died of, perhaps; for all threads.
+/// Requests that earlier servers may have died of; shared by all threads.
 struct Quarantine {
     const Suspects& suspects;
     std::mutex alone;
 };
 
-/// Answers the requests of one descriptor. One object a thread.
+/// Answers the requests of one descriptor. One object for each thread.
 class Worker {
 public:
-    /// `names`: null where files that have several are shown as what they are.
+    /// `names` is null for HardLinks::one_file.
     Worker(image::Layers& layers, int device, bool no_opendir, FuseOwner owner, ServerStatistics& statistics,
            ServerProgress::Thread& progress, Quarantine& quarantine, MountRoot root, SeparateNames* names)
         : layers_(layers), device_(device), no_opendir_(no_opendir), owner_(owner), statistics_(statistics),
@@ -73,7 +73,7 @@ public:
         for (;;) {
             const auto got = read(device_, buffer.data(), buffer.size());
             if (got < 0) {
-                // ENOENT: the request was taken back while it was read.
+                // ENOENT: the request was withdrawn while it was read.
                 if (errno == EINTR || errno == EAGAIN || errno == ENOENT) continue;
                 return errno == ENODEV ? 0 : errno;
             }
@@ -86,7 +86,7 @@ public:
     }
 
 private:
-    /// Says in time what this server dies of, if it does.
+    /// Records the request in shared memory while it is answered, in case this server dies of it.
     void take_on(const fuse_in_header& header, std::span<const std::byte> body) {
         const auto number = request_number(header.unique);
         const auto& suspects = quarantine_.suspects;
@@ -102,7 +102,8 @@ private:
         progress_.answered.fetch_add(1, std::memory_order_relaxed);
     }
 
-    // A reply is the last thing that an answer does: before it, all can be done again.
+    // An answer sends its reply last: if it runs out of memory before, it can be tried again without the
+    // caches.
     void answer_with_what_memory_there_is(const fuse_in_header& header, std::span<const std::byte> body) {
         for (const bool last : {false, true}) {
             try {
@@ -137,7 +138,7 @@ private:
             return statfs();
         case FUSE_FORGET:
         case FUSE_BATCH_FORGET:
-            return; // nothing was remembered; these want no answer
+            return; // nothing is remembered between requests; these expect no reply
         case FUSE_OPENDIR:
             if (no_opendir_) return fail(ENOSYS);
             return open_directory();
@@ -145,18 +146,18 @@ private:
         case FUSE_RELEASEDIR:
         case FUSE_DESTROY:
             return fail(0);
-        // Python asks isatty() of every file it opens, and the kernel forwards it each time.
+        // Python calls isatty() on every file that it opens, and the kernel forwards each of these ioctls.
         case FUSE_IOCTL:
             return fail(ENOTTY);
-        // Where no file has any, as nearly always, this is answered once, like what follows.
+        // Without any extended attributes, the usual case, ENOSYS settles this once and for all.
         case FUSE_GETXATTR:
             if (!layers_.has_xattrs()) return fail(ENOSYS);
             return get_xattr(reference(header.nodeid), body);
         case FUSE_LISTXATTR:
             if (!layers_.has_xattrs()) return fail(ENOSYS);
             return list_xattrs(reference(header.nodeid), take<fuse_getxattr_in>(body));
-        // These are answered once: the kernel remembers "not implemented" and does by itself what we want.
-        // No open: pages stay cached. No flush, no fsync, no lseek, no statx: nothing to do for any.
+        // The kernel remembers ENOSYS for these and does not ask again. Its own behaviour is what we want:
+        // without open, pages stay cached; for the others there is nothing to do.
         case FUSE_OPEN:
         case FUSE_FLUSH:
         case FUSE_FSYNC:
@@ -176,11 +177,11 @@ private:
         return names_ != nullptr && SeparateNames::is_node(node);
     }
     [[nodiscard]] Reference reference(std::uint64_t node) const {
-        // Of a node that was never given out, Layers says that there is none.
+        // Layers reports that an unknown node does not exist.
         if (is_separate(node)) return names_->file(node).value_or(node);
         return node == FUSE_ROOT_ID ? layers_.root() : (node & ~in_layer_) - node_offset;
     }
-    /// Seen from where the request comes from.
+    /// The node id; with layer_bit if the current request is below the layer directory.
     [[nodiscard]] std::uint64_t node(Reference reference) const {
         const bool is_root = reference == layers_.root() && in_layer_ == 0;
         return is_root ? std::uint64_t{FUSE_ROOT_ID} : (reference + node_offset) | in_layer_;
@@ -188,14 +189,14 @@ private:
 
     [[nodiscard]] fuse_attr attributes_of_empty_layer() const {
         fuse_attr attr{};
-        attr.ino = empty_layer_node; // seen by nobody
+        attr.ino = empty_layer_node; // hidden by the overlay
         attr.mode = S_IFDIR | 0555;
         attr.nlink = 2;
         attr.uid = owner_.uid;
         attr.gid = owner_.gid;
         return attr;
     }
-    /// False where the answer is the same as for others.
+    /// Returns false where the usual answer applies.
     bool answer_of_empty_layer(const fuse_in_header& header, std::span<const std::byte> body) {
         switch (header.opcode) {
         case FUSE_LOOKUP:
@@ -222,7 +223,7 @@ private:
             return false;
         }
     }
-    /// One of the two that are not listed; false for other names.
+    /// Answers for the two unlisted names; returns false for all others.
     bool look_up_layer(std::string_view name) {
         fuse_entry_out out{};
         out.entry_valid = out.attr_valid = forever;
@@ -255,8 +256,7 @@ private:
         return value;
     }
 
-    // A failed write means that the request is gone (interrupted, or unmounted): there is nobody left to
-    // tell.
+    // A failed write means that the request is gone (interrupted or unmounted), so nobody needs the error.
     void reply(std::span<iovec> parts, std::size_t size) {
         fuse_out_header header{
             .len = static_cast<std::uint32_t>(sizeof header + size), .error = 0, .unique = unique_};
@@ -298,7 +298,7 @@ private:
     }
 
     void reply_missing() {
-        fuse_entry_out missing{}; // node 0 with a lifetime: the kernel remembers that there is none
+        fuse_entry_out missing{}; // node 0 with a lifetime: the kernel caches that there is no such name
         missing.entry_valid = forever;
         reply(&missing, sizeof missing);
     }
@@ -342,10 +342,10 @@ private:
             size += slice.bytes.size();
         }
         reply(parts_, size);
-        slices_.clear(); // lets the cache give blocks up
+        slices_.clear(); // so that the cache can evict the blocks
     }
 
-    // Asked with size 0, how long the answer would be.
+    // A size of 0 asks for the length of the answer.
     void reply_sized(std::string_view answer, std::uint32_t size) {
         if (size == 0) {
             const fuse_getxattr_out out{.size = static_cast<std::uint32_t>(answer.size()), .padding = 0};
@@ -380,8 +380,7 @@ private:
         reply(&out, sizeof out);
     }
 
-    // The offset of an entry is its place in the sorted listing, after "." and "..": it means the same to
-    // every server.
+    // An entry's offset is its position in the sorted listing, after "." and "..": the same in every server.
     void read_directory(Reference reference, const fuse_read_in& in, bool plus) {
         const auto loaded = layers_.directory(reference);
         if (!loaded) return fail(loaded.error());
@@ -390,7 +389,7 @@ private:
         const std::size_t limit = std::min(in.size, largest_directory_reply);
         for (std::uint64_t position = in.offset; position < directory.entries.size() + 2; ++position) {
             if (position < 2) {
-                const fuse_entry_out none{}; // node 0: not to be entered into the kernel's cache
+                const fuse_entry_out none{}; // node 0: the kernel does not cache this entry
                 const fuse_dirent dots{.ino = 1, .off = position + 1, .namelen = 0, .type = DT_DIR};
                 if (!append(position == 0 ? "." : "..", dots, plus ? &none : nullptr, limit)) break;
                 continue;
@@ -407,7 +406,7 @@ private:
         reply(listing_.data(), listing_.size());
     }
 
-    // False if there is no room left.
+    // Returns false if the entry does not fit.
     bool append(std::string_view name, fuse_dirent dirent, const fuse_entry_out* known, std::size_t limit) {
         const std::size_t fixed = FUSE_NAME_OFFSET + (known != nullptr ? sizeof *known : 0);
         const std::size_t padded = FUSE_DIRENT_ALIGN(fixed + name.size());
@@ -444,7 +443,7 @@ private:
     MountRoot root_;
     SeparateNames* names_;
     std::uint64_t unique_ = 0;
-    std::uint64_t in_layer_ = 0;       ///< layer_bit while a request about something in it is answered
+    std::uint64_t in_layer_ = 0;       ///< layer_bit while a request below the layer directory is answered
     std::vector<image::Slice> slices_; ///< these three keep their memory between requests
     std::vector<iovec> parts_;
     std::vector<std::byte> listing_;
@@ -456,15 +455,15 @@ unsigned server_threads() {
     cpu_set_t mask;
     CPU_ZERO(&mask);
     const int cpus = sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask) : 1;
-    // Two even on one CPU: one may wait for the image while the other serves what is cached.
+    // At least two: one may wait for the image while the other answers from the cache.
     static_assert(most_threads <= ServerProgress::most_threads);
     return static_cast<unsigned>(std::clamp(cpus, 2, most_threads));
 }
 
 namespace {
 
-/// Where little memory is left to the programs that the server works for, it lets go of what it could read
-/// again.
+/// Drops caches when the programs that the server works for have little memory left, but not again before
+/// more blocks were loaded.
 void shed_under_pressure(const std::stop_token& stop, image::Layers& layers,
                          const image::Statistics& statistics) {
     constexpr std::uint64_t scarce = std::uint64_t{256} << 20U;
@@ -487,7 +486,7 @@ void shed_under_pressure(const std::stop_token& stop, image::Layers& layers,
 int serve_fuse(image::Layers& layers, const FuseConnection& connection, FuseOwner owner,
                ServerStatistics& statistics, MountRoot root, HardLinks hard_links, const Suspects& suspects) {
     prctl(PR_SET_NAME, "containerize-fs");
-    // Blocks are allocated and freed all the time: without this each would be an mmap and its page faults.
+    // Blocks are allocated and freed all the time; by default each would cost an mmap() and page faults.
     mallopt(M_MMAP_THRESHOLD, 8 << 20);
     mallopt(M_TRIM_THRESHOLD, 64 << 20);
     mallopt(M_ARENA_MAX, 2);

@@ -1,8 +1,8 @@
 // The FUSE server: answers the kernel's requests for the images of an installation.
 //
-// It speaks the kernel's protocol (linux/fuse.h) itself. libfuse keeps the state of a connection in the
-// process and refuses one whose first message it has not seen; here any process can take over a connection at
-// any time, because nothing is remembered between requests: a node's id is its inode's reference plus 2.
+// It implements the kernel's protocol (linux/fuse.h) itself. libfuse keeps a connection's state in the
+// process and cannot take over a connection whose FUSE_INIT it has not seen. Here any process can take over
+// at any time, because nothing is remembered between requests: a node id is an inode reference plus 2.
 #pragma once
 
 #include "image/layers.h"
@@ -19,22 +19,22 @@ struct FuseOwner {
     gid_t gid;
 };
 
-/// How files that have several names are shown: as what they are, or as a file for each name (SeparateNames).
-/// Nodes of the second mean nothing to another server.
+/// How files with several hard links are shown: as one file, or as a file for each name (SeparateNames). Node
+/// ids of the latter are known only to the server that assigned them, so that no other can take over.
 enum class HardLinks { one_file, separate_files };
 
-/// Whether the mount's root has, unlisted, what an overlay can be made from: the tree once more, and an empty
-/// directory. An overlay's layers must be beside each other, and of one filesystem, for files to keep their
-/// inode numbers.
+/// Whether the root also holds, unlisted, two directories to make an overlay from: the tree once more, and an
+/// empty one. Overlay layers must not overlap, and must be of one filesystem for files to keep their inode
+/// numbers.
 enum class MountRoot { tree, tree_and_layers };
 inline constexpr const char* layer_name = ".containerize-layer";
 inline constexpr const char* empty_layer_name = ".containerize-empty-layer";
 
-/// How many threads a server has on this machine, for this process's share of it.
+/// The number of server threads for the CPUs that this process may use.
 unsigned server_threads();
 
-/// Serves with one thread a descriptor until the filesystem is unmounted everywhere and no file of it is
-/// open. Returns 0 then, else the errno that ended it. For a process that does nothing else.
+/// Serves each descriptor with one thread until the filesystem is unmounted everywhere and no file of it is
+/// open. Returns 0 then, otherwise the errno that ended it. For a process that does nothing else.
 int serve_fuse(image::Layers& layers, const FuseConnection& connection, FuseOwner owner,
                ServerStatistics& statistics, MountRoot root = MountRoot::tree,
                HardLinks hard_links = HardLinks::one_file, const Suspects& suspects = {});

@@ -23,18 +23,18 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int patience_ms = 1000; // a holder answers at once, unless it was stopped
+constexpr int patience_ms = 1000; // a holder answers at once, unless it is suspended
 
 struct Address {
     sockaddr_un name{};
     socklen_t size = 0;
 };
 
-/// Of a socket without a file. Anybody can take such a name: both sides look at who the other is.
+/// The abstract address of an image's copy. Anybody can bind such a name, so both sides check the peer's uid.
 Address address_of(const std::string& sha256) {
     Address address;
     address.name.sun_family = AF_UNIX;
-    // The first byte stays 0.
+    // The first byte of an abstract name is NUL.
     const auto name = "containerize/" + std::to_string(geteuid()) + "/" + sha256;
     const auto size = std::min(name.size(), sizeof address.name.sun_path - 1);
     std::memcpy(address.name.sun_path + 1, name.data(), size);
@@ -53,7 +53,7 @@ bool is_our_own(const Fd& connection) {
 }
 
 void send_file(const Fd& connection, const Fd& file) {
-    // Who does not take it copies the image itself.
+    // A session that gets no file copies the image itself.
     [[maybe_unused]] const bool sent = send_message(connection.get(), "f", file.get());
 }
 
@@ -67,7 +67,7 @@ struct Held {
     Fd connection, file;
 };
 
-/// From the holder that has the name.
+/// Asks the holder that owns the name.
 std::optional<Held> ask_for(const std::string& sha256, std::uint64_t size) {
     Held held{.connection = unix_socket(), .file = {}};
     const auto address = address_of(sha256);
@@ -82,7 +82,7 @@ std::optional<Held> ask_for(const std::string& sha256, std::uint64_t size) {
     return held;
 }
 
-/// None where the name is taken. Nobody finds it before listen().
+/// Returns no descriptor if the name is taken. Nobody can connect before listen().
 Fd take_name(const std::string& sha256) {
     Fd listener = unix_socket();
     const auto address = address_of(sha256);
@@ -91,17 +91,17 @@ Fd take_name(const std::string& sha256) {
 }
 
 void begin_to_listen(const Fd& listener) {
-    listen(listener.get(), SOMAXCONN); // of a socket with a name: it cannot fail
+    listen(listener.get(), SOMAXCONN); // cannot fail for a bound socket
 }
 
-/// So that no session can change what others read.
+/// Opens the copy again for reading only, so that no session can change what others read.
 Result<Fd> for_reading(const Fd& file, const fs::path& path) {
     Fd reading(open(path_of(file).c_str(), O_RDONLY | O_CLOEXEC));
     if (!reading) return fail_errno("cannot open the copy of the image", path.string());
     return reading;
 }
 
-/// A file that was brought to this node, which has no name from then on.
+/// Opens a file that was brought to this node, and unlinks it.
 Result<Fd> take(const fs::path& path) {
     Fd file(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     struct stat info {};
@@ -112,7 +112,7 @@ Result<Fd> take(const fs::path& path) {
     return file;
 }
 
-/// The copy that such a file is, or is made into.
+/// The copy: that file itself or, for `ram`, its content in memory.
 Result<Fd> copy_of_brought(Fd file, const fs::path& path, const ImageFile& image, StagePlace place) {
     struct stat info {};
     if (fstat(file.get(), &info) != 0 || static_cast<std::uint64_t>(info.st_size) != image.size)
@@ -137,7 +137,7 @@ std::optional<Fd> held_image(const std::string& sha256, std::uint64_t size) {
 Result<ImageHolder> ImageHolder::hold(const Manifest& manifest, const fs::path& prefix, StagePlace place,
                                       const std::vector<fs::path>& brought) {
     ImageHolder holder;
-    std::vector<Result<Fd>> taken; // whatever comes of them, none stays
+    std::vector<Result<Fd>> taken; // all first, so that they are unlinked even if something fails
     for (const auto& file : brought)
         taken.push_back(take(file));
     const auto files = manifest.images();
@@ -149,7 +149,7 @@ Result<ImageHolder> ImageHolder::hold(const Manifest& manifest, const fs::path& 
                                     i < brought.size() ? brought[i] : fs::path(), place);
             !added)
             return fail(std::move(added.error()));
-    // Not before all are there: until it serves, nobody would be answered.
+    // Only when all copies are there, because no client is answered before serve().
     for (const auto& image : holder.images_)
         if (image.listener) begin_to_listen(image.listener);
     return holder;
@@ -195,7 +195,7 @@ void ImageHolder::serve() {
             wait_for(image.listener), wait_for(image.other);
         for (const auto& client : clients_)
             wait_for(client);
-        // Whose name another holder has who does not answer yet, or another user, has to try again.
+        // The name may be owned by another user, or by a holder that does not answer yet: try again.
         const auto has_no_place = [](const Image& image) { return !image.listener && !image.other; };
         const int patience = std::ranges::any_of(images_, has_no_place) ? patience_ms : -1;
         if (poll(waiting.data(), waiting.size(), patience) < 0) continue;
@@ -212,7 +212,7 @@ void ImageHolder::serve() {
 
 void ImageHolder::answer(const Image& image) {
     Fd client(accept4(image.listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    // The call waits on: without a pause, that would be for all of a processor.
+    // The connection stays pending: without a pause, this would be a busy loop.
     if (!client && (errno == EMFILE || errno == ENFILE))
         std::this_thread::sleep_for(std::chrono::milliseconds(100));
     if (!client || !is_our_own(client)) return;
@@ -226,7 +226,7 @@ void ImageHolder::succeed(Image& image) {
     if (image.listener)
         begin_to_listen(image.listener);
     else if (auto held = ask_for(image.sha256, image.size))
-        image.other = std::move(held->connection); // a third one was faster
+        image.other = std::move(held->connection); // another holder was faster
 }
 
 } // namespace containerize::runtime

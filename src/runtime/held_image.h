@@ -1,4 +1,4 @@
-// Copies of images that one process of a node holds for all later sessions of its user there.
+// Copies of images that one process (the holder) keeps on a node for all later sessions of its user.
 #pragma once
 
 #include "runtime/manifest.h"
@@ -14,24 +14,25 @@
 
 namespace containerize::runtime {
 
-/// The copy that a holder on this node has of the image with this digest; nothing if there is none of this
-/// user's, or if it has another size.
+/// The copy of the image with this digest, from a holder of this user on this node; nullopt if there is none,
+/// or if its size differs.
 std::optional<Fd> held_image(const std::string& sha256, std::uint64_t size);
 
-/// Has copies of images, and gives them to sessions that ask for them by digest, at sockets without files:
-/// when it ends, however that is, nothing is left but what sessions have open.
+/// Keeps copies of images and hands them to sessions by digest, over abstract sockets. Nothing is left when
+/// it ends, for whatever reason, but the descriptors that sessions have.
 class ImageHolder {
 public:
-    /// Copies the images of an installation to `place` (not off). What another holder on this node has
-    /// already is shared with it, for as long as this one lives. An image is read from the file in `brought`
-    /// that has its place there, if that is the user's and what was built; all those files are removed.
+    /// Copies the images of an installation to `place`, which is not `off`. A copy that another holder on
+    /// this node has is shared for as long as this holder lives. `brought` are files already on the node, one
+    /// for each image in their order: one that is the user's and has the right content is used instead of the
+    /// image. All those of the user are unlinked.
     static Result<ImageHolder> hold(const Manifest& manifest, const std::filesystem::path& prefix,
                                     StagePlace place, const std::vector<std::filesystem::path>& brought);
 
-    /// Answers until an interrupt comes (util/interrupt.h).
+    /// Answers sessions until an interrupt comes (util/interrupt.h).
     void serve();
 
-    /// What could not be done as it was meant to.
+    /// Why files in `brought` were not used.
     [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
 
 private:
@@ -39,16 +40,16 @@ private:
         std::string sha256;
         std::uint64_t size = 0;
         Fd copy, listener;
-        Fd other; ///< a connection to the holder that has the name, which ends with that one
+        Fd other; ///< a connection to the holder that owns the name, closed when that holder ends
     };
     Status add(const ImageFile& file, const image::Layers::ImageFile& source, Result<Fd> taken,
                const std::filesystem::path& brought, StagePlace place);
-    static bool share(Image& image); ///< with the holder that has the name
+    static bool share(Image& image); ///< uses the copy of the holder that owns the name
     void answer(const Image& image);
     static void succeed(Image& image);
 
     std::vector<Image> images_;
-    std::vector<Fd> clients_; ///< until they hang up
+    std::vector<Fd> clients_; ///< kept until they hang up
     std::vector<std::string> notes_;
 };
 

@@ -21,7 +21,7 @@ namespace {
 
 struct Entry {
     std::string name;
-    char type = 'd';    ///< directory, file or link
+    char type = 'd';    ///< 'd' directory, 'f' file, 'l' link
     std::string target; ///< of a link
 };
 
@@ -32,7 +32,7 @@ std::vector<Entry> entries_of_root() {
         Entry entry{.name = static_cast<const char*>(found->d_name), .target = {}};
         const std::string path = "/" + entry.name;
         struct stat info {};
-        // What may not even be looked at, such as another user's FUSE mount, cannot be bound either.
+        // What cannot even be examined, such as another user's FUSE mount, cannot be bound either.
         if (entry.name == "." || entry.name == ".." || lstat(path.c_str(), &info) != 0) continue;
         if (S_ISLNK(info.st_mode)) {
             std::array<char, PATH_MAX> target;
@@ -70,7 +70,8 @@ bool make_entry(const fs::path& directory, const Entry& entry) {
     return mknod(path.c_str(), S_IFREG | 0644, 0) == 0;
 }
 
-// Only ever added to: where something was removed, a program's mounts would go, too.
+// Adds what is missing and removes nothing: a removed mount point would take a running program's mounts
+// along.
 Status complete(const fs::path& directory, const std::vector<Entry>& entries) {
     const auto cannot = [](const fs::path& path) {
         return fail_errno("cannot make a root directory for the container runtime", path.string());
@@ -91,13 +92,13 @@ Result<HostRoot> make_host_root(const StateDirectory& state) {
         const bool is_of_runtime = entry.name == "dev" || entry.name == "proc" || entry.name == "sys";
         if (entry.type != 'l' && !is_of_runtime) root.names.push_back("/" + entry.name);
     }
-    // A cleaner of /tmp may have taken some of it away.
+    // A cleaner of /tmp may have removed some of it.
     const auto whole = [&] {
         return std::ranges::all_of(entries,
                                    [&](const Entry& entry) { return is_there(root.directory, entry); });
     };
     if (whole()) return root;
-    // Other ranks are about to make the same, and a session that starts removes what is empty here.
+    // Other ranks may be about to make the same, and a starting session removes empty directories here.
     const auto lock = lock_starts(state);
     if (!lock) return fail(Error(lock.error()));
     if (auto made = complete(root.directory, entries); !made) return fail(std::move(made.error()));

@@ -1,5 +1,5 @@
-// The root directory for a container runtime whose programs are to see the host as it is: a directory with
-// the names of the host's own, on which those are bound.
+// The root directory for container runtimes if programs are to see the host unchanged: a directory with the
+// names of the host's root, over which the originals are bound.
 #pragma once
 
 #include "runtime/session_state.h"
@@ -13,12 +13,12 @@ namespace containerize::runtime {
 
 struct HostRoot {
     std::filesystem::path directory;
-    /// Absolute paths to be bound on themselves. /dev, /proc and /sys are not among them: every container
-    /// runtime brings those.
+    /// Absolute paths to bind over themselves, without /dev, /proc and /sys, which every container runtime
+    /// provides.
     std::vector<std::string> names;
 };
 
-/// Kept in the state directory, one for each way that a root can look.
+/// Makes such a directory in the state directory, or finds it: one for each set of names.
 Result<HostRoot> make_host_root(const StateDirectory& state);
 
 } // namespace containerize::runtime

@@ -14,7 +14,7 @@ namespace containerize::runtime {
 
 namespace {
 
-// What the environment or /proc says becomes part of a file name.
+// The identifier is made from the environment or /proc, and becomes part of a file name.
 constexpr std::size_t longest_word = 48;
 
 bool is_letter_or_digit(char c) {
@@ -26,7 +26,7 @@ std::string leading_word(std::string_view text) {
     return {text.begin(), end};
 }
 
-/// Names of jobs, such as "123[4].server": all but a few characters are replaced.
+/// Makes a job's id, such as "123[4].server", fit for a file name.
 std::string as_word(std::string_view text) {
     std::string word(text.substr(0, longest_word));
     for (auto& c : word)
@@ -34,7 +34,7 @@ std::string as_word(std::string_view text) {
     return word;
 }
 
-/// Files of /proc are short, and have no size: one read has all of those that are asked for here.
+/// Reads up to the first short read: files of /proc report no size.
 std::string read_proc(const char* path) {
     const Fd file(open(path, O_RDONLY | O_CLOEXEC));
     std::string text;
@@ -59,7 +59,7 @@ std::string slurm_step(std::string_view cgroups) {
     return {};
 }
 
-/// Where other batch systems put the groups of their jobs: the job's number comes next.
+/// Where other batch systems put the cgroups of their jobs; the job's id follows.
 struct CgroupMark {
     std::string_view mark, system;
 };
@@ -75,7 +75,7 @@ std::string part_at(std::string_view text) {
     return std::string(text.substr(0, text.find_first_of("/\n")));
 }
 
-// LSF's have the name of the cluster between: "/lsf/CLUSTER/job.123.4567.1690000000".
+// LSF's have the cluster's name in between: "/lsf/CLUSTER/job.123.4567.1690000000".
 std::string lsf_job(std::string_view cgroups) {
     static constexpr std::string_view lsf_mark = "/lsf/";
     static constexpr std::string_view job_mark = "/job.";
@@ -90,7 +90,7 @@ std::string lsf_job(std::string_view cgroups) {
 
 struct JobVariable {
     const char* system;
-    std::array<const char*, 3> names; ///< the first is set in every job; further ones tell its parts apart
+    std::array<const char*, 3> names; ///< the first is set in every job; the others tell its parts apart
 };
 constexpr std::array job_variables = {
     JobVariable{"slurm", {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"}},
@@ -101,7 +101,7 @@ constexpr std::array job_variables = {
     JobVariable{"oar", {"OAR_JOB_ID", nullptr, nullptr}},
 };
 
-// All that are set: one system's jobs may start another.
+// Uses all that are set: a job of one system may start one of another.
 std::string job_of_environment() {
     std::string all;
     for (const auto& variable : job_variables) {
@@ -132,7 +132,8 @@ std::string job_of_cgroups(std::string_view cgroups) {
 }
 
 std::string job_of_this_process(std::string_view cgroups) {
-    // First what cannot be lost: who starts another MPI in a step unsets all variables of Slurm.
+    // Cgroups first, since they cannot be lost: scripts that start another MPI in a step unset Slurm's
+    // variables.
     auto job = job_of_cgroups(cgroups);
     return job.empty() ? job_of_environment() : job;
 }
@@ -150,7 +151,7 @@ std::string login_of_cgroups(std::string_view cgroups) {
 
 Fd step_process() {
     for (pid_t pid = getppid(); pid > 1;) {
-        // "PID (NAME) STATE PARENT ..."; the name may have anything in it.
+        // "PID (NAME) STATE PARENT ..."; NAME may contain anything.
         const auto text = read_proc(("/proc/" + std::to_string(pid) + "/stat").c_str());
         const auto start = text.find('(');
         const auto end = text.rfind(')');

@@ -19,20 +19,20 @@ namespace containerize::runtime {
 
 namespace {
 
-/// Others may take the device that the kernel just named.
+/// Attempts to get a loop device: others may take the one that the kernel just named.
 constexpr int tries = 64;
 
-/// Now, and as long as the kernel reads it.
+/// Whether nobody but root can change or replace `path`, now or while it is mounted.
 bool is_roots_alone(const std::filesystem::path& path) {
     return !find_foreign(path.string(), {.must_stay = true});
 }
 
-/// As long as it is held, nobody has the file open for writing. Whoever opened it before it was root's could
-/// still change it, and the kernel believes what it mounts.
+/// While the lease is held, nobody has the file open for writing. Otherwise a process that opened it before
+/// it became root's could still change an image that the kernel trusts.
 class ReadLease {
 public:
     explicit ReadLease(const Fd& file)
-        : file_(file.get()), before_(std::signal(SIGIO, SIG_IGN)), // which tells that somebody waits for us
+        : file_(file.get()), before_(std::signal(SIGIO, SIG_IGN)), // sent when somebody waits for the lease
           held_(fcntl(file_, F_SETLEASE, F_RDLCK) == 0) {}
     ReadLease(const ReadLease&) = delete;
     ReadLease& operator=(const ReadLease&) = delete;
@@ -52,7 +52,7 @@ std::string name_of_loop(int number) {
     return "/dev/loop" + std::to_string(number);
 }
 
-/// LOOP_SET_FD and LOOP_SET_STATUS64, which every kernel has; LOOP_CONFIGURE is both, from Linux 5.8 on.
+/// LOOP_SET_FD and LOOP_SET_STATUS64 exist in every kernel; LOOP_CONFIGURE does both, from Linux 5.8 on.
 Status bind_loop(const Fd& device, const std::string& name, const image::Layers::ImageFile& image) {
     loop_info64 settings{};
     settings.lo_offset = image.offset;
@@ -65,7 +65,7 @@ Status bind_loop(const Fd& device, const std::string& name, const image::Layers:
 }
 
 struct Loop {
-    Fd device; ///< keeps it until it is mounted
+    Fd device; ///< keeps the loop device until it is mounted
     std::string name;
 };
 

@@ -1,5 +1,5 @@
-// Images mounted by the kernel's own squashfs: faster by what a server costs, and only for root. A mistake in
-// the kernel's reading of an image is the whole machine's, so that the image must be root's own.
+// Mounting images by the kernel's own squashfs, which saves the cost of a server. Only for root: a bad image
+// could compromise the kernel, so nobody but root may be able to write it.
 #pragma once
 
 #include "image/layers.h"
@@ -10,12 +10,12 @@
 
 namespace containerize::runtime {
 
-/// Whether the installation at `prefix` is to be mounted so: it says so (the setting `kernel_mount`), has one
-/// image, and root alone can have written it and its manifest.
+/// Whether to mount the installation at `prefix` by the kernel: the caller is root, the manifest says so
+/// (`kernel_mount`), there are no layers, and root alone can have written the image and the manifest.
 bool is_for_kernel_mount(const Manifest& manifest, const std::filesystem::path& prefix);
 
-/// Mounts an image by a loop device, which goes with the mount. The caller has CAP_SYS_ADMIN where the
-/// machine was started, and not in a user namespace of its own.
+/// Mounts an image by a loop device, which is freed with the mount. The caller needs CAP_SYS_ADMIN in the
+/// initial user namespace.
 Status mount_by_kernel(const image::Layers::ImageFile& image, const std::filesystem::path& mount_point);
 
 } // namespace containerize::runtime

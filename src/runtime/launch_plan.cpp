@@ -103,7 +103,7 @@ std::string manifest_identity(int directory) {
 }
 
 std::string plan_file_name(std::string_view prefix) {
-    // Two prefixes of one name are told apart by the prefix that the plan records.
+    // If two prefixes have the same hash, the prefix in the plan tells them apart.
     return "plan-" + short_hash(prefix);
 }
 

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view setting = "KillUserProcesses=";
-/// Where its files are; those of the first directory win.
+/// Directories with its configuration, the highest priority first.
 constexpr std::array places = {"etc", "run", "usr/local/lib", "usr/lib", "lib"};
 
 bool is_yes(std::string_view value) {
@@ -48,7 +48,7 @@ bool logins_end_their_processes(const fs::path& root) {
             if (entry->path().extension() == ".conf")
                 drop_ins.emplace(entry->path().filename().string(), entry->path());
     }
-    // The file that comes with it names all settings with what they are by default there, as comments.
+    // The packaged file lists all settings as comments, with the distribution's defaults.
     bool ends = value_in(settings, "#").value_or(true);
     ends = value_in(settings, "").value_or(ends);
     for (const auto& [name, path] : drop_ins)

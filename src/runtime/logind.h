@@ -1,12 +1,12 @@
-// How systemd-logind treats what a login has started.
+// How systemd-logind treats the processes of a login session.
 #pragma once
 
 #include <filesystem>
 
 namespace containerize::runtime {
 
-/// Whether it ends all processes of a login with it (KillUserProcesses=), as its configuration below `root`
-/// says. Yes where nothing is said: that is how logind comes from its authors.
+/// Whether logind kills all processes of a login session when it ends (KillUserProcesses=), by its
+/// configuration below `root`. True if nothing is configured: the default of systemd itself.
 bool logins_end_their_processes(const std::filesystem::path& root = "/");
 
 } // namespace containerize::runtime

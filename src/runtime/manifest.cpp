@@ -35,7 +35,7 @@ json to_json(const std::vector<EnvironmentChange>& changes) {
     return list;
 }
 
-// The json library reports wrong types by exceptions: parse_manifest turns them into errors in one place.
+// The json library throws on wrong types; parse_manifest turns that into errors in one place.
 std::vector<EnvironmentChange> changes_from(const json& list) {
     std::vector<EnvironmentChange> changes;
     for (const auto& entry : list) {
@@ -92,7 +92,7 @@ Bind bind_from(const json& entry) {
     return std::move(*bind);
 }
 
-/// What is not as its readers expect it is found out here; the rest is for people.
+/// Checks the types of entries that programs read; the rest is for people.
 json build_from(const json& entry) {
     if (entry.is_null()) return json::object();
     if (entry.contains("files")) std::ignore = to_integer<std::uint64_t>(entry.at("files"));
@@ -266,7 +266,7 @@ Status check_first_path(const Manifest& manifest, const std::string& prefix) {
 }
 
 std::unexpected<Error> no_installation(const std::filesystem::path& directory) {
-    // There the environment itself stands at the path.
+    // Inside a session, the environment itself is mounted at that path.
     const bool inside = std::getenv("CONTAINERIZE_PREFIX") != nullptr;
     return fail_input("there is no installation", {}, directory.string(),
                       inside ? "You may be inside one (`containerize shell`, `run`): leave it first."
@@ -280,7 +280,7 @@ bool is_installation(const std::filesystem::path& directory) {
 
 namespace {
 
-/// As the program itself finds out when it is started: anybody could have put a manifest into /tmp.
+/// The same check as at the start of a wrapper: anybody could have put a manifest into /tmp.
 bool made_together(const std::filesystem::path& program, const std::filesystem::path& directory) {
     struct stat own {};
     struct stat place {};

@@ -34,7 +34,7 @@ std::unexpected<Error> cannot(const fs::path& path, int error_number = errno) {
     return fail_errno("cannot make a path to mount on exist", path.string(), error_number);
 }
 
-/// What is missing below `existing` down to `path`, parents first.
+/// The paths missing below `existing`, down to `path`, parents first.
 std::vector<MissingPath> missing_below(const fs::path& existing, const MissingPath& path) {
     std::vector<MissingPath> missing = {path};
     for (fs::path one = fs::path(path.path).parent_path(); one != existing; one = one.parent_path())
@@ -53,8 +53,8 @@ Status bind_to(const std::string& from, const std::string& to, bool directory) {
     return {};
 }
 
-/// None of what is no directory, and none of what may not even be passed through, such as another user's
-/// home: that holds nothing for us.
+/// The names in a directory; none if it is missing, is no directory, or may not even be passed through, such
+/// as another user's home: that holds nothing for us.
 Result<std::vector<std::string>> names_in(const std::string& directory) {
     std::vector<std::string> names;
     const int opened = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -68,10 +68,10 @@ Result<std::vector<std::string>> names_in(const std::string& directory) {
     return names;
 }
 
-// Makes `to` what `from` is: a link is copied, anything else is bound with all that is mounted in it.
+// Reproduces `from` as `to`: copies a link, binds anything else with all mounts in it.
 Status reproduce(const std::string& from, const std::string& to) {
     struct stat info {};
-    if (lstat(from.c_str(), &info) != 0) return {}; // vanished, or not to be seen: no loss
+    if (lstat(from.c_str(), &info) != 0) return {}; // vanished, or not visible to us: no loss
     if (!S_ISLNK(info.st_mode)) return bind_to(from, to, S_ISDIR(info.st_mode));
     std::error_code failed;
     fs::copy_symlink(from, to, failed);
@@ -79,7 +79,7 @@ Status reproduce(const std::string& from, const std::string& to) {
     return {};
 }
 
-/// The directories that this process has covered; they stay so as long as its namespace.
+/// The directories that this process has covered; they stay covered as long as its namespace exists.
 std::set<fs::path>& covers() {
     static std::set<fs::path> all;
     return all;
@@ -93,10 +93,10 @@ Status allow_writes(const fs::path& covered, bool allowed) {
     return {};
 }
 
-// Covers `covered` by a directory in memory that holds the same, and `missing`, parents first.
+// Covers `covered` by a directory in memory with the same entries, and adds `missing`, parents first.
 Status cover(const fs::path& covered, const std::vector<MissingPath>& missing) {
     const bool whole_root = covered == covered.root_path();
-    // "/" cannot be covered in place: its copy is put together elsewhere and then made the root.
+    // "/" cannot be covered in place: its copy is assembled elsewhere and then made the root.
     const std::string place = whole_root ? "/tmp" : covered.string();
     const Fd original(open(covered.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     const Fd place_before(open(place.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
@@ -110,10 +110,10 @@ Status cover(const fs::path& covered, const std::vector<MissingPath>& missing) {
     };
     for (const auto& name : *names) {
         const std::string to = place + "/" + name;
-        // A link that is in the way of what is to be there; or what is made anew.
+        // A path in `missing` replaces this entry: a link in its way, or a directory that is created again.
         if (is_missing((covered / name).string())) continue;
-        // Through its descriptor, the place shows what it held before the mount that now lies on it.
-        // A recursive bind takes along even that mount, so it is taken off again.
+        // Its old descriptor shows what `place` held before it was mounted on. The recursive bind copies the
+        // new mount as well, which is taken off again.
         const bool is_place = whole_root && "/" + name == place;
         if (auto done =
                 is_place ? bind_to(through(place_before), to, true) : reproduce(through(original, name), to);
@@ -125,7 +125,7 @@ Status cover(const fs::path& covered, const std::vector<MissingPath>& missing) {
         const auto inside = whole_root ? place + path : path;
         const int made = directory ? mkdir(inside.c_str(), 0755) : mknod(inside.c_str(), S_IFREG | 0644, 0);
         if (made != 0) return cannot(path);
-        // What is there already is made anew where others could exchange it.
+        // What exists, but could be replaced by others, is created again with its old entries.
         const auto before = through(original, fs::path(path).lexically_relative(covered).string());
         const auto held = names_in(before);
         if (!held) return fail(Error(held.error()));
@@ -140,7 +140,7 @@ Status cover(const fs::path& covered, const std::vector<MissingPath>& missing) {
     return {};
 }
 
-// One of our covers has room for more.
+// Adds directories to one of our covers.
 Status extend_cover(const fs::path& covered, const std::vector<MissingPath>& missing) {
     Status done = allow_writes(covered, true);
     for (const auto& directory : missing)
@@ -149,8 +149,8 @@ Status extend_cover(const fs::path& covered, const std::vector<MissingPath>& mis
     return done;
 }
 
-// Others could exchange what is in `foreign`: so all from there on is made in memory. What the user may write
-// to cannot be covered, since programs write there.
+// Others could replace what is in `foreign`, so everything from there on is made in memory. A directory that
+// the user may write to cannot be covered, because programs write there.
 Status cover_foreign(const fs::path& path, const Foreign& foreign) {
     const fs::path start = foreign.path;
     bool can_cover = directory_exists(start) && is_below(path, start) && path != start;
@@ -202,7 +202,7 @@ Status make_mount_point(const fs::path& path, const OwnershipRules& rules) {
 }
 
 Status cover_missing(const fs::path& root, std::span<const MissingPath> missing) {
-    // Each directory is covered once, for all that it lacks.
+    // Covers each directory once, with all that it lacks.
     std::map<fs::path, std::vector<MissingPath>> by_existing;
     for (const auto& one : missing) {
         const MissingPath whole{.path = root.string() + one.path, .directory = one.directory};
@@ -221,7 +221,7 @@ Status change_root(const fs::path& new_root) {
     // With both arguments ".", the old root ends up on top of the new one, from where it is detached.
     if (syscall(SYS_pivot_root, ".", ".") == 0)
         return umount2(".", MNT_DETACH) == 0 && chdir("/") == 0 ? Status() : cannot("/");
-    // A node without disks may run from the kernel's first root, which cannot be exchanged, but covered.
+    // The kernel's initial root, which diskless nodes may run from, cannot be exchanged, only covered.
     if (errno != EINVAL || mount(".", "/", nullptr, MS_MOVE, nullptr) != 0 || chroot(".") != 0 ||
         chdir("/") != 0)
         return cannot("/");

@@ -56,7 +56,7 @@ Result<std::vector<std::string>> MountedImage::other_mount_points(const Manifest
             return std::ranges::find(other.mount_points(), path.string()) != other.mount_points().end();
         });
         if (owner != others.end()) {
-            // A copy of the same: what is there fits, if it stays.
+            // A copy of this installation shows the same images there, provided that nobody can replace them.
             const auto foreign = find_foreign(path.string(), rules);
             if (foreign) return no_safe_place(path, *foreign);
             if (owner->digests_ == digests_) continue;
@@ -128,7 +128,7 @@ Status MountedImage::show(const Manifest& manifest, std::vector<image::Layers::I
             "the kernel does not mount the image: there are updates over it, or others than root could "
             "have written it");
     }
-    // From a copy on the node, every read is fast.
+    // Copies on the node need no prefetching.
     auto cold_start = staged ? ColdStart() : cold_start_of(manifest, prefix, images);
     auto served =
         ServedMount::mount(std::move(images), prefix, ServedMount::Use::tree, std::move(cold_start));
@@ -145,7 +145,7 @@ Result<bool> MountedImage::stage(const Manifest& manifest, std::vector<image::La
     for (std::size_t i = 0; i < images.size(); ++i) {
         const auto start = std::chrono::steady_clock::now();
         auto held = holder_answers ? held_image(files[i].sha256, files[i].size) : std::nullopt;
-        // One that was stopped must not cost as much again for each image.
+        // A suspended holder must not cost its timeout again for each image.
         holder_answers = std::chrono::steady_clock::now() - start < std::chrono::milliseconds(500);
         if (held) {
             images[i].file = std::move(*held);
@@ -157,7 +157,7 @@ Result<bool> MountedImage::stage(const Manifest& manifest, std::vector<image::La
             continue;
         }
         auto copy = stage_image(images[i].file, images[i].path, files[i].size, files[i].sha256, place);
-        // What was wanted is speed: without it, all works as well.
+        // The copy is only for speed: without it, everything works as well.
         if (!copy) {
             notes_.push_back("no copy on this node: " + to_string(copy.error()));
             return false;

@@ -29,7 +29,7 @@ std::string command_to_move_back(const Manifest& manifest, const fs::path& prefi
     std::error_code failed;
     if (!fs::exists(first, failed)) return failed ? "" : move(prefix, first);
     if (fs::is_empty(first, failed)) return removal + move(prefix, first);
-    // `mv` has put it into the empty directory.
+    // `mv` has moved it into the empty directory.
     if (!is_only_entry_of(first, prefix)) return {};
     const fs::path aside = first.string() + ".moved";
     return move(prefix, aside) + " && " + removal + move(aside, first);

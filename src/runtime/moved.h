@@ -1,4 +1,4 @@
-// Installations that are not where they were built for.
+// Installations that are not at their original path.
 #pragma once
 
 #include "runtime/manifest.h"
@@ -8,8 +8,8 @@
 
 namespace containerize::runtime {
 
-/// The shell's command that puts an installation that is now at `prefix` back where it was built for; empty
-/// where something else is there. An empty directory is not: a launch has made that to show it there.
+/// The shell command that moves the installation at `prefix` back to its original path; empty if something
+/// else is there. An empty directory does not count: a launch has made it as a mount point.
 std::string command_to_move_back(const Manifest& manifest, const std::filesystem::path& prefix);
 
 } // namespace containerize::runtime

@@ -18,7 +18,7 @@ namespace containerize::runtime {
 
 namespace {
 
-// AppArmor, for one, allows the namespace itself and then refuses what it is for.
+// AppArmor, for one, allows the namespace itself and then refuses its use.
 std::unexpected<Error> no_namespace(std::unexpected<Error> error) {
     error.error().fault = Fault::engine;
     return error;
@@ -37,7 +37,7 @@ bool setting_is(const char* path, std::string_view value) {
     return std::getline(file, text) && text == value;
 }
 
-// Why unshare() was refused: the settings that sites use, asked one by one.
+// Why unshare() was refused: looks at the settings that sites use.
 std::string unshare_hint(int error_number) {
     if (setting_is("/proc/sys/user/max_user_namespaces", "0"))
         return "The setting user.max_user_namespaces is 0 on this machine. An administrator can allow user "
@@ -70,7 +70,7 @@ Status enter_mount_namespace() {
     return make_mounts_slaves();
 }
 
-/// Not so where a user namespace calls somebody else root.
+/// Whether this is root of the initial user namespace: its map covers all uids.
 bool is_root_of_machine() {
     if (geteuid() != 0) return false;
     std::ifstream map("/proc/self/uid_map");
@@ -100,12 +100,12 @@ Status enter_namespaces() {
 }
 
 Status enter_new_namespaces() {
-    // Asked before unshare: afterwards, until the maps are written, they read as the overflow ids.
+    // Read before unshare(): until the maps are written, both are the overflow ids.
     const uid_t uid = geteuid();
     const gid_t gid = getegid();
     if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) {
         const int error_number = errno;
-        // Root, as a rule: then the user namespace that we are in does as well.
+        // The caller is usually root, for whom its current user namespace will do.
         if (enter_mount_namespace()) return {};
         return fail(
             {.what = "cannot make a user namespace",
@@ -114,7 +114,7 @@ Status enter_new_namespaces() {
              .hint = unshare_hint(error_number) + "\n`containerize doctor` shows what this machine allows.",
              .fault = Fault::engine});
     }
-    // The kernel takes a gid map from an unprivileged process only after setgroups has been given up.
+    // An unprivileged process may write a gid map only after it has given up setgroups.
     if (auto done = write_proc("/proc/self/setgroups", "deny"); !done) return done;
     const auto identity = [](unsigned id) { return std::to_string(id) + " " + std::to_string(id) + " 1"; };
     if (auto done = write_proc("/proc/self/uid_map", identity(uid)); !done) return done;
@@ -134,8 +134,8 @@ ProcessNamespaces ProcessNamespaces::of(pid_t pid) {
 
 bool ProcessNamespaces::in_pid_namespace(ino_t number) const {
     if (number_of_pid_namespace(pid_) == number) return true;
-    // /proc may be that of another pid namespace, with other numbers of processes. Read without streams: this
-    // is the launcher's.
+    // /proc may be that of another pid namespace, with other pids; fdinfo then has the process's pid there.
+    // Read without streams, because launchers use this.
     char text[512] = {};
     const Fd file(
         open(("/proc/self/fdinfo/" + std::to_string(process_.get())).c_str(), O_RDONLY | O_CLOEXEC));
@@ -147,16 +147,17 @@ bool ProcessNamespaces::in_pid_namespace(ino_t number) const {
 
 int ProcessNamespaces::enter() const {
     if (!process_) return enter_by_files();
-    // One call that takes both in the right order by itself: Linux 5.8.
+    // One call joins both in the right order (Linux 5.8).
     if (setns(process_.get(), CLONE_NEWUSER | CLONE_NEWNS) == 0) return 0;
     if (errno != EINVAL) return errno;
-    // Root's are in the user namespace that we are in already.
+    // EINVAL also means that the session is in our own user namespace, which cannot be joined again: root's
+    // is.
     if (setns(process_.get(), CLONE_NEWNS) == 0) return 0;
     if (errno != EINVAL) return errno;
     ProcessNamespaces files;
     files.users_ = open_namespace(pid_, "user");
     files.mounts_ = open_namespace(pid_, "mnt");
-    // Those of another that has got its number would not be what was asked for.
+    // If the process has ended, its pid may already be another's.
     if (syscall(SYS_pidfd_send_signal, process_.get(), 0, nullptr, 0) != 0) return errno;
     return files.enter_by_files();
 }

@@ -1,4 +1,4 @@
-// User and mount namespaces: what every Linux user may have, in the order that works.
+// User and mount namespaces, which every Linux user may create.
 #pragma once
 
 #include "util/error.h"
@@ -8,37 +8,37 @@
 
 namespace containerize::runtime {
 
-/// Puts the calling (single-threaded) process into new namespaces, and makes every mount a slave: host mounts
-/// still arrive, ours never leave. They are a mount namespace alone for the machine's root, who stays whom it
-/// is: able to become other users, and to give files to them. For all others a user namespace, too, with the
-/// user's own uid and gid; where that may not be made, but the process has the right to mount, again a mount
-/// namespace alone. Fails with the sysctl or permission that is missing, by name.
+/// Moves the calling (single-threaded) process into new namespaces and makes every mount a slave: host mounts
+/// still arrive, ours never leave. The machine's root gets only a mount namespace, so that it can still
+/// become other users and give files to them. Others also get a user namespace with their own uid and gid; if
+/// that is refused, but the process may mount, a mount namespace only. Fails with Fault::engine and the name
+/// of the missing sysctl or permission.
 Status enter_namespaces();
 
-/// The same, but with a user namespace for root, too.
+/// The same, but root gets a user namespace, too.
 Status enter_new_namespaces();
 
-/// User and mount namespace of a process, held open.
+/// The user and mount namespaces of a process, held open.
 class ProcessNamespaces {
 public:
     ProcessNamespaces() = default;
-    /// None where they cannot be seen; entering fails then.
+    /// If they cannot be opened, enter() fails.
     static ProcessNamespaces of(pid_t pid);
     /// Whether the process is in the pid namespace with this number.
     [[nodiscard]] bool in_pid_namespace(ino_t number) const;
-    /// Moves the calling process into them. errno on failure. Async-signal-safe: usable after fork.
+    /// Moves the calling process into them. Returns 0 or errno. Async-signal-safe: usable after fork.
     [[nodiscard]] int enter() const;
 
 private:
     [[nodiscard]] int enter_by_files() const;
 
     pid_t pid_ = 0;
-    Fd process_; ///< none before Linux 5.3: then these two
+    Fd process_; ///< pidfd; none before Linux 5.3, where the next two are used
     Fd users_, mounts_;
 };
 
-/// Moves the calling process into the namespaces of `pid`, a child of the caller's or its own. errno on
-/// failure.
+/// Moves the calling process into the namespaces of `pid`, a child of its own or of its parent. Returns 0 or
+/// errno.
 int join_namespaces(pid_t pid);
 
 } // namespace containerize::runtime

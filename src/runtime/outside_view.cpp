@@ -16,7 +16,7 @@ namespace containerize::runtime {
 namespace {
 
 struct Answer {
-    bool seen; ///< our own mounts show nothing to other namespaces
+    bool seen; ///< false on our own mounts, which are closed to other namespaces
     uid_t uid;
     gid_t gid;
 };

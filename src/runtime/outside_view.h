@@ -1,5 +1,5 @@
-// Who files belong to, as it is seen from outside of a user namespace: inside, all that is not this user's
-// own belongs to nobody, root's as well as other users'.
+// The owners of files as seen from outside of a user namespace: inside, all files but the user's own appear
+// to belong to nobody, root's as well as other users'.
 #pragma once
 
 #include "util/error.h"
@@ -8,14 +8,14 @@
 
 namespace containerize::runtime {
 
-/// A process that stays outside and is asked. It ends with this one, and with the object.
+/// Asks a helper process that stays outside. The helper ends with this process, and with the object.
 class OutsideView {
 public:
-    /// For a process that has one thread and has made no namespace yet.
+    /// Starts the helper. The caller must have one thread and no namespaces of its own yet.
     static Result<OutsideView> keep();
     OutsideView() = default;
 
-    /// lstat(), with the owner and the group as they are outside. Valid as long as this object.
+    /// lstat(), with owner and group as they are outside. Valid as long as this object.
     [[nodiscard]] Look look() const;
 
 private:

@@ -30,20 +30,20 @@ namespace {
 
 using image::TreeView;
 
-/// Of the host's settings, what a base cannot know.
+/// Settings of the host that a base cannot know.
 constexpr std::array<const char*, 3> host_settings = {"/etc/resolv.conf", "/etc/hosts", "/etc/localtime"};
-/// What every program may expect of an isolated /dev, and what the session itself needs there.
+/// What programs expect in an isolated /dev, and what the session itself needs there.
 constexpr std::array<const char*, 9> usual_devices = {"/dev/null",   "/dev/zero",    "/dev/full",
                                                       "/dev/random", "/dev/urandom", "/dev/tty",
                                                       "/dev/pts",    "/dev/ptmx",    "/dev/fuse"};
 
 struct Mount {
-    std::string source; ///< empty for an empty directory in memory
+    std::string source; ///< empty: a new tmpfs
     std::string target;
     bool directory = true;
     bool read_only = false;
-    bool optional = false;   ///< what fails is noted, and no more
-    bool takes_name = false; ///< a link of the base of that name is hidden, not followed
+    bool optional = false;   ///< a failure is only noted
+    bool takes_name = false; ///< hides a link of that name in the base instead of following it
     [[nodiscard]] bool in_memory() const { return source.empty(); }
 };
 
@@ -72,7 +72,7 @@ Mount memory_at(const std::string& target) {
     return mount;
 }
 
-/// What is to be mounted in a root, in its order, and the links and directories that it needs.
+/// The mounts of a root in their order, and the links that it needs.
 class Plan {
 public:
     Plan(const RootRequest& request, std::string own) : request_(request), own_(std::move(own)) {}
@@ -100,14 +100,14 @@ public:
         return {};
     }
 
-    /// `optional`: nobody asked for it, so that nothing may fail for its sake.
+    /// `optional`: not asked for, so that a failure is only noted.
     Status add_bind(const Bind& bind, bool optional = false) {
         if (!exists(bind.source)) {
             if (bind.required) return fail_errno("what is to be bound is missing", bind.source, ENOENT);
             notes_.push_back("not bound, because it is not there: " + bind.source);
             return {};
         }
-        // Already as it is wanted, with the directory that it lies in.
+        // Already visible as wanted, because a directory above it is.
         if (bind.source == bind.target && !bind.read_only && is_seen(bind.target)) return {};
         auto mount = mount_of(bind.source, bind.target);
         mount.read_only = bind.read_only;
@@ -117,11 +117,11 @@ public:
     }
 
     [[nodiscard]] const std::vector<Mount>& mounts() const { return mounts_; }
-    /// Top-level links of the host: path and target.
+    /// Top-level links of the host, as path and target.
     [[nodiscard]] const std::vector<std::pair<std::string, std::string>>& links() const { return links_; }
     [[nodiscard]] std::vector<std::string>& notes() { return notes_; }
 
-    /// Whether `path` is what the host has there, for writing, too, by what was added so far.
+    /// Whether `path` shows, writably, what the host has there, given the mounts added so far.
     [[nodiscard]] bool is_seen(std::string_view path) const {
         // Later ones cover earlier ones.
         for (auto mount = mounts_.rbegin(); mount != mounts_.rend(); ++mount)
@@ -135,7 +135,7 @@ private:
         if (exists(source)) mounts_.push_back(mount_of(source, target));
     }
 
-    // In place of the base's own, which may be a link to what others name, too, or to nowhere.
+    // Hides the base's own file, which may be a link to a file that others name, too, or to nowhere.
     void add_settings(const std::string& source, const std::string& target) {
         if (!exists(source)) return;
         auto mount = mount_of(source, target);
@@ -177,16 +177,15 @@ private:
     std::vector<std::string> notes_;
 };
 
-/// What `target` is in the tree at `root` (empty: as it is), for mount(2): opened as a path, links followed
-/// as they lead inside. Empty if it is missing. (What openat2 does from Linux 5.6 on; here nobody else
-/// changes links.)
+/// Opens `target` for mount(2), with links resolved inside the tree at `root` (empty: the current root). No
+/// descriptor if it is missing. (openat2 does that from Linux 5.6 on; here nobody else changes links.)
 Fd open_in_root(const std::string& root, const std::string& target) {
     const auto resolved = image::DirectoryView(root.empty() ? "/" : root).resolve(target);
     if (!resolved) return {};
     return Fd(open((root + *resolved).c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
 }
 
-/// The same of `target` itself, if it is no link.
+/// The same for `target` itself; no descriptor if it is a link.
 Fd open_itself_in_root(const std::string& root, const std::string& target) {
     const image::DirectoryView view(root.empty() ? "/" : root);
     const auto place = view.own_place(target);
@@ -197,7 +196,7 @@ Fd open_itself_in_root(const std::string& root, const std::string& target) {
 Status remount_read_only(const std::string& path) {
     struct statvfs info {};
     unsigned long flags = MS_REMOUNT | MS_BIND | MS_RDONLY;
-    // What a mount of the host forbids stays forbidden: leaving it out would be refused.
+    // The kernel refuses a remount that drops restrictions of the original mount.
     if (statvfs(path.c_str(), &info) == 0)
         flags |= info.f_flag & (ST_NOSUID | ST_NODEV | ST_NOEXEC | ST_NOATIME | ST_NODIRATIME | ST_RELATIME);
     return mount(nullptr, path.c_str(), nullptr, flags, nullptr) == 0
@@ -205,7 +204,7 @@ Status remount_read_only(const std::string& path) {
                : fail_errno("cannot make a bind read-only", path);
 }
 
-/// With all that is mounted in it.
+/// Makes the mount and all mounts in it read-only.
 Status make_read_only(const Fd& mounted) {
     mount_attr attributes{};
     attributes.attr_set = MOUNT_ATTR_RDONLY;
@@ -213,7 +212,7 @@ Status make_read_only(const Fd& mounted) {
                 sizeof attributes) == 0)
         return {};
     if (auto done = remount_read_only(path_of(mounted)); !done) return done;
-    // Before Linux 5.12: each by its name. What cannot be reached by that cannot be written by it either.
+    // Before Linux 5.12: one by one, by path. What cannot be reached by its path cannot be written to either.
     std::array<char, PATH_MAX> name;
     const auto size = readlink(path_of(mounted).c_str(), name.data(), name.size());
     if (size <= 0) return fail_errno("cannot make a bind read-only", path_of(mounted));
@@ -260,7 +259,7 @@ public:
         if (request_.base.isolate) link_descriptors();
         if (!request_.base.is_host())
             if (auto changed = change_root(root_); !changed) return fail(std::move(changed.error()));
-        // /tmp was bound with all that is mounted in it.
+        // The bind of /tmp has copied this mount, too.
         if (!request_.base.is_host()) umount2(work_.c_str(), MNT_DETACH);
         const auto own = environment_of(request_.base);
         made_.environment.insert(made_.environment.begin(), own.begin(), own.end());
@@ -269,7 +268,7 @@ public:
     }
 
 private:
-    /// A place in memory for mount points and for files that we write.
+    /// Mounts a tmpfs for mount points and for files that we write.
     Status make_work() {
         if (mount("containerize", work_.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=64m") != 0)
             return fail_errno("cannot mount a directory in memory", work_.string());
@@ -280,7 +279,7 @@ private:
         return write_names();
     }
 
-    // The host's users and groups, as far as files have them, and whoever runs this.
+    // Writes passwd and group: the host's, with the caller's own entries added if they are missing.
     Status write_names() {
         const auto content = [](const char* path) { return read_file(path).value_or(std::string()); };
         const auto with_id = [](std::string text, const std::string& id, const std::string& line) {
@@ -327,13 +326,13 @@ private:
              .hint = "It would lie in a directory of the host: make it there, or bind to another path."});
     }
 
-    /// Whose a directory is does not matter here, as it does for an installation, whose path nobody has
-    /// chosen anew: a bind's target was named by the user, or by whoever made the installation, and what is
-    /// there without the bind is its owner's to decide, too. So it is for targets that exist.
+    /// Unlike for an installation's original path, it does not matter who owns the directories: the user or
+    /// the installation's maker has named the bind's target, and without the bind, what is there is up to its
+    /// owner as well. The same holds for targets that exist.
     Status lay_host() {
         const auto missing = missing_in(image::DirectoryView("/"));
         for (const auto& one : missing) {
-            // Programs may write there: covered, it would be read-only for all of them.
+            // Programs may write there, and a cover would be read-only.
             if (access(nearest_directory(one.path).c_str(), W_OK) == 0) return no_target(one.path);
         }
         return cover_missing({}, missing);
@@ -386,13 +385,13 @@ private:
         return {};
     }
 
-    /// Where a path in our own directory is until the root is changed; empty for others.
+    /// Where a path in `own_directory` is until the root is changed; empty for other paths.
     [[nodiscard]] fs::path own_path(const std::string& path) const {
         if (!is_below(path, own_directory) || !stays_below(path.substr(1))) return {};
         return own_ + path.substr(std::strlen(own_directory));
     }
 
-    /// Targets that the floor itself must have. The others lie in what is mounted on it.
+    /// The targets that the base's own tree lacks; others are in what is mounted on it.
     std::vector<MissingPath> missing_in(const TreeView& view) {
         std::vector<MissingPath> missing;
         std::vector<std::string> mounted;
@@ -416,12 +415,13 @@ private:
     }
 
     static void make_own(const fs::path& path, bool directory) {
-        std::error_code ignored; // the mount says what is wrong
+        std::error_code ignored; // the mount reports what is wrong
         fs::create_directories(directory ? path : path.parent_path(), ignored);
         if (!directory) mknod(path.c_str(), S_IFREG | 0644, 0);
     }
 
-    // What the image lacks, as one more image over it: nothing is copied, and no kernel's overlay is needed.
+    // Writes what the base lacks to one more image over it: nothing is copied, and no kernel overlay is
+    // needed.
     Status write_layer(const fs::path& file, const TreeView& view) {
         auto writer =
             image::Writer::create(file, {.compression = {.compressor = image::Compressor::none, .level = 0},
@@ -452,14 +452,14 @@ private:
     Status carry_out(const Mount& wanted) {
         const Fd target = wanted.takes_name ? open_itself_in_root(root_, wanted.target)
                                             : open_in_root(root_, wanted.target);
-        // In an empty directory in memory: it can be made now.
+        // Inside a new tmpfs, the target can be created now.
         if (!target && (wanted.in_memory() || is_in_memory(wanted.target)))
             return carry_out_in_memory(wanted);
         if (!target) return no_target(wanted.target);
         return mount_on(wanted, path_of(target));
     }
 
-    // As every /dev has them.
+    // The links that every /dev has.
     void link_descriptors() const {
         std::error_code ignored;
         for (const auto& [name, target] :
@@ -484,7 +484,7 @@ private:
 
     Status mount_on(const Mount& wanted, const std::string& path) {
         if (wanted.in_memory()) {
-            // In a directory that all may write to, the kernel lets nobody open others' devices by O_CREAT.
+            // In a world-writable directory, the kernel refuses O_CREAT on device files of other users.
             const char* mode = wanted.target == "/dev" ? "mode=755" : "mode=1777";
             if (mount("containerize", path.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, mode) != 0)
                 return fail_errno("cannot mount a directory in memory", wanted.target);
@@ -497,8 +497,8 @@ private:
     }
 
     const RootRequest& request_;
-    std::string root_; ///< where the new root is put together; empty where the old one stays
-    std::string own_;  ///< what becomes `own_directory`
+    std::string root_; ///< where the new root is assembled; empty if the old one stays
+    std::string own_;  ///< becomes `own_directory`
     fs::path work_;
     Plan plan_;
     Root made_;
@@ -523,7 +523,7 @@ Result<std::vector<image::Layers::ImageFile>> open_base(const Base& base) {
 
 std::vector<EnvironmentChange> environment_of(const Base& base) {
     if (base.is_host()) return {};
-    // The host's libraries would be loaded into the base's programs.
+    // The base's programs must not load the host's libraries.
     std::vector<EnvironmentChange> changes = {{EnvironmentChange::Kind::unset, "LD_LIBRARY_PATH", {}},
                                               {EnvironmentChange::Kind::unset, "LD_PRELOAD", {}}};
     changes.insert(changes.end(), base.environment.begin(), base.environment.end());

@@ -14,7 +14,7 @@ namespace containerize::runtime {
 
 namespace {
 
-/// The host's programs, libraries and settings: a base has its own.
+/// The host's programs, libraries and settings, of which a base has its own.
 constexpr std::array<std::string_view, 12> of_base = {"bin",    "boot", "etc",  "lib",  "lib32", "lib64",
                                                       "libx32", "opt",  "root", "sbin", "usr",   "var"};
 
@@ -42,7 +42,7 @@ std::string root_key(const std::string& prefix) {
         text.append(1, '\0').append(variable.name).append("=").append(value);
     }
     if (text.empty()) return {};
-    // Seen by its own sessions alone, because its directory is shown for its sake.
+    // A root that would not show the prefix by itself is assembled for this installation only.
     const bool out_of_sight =
         is_image && is_of_base(std::string_view(prefix).substr(1, prefix.find('/', 1) - 1));
     if (name.starts_with(isolated_root) || out_of_sight) text.append(1, '\0').append(prefix);

@@ -1,5 +1,5 @@
-// Which root a launch needs: part of its session's name. For launchers, so without anything that must be
-// parsed.
+// Which root a launch needs, as part of its session's name. Launchers use this, so it must be fast: no
+// parsing.
 #pragma once
 
 #include <array>
@@ -8,9 +8,10 @@
 
 namespace containerize::runtime {
 
-/// In an installation whose programs see another root than the host's, or more than is there: its name.
+/// The file with the root's name, in installations whose programs see more or other than the host's root.
 inline constexpr const char* root_file = "libexec/root";
-/// How such a name begins where the base is an image (or a directory), and where nothing else is seen.
+/// How such names begin: for an image or a directory as base, for one that shows nothing else, and for the
+/// host's root with binds.
 inline constexpr std::string_view image_root = "image-";
 inline constexpr std::string_view isolated_root = "isolated-";
 inline constexpr std::string_view host_root = "host-";
@@ -18,9 +19,9 @@ inline constexpr std::string_view host_root = "host-";
 struct RootVariable {
     const char* name;
     bool binds;           ///< a list of binds
-    bool for_images_only; ///< of no meaning where the root is the host's
+    bool for_images_only; ///< without effect on the host's root
 };
-/// The caller's wishes.
+/// Variables by which callers change the root.
 inline constexpr std::array<RootVariable, 10> root_variables = {{
     {.name = "CONTAINERIZE_BIND", .binds = true, .for_images_only = false},
     {.name = "CW_EXTRA_BIND_MOUNTS", .binds = true, .for_images_only = false},
@@ -33,19 +34,20 @@ inline constexpr std::array<RootVariable, 10> root_variables = {{
     {.name = "NVIDIA_DRIVER_CAPABILITIES", .binds = false, .for_images_only = true},
     {.name = "CUDA_MPS_PIPE_DIRECTORY", .binds = false, .for_images_only = true},
 }};
-/// What else a session must know of who started it, to put a root together.
+/// Other variables of the caller that a session needs to assemble a root.
 inline constexpr std::array<const char*, 3> user_variables = {"USER", "HOME", "SHELL"};
 
-/// What `root_file` says; empty if there is none.
+/// The content of `root_file`; empty if there is none.
 std::string recorded_root(const std::string& prefix);
 
-/// Empty for the caller's own root as it is. `prefix` is the installation.
+/// The root that the installation at `prefix` needs, as part of a session's name; empty for the caller's own
+/// root as it is.
 std::string root_key(const std::string& prefix);
 
-/// Top-level directories that a base brings itself: those of the host are not seen.
+/// Whether a base has this top-level directory itself, so that the host's is not shown.
 bool is_of_base(std::string_view top_level_name);
 
-/// 16 hexadecimal digits; tells texts apart, but not those that someone made to be alike.
+/// A hash in 16 hexadecimal digits. It does not resist deliberate collisions.
 std::string short_hash(std::string_view text);
 
 } // namespace containerize::runtime

@@ -31,25 +31,25 @@ namespace containerize::runtime {
 
 namespace {
 
-/// Between two looks at a process that ends within a millisecond, as a rule.
+/// The longest pause between two looks at a process that usually ends within a millisecond.
 constexpr auto longest_pause = std::chrono::microseconds(5000);
 
-/// By which our overlays are known in the list of mounts.
+/// The source by which our overlays are recognized in the list of mounts.
 constexpr const char* overlay_source = "containerize";
 
 void (*server_cleanup)(void*) = nullptr;
 void* server_cleanup_argument = nullptr;
 
-// Without asking the server: it may just have died, and the caller is who replaces it.
+// Without asking the server: it may just have died, and the caller is the one to replace it.
 dev_t device_at(const std::string& path) {
     struct statx info {};
     if (statx(AT_FDCWD, path.c_str(), AT_STATX_DONT_SYNC, STATX_TYPE, &info) != 0) return 0;
     return makedev(info.stx_dev_major, info.stx_dev_minor);
 }
 
-/// Covers the FUSE mount at `mount_point` by an overlay of what is in it: that answers itself what only the
-/// server could answer for FUSE (Python asks of each file that it opens whether it is a terminal). Users may
-/// have one from Linux 5.11 on; without it all is the same, and slower.
+/// Covers the FUSE mount at `mount_point` by an overlay of its content. The overlay itself answers what FUSE
+/// must ask the server (Python asks of each file that it opens whether it is a terminal). Users may mount one
+/// from Linux 5.11 on; without it everything works the same, but slower.
 bool cover(const std::string& mount_point) {
     const Fd tree(open((mount_point + "/" + layer_name).c_str(), O_PATH | O_CLOEXEC));
     const Fd empty(open((mount_point + "/" + empty_layer_name).c_str(), O_PATH | O_CLOEXEC));
@@ -106,12 +106,13 @@ Result<ServedMount> ServedMount::mount_without_server(const image::Layers::Image
     return mounted;
 }
 
-// It asks the server, which may die meanwhile, and the caller is who replaces it: so another process does it.
+// In another process: mounting asks the server, which may die meanwhile, and this one must be free to replace
+// it.
 Status ServedMount::cover_by_overlay() {
     const pid_t pid = fork();
     if (pid < 0) return {};
     if (pid == 0) {
-        // Whoever holds these keeps the kernel from failing what nobody will answer.
+        // While any process has these open, the kernel does not fail requests that nobody will answer.
         close_devices();
         _exit(cover(mount_points_.front()) ? 0 : 1);
     }
@@ -154,13 +155,13 @@ Status ServedMount::start_server() {
     if (pid > 0) {
         server_ = pid;
         leaving.reset();
-        // The server of a root must have left the namespace before that is rearranged.
+        // The server of a root must have left the namespace before the root is changed.
         char none = 0;
         while (use_ == Use::root && read(left.get(), &none, 1) < 0 && errno == EINTR) {
         }
         return {};
     }
-    // The supervisor's death is told by a signal that one thread waits for.
+    // The supervisor's death is reported by a signal, for which one thread waits.
     sigset_t signals;
     sigfillset(&signals);
     sigprocmask(SIG_SETMASK, &signals, nullptr);
@@ -178,8 +179,8 @@ void ServedMount::serve(Fd leaving) {
     auto layers = image::Layers::open(std::move(images_), instruments);
     if (!layers) end_server(to_string(layers.error()));
     const std::string mounts = mount_namespace();
-    // The server of a root must not keep the namespace alive whose root it is. A successor, for which that
-    // root is the only one, cannot leave it.
+    // The server of a root must not keep the namespace of that root alive. A successor cannot leave it: it
+    // has no other root.
     const bool leaves = use_ == Use::root && !revived_;
     if (leaves && (unshare(CLONE_NEWNS) != 0 || umount2(mount_points_.front().c_str(), MNT_DETACH) != 0))
         end_server(std::strerror(errno));
@@ -195,8 +196,8 @@ void ServedMount::serve(Fd leaving) {
         }).detach();
     });
     if (!outlives) sigprocmask(SIG_UNBLOCK, &death, nullptr);
-    // In the background: requests are answered meanwhile. A successor does not: its predecessor may have died
-    // of it, where memory is short.
+    // In the background, while requests are answered. Not in a successor: if memory is short, its predecessor
+    // may have died of it.
     if (!revived_ && !cold_start_.profiles.empty())
         if_threads_are_left(
             [&] { std::thread([this, &layers] { prefetch(**layers, cold_start_); }).detach(); });
@@ -214,7 +215,7 @@ void ServedMount::end_server(const std::string& why) {
     _exit(1);
 }
 
-// When the supervisor is killed, servers stay as long as processes use their mount, and end with them.
+// Servers outlive a killed supervisor for as long as processes use their mount.
 void ServedMount::outlive_supervisor(const std::string& mounts) {
     while (namespace_in_use(mounts))
         std::this_thread::sleep_for(std::chrono::seconds(2));
@@ -264,7 +265,7 @@ Status ServedMount::revive_when_due() {
 void ServedMount::give_up() {
     due_.reset();
     unmount();
-    close_devices(); // the last descriptor: the kernel now fails what waits for an answer
+    close_devices(); // the last descriptors: the kernel now fails all pending requests
 }
 
 void ServedMount::unmount() {
@@ -272,8 +273,8 @@ void ServedMount::unmount() {
         if (revived_ && server_ > 0) kill(server_, SIGKILL);
         return;
     }
-    // Wherever they are by now: with a directory that was moved they move, with one that was removed they are
-    // gone. What else lies over them may be the host's, and stays.
+    // At any path: mounts move with a directory that is renamed, and are gone with one that is removed. Other
+    // mounts over them may be the host's, and stay.
     const auto table = mounts();
     std::set<dev_t> ours = {below_};
     for (const auto& served : table)
@@ -297,7 +298,7 @@ std::string mount_namespace() {
 bool namespace_in_use(const std::string& mounts) {
     const std::string program = link("/proc/self/exe");
     const std::unique_ptr<DIR, int (*)(DIR*)> proc(opendir("/proc"), closedir);
-    if (!proc) return true; // not known: then it must stay
+    if (!proc) return true; // unknown, so assume that it is in use
     while (const dirent* entry = readdir(proc.get())) {
         if (std::isdigit(static_cast<unsigned char>(entry->d_name[0])) == 0) continue;
         const std::string process = std::string("/proc/") + static_cast<const char*>(entry->d_name);

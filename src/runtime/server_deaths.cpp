@@ -11,7 +11,7 @@ namespace {
 
 /// FUSE_UNIQUE_RESEND (Linux 6.9).
 constexpr std::uint64_t resent = std::uint64_t{1} << 63U;
-/// One that is killed from outside while there is nothing to do has not failed.
+/// A server that lives this long has not failed: somebody killed it while there was nothing to answer.
 constexpr auto long_life = std::chrono::minutes(1);
 constexpr unsigned deaths_without_pause = 2;
 constexpr std::chrono::milliseconds first_pause{50};
@@ -57,7 +57,7 @@ ServerDeaths::Next ServerDeaths::died(int status, ServerProgress& progress, Cloc
         if (deaths >= until_alone) suspects_.alone.insert(number);
         if (deaths >= most) suspects_.refused.insert(number);
     }
-    // The next has less to do.
+    // Without these requests, the next server may do better.
     if (std::erase_if(under_way_, [](const auto& one) { return one.second >= most; }) > 0) fruitless_ = 0;
     return fruitless_ < most ? Next::successor : Next::none;
 }

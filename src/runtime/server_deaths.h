@@ -1,4 +1,4 @@
-// What is done about servers that die: each is replaced, unless no successor could do better.
+// Decides what happens when servers die: each is replaced, unless no successor could do better.
 #pragma once
 
 #include <array>
@@ -11,45 +11,45 @@
 
 namespace containerize::runtime {
 
-/// What a mount's servers are at, in memory that their supervisor shares with them.
+/// What the servers of a mount are doing, in memory that they share with their supervisor.
 struct ServerProgress {
     struct alignas(64) Thread {
-        std::atomic<std::uint64_t> request =
-            0; ///< the kernel's number of the one that is being answered; 0: none
+        std::atomic<std::uint64_t> request = 0; ///< the number of the request being answered; 0: none
         std::atomic<std::uint64_t> answered = 0;
     };
     static constexpr std::size_t most_threads = 16;
     std::array<Thread, most_threads> threads;
-    std::atomic<bool> serving = false; ///< its images are open
-    /// Why the server ended by itself, NUL-terminated; written last of all.
+    std::atomic<bool> serving = false; ///< set once the images are open
+    /// Why the server exited by itself, NUL-terminated; written last of all.
     std::array<char, 512> failure{};
 
     [[nodiscard]] std::uint64_t answered() const;
 };
 
-/// What a server must know of those before it. Requests go by the kernel's numbers, which they keep when they
-/// are handed out again.
+/// What a server must know about the deaths of earlier ones. Requests are identified by the kernel's numbers,
+/// which stay the same when they are resent.
 struct Suspects {
-    std::set<std::uint64_t> alone;   ///< to be answered one at a time: one of them may be what servers die of
-    std::set<std::uint64_t> refused; ///< to be failed: servers died of it
+    std::set<std::uint64_t> alone;   ///< to be answered one at a time: servers may die of one of them
+    std::set<std::uint64_t> refused; ///< to be failed: servers died of them
 };
 
-/// Counts a mount's servers' deaths. Who kills servers from outside kills them at any moment; a request that
-/// servers die of is under way at each death, because the kernel hands it out again.
+/// Counts the deaths of a mount's servers. Kills from outside come at any moment; but a request that kills
+/// servers is in progress at each death, because the kernel resends it.
 class ServerDeaths {
 public:
     using Clock = std::chrono::steady_clock;
 
-    /// So often a request may be under way, or a server die without having answered any.
-    /// Twenty in a second, from outside, can all come before a busy machine lets any server answer.
+    /// Limit for deaths in a row with the same request in progress, and for servers in a row that answered
+    /// nothing. Not lower: twenty kills from outside in a second may all come before a busy machine answers
+    /// anything.
     static constexpr unsigned most = 32;
-    /// From then on what is under way is answered alone.
+    /// After so many deaths, the requests in progress are answered one at a time.
     static constexpr unsigned until_alone = 8;
 
     void born(ServerProgress& progress, Clock::time_point now);
     enum class Next { successor, none };
-    /// `status` as wait() has it. A server that ends by itself with an error has found that it cannot serve,
-    /// and no other can.
+    /// `status` is from wait(). A server that exits by itself has found that it cannot serve, so that no
+    /// successor could.
     Next died(int status, ServerProgress& progress, Clock::time_point now);
     /// How long to wait before the successor is started.
     [[nodiscard]] std::chrono::milliseconds pause() const;
@@ -57,13 +57,13 @@ public:
 
 private:
     std::map<std::uint64_t, unsigned> under_way_; ///< at the last death: at how many deaths in a row
-    unsigned fruitless_ = 0;                      ///< lives in a row in which nothing was answered
+    unsigned fruitless_ = 0;                      ///< how many servers in a row answered nothing
     Suspects suspects_;
     std::uint64_t answered_before_ = 0;
     Clock::time_point birth_;
 };
 
-/// The number of a request, whether the kernel hands it out for the first time or again.
+/// The number of a request, which is the same whether the kernel sends it for the first time or again.
 std::uint64_t request_number(std::uint64_t unique);
 
 } // namespace containerize::runtime

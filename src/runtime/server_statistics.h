@@ -1,4 +1,4 @@
-// What a server has done, in memory that the session sees too: a successor goes on counting.
+// What a mount's servers have done, in memory shared with the supervisor: a successor goes on counting.
 #pragma once
 
 #include "image/instruments.h"
@@ -15,15 +15,15 @@ namespace containerize::runtime {
 
 struct ServerStatistics {
     static constexpr std::size_t most_kinds = 64;
-    std::array<std::atomic<std::uint64_t>, most_kinds> requests{}; ///< by the kernel's number of their kind
+    std::array<std::atomic<std::uint64_t>, most_kinds> requests{}; ///< by opcode
     image::Statistics image;
     ServerProgress progress;
 };
 
-/// In memory that processes share which this one forks.
+/// Allocates it in memory that this process shares with those that it forks.
 Result<std::shared_ptr<ServerStatistics>> make_shared_statistics();
 
-/// As one JSON object: "requests" by the names of their kinds, and the counters of the image.
+/// Returns one JSON object: "requests" by the names of their opcodes, and the counters of the image.
 std::string to_json(const ServerStatistics& statistics);
 
 } // namespace containerize::runtime

@@ -51,12 +51,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// How long a session waits for work: the page cache of its mounts goes with it.
+/// How long an idle session waits for work before it ends, and the page cache of its mounts is lost.
 constexpr std::chrono::seconds default_idle{600};
 constexpr std::uint64_t fewest_files = 64;
 constexpr int largest_idle = 7 * 24 * 3600;
 
-/// In the session's directory: what is mounted on while a root is put together.
+/// In the session's directory: the mount point for assembling a root.
 constexpr const char* root_name_here = "root";
 
 std::chrono::seconds idle_time() {
@@ -77,8 +77,7 @@ public:
           step_(std::move(step)) {}
 
     Status start() {
-        // Held open, so that the kernel gives their numbers, which are this session's name, to no other
-        // namespace.
+        // Held open, so that the kernel does not reuse the inode numbers in this session's name.
         outer_mounts_.reset(open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
         outer_user_.reset(open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC));
         state_.path = arguments_.state_path;
@@ -89,7 +88,8 @@ public:
                          .where = state_.path,
                          .hint = {}});
         remove_remains();
-        // The launcher could not enter what has our name: it is not of the processes that it is for.
+        // The launcher could not enter a session of this name, so it does not serve the same processes as we
+        // do.
         remove_directory(name_);
         if (mkdirat(state_.fd.get(), name_.c_str(), 0700) != 0)
             return fail_errno("cannot make the session's directory", state_.path + "/" + name_);
@@ -98,7 +98,7 @@ public:
         log_.reset(
             openat(directory_.get(), session_log_name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
         if (auto done = set_up(); !done) {
-            const bool superseded = is_superseded(); // then it may have failed for want of the directory
+            const bool superseded = is_superseded(); // then a missing directory may be the cause
             end_mounts();
             remove_own_directory();
             if (superseded) return fail({.what = superseded_answer, .why = {}, .where = {}, .hint = {}});
@@ -110,7 +110,7 @@ public:
         return {};
     }
 
-    /// What the caller got wrong, for the launcher to print.
+    /// Mistakes of the caller, for the launcher to print.
     [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
 
     int run() {
@@ -134,13 +134,13 @@ public:
     }
 
 private:
-    /// How often it is looked whether anybody is in the session.
+    /// How often to look whether anybody is in the session.
     [[nodiscard]] std::chrono::milliseconds tick() const {
         return std::clamp<std::chrono::milliseconds>(idle_ / 4, std::chrono::milliseconds(250),
                                                      std::chrono::seconds(30));
     }
 
-    /// For poll(): until the next look, or until a successor of a server is due.
+    /// For poll(): the time until the next look, or until a successor of a server is due.
     [[nodiscard]] int patience() const {
         std::optional<Clock::time_point> next;
         if (!ended_) next = Clock::now() + tick();
@@ -155,8 +155,8 @@ private:
         return static_cast<int>(std::max<std::int64_t>(left.count(), 0));
     }
 
-    // Where Slurm does not kill all that a step has started, and where the allocation was an interactive
-    // shell's. Processes that go on keep the session.
+    // Needed where Slurm does not kill all that a step has started, and when an interactive shell's
+    // allocation ends. Processes that go on keep the session.
     void end_with_step() {
         step_.reset();
         idle_ = std::chrono::seconds(0);
@@ -165,7 +165,7 @@ private:
     }
 
     Status set_up() {
-        // With fewer it may start and then not end: whether anybody is in it is looked up in /proc.
+        // With fewer it might start and then be unable to end: it looks in /proc whether anybody is in it.
         if (auto allowed = allow_open_files(fewest_files); !allowed) return allowed;
         auto outside = OutsideView::keep();
         if (!outside) return fail(std::move(outside.error()));
@@ -192,7 +192,7 @@ private:
         unlinkat(state_.fd.get(), inside_link_.c_str(), 0);
         if (symlinkat(name_.c_str(), state_.fd.get(), inside_link_.c_str()) != 0)
             return fail_errno("cannot announce the session", state_.path + "/" + inside_link_);
-        // Last: from now on launchers find us.
+        // Last: from now on launchers find this session.
         lock_.reset(openat(directory_.get(), lock_name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
         if (!lock_ || !lock_byte(lock_.get(), supervisor_byte, F_WRLCK))
             return fail_errno("cannot lock the session", state_.path + "/" + name_ + "/" + lock_name);
@@ -204,12 +204,13 @@ private:
             note("shown as the user's own, for ssh: " + path);
     }
 
-    /// Our standard input is start.lock, held for us. A launcher that waited too long for us lets go of it.
+    /// Whether another session may have taken our place. Our standard input is start.lock, locked for us by
+    /// the launcher, which unlocks it if it has waited too long.
     [[nodiscard]] bool is_superseded() const {
         return flock(STDIN_FILENO, LOCK_EX | LOCK_NB) != 0 || !directory_has_its_name();
     }
 
-    /// The root that the first installation asks for; all others in this session ask for the same.
+    /// Assembles the root for the first installation; all others in this session need the same root.
     Status set_up_root() {
         if (root_in_name(name_).empty()) return {};
         auto request = root_request();
@@ -280,14 +281,14 @@ private:
         return {};
     }
 
-    // Written beside and renamed: a launcher sees a whole plan or none.
+    // Written to another name and renamed: a launcher sees a complete plan or none.
     [[nodiscard]] Status write_plan(const LaunchPlan& plan) const {
         const std::string bytes = to_bytes(plan);
         const std::string file = plan_file_name(plan.prefix);
         const std::string temporary = file + ".new";
         const Fd out(
             openat(directory_.get(), temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-        errno = out ? ENOSPC : errno; // a file that takes less than all of it
+        errno = out ? ENOSPC : errno; // a short write does not set it
         if (out && write(out.get(), bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()) &&
             renameat(directory_.get(), temporary.c_str(), directory_.get(), file.c_str()) == 0)
             return {};
@@ -298,7 +299,7 @@ private:
         return failed;
     }
 
-    /// Takes away a mount that no launcher could use. Its server ends by itself.
+    /// Removes a mount that no launcher could use. Its server ends by itself.
     void give_up(std::vector<MountedImage>::iterator image) {
         image->served().unmount();
         if (image->served().server() == 0) forget(image);
@@ -331,8 +332,8 @@ private:
         send(client.get(), answer.data(), std::min(answer.size(), control_message_size), MSG_NOSIGNAL);
     }
 
-    /// A filesystem may let whoever asks wait for ever: here that is the launcher and a process for it, not
-    /// this one, which has others to answer, and servers to replace.
+    /// Opening files may block for ever on some filesystems. That must block only the launcher and a process
+    /// for it, but not the supervisor, which has to answer others and replace servers.
     void mount_when_it_answers(Fd client, const std::string& prefix, pid_t caller) {
         const auto same = std::ranges::find(waiting_, prefix, &Waiting::prefix);
         const pid_t probe = same == waiting_.end() ? start_probe(prefix) : same->probe;
@@ -343,7 +344,7 @@ private:
             reply(client, answer_for(fail_errno("cannot start a process").error()));
     }
 
-    /// A process that opens what mounting opens, and ends then.
+    /// Starts a process that opens what mounting opens, and then exits. Returns what fork() does.
     pid_t start_probe(const std::string& prefix) {
         const pid_t parent = getpid();
         const pid_t pid = fork();
@@ -355,7 +356,7 @@ private:
         _exit(0);
     }
 
-    /// Whether `probe` was one.
+    /// Answers the launchers that wait for `probe`; returns false if there are none.
     bool answer_waiting(pid_t probe) {
         const auto is_for_it = [probe](const Waiting& one) { return one.probe == probe; };
         bool found = false;
@@ -375,7 +376,8 @@ private:
         return found == images_.end() ? nullptr : &*found;
     }
 
-    /// Two launchers may have asked at once; or the plan was removed, or lost with what its filesystem lost.
+    /// Writes the plan of a mounted installation again: two launchers may have asked at once, or the plan was
+    /// removed or is damaged.
     std::string answer_known(const MountedImage& image) {
         if (!image.current()) {
             retire();
@@ -387,14 +389,15 @@ private:
 
     std::string answer_mount(const std::string& prefix, pid_t caller) {
         if (const auto* known = find_mounted(prefix)) return answer_known(*known);
-        // On a filesystem that was mounted after we started, and did not reach our namespace; or now for
-        // another root.
+        // Either its filesystem was mounted after we started and did not propagate to our namespace, or it
+        // now needs another root.
         if (const auto root = root_key(prefix);
             !is_installation(prefix) || (!root.empty() && root != root_in_name(name_))) {
             retire();
             return std::string(stale_answer);
         }
-        // Who is inside can have no other session, whatever it costs those that run.
+        // A new root would disturb running programs, so that a new session is better. A caller that is inside
+        // can have no other session, however.
         if (!is_in_this_namespace(caller) && namespace_in_use(mounts_) &&
             MountedImage::needs_new_root(prefix)) {
             retire();
@@ -415,7 +418,8 @@ private:
         return statistics == nullptr ? "the kernel mounts its image" : to_json(*statistics);
     }
 
-    // The session's processes go on with the images that they have; whoever comes next gets a new session.
+    // Makes way for a new session: programs inside keep the images that they have; new launches get that
+    // session.
     void retire() {
         std::string retired = "old-" + inside_link_;
         if (const auto root = root_in_name(name_); !root.empty())
@@ -498,7 +502,8 @@ private:
             return;
         }
         if (Clock::now() - last_use_ < idle_) return;
-        // With both locks nobody starts a session or is on the way into this one; so a second look is final.
+        // With both locks held, nobody is starting a session or entering this one, so the second look is
+        // final.
         const Fd starts(
             openat(state_.fd.get(), "start.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
         if (!starts || flock(starts.get(), LOCK_EX | LOCK_NB) != 0) return;
@@ -513,17 +518,18 @@ private:
         end_mounts();
     }
 
-    // Servers end by themselves when the kernel has let go of the mount: copies of it in other namespaces and
-    // open files keep it, and them.
+    // Servers end by themselves when the kernel releases the mount: open files, and copies of it in other
+    // namespaces, keep both.
     void end_mounts() {
         for (auto& image : images_)
             image.served().unmount();
-        // What the kernel mounts has no server to wait for.
+        // A mount without a server leaves nothing to wait for.
         std::erase_if(images_, [](const MountedImage& image) { return !image.served().is_served(); });
         if (base_) base_->unmount();
     }
 
-    // A cleaner of /tmp may have removed our directory, and another session have made its own of that name.
+    // A cleaner of /tmp may have removed our directory, and another session may have made one of the same
+    // name.
     [[nodiscard]] bool directory_has_its_name() const {
         struct stat opened {};
         struct stat named {};
@@ -537,8 +543,7 @@ private:
         unlinkat(state_.fd.get(), inside_link_.c_str(), 0);
     }
 
-    // Only names that sessions make: the directory is ours, but nothing in it is worth more trust than
-    // needed.
+    // Removes only names that sessions create, in case the directory holds anything else.
     void remove_directory(const std::string& name) const {
         const Fd directory(
             openat(state_.fd.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -551,8 +556,8 @@ private:
         unlinkat(state_.fd.get(), name.c_str(), AT_REMOVEDIR);
     }
 
-    // What killed sessions left. Nobody starts or ends one meanwhile: start.lock is held. Their processes, if
-    // any are left, must not take us for theirs.
+    // Removes what killed sessions left. Nobody starts or ends a session meanwhile, since start.lock is held.
+    // Processes that a killed session left must not take this one for theirs.
     void remove_remains() const {
         const auto names = names_in(state_.fd);
         for (const auto& name : names)
@@ -562,8 +567,8 @@ private:
                 unlinkat(state_.fd.get(), name.c_str(), 0);
     }
 
-    // A link to our name is one of a killed session's: namespace numbers are used again, names of sessions
-    // too.
+    // A link to our own name was a killed session's: numbers of namespaces are reused, and so are session
+    // names.
     [[nodiscard]] bool leads_to_another_session(const std::string& link) const {
         std::array<char, 256> target;
         const auto size = readlinkat(state_.fd.get(), link.c_str(), target.data(), target.size());
@@ -595,7 +600,7 @@ private:
         if (base_) base_->close_devices();
     }
 
-    /// Of variables that must not keep programs from starting.
+    /// For variables whose mistakes must not keep programs from starting.
     template<class Parse>
     void warn_of_mistakes_in(const char* variable, Parse parse) {
         const char* value = std::getenv(variable);
@@ -621,7 +626,7 @@ private:
         [[maybe_unused]] const auto written = write(log_.get(), line.data(), line.size());
     }
 
-    /// A launcher whose installation is about to be mounted.
+    /// A launcher that waits for its installation to be mounted.
     struct Waiting {
         pid_t probe = 0; ///< ends when the installation's filesystem has answered
         Fd client;
@@ -636,7 +641,7 @@ private:
     Fd outer_mounts_, outer_user_, directory_, lock_, control_, children_, log_;
     Fd step_; ///< readable when the job step has ended
     OutsideView outside_;
-    std::string mounts_; ///< the session's namespace
+    std::string mounts_; ///< the session's mount namespace
     std::optional<SshSettings> ssh_settings_;
     std::optional<ServedMount> base_;
     std::vector<EnvironmentChange> root_environment_;
@@ -648,8 +653,8 @@ private:
     bool ended_ = false;
 };
 
-// What the launcher that happened to start us was given is not for the whole session: its terminal, its
-// directory, its one CPU of a bound rank, its signal settings.
+// Resets what the launcher that happened to start the session had: its terminal, its directory, the CPU that
+// its rank is bound to, its memory policy, signal settings and soft limits.
 void leave_the_launcher() {
     setsid();
     if (chdir("/") != 0) _exit(1);
@@ -660,12 +665,12 @@ void leave_the_launcher() {
     umask(0077);
     cpu_set_t all;
     std::memset(&all, 0xff, sizeof all);
-    sched_setaffinity(0, sizeof all, &all); // the kernel keeps to what the cgroup allows
+    sched_setaffinity(0, sizeof all, &all); // the kernel restricts this to what the cgroup allows
     syscall(SYS_set_mempolicy, MPOL_DEFAULT, nullptr, 0);
     const sched_param usual{.sched_priority = 0};
     sched_setscheduler(0, SCHED_OTHER, &usual);
-    // The kernel keeps some limits with a user namespace, for all that will ever be in it. Hard limits, which
-    // nobody can raise, are in the session's name.
+    // The kernel applies some limits to a user namespace and all that will ever be in it. Hard limits, which
+    // nobody can raise, are part of the session's name.
     for (int resource = 0; resource < RLIM_NLIMITS; ++resource) {
         const auto which = static_cast<__rlimit_resource_t>(resource);
         rlimit limit{};
@@ -679,8 +684,8 @@ void leave_the_launcher() {
 
 int signs_of_life_to = -1;
 
-/// While this lives, a sign of life is written every second: by a signal, which waits as long as the process
-/// does for a filesystem.
+/// Writes a sign of life every second, from a signal handler: that does not run while the process is blocked
+/// by a filesystem.
 class SignsOfLife {
 public:
     explicit SignsOfLife(const Fd& to) {
@@ -719,7 +724,7 @@ int run_session(const SessionArguments& arguments, Fd step, Fd report) {
         const SignsOfLife going_on(report);
         return session.start();
     }();
-    // Our standard input is the lock that the launcher took for us. Servers that were forked have it, too.
+    // Unlocks start.lock, our standard input, for good: servers that were forked have the descriptor, too.
     flock(STDIN_FILENO, LOCK_UN);
     dup2(STDERR_FILENO, STDIN_FILENO);
     std::string text = started ? "ok" : answer_for(started.error());

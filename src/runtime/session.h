@@ -1,5 +1,5 @@
-// The session: one process for each user (and job step) on a node that keeps the namespaces in which
-// installations are mounted, and one server process for each of them. Nobody starts or stops it by hand.
+// The session: one process for each user (and job step) on a node. It keeps the namespaces in which
+// installations are mounted, and has one server process for each of them. Nobody starts or stops it by hand.
 #pragma once
 
 #include "runtime/root.h"
@@ -12,16 +12,16 @@ namespace containerize::runtime {
 
 struct SessionArguments {
     std::string state_path;   ///< the state directory, checked by the launcher
-    std::string key;          ///< the session's name in it (session_key.h)
-    std::string key_of_login; ///< its name where logins end what they have started; may be empty
+    std::string key;          ///< the session's name there (session_key.h)
+    std::string key_of_login; ///< its name if logind kills the processes of logins; may be empty
     std::string prefix;       ///< the first installation to mount
-    FindInjection inject;     ///< what the base of the installation at `prefix` gets; may be empty
+    FindInjection inject;     ///< finds what the base of the installation at `prefix` gets; may be empty
 };
 
-/// Becomes the session. The caller holds STATE/start.lock, and waits on the other end of `report`: "ok" and
-/// what to warn of, a line each, or what failed. `step` is a pidfd of what ends with the job step
-/// (step_process()), or none: after that the session waits for no more work. Returns when the session has
-/// ended, with the process's exit code.
+/// Becomes the session; returns the exit code when it has ended. Standard input is STATE/start.lock, locked
+/// by the launcher. The launcher reads from the other end of `report`: "ok" and warnings, one on each line,
+/// or the failure. `step` is a pidfd of a process that ends with the job step (step_process()), or empty:
+/// after that end the session waits for no more work.
 int run_session(const SessionArguments& arguments, Fd step, Fd report);
 
 } // namespace containerize::runtime

@@ -28,20 +28,20 @@ std::string this_node() {
     return short_hash(static_cast<const char*>(name.nodename));
 }
 
-/// A file's name takes 255 bytes.
+/// Longer ones are hashed, because a file name has at most 255 bytes.
 constexpr std::size_t longest_job = 80;
 
 struct Limit {
     int resource;
-    rlim_t ample; ///< as much as this is as good as no limit
+    rlim_t ample; ///< a limit as high as this counts as none
 };
 constexpr std::array limits = {
-    // The kernel keeps these four with a user namespace, for all that is in it.
+    // The kernel keeps these four with a user namespace, for everything in it.
     Limit{RLIMIT_NPROC, RLIM_INFINITY},
     Limit{RLIMIT_MEMLOCK, RLIM_INFINITY},
     Limit{RLIMIT_SIGPENDING, RLIM_INFINITY},
     Limit{RLIMIT_MSGQUEUE, RLIM_INFINITY},
-    // And these would end or fail the session's own processes.
+    // These would make the session's own processes fail.
     Limit{RLIMIT_CPU, RLIM_INFINITY},
     Limit{RLIMIT_AS, RLIM_INFINITY},
     Limit{RLIMIT_DATA, RLIM_INFINITY},
@@ -59,7 +59,7 @@ std::string binding_limits() {
             continue;
         text += std::to_string(resource) + "=" + std::to_string(limit.rlim_max) + " ";
     }
-    // Users may be nicer than they were, never less nice.
+    // Users can only increase their niceness, never reduce it.
     if (const int nice = getpriority(PRIO_PROCESS, 0); nice > 0) text += "nice=" + std::to_string(nice);
     return text;
 }

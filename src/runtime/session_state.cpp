@@ -24,7 +24,7 @@ namespace containerize::runtime {
 
 namespace {
 
-/// Locks tell nothing of processes on other nodes.
+/// On a network filesystem, locks tell nothing about processes on other nodes.
 bool is_of_this_node(const Fd& directory) {
     struct statfs info {};
     return fstatfs(directory.get(), &info) == 0 && !is_network_magic(static_cast<std::uint32_t>(info.f_type));
@@ -35,10 +35,10 @@ Fd open_own_directory(const std::string& path) {
     return directory && is_of_this_node(directory) ? std::move(directory) : Fd();
 }
 
-/// Tries places one after the other, and remembers why each was no good.
+/// Tries places one after the other, and records why each was rejected.
 class StateSearch {
 public:
-    /// The directory `path`, made if it is not there.
+    /// Opens the directory `path`, and makes it if it is missing.
     bool try_path(const std::string& path) {
         found_ = {.fd = open_own_directory(path), .path = path};
         if (found_.fd) return true;
@@ -54,7 +54,7 @@ public:
         return false;
     }
 
-    /// In a directory in which all may make files.
+    /// Tries names in a directory where everybody may create files.
     bool try_in(const std::string& parent) {
         const std::string usual = parent + "/containerize-" + std::to_string(geteuid());
         return try_path(usual) || try_beside(parent, usual + ".");
@@ -64,14 +64,14 @@ public:
     [[nodiscard]] const std::string& reasons() const { return reasons_; }
 
 private:
-    /// Where another has taken the usual name: nobody can take all names that begin with `start`.
+    /// If somebody else has taken the usual name: nobody can take all names that begin with `start`.
     bool try_beside(const std::string& parent, const std::string& start) {
         struct stat taken {};
         if (lstat(start.substr(0, start.size() - 1).c_str(), &taken) != 0) return false;
         if (take_first(parent, start)) return true;
         std::string made = start + "XXXXXX";
         if (mkdtemp(made.data()) == nullptr) return false;
-        // Of two that were made at once, both are to take the same.
+        // Two processes may have made one each: both then take the first.
         const bool found = take_first(parent, start);
         if (found_.path != made) rmdir(made.c_str());
         return found;
@@ -114,17 +114,17 @@ std::string read_all(int fd) {
     }
 }
 
-/// The name of the session that this process runs in; empty for a process that is in none.
+/// The name of the session that this process runs in; empty if there is none.
 std::string own_session(const StateDirectory& state, const std::string& inside_link) {
     std::array<char, 256> name;
     const auto size = readlinkat(state.fd.get(), inside_link.c_str(), name.data(), name.size());
     return {name.data(), size > 0 ? static_cast<std::size_t>(size) : 0};
 }
 
-/// What the kernel says of a session's lock.
+/// What the kernel tells about a session's lock.
 struct Supervisor {
     bool may_live = true; ///< false only if nobody holds the lock
-    pid_t pid = 0;        ///< none where it cannot be seen from here
+    pid_t pid = 0;        ///< 0 if it is not visible from here
 };
 
 Supervisor supervisor_of(int lock_file) {
@@ -142,9 +142,9 @@ Supervisor supervisor_of(int lock_file) {
 
 Result<StateDirectory> open_state_directory() {
     StateSearch search;
-    // Which no container shares with its host, as /tmp may be.
+    // Unlike /tmp, this is never shared between a container and its host.
     if (geteuid() == 0 && search.try_path("/run/containerize")) return search.take();
-    // A job may inherit the login node's variable, without the directory.
+    // A job may inherit this variable from the login node, without the directory.
     if (const char* runtime = absolute_path_in("XDG_RUNTIME_DIR")) {
         struct stat info {};
         if (lstat(runtime, &info) == 0 && is_private_directory(info) &&
@@ -172,14 +172,14 @@ bool lock_byte(int fd, off_t byte, short type) {
 
 bool is_dead(const StateDirectory& state, const std::string& name) {
     const Fd lock(openat(state.fd.get(), (name + "/" + lock_name).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-    // Without a lock, it was ended before it was ready: nobody is about to start one now.
+    // A session without a lock ended before it was ready; nobody is starting one now.
     if (!lock) return errno == ENOENT;
     return !supervisor_of(lock.get()).may_live;
 }
 
 namespace {
 
-/// The session in the directory `name`, if it may live: it does not end from now on.
+/// The session in the directory `name`, kept from ending; nullopt if there is none that may be alive.
 std::optional<SessionHandle> hold_session(const StateDirectory& state, const std::string& name) {
     if (name.empty()) return std::nullopt;
     SessionHandle session;
@@ -187,7 +187,7 @@ std::optional<SessionHandle> hold_session(const StateDirectory& state, const std
     if (!session.directory) return std::nullopt;
     session.lock.reset(openat(session.directory.get(), lock_name, O_RDWR | O_CLOEXEC));
     if (!session.lock) return std::nullopt;
-    // The supervisor takes this byte for writing when it ends: then it is too late to come in.
+    // The supervisor write-locks this byte before it ends: then it is too late to enter.
     if (!lock_byte(session.lock.get(), entering_byte, F_RDLCK)) return std::nullopt;
     const auto supervisor = supervisor_of(session.lock.get());
     if (!supervisor.may_live) return std::nullopt;
@@ -195,13 +195,13 @@ std::optional<SessionHandle> hold_session(const StateDirectory& state, const std
     return session;
 }
 
-/// Opens the session's namespaces.
+/// Opens the session's namespaces; returns false if this process cannot enter it.
 bool can_be_entered(SessionHandle& session, const SessionIdentity& identity) {
     if (session.supervisor == 0) return false;
     session.namespaces = ProcessNamespaces::of(session.supervisor);
-    // This directory may be shared with a container, and the session be one of that.
+    // This directory may be shared with a container, and the session may be the container's.
     if (!session.namespaces.in_pid_namespace(identity.pid_namespace)) return false;
-    // The supervisor may have died meanwhile, and its number have become another's.
+    // The supervisor may have died before its namespaces were opened, and its pid may be another's.
     return supervisor_of(session.lock.get()).pid == session.supervisor;
 }
 

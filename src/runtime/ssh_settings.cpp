@@ -17,17 +17,17 @@ namespace containerize::runtime {
 
 namespace {
 
-/// What ssh reads for all users; SUSE's comes from the second place.
+/// What ssh reads for all users; SUSE has the second one.
 constexpr std::array main_files = {"/etc/ssh/ssh_config", "/usr/etc/ssh/ssh_config"};
 constexpr std::uint64_t largest_file = 1U << 20U;
-/// As deep as ssh follows.
+/// The depth to which ssh follows includes.
 constexpr int deepest = 16;
 
 bool is_blank(char c) {
     return c == ' ' || c == '\t' || c == '\r' || c == '\f';
 }
 
-/// The next argument of a line, which may stand in quotes.
+/// Takes the next argument from the front of a line; it may be quoted.
 std::string next_argument(std::string_view& line) {
     const auto is_separator = [](char c) { return is_blank(c) || c == '='; };
     while (!line.empty() && is_separator(line.front()))
@@ -44,7 +44,7 @@ std::string next_argument(std::string_view& line) {
     return argument;
 }
 
-/// Wildcards stand in the last part, as a rule; others are not followed.
+/// Wildcards are expected in the last component only; others are not expanded.
 std::vector<fs::path> matching(const fs::path& pattern) {
     if (pattern.filename().string().find_first_of("*?[") == std::string::npos) return {pattern};
     std::vector<fs::path> found;
@@ -60,7 +60,7 @@ void find_included(const fs::path& file, int depth, std::set<std::string>& found
     const auto text = read_file(file, largest_file);
     if (!text || depth == deepest) return;
     for (const auto& include : ssh_includes(*text)) {
-        // Of homes, and with what ssh puts in for each connection: not for all users.
+        // Includes in home directories, and with ssh's tokens or variables, are not for all users.
         if (include.find_first_of("~%$") != std::string::npos) continue;
         for (const auto& path : matching(fs::path("/etc/ssh") / include)) {
             std::error_code failed;
@@ -70,8 +70,8 @@ void find_included(const fs::path& file, int depth, std::set<std::string>& found
     }
 }
 
-/// As far as it can be seen from here: whose directory it is was decided by who owns /etc and /usr, and
-/// nobody else may write to it or to the file.
+/// Whether the file is the system's, as far as that is visible here: it is below /etc or /usr, and neither
+/// the file nor any directory above it belongs to the user or is writable for group or others.
 bool is_of_the_system(const fs::path& path) {
     if (!is_below(path, "/etc") && !is_below(path, "/usr")) return false;
     for (auto one = path; one != one.root_path(); one = one.parent_path()) {
@@ -112,7 +112,7 @@ std::vector<std::string> SshSettings::refresh() {
     std::vector<std::string> shown;
     for (const auto& path : included) {
         struct stat info {};
-        // Root's where root is seen as such, and our copies.
+        // Skips files of root, where root is seen as such, and our own copies.
         if (stat(path.c_str(), &info) != 0 || info.st_uid == 0 || info.st_uid == geteuid()) continue;
         if (S_ISREG(info.st_mode) && is_of_the_system(path) && show_copy(path)) shown.push_back(path);
     }
@@ -124,7 +124,7 @@ void SshSettings::remove_outdated() {
         struct stat original {};
         struct stat shown {};
         const bool is_there = stat(copy.path.c_str(), &shown) == 0 && is_same(shown, copy.shown);
-        // One that was replaced has taken the copy away with it.
+        // The file was replaced, which also removed the copy mounted over it.
         if (!is_there) return true;
         if (fstat(copy.original.get(), &original) == 0 && is_same(original, copy.made_of)) return false;
         umount2(copy.path.c_str(), MNT_DETACH);

@@ -1,5 +1,5 @@
-// ssh refuses to start where files that its settings include belong neither to root nor to the user. In a
-// user namespace root's files seem to belong to nobody.
+// Works around ssh's refusal to start if a file that its settings include belongs neither to root nor to the
+// user: in a user namespace, root's files appear to be nobody's.
 #pragma once
 
 #include "util/fd.h"
@@ -13,25 +13,25 @@
 
 namespace containerize::runtime {
 
-/// Arguments of `Include` in the text of such a file.
+/// The arguments of all `Include` lines in such a file's text.
 std::vector<std::string> ssh_includes(std::string_view text);
 
-/// Shows copies that are the user's in place of those files, in the mount namespace of the caller.
+/// Shows copies that are the user's in place of those files, in the caller's mount namespace.
 class SshSettings {
 public:
     static constexpr const char* copy_name = "ssh-settings";
-    /// `work` is a directory of ours, in which there is a file `copy_name` for a moment.
+    /// `work` is a directory of ours, in which a file `copy_name` exists for a moment.
     explicit SshSettings(std::filesystem::path work) : work_(std::move(work)) {}
 
-    /// To be called again from time to time: files are added, changed and replaced. Returns the paths that
-    /// are shown by new copies.
+    /// Call this from time to time, because files are added, changed and replaced. Returns the paths over
+    /// which new copies were mounted.
     std::vector<std::string> refresh();
 
 private:
     struct Copy {
         std::string path;
         Fd original;
-        struct stat made_of {}; ///< the original when it was copied
+        struct stat made_of {}; ///< the original, when it was copied
         struct stat shown {};
     };
     void remove_outdated();

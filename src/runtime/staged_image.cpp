@@ -20,10 +20,11 @@ namespace containerize::runtime {
 
 namespace {
 
-// As many bytes as the largest stripes and blocks of parallel filesystems have.
+// As large as the largest stripes and blocks of parallel filesystems.
 constexpr std::size_t request_size = std::size_t{16} << 20U;
 
-/// OpenSSL's would make the session, of which every installation has a copy, half as large again.
+/// Nettle's: OpenSSL's would make the session program, which is copied to every installation, half as large
+/// again.
 class Sha256 {
 public:
     Sha256() { sha256_init(&state_); }
@@ -73,7 +74,7 @@ Result<Fd> file_on_disk(const std::filesystem::path& path, std::uint64_t size) {
     if (size > left / 2) return no_room(path, size, left);
     Fd file(open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
     if (file) return file;
-    // Not every filesystem has files without a name from the beginning.
+    // Not every filesystem supports O_TMPFILE.
     std::string name = directory + "/containerize-image-XXXXXX";
     file.reset(mkostemp(name.data(), O_CLOEXEC));
     if (!file) return fail_errno("cannot make a file", directory);
@@ -94,7 +95,7 @@ Status write_all(const Fd& file, const char* data, std::size_t size) {
 
 using Sink = std::function<Status(const char*, std::size_t)>;
 
-/// Reads all of it once, hands it to `sink`, and compares.
+/// Reads all of it once, passes it to `sink`, and compares the digest.
 Status read_verified(const Fd& from, const std::filesystem::path& path, std::uint64_t size,
                      const std::string& sha256, const Sink& sink) {
     posix_fadvise(from.get(), 0, 0, POSIX_FADV_SEQUENTIAL);

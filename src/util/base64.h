@@ -1,4 +1,4 @@
-// Bytes as letters, as headers and checksums of wheels have them.
+// Base64, for HTTP headers and the checksums of wheels.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace containerize {
 
-/// With padding.
+/// With the standard alphabet and padding.
 std::string base64(std::string_view bytes);
 
 } // namespace containerize

@@ -16,14 +16,14 @@ namespace containerize {
 
 namespace {
 
-/// What failed between fork and exec, and why.
+/// The step that failed between fork and exec, and its errno.
 struct Failure {
     enum Step { streams, in_child, working_directory, exec } step;
     int error_number;
 };
 
-/// All that the child needs, made before fork: a lock that another thread held then, such as malloc's, is
-/// never released in the child.
+/// All that the child needs, allocated before fork: locks that other threads held at that moment, such as
+/// malloc's, are never released in the child.
 struct Plan {
     const Command& command;
     const char* program;
@@ -40,7 +40,7 @@ struct Plan {
     _exit(127);
 }
 
-/// Nothing to read, and what it writes into the pipes.
+/// Sets up the standard streams: nothing to read, and pipes to write to.
 void take_streams(const Plan& plan) {
     const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (null < 0 || dup2(null, 0) < 0 || dup2(plan.output, 1) < 0 || dup2(plan.errors, 2) < 0)
@@ -52,7 +52,7 @@ void take_streams(const Plan& plan) {
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
-    // Handlers vanish at exec by themselves, what is ignored stays so: a program must die of a closed pipe.
+    // exec resets handlers, but ignored signals stay ignored: a program must die of a broken pipe.
     signal(SIGPIPE, SIG_DFL);
     if (!plan.foreground) take_streams(plan);
     if (plan.command.in_child)
@@ -60,30 +60,30 @@ void take_streams(const Plan& plan) {
             give_up(plan, Failure::in_child, error_number);
     if (!plan.command.working_directory.empty() && chdir(plan.command.working_directory.c_str()) != 0)
         give_up(plan, Failure::working_directory, errno);
-    // After in_child: a change of credentials, as in joining a user namespace, may clear it.
+    // After in_child, because a change of credentials, as in joining a user namespace, may clear it.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    // The parent may have died before that call: then nobody sends the signal.
+    // If the parent died before that call, nobody sends the signal.
     if (getppid() != plan.parent) _exit(127);
     restore_core_limit();
-    // POSIX has execve take pointers to non-const for historical reasons only; it changes nothing.
+    // POSIX has execve() take pointers to non-const for historical reasons only; it modifies nothing.
     execve(plan.program, const_cast<char* const*>(plan.argv), const_cast<char* const*>(plan.environment));
     give_up(plan, Failure::exec, errno);
 }
 
-/// Belongs to the child's group and kills it when our process dies: PR_SET_PDEATHSIG reaches the child
-/// alone, not the compilers that pip started.
+/// Joins the child's process group, and kills it when our process dies: PR_SET_PDEATHSIG reaches only the
+/// child, not the compilers that pip started.
 [[noreturn]] void guard_group(pid_t group, pid_t parent) {
     sigset_t all;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, nullptr);
     setpgid(0, group);
-    // Pipes that it held open would never end for their readers.
+    // A pipe that it held open would never end for its reader.
     closefrom(0);
     prctl(PR_SET_PDEATHSIG, SIGUSR1);
     sigset_t awaited;
     sigemptyset(&awaited);
     sigaddset(&awaited, SIGUSR1);
-    // A program may send its own group any signal: what counts is whose child this is.
+    // A program may send its own group any signal, so only a change of the parent counts.
     while (getppid() == parent)
         sigwaitinfo(&awaited, nullptr);
     kill(-group, SIGKILL);
@@ -131,7 +131,7 @@ Result<Child> Child::start(const Command& command, const std::string& program, c
         variables.push_back(assignment.c_str());
     variables.push_back(nullptr);
 
-    // Closed by exec: then the parent reads its end. Otherwise it reads a Failure.
+    // exec closes it, and the parent reads end of file; otherwise the parent reads a Failure.
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) return fail_errno("cannot make a pipe");
     const Fd report(ends[0]);
@@ -143,7 +143,7 @@ Result<Child> Child::start(const Command& command, const std::string& program, c
     if (pid == 0) become_program(plan);
     Child child(pid);
     if (!foreground) {
-        // Parent and child both: whoever comes first, the group exists before it is used.
+        // Both parent and child do this: whichever comes first, the group exists before it is used.
         setpgid(pid, pid);
         child.guard_ = fork();
         if (child.guard_ < 0) return fail_errno("cannot start `" + program + "`");
@@ -170,7 +170,7 @@ Child::~Child() {
         while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
         }
     };
-    // The guard keeps the group's number from being given to others, also after the child was waited for.
+    // The guard keeps the group's number from being reused, even after the child was reaped.
     if (guard_ > 0 || !exit_code_) signal_group(SIGKILL);
     if (!exit_code_) wait_for(pid_);
     if (guard_ > 0) {

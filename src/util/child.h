@@ -1,5 +1,4 @@
-// A started program and the process group that it leads or, in the foreground, is in. Used by process.cpp
-// alone.
+// A running program and its process group: its own or, in the foreground, ours. Used only by process.cpp.
 #pragma once
 
 #include "util/error.h"
@@ -14,21 +13,21 @@ namespace containerize {
 
 class Child {
 public:
-    /// `program` is a path. Fails if it cannot be executed.
+    /// Starts `program`, a path, with these descriptors as stdout and stderr. Fails if it cannot be executed.
     static Result<Child> start(const Command& command, const std::string& program,
                                const Environment& environment, int output, int errors);
-    /// With our own streams, in our own process group: what the terminal sends to one reaches both.
+    /// Starts it with our own streams and in our process group, so that the terminal's signals reach both.
     static Result<Child> start_in_foreground(const Command& command, const std::string& program,
                                              const Environment& environment);
     Child(Child&& other) noexcept;
     Child& operator=(Child&&) = delete;
-    /// Kills what is left of the group, also what the program left in the background.
+    /// Kills what is left of the group, including what the program left in the background.
     ~Child();
 
-    void signal_group(int number) const; ///< in the foreground, the program alone
-    /// The exit code as the shell has it, once the program has ended. Does not wait.
+    void signal_group(int number) const; ///< in the foreground, only the program
+    /// The exit code as in the shell, once the program has ended; nullopt before that. Does not wait.
     std::optional<int> ended();
-    /// As ended(), after waiting; nothing if a signal to us came first.
+    /// The same, but waits; nullopt if this process gets a signal first.
     std::optional<int> wait();
 
 private:

@@ -19,7 +19,7 @@ namespace {
 // Parallel file systems move whole stripes: 1 MiB is Lustre's smallest stripe, 16 MiB GPFS's largest block.
 constexpr std::size_t request_size = std::size_t{16} << 20U;
 
-/// Fills `buffer` as far as the file goes.
+/// Fills `buffer`, unless the file ends first. Returns the number of bytes.
 Result<std::size_t> read_fully(int fd, std::vector<char>& buffer, const fs::path& path) {
     std::size_t filled = 0;
     while (filled < buffer.size()) {
@@ -46,7 +46,7 @@ Status write_fully(int fd, const char* data, std::size_t size, const fs::path& p
 using Progress = std::function<void(std::uint64_t)>;
 using Use = std::function<Status(const std::vector<char>& buffer, std::size_t size)>;
 
-/// Of all that the file has; `use` gets each piece while it is counted in.
+/// The digest of the whole file. `use` gets each piece while another thread digests it.
 Result<std::string> digest_of(int file, const fs::path& path, const Use& use, const Progress& progress) {
     posix_fadvise(file, 0, 0, POSIX_FADV_SEQUENTIAL);
     Sha256 digest;
@@ -71,7 +71,7 @@ Result<std::string> copy(int source, const fs::path& from, int target, const fs:
     off_t written = 0;
     const auto put = [&](const std::vector<char>& buffer, std::size_t size) -> Status {
         if (auto done = write_fully(target, buffer.data(), size, to); !done) return done;
-        // The disk begins now, so that there is little left to wait for at the end.
+        // Starts writing to the disk now, so that fsync() has little left to wait for.
         sync_file_range(target, written, static_cast<off_t>(size), SYNC_FILE_RANGE_WRITE);
         written += static_cast<off_t>(size);
         return {};
@@ -105,8 +105,8 @@ Result<std::string> sync_and_digest(const fs::path& path, const Progress& progre
     return digest;
 }
 
-/// Whether a file that is made in the directory is as this one is: with the same owners, and open to nobody
-/// else. Directories give groups and access lists to what is made in them.
+/// Whether `file` has the owners and permissions that it would have if it had been created in `directory`:
+/// directories may pass on their group or an access list.
 bool is_as_if_made_in(const fs::path& directory, const fs::path& file) {
     struct stat there {
     }, info{};

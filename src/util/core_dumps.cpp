@@ -8,7 +8,7 @@ namespace containerize {
 
 namespace {
 
-/// What forbid_core_dumps() took away.
+/// The limit that forbid_core_dumps() replaced.
 std::optional<rlim_t> taken;
 
 bool set_limit(rlim_t soft) {
@@ -20,15 +20,15 @@ bool set_limit(rlim_t soft) {
 
 } // namespace
 
-// Not PR_SET_DUMPABLE: it gives what /proc has of this process to root, and no user namespace could be set
-// up.
+// PR_SET_DUMPABLE is no alternative: it makes root the owner of this process's files in /proc, and then no
+// user namespace can be set up.
 void forbid_core_dumps() {
-    // Where core_pattern is a pipe to a program (apport, abrt, systemd-coredump), the kernel asks for no
-    // limit, but starts nothing where it is 1. Nor does it write a file of one byte.
+    // If core_pattern is a pipe to a program (apport, abrt, systemd-coredump), the kernel ignores the limit,
+    // except that 1 means not to start the program. No file of one byte is written either.
     constexpr rlim_t no_dump = 1;
     rlimit limit{};
     if (getrlimit(RLIMIT_CORE, &limit) != 0 || limit.rlim_cur == no_dump) return;
-    // A hard limit of 0 cannot be raised: it keeps files away, and no more can be done.
+    // A hard limit of 0 cannot be raised to this. It prevents files, and more cannot be done.
     if (set_limit(no_dump)) taken = limit.rlim_cur;
 }
 

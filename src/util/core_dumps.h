@@ -1,12 +1,12 @@
-// Core dumps hold all that a process knows, its secrets as well, and lie where others may find them.
+// Core dumps contain all that a process knows, including secrets, and may be left where others find them.
 #pragma once
 
 namespace containerize {
 
-/// This process leaves none from now on.
+/// From now on this process leaves no core dump.
 void forbid_core_dumps();
 
-/// To be called before another program is executed, which is to have the user's limit. Async-signal-safe.
+/// Restores the user's limit for a program that is executed next. Async-signal-safe.
 void restore_core_limit();
 
 } // namespace containerize

@@ -1,4 +1,4 @@
-// SHA-256, and MD5 where a package list gives nothing better.
+// SHA-256, and MD5 for package lists that have nothing better.
 #pragma once
 
 #include "util/error.h"
@@ -17,7 +17,7 @@ public:
     Digest& operator=(Digest&&) noexcept;
     ~Digest();
     void update(const void* data, std::size_t size);
-    /// Lower-case hexadecimal digits: 64 of SHA-256, 32 of MD5. The object is spent afterwards.
+    /// Lower-case hexadecimal digits: 64 for SHA-256, 32 for MD5. The object must not be used afterwards.
     std::string finish();
 
 protected:

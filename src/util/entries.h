@@ -1,5 +1,5 @@
-// What directories have. Not to be had by std::filesystem's iterators in a loop: where they cannot go on,
-// they throw.
+// Entries of directories, with `failed` set if not all could be read. In a loop over std::filesystem's own
+// iterators, such a failure is an exception.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,7 @@ namespace containerize {
 std::vector<std::filesystem::directory_entry> entries_in(const std::filesystem::path& directory,
                                                          std::error_code& failed);
 
-/// At any depth.
+/// The same at any depth.
 std::vector<std::filesystem::directory_entry> entries_below(const std::filesystem::path& directory,
                                                             std::error_code& failed,
                                                             std::filesystem::directory_options options = {});

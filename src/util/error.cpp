@@ -38,7 +38,7 @@ std::string to_string(const Error& error) {
     std::string text;
     if (!error.where.empty()) text += error.where + ": ";
     text += error.what;
-    // A reason of several lines starts on one of its own.
+    // A reason of several lines starts on a line of its own.
     if (!error.why.empty()) text += (error.why.starts_with('\n') ? ":" : ": ") + error.why;
     if (!error.hint.empty()) text += "\n" + error.hint;
     return printable(text);

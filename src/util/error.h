@@ -1,4 +1,5 @@
-// How failures travel: as values, from where they happen to the command line, which alone prints them.
+// Errors are values. Functions return them up to the top level of a program (the command line, the launcher,
+// the session program), which prints them. Warnings, which end nothing, may be printed anywhere.
 #pragma once
 
 #include <cerrno>
@@ -8,11 +9,11 @@
 
 namespace containerize {
 
-/// Whose fault it is; decides the exit code.
+/// The kind of a failure, which decides the exit code.
 enum class Fault {
     failure, ///< something that should have worked did not: exit code 1
     input,   ///< usage, or a file or value that the user gave: exit code 2
-    engine,  ///< the native engine cannot run this here, but another may: exit code 1 where there is none
+    engine,  ///< the native engine cannot run this here, but another may: exit code 1 if there is none
 };
 
 /// One failure, in the words that the user will read:
@@ -34,10 +35,10 @@ inline std::unexpected<Error> fail(Error error) {
     return std::unexpected(std::move(error));
 }
 
-/// A failed system call; `error_number` is errno as it was then.
+/// A failed system call; `error_number` is its errno.
 std::unexpected<Error> fail_errno(std::string what, std::string where = {}, int error_number = errno);
 
-/// A mistake in what the user gave (exit code 2).
+/// A mistake in the user's input (exit code 2).
 std::unexpected<Error> fail_input(std::string what, std::string why = {}, std::string where = {},
                                   std::string hint = {});
 

@@ -33,7 +33,7 @@ private:
     int fd_ = -1;
 };
 
-/// What is open there, for calls that take a path.
+/// A path to the open file, for calls that take a path.
 inline std::string path_of(const Fd& fd) {
     return "/proc/self/fd/" + std::to_string(fd.get());
 }

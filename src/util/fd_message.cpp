@@ -10,7 +10,7 @@ namespace containerize {
 
 namespace {
 
-/// Data, with room for one descriptor beside it.
+/// A message's header and data, with room for one descriptor.
 struct Parts {
     iovec data;
     alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};

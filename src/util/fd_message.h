@@ -1,4 +1,4 @@
-// Messages through Unix sockets, with which a descriptor can go to another process.
+// Messages over Unix sockets, which can carry a file descriptor.
 #pragma once
 
 #include "util/fd.h"
@@ -10,13 +10,13 @@
 namespace containerize {
 
 struct FdMessage {
-    std::string text; ///< empty at the other side's end
-    Fd file;          ///< none, or what came with it
+    std::string text; ///< empty at end of file, or on an error
+    Fd file;          ///< the descriptor that came with it, if any
 };
 
-/// `text` is not empty; `file` may be -1. False if there is nobody at the other side, or no room.
+/// `text` is not empty; `file` may be -1. Returns false if there is no peer, or no room.
 bool send_message(int socket, std::string_view text, int file);
-/// The next message, of at most `limit` bytes.
+/// Receives the next message, of at most `limit` bytes.
 FdMessage receive_message(int socket, std::size_t limit);
 
 } // namespace containerize

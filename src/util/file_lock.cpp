@@ -30,7 +30,7 @@ Result<FileLock> try_lock(const std::filesystem::path& path, mode_t mode) {
             if (errno == EWOULDBLOCK) return FileLock{};
             return FileLock{LockState::unsupported, std::move(file)};
         }
-        // The holder before us may have renamed or removed the file that we opened.
+        // The previous holder may have renamed or removed the file that we opened.
         if (is_same(file.get(), path)) return FileLock{LockState::held, std::move(file)};
     }
 }

@@ -1,4 +1,4 @@
-// Locks on files, by which processes of one user keep out of each other's way. They end with their holder.
+// Locks on files (flock), which keep processes out of each other's way. They end with their holder.
 #pragma once
 
 #include "util/error.h"
@@ -12,8 +12,8 @@ namespace containerize {
 
 enum class LockState {
     held,        ///< by us, until the descriptor is closed
-    busy,        ///< somebody else has it
-    unsupported, ///< this file system has no locks (Lustre without -o flock): the file is open, that is all
+    busy,        ///< another process has it
+    unsupported, ///< this filesystem has no locks (Lustre without -o flock); the file is open all the same
 };
 
 struct FileLock {
@@ -21,11 +21,11 @@ struct FileLock {
     Fd file; ///< open for reading and writing; none if busy
 };
 
-/// Locks `path`, which is made with `mode` if it is not there. Never waits. What the lock is on is what
-/// `path` names at that moment.
+/// Locks the file at `path`, and creates it with `mode` if it is missing. Never waits. If the
+/// path names another file by the time of the lock, locks that one instead.
 Result<FileLock> try_lock(const std::filesystem::path& path, mode_t mode = 0666);
 
-/// As try_lock, but waits until the lock is free, or an interrupt comes.
+/// The same, but waits until the lock is free. Fails on an interrupt.
 Result<FileLock> wait_for_lock(const std::filesystem::path& path, mode_t mode = 0666);
 
 } // namespace containerize

@@ -65,7 +65,7 @@ Status write_file(const fs::path& path, std::string_view content, bool executabl
     fs::path temporary = path.parent_path() / ".";
     temporary += path.filename();
     temporary += "." + std::to_string(getpid()) + "-" + std::to_string(counter++);
-    // Left by a killed run of the same process number.
+    // Left by a killed process with the same pid.
     unlink(temporary.c_str());
     Status done = write_and_sync(temporary, content, executable ? 0777 : 0666);
     if (done && rename(temporary.c_str(), path.c_str()) != 0)
@@ -80,7 +80,7 @@ Status write_file(const fs::path& path, std::string_view content, bool executabl
 Status sync_directory(const fs::path& directory) {
     const Fd fd(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!fd) return fail_errno("cannot open the directory", directory.string());
-    // EINVAL, ENOTSUP and EBADF: some network and FUSE file systems have no fsync for directories.
+    // Some network and FUSE filesystems cannot sync directories.
     if (fsync(fd.get()) != 0 && errno != EINVAL && errno != ENOTSUP && errno != EBADF && errno != ENOSYS)
         return fail_errno("cannot sync the directory", directory.string());
     return {};
@@ -100,11 +100,11 @@ Result<fs::path> resolve(const fs::path& path) {
     std::error_code problem;
     auto resolved = fs::absolute(path, problem);
     if (!problem) resolved = fs::weakly_canonical(resolved, problem);
-    // Whoever names a path chose it: a directory that he may not enter, a link that leads to itself.
+    // The user chose this path: it leads through a directory that may not be entered, or a link to itself.
     if (problem)
         return fail_input("this path cannot be followed", problem.message(), path.string(),
                           "Choose one whose directories you may enter.");
-    // "a/b/" names the same as "a/b"; without the slash parent_path() means the parent.
+    // "a/b/" is the same as "a/b", but its parent_path() is "a/b" itself.
     if (!resolved.has_filename() && resolved.has_relative_path()) resolved = resolved.parent_path();
     return resolved;
 }

@@ -21,69 +21,71 @@ Result<std::string> read_file(const fs::path& path, std::uint64_t limit = 64U <<
 /// Whether nobody but this user and root can change the content, by the file's owner and mode.
 bool is_ours_alone(const struct stat& info);
 
-/// Written beside `path`, fsynced, renamed over it: readers see the old or the new content, never half.
-/// Mode is 0666 (0777 if `executable`) less the umask.
+/// Replaces `path` atomically, by writing, syncing and renaming another file. The mode is 0666 (0777 if
+/// `executable`) less the umask.
 Status write_file(const fs::path& path, std::string_view content, bool executable = false);
 
-/// Copies in large sequential requests and fsyncs; `progress` gets the bytes done so far.
-/// Returns the sha256 of what was written, in hexadecimal. Fails if `to` exists.
+/// Copies in large sequential requests and syncs; `progress` gets the bytes done so far. Returns the sha256
+/// of the content, in hexadecimal. Fails if `to` exists.
 Result<std::string> copy_file_synced(const fs::path& from, const fs::path& to,
                                      const std::function<void(std::uint64_t)>& progress = {});
 
-/// The same, but `from` is gone afterwards: within a filesystem nothing is copied.
+/// The same, but removes `from`. Within a filesystem it is renamed instead of copied, if possible.
 Result<std::string> move_file_synced(const fs::path& from, const fs::path& to,
                                      const std::function<void(std::uint64_t)>& progress = {});
 
-/// Copies with the permissions that the file has, less `umask_bits`. Fails if `to` exists.
+/// Copies content and permissions, the latter less `umask_bits`. Fails if `to` exists.
 Status copy_file_with_mode(const fs::path& from, const fs::path& to, mode_t umask_bits);
 
-/// Whether both are there and have the same bytes.
+/// Whether both exist and have the same content.
 bool same_content(const fs::path& one, const fs::path& other);
 
-/// fsync, so that the content lasts.
+/// Syncs a file, so that its content lasts.
 Status sync_file(const fs::path& path);
 
-/// fsync of a directory, so that a rename in it lasts. File systems that cannot do so are no error.
+/// Syncs a directory, so that a rename in it lasts. Filesystems that cannot do this are no error.
 Status sync_directory(const fs::path& directory);
 
-/// Deletes a tree, making unreadable directories writable on the way; never follows links, never crosses
-/// mounts.
+/// Deletes a tree, and makes its own directories accessible on the way if necessary; never follows links,
+/// never crosses mounts. Deletes as much as it can, and returns the first failure.
 Status remove_tree(const fs::path& path);
 
-/// "lustre", "nfs", "gpfs", "beegfs", "ext4", "tmpfs", ...; of the nearest existing ancestor of `path`.
+/// "lustre", "nfs", "gpfs", "beegfs", "ext4", "tmpfs", ... of the nearest existing ancestor of `path`;
+/// "unknown" if it cannot be found out.
 std::string filesystem_type(const fs::path& path);
 bool is_network_filesystem(std::string_view type);
 struct Mounted {
     std::string point, type, source;
-    dev_t device; ///< st_dev of what is in it
+    dev_t device; ///< st_dev of the files in it
 };
-/// What this process sees mounted, as a rule the earliest first.
+/// The mounts that this process sees, as a rule the earliest first.
 std::vector<Mounted> mounts();
-/// What is mounted at `path` and below it, for this process; a path as often as something is mounted on it.
+/// The mount points at `path` and below; a point appears once for each mount on it.
 std::vector<std::string> mount_points_below(const fs::path& path);
 
-/// Absolute, with `.` and `..` and links resolved as far as the path exists.
+/// The absolute path with `.`, `..` and links resolved, as far as it exists. Fails with an input error.
 Result<fs::path> resolve(const fs::path& path);
 
-/// By the names alone: whether `path` is `directory`, or below it.
+/// Whether `path` is `directory` or below it, by the names alone.
 bool is_below(const fs::path& path, const fs::path& directory);
-/// By the names alone: whether a path is relative and never climbs above where it begins.
+/// Whether `path` is relative, not empty, and has no "..", by the names alone.
 bool stays_below(const fs::path& path);
 
-/// Bytes that this user can still write where `path` is.
+/// Bytes that this user can still write to the filesystem of `path`.
 Result<std::uint64_t> available_bytes(const fs::path& path);
 
-/// A directory of our own for a build, on node-local storage, with a lock that says that it is in use.
-/// Removed by the destructor. Those that a killed run left are removed by the next one (`sweep_staging`).
+/// A build directory on node-local storage, locked as long as it is in use. The destructor removes it; what a
+/// killed run left is removed by the next one (`sweep_staging`).
 class Staging {
 public:
-    /// Made under `parent`; if that is empty under $TMPDIR or /tmp, or /dev/shm where those are on a network.
+    /// Makes it in `parent`; if that is empty, in the first of $TMPDIR, /tmp and /dev/shm that is not on a
+    /// network filesystem and can be used.
     static Result<Staging> create(const fs::path& parent);
     Staging(Staging&&) noexcept;
     Staging& operator=(Staging&&) noexcept;
     ~Staging();
     [[nodiscard]] const fs::path& path() const { return path_; }
-    /// Leaves the directory where it is when this object dies.
+    /// The destructor will not remove the directory.
     void keep() { kept_ = true; }
 
 private:
@@ -93,7 +95,7 @@ private:
     bool kept_ = false;
 };
 
-/// Removes this user's abandoned staging directories under `parent`; those in use are left.
+/// Removes this user's abandoned staging directories in `parent`; those in use stay.
 void sweep_staging(const fs::path& parent);
 
 } // namespace containerize

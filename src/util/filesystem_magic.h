@@ -1,4 +1,4 @@
-// Filesystems by the number that statfs() has for them. Without anything that must be linked, for launchers.
+// Filesystem types by the magic number that statfs() returns. Header-only, for launchers.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ struct FilesystemMagic {
     std::string_view type;
 };
 
-// linux/magic.h, and for those outside the kernel tree (lustre, gpfs, beegfs, panfs, wekafs) their own
+// From linux/magic.h; for those outside the kernel tree (lustre, gpfs, beegfs, panfs, wekafs), from their own
 // sources.
 inline constexpr std::array filesystem_magics = {
     FilesystemMagic{0x0BD00BD0, "lustre"},   FilesystemMagic{0x47504653, "gpfs"},
@@ -29,13 +29,13 @@ inline constexpr std::array filesystem_magics = {
     FilesystemMagic{0x73717368, "squashfs"},
 };
 
-/// Empty for others, all FUSE filesystems among them.
+/// The type for a magic number; empty for unknown numbers, and for all FUSE filesystems.
 constexpr std::string_view type_of_magic(std::uint32_t number) {
     const auto* known = std::ranges::find(filesystem_magics, number, &FilesystemMagic::number);
     return known == filesystem_magics.end() ? std::string_view() : known->type;
 }
 
-/// FUSE filesystems have no names of their own here.
+/// Types; for those of FUSE filesystems see is_network_filesystem().
 inline constexpr std::array<std::string_view, 16> network_filesystems = {
     "lustre", "gpfs", "beegfs", "nfs",    "nfs4", "cifs", "smb2",     "smb3",
     "ceph",   "afs",  "panfs",  "wekafs", "9p",   "dvs",  "orangefs", "pvfs2",

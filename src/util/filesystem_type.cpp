@@ -13,7 +13,7 @@ namespace containerize {
 
 namespace {
 
-/// mountinfo writes blanks and backslashes in paths as \ooo.
+/// mountinfo escapes blanks and backslashes in paths as \ooo.
 std::string unescape(std::string_view text) {
     std::string plain;
     for (std::size_t i = 0; i < text.size(); ++i) {
@@ -33,13 +33,13 @@ bool is_within(const std::string& path, const std::string& directory) {
     return path.starts_with(directory) && (path.size() == directory.size() || path[directory.size()] == '/');
 }
 
-/// The type that the innermost mount over `path` has there: all FUSE file systems share one magic number, and
-/// only there they have names.
+/// The type of the innermost mount over `path`, by the mount table: FUSE filesystems share one magic number,
+/// and have names only there.
 std::string mounted_type(const fs::path& path) {
     std::string best_type = "unknown";
     std::size_t best_length = 0;
     for (const auto& [point, type, source, device] : mounts())
-        // Of two mounts on one point the later hides the earlier.
+        // The later of two mounts on one point hides the earlier.
         if (point.size() >= best_length && is_within(path.string(), point)) {
             best_length = point.size();
             best_type = type;
@@ -91,8 +91,7 @@ std::vector<std::string> mount_points_below(const fs::path& path) {
 
 bool is_network_filesystem(std::string_view type) {
     if (std::ranges::find(network_filesystems, type) != network_filesystems.end()) return true;
-    // A FUSE file system that is not known to be local (sshfs, glusterfs, s3fs, ...) is taken for a
-    // network's.
+    // A FUSE filesystem that is not known to be local (sshfs, glusterfs, s3fs, ...) is taken for a network's.
     constexpr std::array local = {"fuse.fuse-overlayfs", "fuse.squashfuse", "fuse.squashfuse_ll",
                                   "fuse.containerize"};
     return type.starts_with("fuse.") && std::ranges::find(local, type) == local.end();

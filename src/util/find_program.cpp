@@ -1,4 +1,4 @@
-// Apart from what runs programs: static programs that only look for one need nothing else of it.
+// In a file of its own, so that static programs can use it without the rest of process.h.
 #include "util/process.h"
 
 #include <algorithm>

@@ -37,7 +37,7 @@ using std::chrono::milliseconds;
 
 constexpr auto longest_pause = std::chrono::seconds(120);
 constexpr auto tick = milliseconds(200);
-/// A broken transfer that got so much further than any before counts as a first one.
+/// A broken transfer that got this much further than any before starts the count of retries anew.
 constexpr std::uint64_t worthwhile = 64U << 10U;
 constexpr std::uint64_t memory_limit = 64U << 20U;
 constexpr std::size_t header_limit = 256U << 10U;
@@ -60,7 +60,7 @@ std::string variable(const char* name) {
     return value == nullptr ? "" : value;
 }
 
-/// requests, which conda is made on, looks for the scheme with the host first.
+/// The proxy in the settings. requests, which conda uses, looks for the scheme with the host first.
 std::string proxy_for(std::string_view url, const Settings& settings) {
     const std::string scheme(url.substr(0, url.find(':')));
     auto host = url_host(url);
@@ -68,18 +68,18 @@ std::string proxy_for(std::string_view url, const Settings& settings) {
     for (const auto& key : {scheme + "://" + host, scheme, "all://" + host, std::string("all")})
         if (const auto proxy = settings.proxies.find(key); proxy != settings.proxies.end())
             return proxy->second;
-    // libcurl reads this one in small letters alone.
+    // libcurl reads only the lower-case http_proxy.
     if (settings.proxies.empty() && scheme == "http" && variable("http_proxy").empty())
         return variable("HTTP_PROXY");
     return {};
 }
 
-/// Proxies may be given without "http://", and have passwords all the same.
+/// A proxy may be given without "http://", and still have a password.
 std::string proxy_without_credentials(const std::string& proxy) {
     return without_credentials(is_url(proxy) ? proxy : "http://" + proxy);
 }
 
-/// The proxy that will be used, as messages name it.
+/// The proxy that will be used, as shown in messages.
 std::string proxy_name(std::string_view url, const Settings& settings) {
     if (auto proxy = proxy_for(url, settings); !proxy.empty()) return proxy_without_credentials(proxy);
     const auto names = url.starts_with("https:") ? std::array{"https_proxy", "HTTPS_PROXY"}
@@ -91,7 +91,7 @@ std::string proxy_name(std::string_view url, const Settings& settings) {
 
 const Login* login_for(std::string_view url, const Settings& settings) {
     const Login* best = nullptr;
-    // What stands in the address is meant for it alone, and counts more.
+    // Credentials in the URL itself take precedence.
     if (const auto mark = url.find("://"); mark == url.npos || url_login_size(url.substr(mark + 3)) > 0)
         return nullptr;
     const auto asked = without_credentials(url);
@@ -119,7 +119,7 @@ std::string_view trimmed(std::string_view text) {
     return text.substr(start, text.find_last_not_of(blanks) - start + 1);
 }
 
-/// 169.254.0.0/16, fe80::/10, and the first within IPv6.
+/// 169.254.0.0/16, also within IPv6, and fe80::/10.
 bool is_link_local(const sockaddr& address) {
     if (address.sa_family == AF_INET) {
         const auto& ip = reinterpret_cast<const sockaddr_in&>(address).sin_addr;
@@ -131,7 +131,7 @@ bool is_link_local(const sockaddr& address) {
            (IN6_IS_ADDR_V4MAPPED(&ip) && ip.s6_addr[12] == 169 && ip.s6_addr[13] == 254);
 }
 
-/// One request, through all its tries.
+/// One request with all its tries.
 class Transfer {
 public:
     enum class Next { done, again };
@@ -141,7 +141,7 @@ public:
     Transfer(const Transfer&) = delete;
     Transfer& operator=(const Transfer&) = delete;
 
-    /// A handle for the next try; null if there is nothing (more) to ask, with the result set.
+    /// Returns the handle for the next try; null if there is nothing (more) to ask, with the result set.
     CURL* start() {
         if (!opened_) {
             opened_ = true;
@@ -157,7 +157,7 @@ public:
         return easy_.get();
     }
 
-    /// Judges a try that has ended.
+    /// Evaluates a try that has ended.
     Next settle(CURLcode code) {
         const auto next = judge(code);
         easy_.reset();
@@ -208,7 +208,7 @@ private:
             if (!file_) return fail_errno("cannot write the download", request_.file.string());
             if (fstat(file_.get(), &info) != 0 || !S_ISREG(info.st_mode)) return refuse("it is not a file");
             if (is_ours_alone(info)) break;
-            // Whoever can write to it could change what has been verified.
+            // Whoever can write to the file could change what was verified.
             if (!first || unlink(request_.file.c_str()) != 0) return refuse("other users can change it");
         }
         const auto present = static_cast<std::uint64_t>(info.st_size);
@@ -221,7 +221,7 @@ private:
         return {};
     }
 
-    /// Counts what the file holds from an earlier run.
+    /// Digests what an earlier run left in the file; returns false if that cannot be read.
     bool take_in(std::uint64_t present) {
         std::vector<char> buffer(std::size_t{1} << 20U);
         while (received_ < present) {
@@ -240,7 +240,7 @@ private:
         received_ += size;
     }
 
-    /// Forgets what has come.
+    /// Discards what was received.
     void restart() {
         if (file_ && ftruncate(file_.get(), 0) != 0) failure_ = write_failure();
         body_.clear();
@@ -288,7 +288,7 @@ private:
         body_begun_ = ignore_body_ = redirected_ = false;
         failure_.reset();
         message_[0] = '\0';
-        // What is half there may only go on if it is known that both halves are of one piece.
+        // A partial body may be continued only if both parts are certain to be of the same version.
         if (received_ > 0 && (is_file() || request_.compress || (validator_.empty() && !has_digest())))
             restart();
         offset_ = received_;
@@ -305,13 +305,13 @@ private:
         set(CURLOPT_USERAGENT, "containerize/" CONTAINERIZE_VERSION);
         set(CURLOPT_FOLLOWLOCATION, 1L);
         set(CURLOPT_MAXREDIRS, 10L);
-        // An encrypted address must not lead to one that anybody on the way can change.
+        // An encrypted URL must not redirect to one that anybody on the way can change.
         set(CURLOPT_REDIR_PROTOCOLS_STR, asked_.starts_with("https:") ? "https" : "http,https");
         set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(settings_.connect_timeout.count()));
         set(CURLOPT_LOW_SPEED_LIMIT, 1L);
         set(CURLOPT_LOW_SPEED_TIME, static_cast<long>(settings_.stall_timeout.count()));
         set(CURLOPT_TCP_KEEPALIVE, 1L);
-        // What is left on a connection that went wrong would be taken for the next answer.
+        // Data left on a connection that failed would be taken for the next answer.
         if (std::exchange(tried_, true)) set(CURLOPT_FRESH_CONNECT, 1L);
         if (request_.compress) set(CURLOPT_ACCEPT_ENCODING, "");
         prepare_security();
@@ -346,7 +346,7 @@ private:
             if (!validator_.empty()) append(list_, "If-Range: " + validator_);
         }
         if (const auto* login = login_for(asked_, settings_); login != nullptr) {
-            // libcurl takes both away where a redirect leads to another host.
+            // libcurl sends neither of them to another host after a redirect.
             if (!login->bearer.empty()) {
                 append(list_, "Authorization: Bearer " + login->bearer);
             } else {
@@ -368,7 +368,7 @@ private:
     }
 
     curl_socket_t open_socket(const curl_sockaddr& address) {
-        // A proxy's address says nothing of the server's.
+        // Behind a proxy, this is not the server's address.
         const bool direct = proxy_name(asked_, settings_).empty();
         if ((redirected_ || request_.named_by_server) && direct && is_link_local(address.addr)) {
             failure_ = Error{
@@ -384,7 +384,7 @@ private:
     bool header(std::string_view line) {
         header_bytes_ += line.size();
         if (header_bytes_ > header_limit) return false;
-        // Of several answers (redirects, proxies) the last one counts.
+        // Only the last of several answers (redirects, proxies) counts.
         if (line.starts_with("HTTP/")) headers_.clear();
         if (const auto colon = line.find(':'); colon != std::string_view::npos) {
             auto& value = headers_[lower(line.substr(0, colon))];
@@ -406,14 +406,14 @@ private:
         return is_file() ? 200 : status;
     }
 
-    /// Before the first byte of a body.
+    /// Called before the first byte of a body; returns false to end the try.
     bool begin_body() {
         body_begun_ = true;
         const auto code = status();
         ignore_body_ = code != 200 && code != 206;
         if (ignore_body_) return true;
         if (code == 200 && offset_ > 0) {
-            // The server does not resume, or what it has is another file by now.
+            // The server does not resume, or has another version of the file by now.
             restart();
             if (failure_) return false;
         }
@@ -424,7 +424,7 @@ private:
         curl_off_t length = -1;
         curl_easy_getinfo(easy_.get(), CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
         if (length > 0 && !request_.compress) expected_ = received_ + static_cast<std::uint64_t>(length);
-        // Only a strong one says that the bytes are the same.
+        // Only a strong ETag guarantees the same bytes.
         const auto etag = header_value("etag");
         validator_ = etag.starts_with('"') ? etag : "";
         return check_limit(expected_);
@@ -451,7 +451,7 @@ private:
         return check_limit(received_ + size) && store(data, size);
     }
 
-    // --- what came of it
+    // --- the result of a try
 
     Next judge(CURLcode code) {
         if (code == CURLE_OK && !body_begun_ && !begin_body()) code = CURLE_WRITE_ERROR;
@@ -514,7 +514,7 @@ private:
         return response;
     }
 
-    /// Whether what has come is what was expected; then it is the result.
+    /// Whether the body is as expected; it then becomes the result.
     bool complete() {
         if (request_.size > 0 && received_ != request_.size) return false;
         digest_ = sha256_.finish();
@@ -572,7 +572,7 @@ private:
         return from;
     }
 
-    /// This mirror will not do it.
+    /// Gives up this mirror.
     Next next_mirror(Error error) {
         failures_[mirror_] = std::move(error);
         const auto next = following(mirror_);
@@ -594,7 +594,7 @@ private:
         return error;
     }
 
-    /// The same may work a little later.
+    /// Decides about the next try after a failure that may be temporary.
     Next try_again(Error error, curl_off_t wait) {
         const bool got_further = received_ > high_mark_ + worthwhile;
         high_mark_ = std::max(high_mark_, received_);
@@ -623,14 +623,14 @@ private:
         const auto doubled = settings_.first_pause * (1U << std::clamp(rounds_, 1U, 11U) >> 1U);
         const auto jitter = std::uniform_real_distribution(0.5, 1.5)(random);
         auto chosen = std::chrono::duration_cast<milliseconds>(doubled * jitter);
-        // A server that says "0" means "now", not "all at once without end".
+        // A server that says "0" means "now", not an endless loop without pauses.
         if (wait > 0) chosen = std::max(chosen, milliseconds(std::chrono::seconds(wait)));
         return std::min<milliseconds>(chosen, longest_pause);
     }
 
     const Request& request_;
     const Settings& settings_;
-    std::vector<std::optional<Error>> failures_; // of mirrors that will not do it
+    std::vector<std::optional<Error>> failures_; // of mirrors that have failed for good
     std::size_t mirror_ = 0;
     unsigned rounds_ = 0, mismatches_ = 0;
     Clock::time_point not_before_;
@@ -643,11 +643,11 @@ private:
     Sha256 sha256_;
     Md5 md5_;
     std::string digest_, got_;
-    std::uint64_t received_ = 0;  // of the body, in this and earlier tries
-    std::uint64_t old_bytes_ = 0; // of those, left by an earlier run
-    std::uint64_t high_mark_ = 0; // the furthest that a try got
-    std::uint64_t expected_ = 0;  // as the server says
-    std::string validator_;       // that names the version of which `received_` bytes are here
+    std::uint64_t received_ = 0;  // bytes of the body, in this and earlier tries
+    std::uint64_t old_bytes_ = 0; // those of them that an earlier run left
+    std::uint64_t high_mark_ = 0; // the most that any try received
+    std::uint64_t expected_ = 0;  // by the server's Content-Length
+    std::string validator_;       // ETag of the version that `received_` bytes are of
 
     // Of the current try:
     Easy easy_;
@@ -658,11 +658,11 @@ private:
     std::size_t header_bytes_ = 0;
     bool body_begun_ = false, ignore_body_ = false, wrong_range_ = false, too_long_ = false;
     bool redirected_ = false;
-    std::optional<Error> failure_; // that no retry mends
+    std::optional<Error> failure_; // not to be retried
     std::array<char, CURL_ERROR_SIZE> message_{};
 };
 
-/// Bytes in a second, over the last few.
+/// Bytes per second, over the last few seconds.
 class Rate {
 public:
     double update(std::uint64_t done) {
@@ -672,7 +672,7 @@ public:
             samples_.pop_front();
         const auto& first = samples_.front();
         const auto seconds = std::chrono::duration<double>(now - first.when).count();
-        // A download that began again has fewer bytes than before.
+        // A download that was restarted has fewer bytes than before.
         if (seconds <= 0 || done < first.done) return 0;
         return static_cast<double>(done - first.done) / seconds;
     }
@@ -818,13 +818,13 @@ private:
     bool stopped_ = false;
 };
 
-/// Once for the process; must come before the first handle.
+/// Once for the process, before the first handle.
 void initialise() {
     static const CURLcode done = curl_global_init(CURL_GLOBAL_DEFAULT);
     [[maybe_unused]] const auto ignored = done;
 }
 
-/// Programs that run later may say the same addresses, and servers repeat them.
+/// Programs that run later may print the same URLs, and servers may repeat them.
 void remember_secrets(const std::vector<Request>& requests, const Settings& settings) {
     for (const auto& login : settings.logins) {
         remember_login(login.user, login.password);

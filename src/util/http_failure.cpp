@@ -63,7 +63,7 @@ std::string_view reason_of(long status) {
     }
 }
 
-/// The rest of another answer was left on the connection.
+/// Whether the rest of another answer was left on the connection.
 bool is_no_http(const Attempt& attempt) {
     return attempt.message.find("HTTP/0.9") != std::string::npos;
 }
@@ -78,10 +78,10 @@ std::string variable(const char* name) {
 std::filesystem::path certificates(const Settings& settings) {
     if (!settings.ca.empty()) return settings.ca;
     std::error_code ignored;
-    // The first two are what conda's and pip's users set.
+    // The first two are set by users of conda and pip.
     for (const char* name : {"REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR"})
         if (const fs::path path = variable(name); !path.empty() && fs::exists(path, ignored)) return path;
-    // A libcurl that was built elsewhere looks where that distribution has them.
+    // A libcurl that was built elsewhere looks where that distribution keeps them.
     constexpr std::array places = {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt",
                                    "/etc/ssl/ca-bundle.pem",
                                    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "/etc/ssl/cert.pem"};

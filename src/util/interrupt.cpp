@@ -10,14 +10,14 @@ namespace containerize {
 
 namespace {
 
-// Signal handlers can reach nothing but globals.
+// Signal handlers can only reach globals.
 std::atomic<int> received{0};
 int pipe_ends[2] = {-1, -1};
 
 void on_signal(int number) {
     const int saved = errno;
     int none = 0;
-    // One byte, never read: the pipe stays readable for every thread that polls it.
+    // This byte is never read, so that the pipe stays readable for every thread that polls it.
     if (received.compare_exchange_strong(none, number)) [[maybe_unused]]
         const auto written = write(pipe_ends[1], "!", 1);
     errno = saved;
@@ -36,8 +36,8 @@ void catch_interrupts() {
         action.sa_flags = SA_RESTART;
         sigaction(number, &action, nullptr);
     }
-    // At the limit of a file's size writes fail then, and say so. A handler, since programs that are started
-    // would inherit that it is ignored.
+    // Makes writes beyond the file-size limit fail with EFBIG. Not SIG_IGN, which programs that are started
+    // would inherit.
     struct sigaction nothing {};
     nothing.sa_handler = [](int) {};
     nothing.sa_flags = SA_RESTART;

@@ -1,24 +1,24 @@
-// Ctrl-C and polite kills: work stops at the next safe point and unwinds through destructors.
+// Interrupts: after Ctrl-C or a SIGTERM, work stops at the next safe point and unwinds through destructors.
 #pragma once
 
 #include "util/error.h"
 
 namespace containerize {
 
-/// From now on SIGINT, SIGTERM and SIGHUP only set a flag. A signal that is ignored (nohup) stays ignored.
-/// Called once by the CLI, before threads.
+/// From now on SIGINT, SIGTERM and SIGHUP only set a flag; those that are ignored (nohup) stay ignored. To be
+/// called once, before threads are started.
 void catch_interrupts();
 
 /// Whether one of them has come. Stays true.
 bool interrupted();
 
-/// The signal that came, 0 if none: a command exits with 128 + this.
+/// The first of them that came, or 0: a command exits with 128 + this.
 int interrupt_signal();
 
-/// Readable from the moment of an interrupt on, for poll; -1 before catch_interrupts().
+/// For poll(): readable from the first interrupt on; -1 before catch_interrupts().
 int interrupt_fd();
 
-/// What an operation returns that stopped because of an interrupt.
+/// The error of an operation that an interrupt stopped.
 std::unexpected<Error> fail_interrupted();
 
 } // namespace containerize

@@ -1,4 +1,4 @@
-// JSON that others wrote.
+// Reading JSON from outside sources.
 #pragma once
 
 #include <concepts>
@@ -11,15 +11,15 @@
 
 namespace containerize {
 
-/// As json::parse(), by whose exceptions it reports. Refused is also what is nested deeper than any real
-/// file: copying and writing a value calls itself for each level.
+/// Like json::parse(), including its exceptions. Also refuses deeper nesting than any real file has: copying
+/// and writing a value recurse for each level.
 nlohmann::json parse_json(std::string_view text);
 
-/// The same without exceptions: a discarded value.
+/// The same without exceptions: returns a discarded value.
 nlohmann::json parse_json_quietly(std::string_view text);
 
-/// A whole number that fits; an exception of json's for anything else. get() would take any number for one,
-/// though what does not fit is undefined behaviour: 1e40, say.
+/// A whole number that fits; throws a json exception for anything else. get() would accept any number, though
+/// what does not fit is undefined behaviour: 1e40, say.
 template<std::integral Number>
 Number to_integer(const nlohmann::json& value) {
     if (value.is_number_unsigned()) {
@@ -32,8 +32,8 @@ Number to_integer(const nlohmann::json& value) {
     throw nlohmann::json::type_error::create(302, "a number must be whole, and fit", nullptr);
 }
 
-/// What `problem`, which came of reading `text`, says, in words for users: with the line, and without the
-/// text itself.
+/// Describes `problem`, which came from reading `text`, for users: with the line, and without the text
+/// itself.
 std::string reason(const nlohmann::json::exception& problem, std::string_view text);
 
 } // namespace containerize

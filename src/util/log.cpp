@@ -19,8 +19,7 @@ namespace containerize::log {
 
 namespace {
 
-/// The log of this process. One lock for all: lines of the file, of the terminal and of progress must not
-/// cut each other.
+/// The log of this process. One lock for all: lines of the file, the terminal and the progress must not mix.
 struct State {
     std::mutex mutex;
     std::unique_ptr<spdlog::logger> file;
@@ -55,7 +54,7 @@ void print_line(const State& log, std::string_view line) {
     if (!log.progress.empty()) print(erase_line);
     print(printable(line));
     print("\n");
-    // The line of progress stays at the bottom.
+    // The progress stays at the bottom.
     print(log.progress);
     std::fflush(stderr);
 }
@@ -77,7 +76,7 @@ Status open(const fs::path& file, Level level) {
     const std::lock_guard lock(log.mutex);
     log.file = std::make_unique<spdlog::logger>("", std::move(*sink));
     log.file->flush_on(spdlog::level::info);
-    // A full disk shows itself where the build writes; the log must not bury that under its own complaints.
+    // If the disk is full, the build's own writes report it; the log must not bury that under complaints.
     log.file->set_error_handler([](const std::string&) {});
     log.path = file;
     log.level = level;
@@ -90,7 +89,7 @@ Status also(const fs::path& file) {
     if (log.file) {
         auto text = read_file(log.path);
         if (!text) return fail(std::move(text.error()));
-        // Not by write_file, whose rename would put a file in the place of /dev/null or a pipe.
+        // Not by write_file(), whose rename would replace /dev/null or a pipe by a file.
         if (!(std::ofstream(file, std::ios::binary) << *text << std::flush))
             return fail_errno("cannot write the log", file.string());
     }
@@ -115,7 +114,7 @@ std::string tagged(std::string_view kind, std::string_view text) {
     std::string result = "[ " + std::string(kind) + " ] ";
     for (const char c : text) {
         result += c;
-        if (c == '\n') result += "         "; // so that what follows is seen to belong to it
+        if (c == '\n') result += "         "; // so that the following lines are seen to belong to it
     }
     return result;
 }

@@ -11,30 +11,30 @@ namespace containerize::log {
 
 enum class Level { quiet, normal, verbose };
 
-/// Starts the log: a file (appended to, flushed line by line) and what the terminal shows. Called once by the
-/// CLI. Before that, `info` and `warn` go to stderr and `detail` nowhere.
+/// Starts the log: a file (appended to, flushed line by line), and `level` for the terminal. Called once by
+/// the CLI. Before that, `info` and `warn` go to stderr and `detail` nowhere.
 Status open(const std::filesystem::path& file, Level level);
-/// A copy of everything so far goes to `file`, and all that follows (`--log`).
+/// Also writes to `file` everything logged so far and from now on (`--log`).
 Status also(const std::filesystem::path& file);
 /// The file given to open(); empty before.
 std::filesystem::path current();
 
-/// From now on what the terminal shows begins with its kind: "[ INFO ] ", "[ WARNING ] ", "[ DEBUG ] ".
+/// From now on lines on the terminal begin with their kind: "[ INFO ] ", "[ WARNING ] ", "[ DEBUG ] ".
 void use_tags();
-/// As the terminal shows it, with a kind ("ERROR") in front if tags are used.
+/// `text` as the terminal shows it, with its kind ("ERROR") in front if tags are used.
 std::string tagged(std::string_view kind, std::string_view text);
 
-/// To the file only; to the terminal too where the user asked for -v.
+/// Logs to the file and, with -v, to stderr.
 void detail(std::string_view line);
-/// To the file and, unless -q, to stderr.
+/// Logs to the file and, unless -q, to stderr.
 void info(std::string_view line);
-/// To both, always, with "warning: " before it.
+/// Logs to both, always, with "warning: " in front.
 void warn(std::string_view line);
 
-/// Columns that a line of progress may have; 0 if stderr is no terminal or -q was given.
+/// Columns for a line of progress; 0 if stderr is no terminal or -q was given.
 unsigned progress_columns();
-/// Shows this line of progress at the bottom of the terminal until the next one; empty removes it. Must fit
-/// into progress_columns(). Never in the file.
+/// Shows a line of progress at the bottom of the terminal until the next one; empty removes it. It must fit
+/// into progress_columns(). Never written to the file.
 void progress(std::string_view line);
 
 } // namespace containerize::log

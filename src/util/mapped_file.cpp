@@ -13,14 +13,14 @@ Result<MappedFile> MappedFile::map(const OpenFile& file) {
     if (fstat(file.fd(), &info) != 0) return failed();
     MappedFile mapped;
     const auto size = static_cast<std::size_t>(info.st_size);
-    // Memory for as much as the file has, and the padding.
+    // Memory for the file and the padding.
     void* address =
         mmap(nullptr, size + padding, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (address == MAP_FAILED) return failed();
     mapped.address_ = static_cast<char*>(address);
     mapped.reserved_ = size + padding;
     mapped.size_ = size;
-    // The file over the beginning: what is left of the memory is the padding.
+    // The file goes over the beginning; the rest is the padding.
     if (size > 0 &&
         mmap(mapped.address_, size, PROT_READ, MAP_PRIVATE | MAP_FIXED, file.fd(), 0) == MAP_FAILED)
         return failed();

@@ -1,4 +1,4 @@
-// A large file as text in memory, read from disk where it is looked at.
+// A large file mapped as text, so that only what is used is read from disk.
 #pragma once
 
 #include "util/error.h"
@@ -11,10 +11,10 @@ namespace containerize {
 
 class MappedFile {
 public:
-    /// Zero bytes that can be read behind the text.
+    /// Zero bytes that can be read after the text.
     static constexpr std::size_t padding = 64;
 
-    /// Of a file that nobody changes or shortens while it is mapped.
+    /// The file must not change or shrink while it is mapped.
     static Result<MappedFile> map(const OpenFile& file);
     MappedFile(MappedFile&& other) noexcept;
     MappedFile& operator=(MappedFile&& other) noexcept;

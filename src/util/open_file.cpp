@@ -17,7 +17,7 @@ Result<Fd> open_regular(const std::filesystem::path& path, int flags) {
     const bool is_null = S_ISCHR(info.st_mode) && info.st_rdev == makedev(1, 3);
     if (!S_ISREG(info.st_mode) && !is_null)
         return fail({.what = what, .why = "it is not a regular file", .where = path.string(), .hint = {}});
-    // Reading waits: a filesystem may have the content on a tape.
+    // Reads may block: a filesystem may have the content on a tape.
     if (fcntl(file.get(), F_SETFL, 0) != 0) return fail_errno(what, path.string());
     return file;
 }

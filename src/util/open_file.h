@@ -1,4 +1,4 @@
-// A file that stays open: what was verified is what is read, whatever its name has come to mean.
+// A file that stays open: what was verified is what is read, whatever its path names by then.
 #pragma once
 
 #include "util/error.h"
@@ -9,13 +9,13 @@
 
 namespace containerize {
 
-/// For reading: a regular file, or /dev/null, which people give for an empty one. Of anything else the wait
-/// might have no end, such as of a pipe with a name in an installation of somebody else. `flags` as of
-/// open(2).
+/// Opens a regular file for reading, or /dev/null, which people use as an empty file. Anything else fails,
+/// because it could block for ever, such as a named pipe in somebody else's installation. `flags` are added
+/// to those for open(2).
 Result<Fd> open_regular(const std::filesystem::path& path, int flags = 0);
 
 struct OpenFile {
-    std::filesystem::path path;     ///< where it was found, for messages
+    std::filesystem::path path;     ///< where it was opened, for messages
     std::shared_ptr<const Fd> file; ///< for reading
 
     static Result<OpenFile> open(const std::filesystem::path& path) {

@@ -16,17 +16,17 @@ namespace {
 constexpr const char* of_another = "it belongs to another user";
 constexpr const char* open_to_all = "everybody may write to it";
 constexpr const char* open_to_group = "its group may write to it";
-/// As many as the kernel follows.
+/// The limit of the kernel.
 constexpr int most_links = 40;
 
-/// Most systems make each user a group of the same number. With an access list, the group's bits tell what
-/// that lets others do.
+/// Whether only the owner is in the group: most systems make each user a group of the same number. Not so
+/// with an access list, whose effect on others is shown by the group's bits.
 bool is_private_group(const struct stat& info, const std::string& path) {
     return info.st_uid != 0 && info.st_gid == info.st_uid &&
            lgetxattr(path.c_str(), "system.posix_acl_access", nullptr, 0) <= 0;
 }
 
-/// Who may write to it beside its owner; nothing if nobody may.
+/// Who may write to it besides the owner; null if nobody may.
 const char* open_to(const struct stat& info, const std::string& path) {
     if ((info.st_mode & S_IWOTH) != 0) return open_to_all;
     if ((info.st_mode & S_IWGRP) != 0 && !is_private_group(info, path)) return open_to_group;
@@ -56,14 +56,13 @@ public:
             if (why != nullptr) return Foreign{.path = here_, .why = why};
             if (is_link ? !follow() : !go_on()) return std::nullopt;
         }
-        // In a sticky directory, anybody may make what is not there.
+        // In a sticky directory, anybody may create what is missing.
         if (errno == ENOENT && sticky_ != nullptr) return Foreign{.path = parent_of(here_), .why = sticky_};
         return std::nullopt;
     }
 
 private:
-    /// Its directory does not say all: a sticky one keeps links of anybody. And everybody may write to a
-    /// link.
+    /// A sticky directory may hold anybody's links, so their owner counts. Their mode does not.
     [[nodiscard]] const char* why_foreign_link(const struct stat& info) const {
         return is_own(info) ? nullptr : of_another;
     }
@@ -78,7 +77,7 @@ private:
         const char* open = open_to(info, here_);
         const bool sticky = S_ISDIR(info.st_mode) && (info.st_mode & S_ISVTX) != 0 && !next.empty();
         if (!rules_.beside.empty() && is_above(here_, rules_.beside)) {
-            // Whoever may write here decides both, unless each entry is its owner's.
+            // Whoever may write here decides both, unless the sticky bit protects each entry.
             const bool apart = sticky && open != nullptr && !is_above(next, rules_.beside);
             if (!apart) return nullptr;
         } else if (!is_own(info)) {
@@ -90,7 +89,7 @@ private:
         return nullptr;
     }
 
-    /// A directory that root has given to a group, for a project, say; and files in one that is root's.
+    /// A directory that root has given to a group, for a project, say; or a file in a directory of root's.
     [[nodiscard]] bool is_given_to_group(const struct stat& info, const char* open) const {
         if (open != open_to_group) return false;
         if (S_ISDIR(info.st_mode)) return info.st_uid == root_;
@@ -98,7 +97,7 @@ private:
         return rules_.look(parent_of(here_).c_str(), &directory) == 0 && directory.st_uid == root_;
     }
 
-    /// Empty at the end.
+    /// The next path on the way; empty at the end.
     [[nodiscard]] std::string next_path() const {
         const auto start = rest_.find_first_not_of('/');
         if (start == std::string::npos) return {};
@@ -128,8 +127,8 @@ private:
 
     std::string here_ = "/", rest_;
     const OwnershipRules& rules_;
-    std::optional<uid_t> root_;    ///< who owns `/`: in some namespaces of users, root has another number
-    const char* sticky_ = nullptr; ///< who may write to `here_`, where the sticky bit keeps entries safe
+    std::optional<uid_t> root_;    ///< the owner of `/`: in some user namespaces, root has another number
+    const char* sticky_ = nullptr; ///< who may write to `here_`, if its sticky bit protects the entries
     int links_ = 0;
 };
 

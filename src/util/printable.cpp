@@ -8,7 +8,8 @@ bool is_control(unsigned char c) {
     return c < 0x20 || c == 0x7f;
 }
 
-/// The second byte of those that are two in UTF-8, which some terminals obey as well: U+0080 to U+009F.
+/// Whether this is the second byte of a control character that has two in UTF-8, U+0080 to U+009F, which some
+/// terminals obey.
 bool is_second_of_control(std::string_view text, std::size_t at) {
     const auto c = static_cast<unsigned char>(text[at]);
     return at > 0 && text[at - 1] == '\xc2' && c >= 0x80 && c < 0xa0;

@@ -1,4 +1,4 @@
-// Text of others, made safe for a terminal: control characters could reprogram it, or hide what is shown.
+// Makes foreign text safe for a terminal: control characters could reprogram it, or hide what is shown.
 #pragma once
 
 #include <string>
@@ -6,10 +6,10 @@
 
 namespace containerize {
 
-/// With a '?' for each control character but tabs and the ends of lines.
+/// Replaces control characters by '?', except tabs and newlines.
 std::string printable(std::string_view text);
 
-/// With one for those, too: what is to be one line or one column.
+/// Replaces these as well, for text that is to stay one line or one column.
 std::string printable_line(std::string_view text);
 
 } // namespace containerize

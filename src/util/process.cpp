@@ -26,14 +26,14 @@ constexpr std::size_t line_limit = std::size_t{64} << 10U;
 
 using OnData = std::function<void(std::string_view)>;
 
-/// Cuts what comes through a pipe into lines, for the log and the caller, and keeps the end of it.
+/// Splits the data from a pipe into lines, for the log and the caller, and keeps the end of it.
 class LineReader {
 public:
     explicit LineReader(const OnData& on_line) : on_line_(on_line) {}
 
     void add(std::string_view data) {
         kept_ += data;
-        // Cut only now and then: each cut moves a whole megabyte.
+        // Rarely, because each time a whole megabyte moves.
         if (kept_.size() > 2 * output_limit) kept_.erase(0, kept_.size() - output_limit);
         // pip and uv draw progress with carriage returns: each state is a line.
         constexpr std::string_view ends = "\r\n";
@@ -48,7 +48,7 @@ public:
         if (line_.size() > line_limit) flush();
     }
 
-    /// What was kept, for messages; the last line may have had no newline.
+    /// The kept output, for messages. Its last line may have no newline.
     std::string finish() {
         flush();
         if (kept_.size() > output_limit) kept_.erase(0, kept_.size() - output_limit);
@@ -67,14 +67,14 @@ private:
     std::string line_, kept_;
 };
 
-/// Our end of a pipe of the child, and where its data goes.
+/// Our end of a child's pipe, and where its data goes.
 struct Stream {
     Fd fd;
     OnData sink;
 };
 
-/// Reads what is there, at most a pipe's worth: a child that never pauses must not keep interrupts out.
-/// False at the end of the stream.
+/// Reads what is there, up to a limit: a child that never pauses must not keep interrupts out. Returns false
+/// at the end of the stream.
 bool drain(const Stream& stream) {
     std::array<char, 1U << 16U> buffer{};
     for (int reads = 0; reads < 16; ++reads) {
@@ -86,10 +86,10 @@ bool drain(const Stream& stream) {
     return true;
 }
 
-/// Waits until one of the streams, or an interrupt, has something to say.
+/// Waits until a stream is readable or an interrupt comes, but not longer than `longest`.
 void wait_for(const std::vector<Stream>& streams, std::chrono::nanoseconds longest) {
     std::vector<pollfd> polled;
-    // After an interrupt its pipe stays readable: polling it again would make the caller spin.
+    // After an interrupt its descriptor stays readable, and polling it again would be a busy loop.
     if (!interrupted()) polled.push_back({interrupt_fd(), POLLIN, 0});
     for (const auto& stream : streams)
         if (stream.fd) polled.push_back({stream.fd.get(), POLLIN, 0});
@@ -97,7 +97,7 @@ void wait_for(const std::vector<Stream>& streams, std::chrono::nanoseconds longe
     ppoll(polled.data(), polled.size(), &timeout, nullptr);
 }
 
-/// Follows the child until it has ended; its exit code.
+/// Follows the child until it has ended, and returns its exit code.
 Result<int> follow(Child& child, std::vector<Stream>& streams) {
     using namespace std::chrono_literals;
     using Clock = std::chrono::steady_clock;
@@ -114,8 +114,8 @@ Result<int> follow(Child& child, std::vector<Stream>& streams) {
             if (stream.fd && !drain(stream)) stream.fd.reset();
             open = open || stream.fd;
         }
-        // The streams alone do not tell the end: the child may close them and go on, and what it left in the
-        // background may hold them open after it.
+        // The streams do not tell this: the child may close them and go on, and what it left in the
+        // background may keep them open.
         if (const auto code = child.ended()) {
             child.signal_group(SIGKILL);
             for (const auto& stream : streams)
@@ -123,7 +123,7 @@ Result<int> follow(Child& child, std::vector<Stream>& streams) {
             if (interrupted()) return fail_interrupted();
             return *code;
         }
-        // Most programs end right after their streams: then look again soon, and ever less often.
+        // Most programs end right after their streams: look again soon, then less and less often.
         wait_for(streams, open ? 100ms : pause);
         if (!open) pause = std::min(pause * 2, 50ms);
     }
@@ -171,12 +171,12 @@ struct Pipe {
 Result<Pipe> make_pipe() {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) return fail_errno("cannot make a pipe");
-    // Only our end: programs do not expect a stdout that says EAGAIN.
+    // Only our end: programs do not expect EAGAIN from stdout.
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
     return Pipe{Fd(ends[0]), Fd(ends[1])};
 }
 
-/// `on_errors` empty: both outputs go through one pipe, in the order in which they were written.
+/// If `on_errors` is empty, both outputs share one pipe, in the order in which they were written.
 Result<int> execute(const Command& command, const OnData& on_output, const OnData& on_errors) {
     if (interrupted()) return fail_interrupted();
     const Environment environment = command.environment ? *command.environment : current_environment();
@@ -198,7 +198,7 @@ Result<int> execute(const Command& command, const OnData& on_output, const OnDat
     auto child = Child::start(command, *program, environment, output->writer.get(),
                               error_writer ? error_writer.get() : output->writer.get());
     if (!child) return fail(std::move(child.error()));
-    // Without this the streams would never end.
+    // Otherwise the streams would never end.
     output->writer.reset();
     error_writer.reset();
     return follow(*child, streams);
@@ -255,7 +255,7 @@ Result<int> run_in_foreground(const Command& command, Keyboard keyboard) {
             if (is_for_us && interrupted()) return fail_interrupted();
             return *code;
         }
-        // The program got the keyboard's, too.
+        // The program gets the terminal's signals itself.
         if (interrupted() && interrupt_signal() != SIGINT) child->signal_group(SIGTERM);
     }
 }

@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 constexpr auto redraw_interval = std::chrono::milliseconds(100);
 constexpr std::size_t bar_width = 20;
 
-/// Cuts at a whole character of UTF-8. Counts bytes, which is at least as many as columns.
+/// Cuts at a character boundary of UTF-8. Counts bytes, which are at least as many as columns.
 std::string fit(std::string text, std::size_t width) {
     if (text.size() <= width) return text;
     while (width > 0 && (static_cast<unsigned char>(text[width]) & 0xC0U) == 0x80)
@@ -47,7 +47,7 @@ struct Stage::State {
         if (now - drawn < redraw_interval) return;
         drawn = now;
         const auto columns = log::progress_columns();
-        // The last column is left free: some terminals wrap when it is filled.
+        // Some terminals wrap when the last column is filled.
         if (columns > 1) log::progress(fit(line(), columns - 1));
     }
 
@@ -75,7 +75,7 @@ struct Stage::State {
 };
 
 Stage::Stage(std::string title) : state_(std::make_unique<State>(std::move(title))) {
-    // On a terminal the line of progress says it, and the file gets it all the same.
+    // A terminal shows this in its line of progress; the file gets it in any case.
     const auto line = state_->title + " ...";
     if (log::progress_columns() > 0)
         log::detail(line);

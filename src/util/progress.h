@@ -8,21 +8,22 @@
 
 namespace containerize {
 
-/// One stage of a build ("Installing packages"), from its start to its finish. Prints through util/log.h.
-/// On a terminal a line is redrawn at most ten times a second; elsewhere start and finish are one line each.
+/// One stage of a build ("Installing packages"), from start to finish, shown through util/log.h: on a
+/// terminal by a line that is redrawn at most ten times a second, elsewhere by one line each for start and
+/// finish.
 class Stage {
 public:
     explicit Stage(std::string title);
-    ~Stage(); ///< without finish(): shown as failed
+    ~Stage(); ///< without finish(), the stage is shown as failed
     Stage(const Stage&) = delete;
     Stage& operator=(const Stage&) = delete;
 
-    /// `total` 0 means unknown: then no bar, only the count. Unit: bytes.
-    /// `rate`, in bytes a second, is shown with what is left where it is not 0.
+    /// In bytes. A `total` of 0 means unknown, and shows only the count. `rate`, in bytes per second, is
+    /// shown with what is left, unless it is 0.
     void advance(std::uint64_t done, std::uint64_t total, double rate = 0);
-    /// What is being done now: a file, a package.
+    /// What is being processed: a file, a package.
     void detail(std::string_view what);
-    /// "Installing packages: 1,204 files, 217.3 MB in 12.4 s"; `summary` is what stands between ": " and "
+    /// "Installing packages: 1,204 files, 217.3 MB in 12.4 s", where `summary` is the text between ": " and "
     /// in".
     void finish(std::string_view summary = {});
 

@@ -18,11 +18,11 @@ namespace containerize {
 namespace {
 
 constexpr std::size_t none = std::string_view::npos;
-/// Shorter ones are found by their place alone: "abc" stands in too much that is none.
+/// Shorter ones are only recognized by position: "abc" appears in too much harmless text.
 constexpr std::size_t shortest_known = 4;
-/// Up to here a known secret counts only where it is a word of its own: passwords are often words.
+/// Up to this length a known secret counts only as a separate word, because passwords are often words.
 constexpr std::size_t longest_word = 7;
-/// A value without a telling name is remembered from this length on.
+/// From this length on, a value is remembered even without a telling name.
 constexpr std::size_t looks_random = 20;
 
 bool is_alphanumeric(char c) {
@@ -34,11 +34,11 @@ bool is_one_of(char c, std::string_view some) {
 bool is_blank(char c) {
     return is_one_of(c, " \t\n\r");
 }
-/// Ends a word that is an address or a value: no program writes these within one.
+/// What ends an address or a value: no program writes these characters within one.
 bool ends_word(char c) {
     return static_cast<unsigned char>(c) <= ' ' || is_one_of(c, "\"'`<>");
 }
-/// No address is longer than `longest_address`: what a program prints must not take time without bounds.
+/// Looks no further than `longest_address`, to bound the time for what a program prints.
 std::size_t end_of_word(std::string_view text, std::size_t start) {
     constexpr std::size_t longest_address = 4096;
     const auto end = std::min(text.size(), start + longest_address);
@@ -81,7 +81,8 @@ bool is_secret_name(std::string_view name) {
     return false;
 }
 
-/// In running text, where "token: " may begin a sentence's half: an option, a variable, or the whole name.
+/// For running text, where "token: " may be part of a sentence: an option, a variable, or a wholly telling
+/// name.
 bool is_secret_key(std::string_view name) {
     if (!is_secret_name(name)) return false;
     if (name.starts_with('-')) return true;
@@ -94,7 +95,7 @@ bool is_secret_key(std::string_view name) {
            parts.back() == "secret";
 }
 
-/// Whose values are addresses, with a login perhaps and without "https://".
+/// Names whose values are addresses, possibly with a login and without "https://".
 bool is_address_name(std::string_view name) {
     const auto parts = parts_of(name);
     if (parts.empty()) return false;
@@ -102,7 +103,7 @@ bool is_address_name(std::string_view name) {
            (parts.size() > 1 && parts.back() == "url" && parts[parts.size() - 2] == "index");
 }
 
-/// "${TOKEN}", "$USER:$TOKEN": it says where the secret is, and is none.
+/// "${TOKEN}", "$USER:$TOKEN": a reference to a secret, but none itself.
 bool is_reference(std::string_view value) {
     if (value.find('$') == none) return false;
     for (std::size_t at = 0; at < value.size();) {
@@ -117,7 +118,7 @@ bool is_reference(std::string_view value) {
         while (at < value.size() && (is_alphanumeric(value[at]) || value[at] == '_'))
             ++at;
         if (at == start) return false;
-        if (!braced) { // a password may begin so
+        if (!braced) { // a password may begin like this
             const auto name = value.substr(start, at - start);
             if (std::ranges::any_of(name, [](unsigned char c) { return std::islower(c) != 0; })) return false;
             continue;
@@ -128,26 +129,26 @@ bool is_reference(std::string_view value) {
     return true;
 }
 
-/// What stands where a secret would, and is none: also the words that messages have there.
+/// What is found in place of a secret but is none, including words in our own messages.
 bool is_placeholder(std::string_view value) {
     constexpr std::array<std::string_view, 10> words = {"true", "false", "yes",      "no",   "none",
                                                         "null", "TOKEN", "PASSWORD", "USER", "USER:PASSWORD"};
     return value.find_first_not_of('*') == none || std::ranges::find(words, value) != words.end();
 }
 
-/// In a text in which a shell, pip or we ourselves put values in the place of variables.
+/// For text in which a shell, pip or we ourselves replace variables by values.
 bool says_nothing(std::string_view value) {
     return is_placeholder(value) || is_reference(value) || value.starts_with("$(");
 }
 
-// --- what is secret by its place
+// --- secrets by position
 
 struct Span {
     std::size_t begin, end;
-    std::string_view known; ///< to be found elsewhere, too; empty if it is too common for that
+    std::string_view known; ///< the part to be remembered; empty if it is too common
 };
 
-/// Collects the places of secrets in one text.
+/// Collects the positions of secrets in one text.
 class Finder {
 public:
     explicit Finder(std::string_view text) : text_(text) {
@@ -157,7 +158,7 @@ public:
         look_at_headers();
     }
 
-    /// From left to right, none within another.
+    /// From left to right, without overlaps.
     std::vector<Span> spans() {
         std::ranges::stable_sort(spans_, {}, &Span::begin);
         std::vector<Span> apart;
@@ -169,7 +170,7 @@ public:
         }
         return apart;
     }
-    /// Texts to be remembered.
+    /// The parts to be remembered.
     std::vector<std::string_view> known() const {
         std::vector<std::string_view> texts;
         for (const auto& span : spans_)
@@ -181,7 +182,7 @@ private:
     [[nodiscard]] std::string_view part(std::size_t begin, std::size_t end) const {
         return text_.substr(begin, end - begin);
     }
-    /// The first of these characters from `begin` on; `end` if there is none before it.
+    /// The first of these characters from `begin` on; `end` if there is none.
     [[nodiscard]] std::size_t find(std::string_view one_of, std::size_t begin, std::size_t end) const {
         const auto at = part(begin, end).find_first_of(one_of);
         return at == none ? end : begin + at;
@@ -213,7 +214,7 @@ private:
         if (says_nothing(login)) return;
         const auto colon = std::min(login.find(':'), login.size());
         const auto password = login.substr(std::min(colon + 1, login.size()));
-        if (is_ssh) { // its user is no secret, and says which key counts
+        if (is_ssh) { // its user name is no secret, and shows which key is used
             if (!says_nothing(password)) add(begin + colon + 1, end, password);
             return;
         }
@@ -223,7 +224,7 @@ private:
         if (!says_nothing(password)) add(begin, end, password);
     }
 
-    /// "/t/TOKEN" of conda's servers.
+    /// "/t/TOKEN" in URLs of conda servers.
     void look_at_path(std::size_t begin, std::size_t end) {
         const auto path = part(0, end);
         for (auto at = path.find("/t/", begin); at != none && at + 3 < end; at = path.find("/t/", at + 1)) {
@@ -238,7 +239,7 @@ private:
         }
     }
 
-    /// name=value&name=value. Of a query only what is known to be harmless stays.
+    /// name=value&name=value. In a query, only names known to be harmless keep their values.
     void look_at_pairs(std::size_t begin, std::size_t end, bool is_query) {
         constexpr std::array<std::string_view, 17> harmless = {
             "rev",  "branch", "tag",  "ref",  "subdirectory", "egg",    "version", "filename", "file",
@@ -270,7 +271,7 @@ private:
             while (at < text_.size() && in_name(text_[at]))
                 ++at;
             const auto name = part(start, at);
-            // "/etc/passwd: ..." is a file and what is said of it.
+            // "/etc/passwd: ..." is a file name and a message about it.
             if (start > 0 && text_[start - 1] == '/' && text_.substr(at).starts_with(": ")) continue;
             const bool telling = is_secret_key(name);
             if (!telling && !is_address_name(name) && name != "-u" && name != "--user") continue;
@@ -286,7 +287,7 @@ private:
         }
     }
 
-    /// Where the value of the name that ends at `at` stands; empty if none follows.
+    /// The range of the value that follows the name ending at `at`; empty if there is none.
     [[nodiscard]] std::pair<std::size_t, std::size_t> value_after(std::size_t at, bool is_option) const {
         const std::pair nothing{at, at};
         const auto skip_blanks = [&] {
@@ -311,7 +312,7 @@ private:
             const char closing[] = {text_[at], '\n', '\0'};
             const auto end = find(closing, at + 1, text_.size());
             if (end < text_.size() && text_[end] != '\n') return {at + 1, end};
-            ++at; // it is none, or what is quoted has several lines
+            ++at; // an unpaired quote, or one that spans several lines
         }
         if (is_at("-") && is_option) return nothing;
         auto end = end_of_word(text_, at);
@@ -344,7 +345,7 @@ private:
         add(first, first + login.size(), login.substr(colon + 1));
     }
 
-    /// "Bearer ..." and "Basic ..." without their header's name.
+    /// "Bearer ..." and "Basic ..." without the header's name.
     void look_at_headers() {
         for (const std::string_view scheme : {"Bearer ", "Basic "})
             for (auto at = text_.find(scheme); at != none; at = text_.find(scheme, at + 1)) {
@@ -358,7 +359,7 @@ private:
     std::vector<Span> spans_;
 };
 
-// --- what is known
+// --- known secrets
 
 template<class Keep>
 std::string percent_encoded(std::string_view text, std::string_view digits, const Keep& stays) {
@@ -385,8 +386,8 @@ std::string with_backslashes(std::string_view text, std::string_view before) {
     return result;
 }
 
-/// What base64 makes of a secret after 0, 1 or 2 bytes of something else, such as the "user:" of basic
-/// authentication; without the characters that depend on what stands around it.
+/// What base64 makes of a secret after 0, 1 or 2 other bytes, such as the "user:" of basic authentication,
+/// without the characters that depend on its neighbours.
 std::vector<std::string> within_base64(const std::string& secret) {
     std::vector<std::string> forms;
     for (std::size_t before = 0; before < 3; ++before) {
@@ -398,18 +399,18 @@ std::vector<std::string> within_base64(const std::string& secret) {
     return forms;
 }
 
-/// As programs write the same secret.
+/// The ways in which programs write the same secret.
 std::vector<std::string> forms_of(std::string_view secret) {
     std::vector<std::string> forms;
     for (const auto& plain : {std::string(secret), url_decoded(secret)}) {
-        // Of a short one that would stand in texts that have nothing to do with it.
+        // Parts of a short secret's base64 would match unrelated text.
         if (plain.size() > longest_word) std::ranges::move(within_base64(plain), std::back_inserter(forms));
         forms.push_back(plain);
         for (const std::string_view digits : {"0123456789ABCDEF", "0123456789abcdef"}) {
             forms.push_back(percent_encoded(plain, digits, [](char) { return false; }));
             forms.push_back(percent_encoded(plain, digits, [](char c) { return c == '/'; }));
             forms.push_back(percent_encoded(plain, digits, [](char c) {
-                return std::string_view("!$&'()*+,;=").find(c) != none; // what RFC 3986 lets stand there
+                return std::string_view("!$&'()*+,;=").find(c) != none; // what RFC 3986 allows there
             }));
         }
         forms.push_back(with_backslashes(plain, "\\\""));
@@ -422,7 +423,7 @@ std::vector<std::string> forms_of(std::string_view secret) {
     return forms;
 }
 
-/// The secrets of this process. Longer ones come first: a part of one may be another.
+/// The secrets of this process, longer ones first, since one may be part of another.
 struct Known {
     struct LongerFirst {
         bool operator()(const std::string& a, const std::string& b) const {
@@ -455,11 +456,11 @@ void replace_form(std::string& text, const std::string& form) {
     }
 }
 
-/// What is printed is looked at line by line.
+/// Needed because output is redacted line by line.
 void remember_lines(std::string_view secret) {
     for (std::size_t start = 0; start < secret.size();) {
         const auto end = std::min(secret.find_first_of("\r\n", start), secret.size());
-        // A shorter one would be some word: "done", "},".
+        // A shorter line may be any word: "done", "},".
         if (end - start > longest_word && end - start < secret.size())
             remember_secret(secret.substr(start, end - start));
         start = end + 1;
@@ -496,7 +497,7 @@ std::string redacted_command(const std::vector<std::string>& words) {
             i > 0 && (words[i - 1] == "-u" || words[i - 1] == "--user") ? words[i - 1] + " " : "";
         const auto shown =
             is_value ? std::string(redaction_mark) : redacted(before + words[i]).substr(before.size());
-        // The mark's stars are nothing to be quoted.
+        // The mark's asterisks need no quotes.
         line += (i > 0 ? " " : "") + (is_value ? shown : shell_quoted(shown));
     }
     return line;
@@ -526,7 +527,7 @@ void remember_secrets_in(std::string_view text) {
 void remember_secrets_of(const std::map<std::string, std::string>& environment) {
     for (const auto& [name, value] : environment) {
         remember_secrets_in(is_address_name(name) ? name + "=" + value : value);
-        // A file that holds the secret may be what such a variable names.
+        // The variable may name a file that holds the secret.
         std::error_code ignored;
         const bool is_path = value.starts_with('/') && std::filesystem::exists(value, ignored);
         if (is_secret_name(name) && !is_path) remember_secret(value);

@@ -18,16 +18,17 @@ struct CloseDirectory {
 };
 using Directory = std::unique_ptr<DIR, CloseDirectory>;
 
-/// Opens the directory `name` in `parent`, given that this user may at least own it. errno on failure.
+/// Opens the directory `name` in `parent`, and gives its owner access first if necessary. Null on failure,
+/// with errno.
 Directory open_writable(int parent, const char* name) {
-    // O_PATH needs no permission on the directory itself, and pins it: what is chmod'ed below is what is
-    // read afterwards, whatever happens to the name.
+    // O_PATH needs no permission on the directory itself, and pins it: what is chmod'ed below is what is read
+    // afterwards, whatever its name leads to by then.
     const Fd pinned(openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!pinned) return nullptr;
     struct stat info {};
     if (fstat(pinned.get(), &info) != 0) return nullptr;
     if ((info.st_mode & S_IRWXU) != S_IRWXU && info.st_uid == geteuid()) {
-        // fchmod refuses O_PATH descriptors; the link in /proc does not.
+        // fchmod() refuses O_PATH descriptors; chmod() on the link in /proc does not.
         char link[64];
         std::snprintf(link, sizeof link, "/proc/self/fd/%d", pinned.get());
         if (chmod(link, (info.st_mode & 07777U) | S_IRWXU) != 0) return nullptr;
@@ -60,11 +61,11 @@ public:
         if (unlinkat(parent, name, AT_REMOVEDIR) != 0) note(path, errno);
     }
 
-    /// The first thing that could not be removed.
+    /// The first failure, if any.
     Status status() && { return std::move(status_); }
 
 private:
-    // A bind mount has the device of its source: only the attribute (Linux 5.8) tells it.
+    // A bind mount has the device of its source; only the attribute (Linux 5.8) reveals it.
     [[nodiscard]] bool is_mount(const struct statx& info) const {
         const bool root = (info.stx_attributes_mask & info.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
         return root || makedev(info.stx_dev_major, info.stx_dev_minor) != device_;
@@ -77,7 +78,7 @@ private:
         }
     }
 
-    // What another process removed meanwhile is removed.
+    // What another process has removed meanwhile is no failure.
     void note(const fs::path& path, int error_number) {
         if (error_number != ENOENT && status_)
             status_ = fail_errno("cannot remove", path.string(), error_number);

@@ -30,7 +30,7 @@ std::optional<std::string> first_line(const fs::path& file) {
     return line;
 }
 
-/// The first number of `text`; nothing for "max", "-1" and the like.
+/// The number at the start of `text`; nullopt for "max", "-1" and the like.
 std::optional<std::uint64_t> number_in(std::string_view text) {
     std::uint64_t number = 0;
     std::istringstream stream{std::string(text)};
@@ -54,8 +54,8 @@ std::optional<std::string> field(const fs::path& file, std::string_view key) {
     return std::nullopt;
 }
 
-/// "0-3,8,10-11" is seven. Read from /proc and not by sched_getaffinity, which needs a mask as large as the
-/// kernel was built for.
+/// "0-3,8,10-11" has seven. From /proc, because sched_getaffinity() needs a mask as large as the kernel was
+/// built for.
 unsigned cpus_in_list(std::string_view list) {
     unsigned count = 0;
     std::istringstream ranges{std::string(list)};
@@ -85,9 +85,9 @@ struct Limits {
 /// A mounted cgroup hierarchy.
 struct Hierarchy {
     bool v2 = false;
-    std::string controllers; ///< of v1: ",cpu,cpuacct,"
+    std::string controllers; ///< for v1: ",cpu,cpuacct,"
     fs::path mount_point;
-    std::string root; ///< the cgroup that is at the mount point
+    std::string root; ///< the cgroup at the mount point
 };
 
 std::vector<Hierarchy> hierarchies(const fs::path& root) {
@@ -109,8 +109,8 @@ std::vector<Hierarchy> hierarchies(const fs::path& root) {
     return found;
 }
 
-/// Where this process's cgroup is in the file system. A container may see a mount of its own cgroup alone
-/// while /proc still names the path from the host's root.
+/// The directory of this process's cgroup. In a container only its own cgroup may be mounted, while /proc
+/// still names the path from the host's root.
 fs::path directory_of(const Hierarchy& hierarchy, std::string_view cgroup) {
     const std::string_view root = hierarchy.root == "/" ? "" : std::string_view(hierarchy.root);
     if (!cgroup.starts_with(root) || cgroup.find("..") != std::string_view::npos)
@@ -118,8 +118,8 @@ fs::path directory_of(const Hierarchy& hierarchy, std::string_view cgroup) {
     return hierarchy.mount_point / fs::path(cgroup.substr(root.size())).relative_path();
 }
 
-/// What a group has in use, without what the kernel keeps of files and can let go of. `keys` of its
-/// memory.stat say how much that is.
+/// The memory that a cgroup uses, without the page cache, which the kernel can drop. `keys` are the fields of
+/// memory.stat that add up to it.
 std::uint64_t used(const fs::path& directory, const char* usage, std::array<std::string_view, 2> keys) {
     const auto all = number_in_file(directory / usage).value_or(0);
     std::uint64_t of_files = 0;
@@ -137,7 +137,7 @@ std::optional<std::uint64_t> left_of(std::optional<std::uint64_t> limit, std::ui
 }
 
 void read_v2(const fs::path& directory, Limits& limits) {
-    // Beyond "high" a process is not killed but slowed down to a crawl.
+    // Above "high" a process is not killed, but slowed to a crawl.
     const auto limit = number_in_file(directory / "memory.max"),
                high = number_in_file(directory / "memory.high");
     if (limit || high) {
@@ -158,8 +158,8 @@ void read_v1(const fs::path& directory, Limits& limits) {
                  number_in_file(directory / "cpu.cfs_period_us"));
 }
 
-/// Limits hold for everything below them, so each directory up to the mount point counts: Slurm sets those of
-/// a job two levels above its processes.
+/// A limit applies to everything below, so that each directory up to the mount point counts: Slurm sets those
+/// of a job two levels above its processes.
 void read_up_to_root(const Hierarchy& hierarchy, std::string_view cgroup, Limits& limits) {
     for (auto directory = directory_of(hierarchy, cgroup);; directory = directory.parent_path()) {
         if (hierarchy.v2)
@@ -193,8 +193,8 @@ Limits cgroup_limits(const fs::path& root) {
 }
 
 bool in_batch_job() {
-    // Slurm: salloc sets SLURM_JOB_ID in a shell that is still on the login node; SLURMD_NODENAME comes from
-    // the compute node's own daemon. SGE's JOB_ID is too common a name to stand alone.
+    // Slurm: salloc sets SLURM_JOB_ID even in a shell on the login node; SLURMD_NODENAME comes from the
+    // compute node's daemon. SGE's JOB_ID alone is too common a name.
     const auto set = [](const char* name) { return std::getenv(name) != nullptr; };
     return (set("SLURM_JOB_ID") && set("SLURMD_NODENAME")) || set("PBS_JOBID") || set("LSB_JOBID") ||
            (set("JOB_ID") && set("SGE_TASK_ID"));
@@ -216,7 +216,7 @@ Resources available_resources(const fs::path& root) {
 }
 
 unsigned default_jobs(const Resources& resources) {
-    // A compressing thread with its blocks, or a compiler that pip starts, fits into this.
+    // Enough for a compressing thread with its blocks, or for a compiler that pip starts.
     constexpr std::uint64_t memory_of_a_worker = std::uint64_t{512} << 20U;
     constexpr unsigned most_on_shared_node = 8;
     const unsigned cpus = resources.in_job ? resources.cpus : std::min(resources.cpus, most_on_shared_node);
@@ -240,11 +240,11 @@ Status allow_open_files(std::uint64_t count) {
 
 void be_polite(const Resources& resources) {
     if (resources.in_job) return;
-    // Both are only courtesies: where they are refused the build goes on. A tenth of what others get, not
-    // less: at nice 19, a build of four seconds took eight minutes beside two compilers.
+    // Failures do not matter. Nice 10 leaves a tenth of what others get; at 19, a build of four seconds took
+    // eight minutes beside two compilers.
     setpriority(PRIO_PROCESS, 0, 10);
-    // The C library has no ioprio_set; 1 is IOPRIO_WHO_PROCESS, 2 << 13 | 7 the last of the best-effort class
-    // (linux/ioprio.h).
+    // The C library has no ioprio_set(): 1 is IOPRIO_WHO_PROCESS, and 2 << 13 | 7 the lowest best-effort
+    // priority (linux/ioprio.h).
     syscall(SYS_ioprio_set, 1, 0, 2 << 13 | 7);
 }
 

@@ -1,4 +1,4 @@
-// What this process may use, which on a login node or in a job is less than what the machine has.
+// What this process may use, which on a login node or in a job is less than the machine has.
 #pragma once
 
 #include "util/error.h"
@@ -9,24 +9,23 @@
 namespace containerize {
 
 struct Resources {
-    unsigned cpus = 1; ///< affinity mask and cgroup quota (v1 and v2) together, rounded down, at least 1
-    std::uint64_t memory =
-        0; ///< bytes that are left: of the limits of cgroups up to the root, and of the machine; the least
-    bool in_job = false; ///< inside a batch job (Slurm, PBS, LSF, SGE): the resources are ours
+    unsigned cpus = 1;        ///< by affinity mask and cgroup quota (v1 and v2), rounded down, at least 1
+    std::uint64_t memory = 0; ///< bytes left by the limits of all enclosing cgroups, and in the machine
+    bool in_job = false;      ///< inside a batch job (Slurm, PBS, LSF, SGE): the resources are ours
 };
 
-/// `root` stands for "/" so that recorded trees can be read in tests.
+/// `root` replaces "/", for tests with recorded trees.
 Resources available_resources(const std::filesystem::path& root = "/");
 
-/// How many workers a build takes by itself: all of a job's CPUs, at most 8 on a shared node, less where
-/// memory is short.
+/// The default number of a build's workers: all of a job's CPUs, at most 8 on a shared node, fewer if memory
+/// is short.
 unsigned default_jobs(const Resources& resources);
 
-/// Lets this process have `count` files open; its children inherit that. An error if the system's limit
-/// (`ulimit -Hn`) is lower.
+/// Lets this process and its children have `count` files open. Fails if the hard limit (`ulimit -Hn`) is
+/// lower.
 Status allow_open_files(std::uint64_t count);
 
-/// Outside a job: a low CPU and I/O priority for this process and its children.
+/// Outside of a job, gives this process and its children a low CPU and I/O priority.
 void be_polite(const Resources& resources);
 
 } // namespace containerize

@@ -35,14 +35,14 @@ Status check_parent(const fs::path& parent) {
     // Without the sticky bit any user could rename our directory and put another in its place.
     if ((info.st_mode & S_IWOTH) != 0 && (info.st_mode & S_ISVTX) == 0)
         return unusable(parent, "all users may write there and its sticky bit is not set");
-    // With it, the directory's owner still could. A group that shares a directory trusts its owner.
-    // In a user namespace, root's directories seem to be nobody's.
+    // With it, the directory's owner still could. A group that shares a directory trusts its owner. In a user
+    // namespace, root's directories appear to be nobody's.
     constexpr uid_t nobody = 65534;
     if ((info.st_mode & S_IWOTH) != 0 && !is_of(info) && info.st_uid != nobody)
         return unusable(parent, "it belongs to another user, and all users may write there");
     if (access(parent.c_str(), W_OK | X_OK) != 0) return unusable(parent, std::strerror(errno));
     struct statvfs mount {};
-    // pip runs what it has just built, and programs load libraries from there.
+    // pip runs what it has just built, and programs load libraries from here.
     if (statvfs(parent.c_str(), &mount) == 0 && (mount.f_flag & ST_NOEXEC) != 0)
         return unusable(parent, "it is mounted noexec");
     return {};
@@ -69,7 +69,7 @@ Result<fs::path> default_parent() {
                  .hint = "Give a directory on a disk of this node with --tmpdir."});
 }
 
-/// Whether the descriptor is still what the path names.
+/// Whether the path still names what is open.
 bool is_same(const Fd& fd, const fs::path& path) {
     struct stat opened {};
     struct stat named {};
@@ -99,12 +99,12 @@ Result<Staging> Staging::create(const fs::path& parent) {
             rmdir(path.c_str());
             return fail_errno("cannot open the staging directory", path.string(), problem);
         }
-        // The lock is on the directory itself: systemd-tmpfiles leaves alone what is locked so. Where a file
-        // system has no such locks (NFS, Lustre without -o flock) the sweep cannot take one either, so that
-        // nothing is removed there by mistake.
+        // The lock is on the directory itself, which systemd-tmpfiles respects. On filesystems without such
+        // locks (NFS, Lustre without -o flock), the sweep cannot lock it either, and so removes nothing by
+        // mistake.
         const bool locked = lock && flock(lock.get(), LOCK_EX | LOCK_NB) == 0;
         if (!locked && lock && errno != EWOULDBLOCK) return Staging(path, std::move(lock));
-        // A sweep between mkdtemp and flock may hold it, or have removed it: then again, under another name.
+        // A sweep may have locked or removed it between mkdtemp() and flock(): try again under another name.
         if (locked && is_same(lock, path)) return Staging(path, std::move(lock));
     }
 }
@@ -120,7 +120,7 @@ Staging& Staging::operator=(Staging&& other) noexcept {
 }
 
 Staging::~Staging() {
-    // What cannot be removed now is left to the next sweep: a destructor has nobody to tell.
+    // What cannot be removed now is left to the next sweep: a destructor cannot report errors.
     if (!path_.empty() && !kept_) [[maybe_unused]]
         const auto removed = remove_tree(path_);
 }
@@ -133,7 +133,7 @@ void sweep_staging(const fs::path& parent) {
     for (fs::directory_iterator entry(*chosen, problem), end; !problem && entry != end;
          entry.increment(problem)) {
         const auto& path = entry->path();
-        // mkdtemp's six letters after it: nothing else is ours.
+        // Only names with mkdtemp()'s six letters after the prefix are ours.
         const auto name = path.filename().string();
         if (!name.starts_with(prefix) || name.size() != prefix.size() + 6) continue;
         const Fd directory = open_directory(path);

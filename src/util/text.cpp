@@ -31,7 +31,7 @@ std::string shell_quoted(const std::string& word) {
     if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
     std::string quoted = "'";
     for (const char c : word)
-        // Nothing is special between single quotes, and nothing can stand for one there.
+        // Nothing is special between single quotes, where a single quote itself cannot be written.
         quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
     return quoted + "'";
 }

@@ -1,4 +1,4 @@
-// Small things done to text.
+// Small functions on text.
 #pragma once
 
 #include <string>
@@ -6,13 +6,13 @@
 
 namespace containerize {
 
-/// ASCII letters in lower case, whatever the locale.
+/// ASCII letters in lower case, in any locale.
 std::string lower(std::string_view text);
 
-/// Each `from`, which is not empty. Takes time in proportion to the text.
+/// Replaces each `from`, which is not empty, in linear time.
 void replace_all(std::string& text, std::string_view from, std::string_view to);
 
-/// As a user would have to type it.
+/// Quotes a word for a shell, if that is necessary.
 std::string shell_quoted(const std::string& word);
 
 } // namespace containerize

@@ -1,11 +1,11 @@
-// Threads that one can do without.
+// Threads that are useful but not necessary.
 #pragma once
 
 #include <system_error>
 
 namespace containerize {
 
-/// Calls `start`, which makes threads; false where this user may have no more of them.
+/// Calls `start`, which makes threads; returns false if this user may have no more of them.
 template<class Start>
 bool if_threads_are_left(Start start) {
     try {

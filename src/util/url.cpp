@@ -9,10 +9,10 @@ namespace containerize {
 namespace {
 
 constexpr std::string_view digits = "0123456789ABCDEF";
-/// A text without end must not take time without end.
+/// How far a login is searched, so that a very long text does not take very long.
 constexpr std::size_t longest_login = 4096;
 
-/// Where the host (with its user and password) begins; nothing if this is no URL.
+/// Where the authority (user, password and host) begins; nullopt if this is no URL.
 std::optional<std::size_t> authority_start(std::string_view text) {
     const auto end = text.find("://");
     if (end == std::string_view::npos || end == 0) return std::nullopt;
@@ -32,8 +32,8 @@ std::size_t host_start(std::string_view url, std::size_t start) {
     return start + url_login_size(url.substr(start));
 }
 
-/// `path` without its "/t/TOKEN". At the beginning, where conda's servers have it, whatever stands there is
-/// one. What is left has none: many addresses come here more than once.
+/// `path` without its "/t/TOKEN". At the beginning, where conda servers have it, any text counts as a token.
+/// All are removed, so that a second call changes nothing.
 std::string without_token(std::string_view path) {
     while (path.starts_with("/t/") && path.size() > 3 && path[3] != '/')
         path.remove_prefix(std::min(path.find('/', 3), path.size()));
@@ -53,8 +53,7 @@ std::string without_token(std::string_view path) {
     return result + std::string(path);
 }
 
-/// "ssh://user:password@host" -> "ssh://user@host": the user's name is no secret, and nothing works without
-/// it.
+/// "ssh://user:password@host" -> "ssh://user@host": the user name is no secret, and is needed.
 std::string without_password(std::string_view url) {
     const auto start = url.find("://") + 3;
     const auto login = url.substr(start, url_login_size(url.substr(start)));
@@ -78,11 +77,11 @@ bool is_number(std::string_view text) {
     return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-/// What an '@' is followed by, as a place of a server.
+/// How much what follows an '@' looks like a host.
 enum class HostKind {
     none,
     word, ///< "gitlab", but also a branch or a tag
-    full, ///< has a domain or a port, or is an address
+    full, ///< has a domain or a port, or is an IP address
 };
 
 HostKind kind_of_host(std::string_view rest) {
@@ -100,8 +99,8 @@ HostKind kind_of_host(std::string_view rest) {
     return name == "localhost" || (domain != name.npos && !is_version) ? HostKind::full : HostKind::word;
 }
 
-/// Whether the later of two places of a URL that has a password is its host: the password then has an '@' or
-/// a '/' that is not encoded. Otherwise that '@' is the path's: "https://me:pass@host/repository@v1".
+/// In a URL with a password, whether the host is `later` and not `first`: the password then has an unencoded
+/// '@' or '/'. Otherwise the later '@' is part of the path: "https://me:pass@host/repository@v1".
 bool is_rather_host(std::string_view later, std::string_view first) {
     const auto of_first = kind_of_host(first);
     if (of_first == HostKind::none || kind_of_host(later) > of_first) return true;
@@ -112,12 +111,12 @@ bool is_rather_host(std::string_view later, std::string_view first) {
 
 std::size_t url_login_size(std::string_view rest) {
     const auto authority = rest.substr(0, authority_end(rest, 0));
-    const auto at =
-        authority.rfind('@'); // the last one: one in a password should be encoded, but is not always
+    const auto at = authority.rfind('@'); // the last one: an '@' in a password may be unencoded
     const auto first = at == authority.npos ? 0 : at + 1;
     const bool may_have_password = authority.find(':') != authority.npos && !authority.starts_with('[');
     if (!may_have_password) return first;
-    // Nor is a slash: then what looks like the host is none, or the port. The last host of this URL counts.
+    // So may a slash: what looks like the host, or its port, may belong to the password. The last host in
+    // this URL counts.
     rest = rest.substr(0, std::min(rest.find("://"), longest_login));
     for (auto last = rest.rfind('@'); last != rest.npos && last >= first; last = rest.rfind('@', last - 1)) {
         if (is_rather_host(rest.substr(last + 1), rest.substr(first))) return last + 1;
@@ -153,7 +152,7 @@ std::string without_credentials_within(std::string_view line) {
         auto start = before.size();
         while (start > 0 && is_scheme(static_cast<unsigned char>(before[start - 1])))
             --start;
-        // "-ihttps://...": an option's letter is part of it now, its dash is not.
+        // "-ihttps://...": the option's letter now looks like part of the scheme; its dash does not.
         while (start < mark && std::isalpha(static_cast<unsigned char>(before[start])) == 0)
             ++start;
         const auto word = line.substr(0, line.find_first_of(" \t'\"", mark));

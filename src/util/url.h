@@ -1,4 +1,4 @@
-// URLs: as much of them as is needed to find servers and to keep secrets.
+// URLs, as far as needed to find servers and to protect secrets.
 #pragma once
 
 #include <string>
@@ -6,36 +6,35 @@
 
 namespace containerize {
 
-/// "https://...", "file://...": a scheme of letters and "://".
+/// Whether the text begins with a scheme and "://", such as "https://" or "file://".
 bool is_url(std::string_view text);
 
-/// For everything that a person may read or a file may keep: without "user:password@", the "/t/TOKEN" of
-/// conda channels, the query and the fragment of http URLs. What is no URL stays as it is.
+/// Removes what a person may not read and a file may not keep: "user:password@", "/t/TOKEN" of conda
+/// channels, the query and the fragment. file:// URLs, and what is no URL, stay the same.
 std::string without_credentials(std::string_view url);
 
-/// The same for every URL in a line: a package specification, an option of pip. Fragments stay, since they
-/// are checksums there, and so does the user's name of ssh, without which nothing works.
+/// The same for every URL in a line, such as a package specification or an option of pip. Fragments stay,
+/// because they are checksums there, and so does the user name for ssh, which is needed.
 std::string without_credentials_within(std::string_view line);
 
-/// Of what follows "://": the length of "user:password@", also where a password's '@', '/' or '#' is not
-/// encoded, as far as that can be told from a port or from an '@' in the path.
+/// The length of "user:password@" in what follows "://". A password may have an unencoded '@', '/' or '#', as
+/// far as a port, or an '@' in the path, can be told from that.
 std::size_t url_login_size(std::string_view rest);
 
 /// "https://Host:8443/x" -> "host:8443", in lower case; empty for file:// and what is no URL.
 std::string url_host(std::string_view url);
 
-/// Whether a login or token that is stored for `place` is meant for this URL, which has no credentials: a
-/// place is "https://host/path", or "host/path" for any scheme. "host" counts for all its ports, as in
-/// ~/.netrc, and
-/// "*.domain" for the domain and all hosts in it, as rattler and pixi have it.
+/// Whether a login or token stored for `place` is meant for `url`, which has no credentials. A place is
+/// "https://host/path", or "host/path" for any scheme; "host" means all its ports, as in ~/.netrc, and
+/// "*.domain" the domain and all hosts in it, as in rattler and pixi.
 bool is_place_of(std::string_view place, std::string_view url);
 
-/// Blanks, controls, quotes and what is not ASCII become %XX; what is encoded already stays.
+/// Encodes blanks, control characters, quotes and what is not ASCII as %XX; existing escapes stay.
 std::string url_encoded(std::string_view url);
-/// %XX become bytes.
+/// Decodes %XX.
 std::string url_decoded(std::string_view text);
 
-/// The path that a file:// URL names; empty for others.
+/// The path in a file:// URL; empty for others.
 std::string file_url_path(std::string_view url);
 std::string file_url(std::string_view absolute_path);
 

@@ -4,7 +4,7 @@ namespace containerize {
 
 namespace {
 
-/// '\0' is of a blank in UTF-16.
+/// '\0' belongs to a blank in UTF-16.
 bool is_apart_before(std::string_view text, std::size_t at) {
     return at == 0 || std::string_view(" \t\r\n\0", 5).find(text[at - 1]) != std::string_view::npos;
 }
@@ -12,7 +12,7 @@ bool is_apart_before(std::string_view text, std::size_t at) {
 } // namespace
 
 std::size_t most_yaml_nodes(std::string_view text) {
-    std::size_t nodes = 4; // what stands before the first of these, or after the last
+    std::size_t nodes = 4; // for what precedes the first of these characters, or follows the last
     for (std::size_t i = 0; i < text.size(); ++i) {
         const char next = i + 1 < text.size() ? text[i + 1] : '\n';
         const bool is_apart = next == ' ' || next == '\t' || next == '\0'; // the latter in UTF-16

@@ -1,4 +1,4 @@
-// How much a text of YAML can become, told before anything is made of it.
+// An upper bound for the size of a YAML document, before anything is parsed.
 #pragma once
 
 #include <cstddef>
@@ -6,11 +6,11 @@
 
 namespace containerize {
 
-/// No document of YAML in this text has more nodes, and a parser keeps no more tokens; files that real tools
-/// write have about as many nodes. yaml-cpp takes about 500 bytes for each.
+/// An upper bound for the nodes of any YAML document in this text, and for the tokens that a parser keeps.
+/// Files of real tools come close to it. yaml-cpp takes about 500 bytes for each.
 std::size_t most_yaml_nodes(std::string_view text);
 
-/// For files that a person writes: 25 MB at most.
+/// For files written by hand; takes 25 MB at most.
 inline constexpr std::size_t most_nodes_by_hand = 50'000;
 
 } // namespace containerize
