@@ -4,6 +4,7 @@
 #include "util/fd.h"
 #include "util/filesystem.h"
 #include "util/json.h"
+#include "util/open_file.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -223,9 +224,8 @@ private:
 };
 
 /// `after` is called after each read, with the descriptor and the position in the file.
-Result<ReadMore> read_pieces(const fs::path& file, int flags, const std::function<void(int, off_t)>& after) {
-    auto opened = std::make_shared<Fd>(::open(file.c_str(), flags | O_CLOEXEC));
-    if (!*opened) return fail_errno("cannot read a part of the image", file.string());
+ReadMore read_pieces(const fs::path& file, Fd fd, const std::function<void(int, off_t)>& after) {
+    auto opened = std::make_shared<Fd>(std::move(fd));
     auto buffer = std::make_shared<std::vector<std::byte>>(piece);
     return [opened, buffer, file, after, end = off_t{0}]() mutable -> Result<std::span<const std::byte>> {
         ssize_t got = -1;
@@ -242,11 +242,15 @@ Result<ReadMore> read_pieces(const fs::path& file, int flags, const std::functio
 } // namespace
 
 Result<ReadMore> read_pieces(const fs::path& file) {
-    return read_pieces(file, O_RDONLY, [](int, off_t) {});
+    auto opened = open_regular(file);
+    if (!opened) return fail(std::move(opened.error()));
+    return read_pieces(file, std::move(*opened), [](int, off_t) {});
 }
 
 Result<ReadMore> consume_pieces(const fs::path& file) {
-    return read_pieces(file, O_RDWR, [given_back = off_t{0}](int fd, off_t end) mutable {
+    Fd opened(::open(file.c_str(), O_RDWR | O_CLOEXEC));
+    if (!opened) return fail_errno("cannot read a part of the image", file.string());
+    return read_pieces(file, std::move(opened), [given_back = off_t{0}](int fd, off_t end) mutable {
         constexpr off_t step = 8U << 20U;
         if (end - given_back < step) return;
         fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, given_back, end - given_back);

@@ -107,7 +107,7 @@ Result<Reference> parse_local(std::string_view whole, std::string_view scheme, R
     const auto status = fs::status(rest, ignored);
     if (rest.empty() || !fs::exists(status)) return bad(whole, "there is no '" + std::string(rest) + "'");
     const bool wants_directory = kind == Reference::Kind::oci_directory || kind == Reference::Kind::directory;
-    if (wants_directory != fs::is_directory(status))
+    if (!(wants_directory ? fs::is_directory(status) : fs::is_regular_file(status)))
         return bad(whole, "'" + std::string(rest) + (wants_directory ? "' is no directory" : "' is no file"));
     auto path = resolve(rest);
     if (!path) return fail(std::move(path.error()));

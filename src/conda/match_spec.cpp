@@ -13,14 +13,7 @@ namespace containerize::conda {
 namespace {
 
 constexpr std::size_t longest_spec = 4096;
-constexpr std::string_view blanks = " \t";
 constexpr std::string_view of_keys = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
-
-std::string_view trimmed(std::string_view text) {
-    const auto start = text.find_first_not_of(blanks);
-    if (start == text.npos) return {};
-    return text.substr(start, text.find_last_not_of(blanks) - start + 1);
-}
 
 bool is_hex(std::string_view text, std::size_t size) {
     return text.size() == size &&

@@ -36,9 +36,9 @@ void Prefetch::start() {
     const bool all = if_threads_are_left([this] {
         threads_.emplace_back([this](const std::stop_token& stop) { watch(stop); });
         for (unsigned i = 0; i < options_.depth; ++i)
-            threads_.emplace_back([this] { read_ahead(); });
+            threads_.emplace_back([this] { while_memory_lasts(&Prefetch::read_ahead); });
         for (unsigned i = 0; i < options_.decompressors; ++i)
-            threads_.emplace_back([this] { decompress_ahead(); });
+            threads_.emplace_back([this] { while_memory_lasts(&Prefetch::decompress_ahead); });
     });
     if (all || threads_.size() > 1) return;
     const Lock lock(mutex_);
@@ -104,12 +104,12 @@ bool Prefetch::is_behind(std::size_t block) const {
 }
 
 void Prefetch::read(Piece& piece, Lock& lock) {
-    piece.state = State::reading;
     const auto size = piece.extent.end - piece.extent.begin;
-    make_room(size); // even without room: a request may need it
+    make_room(size);                                               // even without room: a request may need it
+    auto data = std::make_shared_for_overwrite<std::byte[]>(size); // may throw: nothing has changed yet
+    piece.state = State::reading;
     held_ += size;
     lock.unlock();
-    auto data = std::make_shared_for_overwrite<std::byte[]>(size);
     const auto done = parts_[piece.part].source->read(piece.extent.begin, {data.get(), size});
     lock.lock();
     if (done) {
@@ -199,6 +199,16 @@ void Prefetch::loaded(std::size_t part, const ProfileBlock& block) {
     for (const auto piece : pieces_of(blocks_[*number]))
         --pieces_[piece].left;
     changed_.notify_all();
+}
+
+// Without memory nothing is read ahead: programs get what there is.
+void Prefetch::while_memory_lasts(void (Prefetch::*work)()) {
+    try {
+        (this->*work)();
+    } catch (const std::bad_alloc&) {
+        const Lock lock(mutex_);
+        finish();
+    }
 }
 
 void Prefetch::read_ahead() {

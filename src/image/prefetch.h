@@ -82,6 +82,7 @@ private:
     using Lock = std::unique_lock<std::mutex>;
 
     void plan(std::size_t part, std::vector<ProfileBlock> blocks, const RequestShape& shape);
+    void while_memory_lasts(void (Prefetch::*work)());
     void read_ahead();
     void decompress_ahead();
     void watch(const std::stop_token& stop);

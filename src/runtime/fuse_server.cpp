@@ -105,11 +105,12 @@ private:
     // An answer sends its reply last: if it runs out of memory before, it can be tried again without the
     // caches.
     void answer_with_what_memory_there_is(const fuse_in_header& header, std::span<const std::byte> body) {
-        for (const bool last : {false, true}) {
+        for (const bool first : {true, false}) {
+            may_try_again_ = first;
             try {
                 return answer(header, body);
             } catch (const std::bad_alloc&) {
-                if (last) return fail(ENOMEM);
+                if (!first) return fail(ENOMEM);
                 layers_.shed();
                 malloc_trim(0);
             }
@@ -268,6 +269,7 @@ private:
         reply(parts, size);
     }
     void fail(int error_number) {
+        if (error_number == ENOMEM && std::exchange(may_try_again_, false)) throw std::bad_alloc();
         const fuse_out_header header{.len = sizeof header, .error = -error_number, .unique = unique_};
         [[maybe_unused]] const auto written = write(device_, &header, sizeof header);
     }
@@ -443,6 +445,7 @@ private:
     MountRoot root_;
     SeparateNames* names_;
     std::uint64_t unique_ = 0;
+    bool may_try_again_ = false;       ///< once more, without the caches, if memory is lacking
     std::uint64_t in_layer_ = 0;       ///< layer_bit while a request below the layer directory is answered
     std::vector<image::Slice> slices_; ///< these three keep their memory between requests
     std::vector<iovec> parts_;

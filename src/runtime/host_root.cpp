@@ -55,7 +55,7 @@ std::string directory_name(const std::vector<Entry>& entries) {
     std::string text;
     for (const auto& entry : entries)
         text += entry.type + entry.name + '\0' + entry.target + '\0';
-    return "root-" + short_hash(text);
+    return std::string(host_root_start) + short_hash(text);
 }
 
 bool is_there(const fs::path& directory, const Entry& entry) {
@@ -98,7 +98,7 @@ Result<HostRoot> make_host_root(const StateDirectory& state) {
                                    [&](const Entry& entry) { return is_there(root.directory, entry); });
     };
     if (whole()) return root;
-    // Other ranks may be about to make the same, and a starting session removes empty directories here.
+    // Other ranks may be about to make the same.
     const auto lock = lock_starts(state);
     if (!lock) return fail(Error(lock.error()));
     if (auto made = complete(root.directory, entries); !made) return fail(std::move(made.error()));

@@ -7,9 +7,13 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace containerize::runtime {
+
+/// What the names of these directories start with.
+inline constexpr std::string_view host_root_start = "root-";
 
 struct HostRoot {
     std::filesystem::path directory;

@@ -1,5 +1,7 @@
 #include "runtime/logind.h"
 
+#include "util/text.h"
+
 #include <algorithm>
 #include <array>
 #include <fstream>
@@ -14,7 +16,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::string_view setting = "KillUserProcesses=";
+constexpr std::string_view setting = "KillUserProcesses";
 /// Directories with its configuration, the highest priority first.
 constexpr std::array places = {"etc", "run", "usr/local/lib", "usr/lib", "lib"};
 
@@ -24,13 +26,13 @@ bool is_yes(std::string_view value) {
 }
 
 std::optional<bool> value_in(const fs::path& path, std::string_view before) {
-    const auto start = std::string(before).append(setting);
+    const auto name = std::string(before).append(setting);
     std::optional<bool> value;
     std::ifstream file(path);
     for (std::string line; std::getline(file, line);)
-        if (line.starts_with(start))
-            value = is_yes(std::string_view(line).substr(start.size(),
-                                                         line.find_last_not_of(" \t\r") + 1 - start.size()));
+        if (const auto equals = line.find('=');
+            equals != line.npos && trimmed(line.substr(0, equals)) == name)
+            value = is_yes(trimmed(std::string_view(line).substr(equals + 1)));
     return value;
 }
 

@@ -61,7 +61,12 @@ Result<std::vector<std::string>> names_in(const std::string& directory) {
     const bool closed = errno == EACCES && access(directory.c_str(), X_OK) != 0;
     if (opened < 0 && (closed || errno == ENOENT || errno == ENOTDIR)) return names;
     if (opened < 0) return cannot(directory);
-    const std::unique_ptr<DIR, int (*)(DIR*)> listing(fdopendir(opened), closedir);
+    DIR* const stream = fdopendir(opened);
+    if (stream == nullptr) {
+        close(opened);
+        return cannot(directory);
+    }
+    const std::unique_ptr<DIR, int (*)(DIR*)> listing(stream, closedir);
     while (const dirent* entry = readdir(listing.get()))
         if (const std::string name = static_cast<const char*>(entry->d_name); name != "." && name != "..")
             names.push_back(name);

@@ -83,7 +83,6 @@ private:
     dev_t device_ = 0; ///< of what is visible
     dev_t below_ = 0;  ///< of the FUSE mount below it, or of the kernel's mount
     std::vector<std::string> mount_points_;
-    unsigned stacked_ = 1;                         ///< mounts at the first of them
     std::vector<image::Layers::ImageFile> images_; ///< the lowest first
     ColdStart cold_start_;
     std::shared_ptr<ServerStatistics> statistics_;

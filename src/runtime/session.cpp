@@ -2,6 +2,7 @@
 
 #include "runtime/cold_start.h"
 #include "runtime/control_message.h"
+#include "runtime/host_root.h"
 #include "runtime/logind.h"
 #include "runtime/manifest.h"
 #include "runtime/mounted_image.h"
@@ -561,7 +562,9 @@ private:
     void remove_remains() const {
         const auto names = names_in(state_.fd);
         for (const auto& name : names)
-            if (!name.starts_with(inside_link_start) && is_dead(state_, name)) remove_directory(name);
+            if (!name.starts_with(inside_link_start) && !name.starts_with(host_root_start) &&
+                is_dead(state_, name))
+                remove_directory(name);
         for (const auto& name : names)
             if (name.starts_with(inside_link_start) && !leads_to_another_session(name))
                 unlinkat(state_.fd.get(), name.c_str(), 0);

@@ -3,6 +3,7 @@
 #include "spec/text.h"
 #include "spec/yaml.h"
 #include "util/filesystem.h"
+#include "util/text.h"
 
 #include <algorithm>
 #include <array>

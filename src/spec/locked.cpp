@@ -4,6 +4,7 @@
 #include "spec/text.h"
 #include "util/filesystem.h"
 #include "util/json.h"
+#include "util/text.h"
 #include "util/url.h"
 
 #include <algorithm>

@@ -5,6 +5,7 @@
 #include "util/digest.h"
 #include "util/filesystem.h"
 #include "util/log.h"
+#include "util/text.h"
 
 #include <algorithm>
 #include <array>

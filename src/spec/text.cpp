@@ -1,5 +1,6 @@
 #include "spec/text.h"
 
+#include "util/text.h"
 #include "util/utf8.h"
 
 #include <algorithm>
@@ -85,12 +86,6 @@ std::vector<std::string_view> split_lines(std::string_view text) {
         text.remove_prefix(text.starts_with("\r\n") ? 2 : std::min<std::size_t>(1, text.size()));
     }
     return lines;
-}
-
-std::string_view trimmed(std::string_view text) {
-    const auto start = text.find_first_not_of(blanks);
-    if (start == std::string_view::npos) return {};
-    return text.substr(start, text.find_last_not_of(blanks) - start + 1);
 }
 
 std::optional<std::vector<std::string>> split_words(std::string_view text) {

@@ -18,9 +18,6 @@ Result<std::string> decode(std::string_view content, const std::filesystem::path
 /// Splits at "\n", "\r\n" and "\r", which are not part of the lines.
 std::vector<std::string_view> split_lines(std::string_view text);
 
-/// Returns the text without whitespace at both ends.
-std::string_view trimmed(std::string_view text);
-
 /// Splits a line of options into words, with quotes and backslashes as in a shell but without expansions.
 /// Returns nothing if a quote is not closed.
 std::optional<std::vector<std::string>> split_words(std::string_view text);

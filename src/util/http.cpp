@@ -112,13 +112,6 @@ void append(List& list, const std::string& header) {
     }
 }
 
-std::string_view trimmed(std::string_view text) {
-    constexpr std::string_view blanks = " \t\r\n";
-    const auto start = text.find_first_not_of(blanks);
-    if (start == std::string_view::npos) return {};
-    return text.substr(start, text.find_last_not_of(blanks) - start + 1);
-}
-
 /// 169.254.0.0/16, also within IPv6, and fe80::/10.
 bool is_link_local(const sockaddr& address) {
     if (address.sa_family == AF_INET) {
@@ -368,9 +361,8 @@ private:
     }
 
     curl_socket_t open_socket(const curl_sockaddr& address) {
-        // Behind a proxy, this is not the server's address.
-        const bool direct = proxy_name(asked_, settings_).empty();
-        if ((redirected_ || request_.named_by_server) && direct && is_link_local(address.addr)) {
+        // Proxies have no such addresses, so this is a server, also where there is a proxy for other servers.
+        if ((redirected_ || request_.named_by_server) && is_link_local(address.addr)) {
             failure_ = Error{
                 .what = "cannot download",
                 .why = "the server names a link-local address, where nothing public is",

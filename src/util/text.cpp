@@ -13,6 +13,13 @@ std::string lower(std::string_view text) {
     return result;
 }
 
+std::string_view trimmed(std::string_view text) {
+    constexpr std::string_view blanks = " \t\r\f\v\n";
+    const auto start = text.find_first_not_of(blanks);
+    if (start == text.npos) return {};
+    return text.substr(start, text.find_last_not_of(blanks) - start + 1);
+}
+
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
     std::string result;
     std::size_t done = 0;

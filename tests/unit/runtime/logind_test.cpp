@@ -26,7 +26,7 @@ TEST_F(Logind, EndsProcessesWhereNothingIsSaid) {
 TEST_F(Logind, CommentsInItsOwnFileSayWhatTheDefaultIs) {
     write("etc/systemd/logind.conf", "[Login]\n#KillUserProcesses=no\n");
     EXPECT_FALSE(logins_end_their_processes(root()));
-    write("etc/systemd/logind.conf", "[Login]\nKillUserProcesses=yes \n#KillUserProcesses=no\n");
+    write("etc/systemd/logind.conf", "[Login]\n KillUserProcesses = yes \n#KillUserProcesses=no\n");
     EXPECT_TRUE(logins_end_their_processes(root()));
 }
 

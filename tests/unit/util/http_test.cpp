@@ -360,6 +360,12 @@ TEST_F(Http, ServersCannotSendToLinkLocalAddresses) {
     named.urls = {"http://169.254.0.1:1/"};
     named.named_by_server = true;
     EXPECT_NE(message(named).find(refused), std::string::npos);
+    // There is a proxy, but not for this server.
+    auto settings = quick();
+    settings.proxies = {{"http", "http://127.0.0.1:1"}};
+    setenv("no_proxy", "*", 1);
+    EXPECT_NE(message(named, settings).find(refused), std::string::npos);
+    unsetenv("no_proxy");
 }
 
 TEST_F(Http, EndsWhenItIsCancelled) {
