@@ -243,14 +243,29 @@ Status move_new_files(const Publication& publication) {
     for (const auto& path : publication.manifest.wrapper_paths)
         if (done) done = move_files(assembly / path, prefix / path);
     const auto state = state_directory(publication.manifest.state);
+    const auto manifest_of_state = assembly / "state.json";
     if (done && fs::exists(assembly / state, failed)) {
+        // A state without a manifest does not count, so it counts only once it is the current one.
+        done = move(assembly / state / runtime::manifest_name, manifest_of_state);
         fs::create_directories((prefix / state).parent_path(), failed);
-        done = move(assembly / state, prefix / state);
+        if (done) done = move(assembly / state, prefix / state);
         if (done) done = sync_directory((prefix / state).parent_path());
     }
     if (done) done = sync_directory(prefix);
     if (done) done = move(assembly / runtime::manifest_name, prefix / runtime::manifest_name);
+    if (done && fs::exists(manifest_of_state, failed)) {
+        fs::rename(manifest_of_state, prefix / state / runtime::manifest_name, failed);
+        fs::remove(manifest_of_state, failed);
+    }
     return done;
+}
+
+/// The current state lacks its manifest if the command that published it was killed right then.
+void complete_current_state(const fs::path& prefix, const Manifest& current) {
+    const auto state = prefix / state_directory(current.state);
+    std::error_code failed;
+    if (!fs::is_directory(state, failed) || fs::exists(state / runtime::manifest_name, failed)) return;
+    note(write_file(state / runtime::manifest_name, to_text(current)));
 }
 
 Status publish_in_place(const Publication& publication, Janitor& janitor) {
@@ -326,7 +341,9 @@ void remove_leftovers(const Claim& claim) {
     if (!runtime::is_installation(prefix)) return;
     const auto manifest = runtime::read_manifest(prefix);
     const auto states = read_states(prefix);
-    if (manifest && states) remove_unreferenced(prefix, *manifest, *states);
+    if (!manifest || !states) return;
+    complete_current_state(prefix, *manifest);
+    remove_unreferenced(prefix, *manifest, *states);
 }
 
 Result<fs::path> make_assembly(const Claim& claim, Janitor& janitor) {

@@ -221,6 +221,27 @@ TEST_F(Publish, StatesThatAKilledReplacementLeftAreNone) {
     EXPECT_EQ(current(), "two");
 }
 
+TEST_F(Publish, StateCountsOnlyOnceItIsCurrent) {
+    ASSERT_TRUE(build("one", {"python"}));
+    ASSERT_TRUE(build("two", {"python"}));
+    const auto manifest_of = [&](unsigned state) {
+        return prefix_ / state_directory(state) / runtime::manifest_name;
+    };
+    EXPECT_EQ(read_file(manifest_of(2)).value(), read_file(prefix_ / runtime::manifest_name).value());
+    // A third state was put into place, and then the build was killed.
+    put(prefix_ / state_directory(3) / "packages.txt", "three");
+    EXPECT_EQ(read_states(prefix_)->size(), 1U);
+    // Or it was killed right after the manifest that makes it current.
+    fs::remove(manifest_of(2));
+    EXPECT_EQ(read_states(prefix_)->size(), 1U);
+    auto janitor = Janitor::start();
+    const auto claim = claim_prefix(prefix_, *janitor);
+    ASSERT_TRUE(claim);
+    remove_leftovers(*claim);
+    EXPECT_EQ(read_file(manifest_of(2)).value(), read_file(prefix_ / runtime::manifest_name).value());
+    EXPECT_EQ(names(prefix_ / states_name), "2");
+}
+
 TEST_F(Publish, WrapperPathsComeAndGo) {
     ASSERT_TRUE(build("one", {"a"}, true, {"bin", "share/tool/bin", "opt"}));
     EXPECT_EQ(names(prefix_ / "share/tool/bin"), "a");
