@@ -84,9 +84,22 @@ enum class HostKind {
     full, ///< has a domain or a port, or is an IP address
 };
 
+/// "[fe80::1%eth0]:8443"
+bool is_bracketed_address(std::string_view host) {
+    const auto end = host.find(']');
+    if (!host.starts_with('[') || end == host.npos) return false;
+    const auto is_of_address = [](unsigned char c) {
+        return std::isalnum(c) != 0 ||
+               std::string_view(":.%-_~").find(static_cast<char>(c)) != std::string_view::npos;
+    };
+    const auto port = host.substr(end + 1);
+    return std::ranges::all_of(host.substr(1, end - 1), is_of_address) &&
+           (port.empty() || (port.starts_with(':') && is_number(port.substr(1))));
+}
+
 HostKind kind_of_host(std::string_view rest) {
     const auto host = rest.substr(0, authority_end(rest, 0));
-    if (host.starts_with('[')) return HostKind::full;
+    if (host.starts_with('[')) return is_bracketed_address(host) ? HostKind::full : HostKind::none;
     const auto name = host.substr(0, host.find(':'));
     const bool plain = std::ranges::all_of(
         name, [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.'; });
@@ -113,7 +126,7 @@ std::size_t url_login_size(std::string_view rest) {
     const auto authority = rest.substr(0, authority_end(rest, 0));
     const auto at = authority.rfind('@'); // the last one: an '@' in a password may be unencoded
     const auto first = at == authority.npos ? 0 : at + 1;
-    const bool may_have_password = authority.find(':') != authority.npos && !authority.starts_with('[');
+    const bool may_have_password = authority.find(':') != authority.npos && !is_bracketed_address(authority);
     if (!may_have_password) return first;
     // So may a slash: what looks like the host, or its port, may belong to the password. The last host in
     // this URL counts.

@@ -27,6 +27,8 @@ TEST(Url, Credentials) {
         {"https://me:pass@host.org/x@feature/y", "https://host.org/x@feature/y"},
         {"https://me@host/x@y/z", "https://host/x@y/z"},
         {"https://[::1]:80/x@y", "https://[::1]:80/x@y"},
+        {"https://me:pa@s/s@[::1]:80/x", "https://[::1]:80/x"},
+        {"https://me:pa@s/s@[no@", "https://s/s@[no@"},
         {"https://host/x@y", "https://host/x@y"},
         {"https://host:80/x@y", "https://host:80/x@y"},
         {"https://conda.anaconda.org/t/ab-12_3/private/linux-64",
