@@ -4,13 +4,11 @@ import hashlib
 import json
 import os
 import platform
-import re
 import shutil
 import signal
 import stat
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -18,39 +16,10 @@ from conftest import CACHE, SOURCE, eventually
 
 sys.path.insert(0, str(SOURCE / "tests/lib"))
 from oci_image import MACHINE, Layout, digest_of, sif_file, tar_of  # noqa: E402
+from registry import Registry  # noqa: E402
 from registry_proxy import Proxy  # noqa: E402
 
 HERE = MACHINE.get(platform.machine(), platform.machine())
-
-
-class Registry:
-    """A docker-registry process. It chooses a free port itself and writes to its log which one it has."""
-
-    def __init__(self, place: Path, storage: Path, htpasswd: Path | None = None):
-        own = Path(tempfile.mkdtemp(prefix="registry-", dir=place))
-        auth = f"auth:\n  htpasswd:\n    realm: trial\n    path: {htpasswd}\n" if htpasswd else ""
-        config = own / "config.yml"
-        config.write_text(
-            f"version: 0.1\nlog:\n  level: info\n  accesslog:\n    disabled: true\n"
-            f"storage:\n  filesystem:\n    rootdirectory: {storage}\nhttp:\n  addr: 127.0.0.1:0\n{auth}"
-        )
-        with open(own / "log", "w+") as log:
-            self.process = subprocess.Popen(["docker-registry", "serve", str(config)], stdout=subprocess.DEVNULL, stderr=log)
-        try:
-            eventually(lambda: self.listens((own / "log").read_text()))
-        except BaseException:
-            self.close()
-            raise
-
-    def listens(self, log: str) -> bool:
-        assert self.process.poll() is None, log
-        told = re.search(r"listening on 127\.0\.0\.1:(\d+)", log)
-        self.port = int(told[1]) if told else None
-        return told is not None
-
-    def close(self):
-        self.process.kill()
-        self.process.wait()
 
 
 @pytest.fixture(scope="module")
