@@ -471,6 +471,10 @@ def test_the_machine_decides_and_can_be_overruled(build):
     assert build.plan(spec, "--cuda", "12.4")["torchlike"]["build"] == "cuda"
     assert build.plan(spec, env={"CONDA_OVERRIDE_CUDA": "12.0"})["torchlike"]["build"] == "cuda"
     assert build.plan(build.spec(["torchlike", "picky"]))["torchlike"]["version"] == "1.13"
+    of_gpus = build.spec(["where", "__cuda_arch >=9"])
+    assert "set CONDA_OVERRIDE_CUDA_ARCH." in build.refused(of_gpus)
+    assert "where" in build.plan(of_gpus, env={"CONDA_OVERRIDE_CUDA_ARCH": "9.0"})
+    assert "set CONDA_OVERRIDE_CUDA_ARCH." in build.refused(of_gpus, env={"CONDA_OVERRIDE_CUDA_ARCH": "8.6"})
     error = build.refused(build.spec(["torchlike=2=cuda"]))
     assert "__cuda >=12" in error and "--cuda 12.4" in error
 
