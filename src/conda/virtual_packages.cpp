@@ -83,6 +83,11 @@ std::string cuda_version() {
     return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
+/// The compute capability of the GPUs is not detected, so it must be given (CEP 46).
+std::string cuda_architecture() {
+    return {};
+}
+
 /// The user's override of a virtual package; nothing if there is none.
 std::optional<std::string> override_of(const Environment& environment, const std::string& name) {
     const auto found = environment.find("CONDA_OVERRIDE_" + name);
@@ -97,7 +102,8 @@ Result<std::vector<VirtualPackage>> virtual_packages(const Environment& environm
     std::vector<VirtualPackage> packages = {{.name = "__unix", .version = "0", .build = "0"}};
     for (const auto& [name, variable, of_machine] :
          {std::tuple{"__linux", "LINUX", &kernel_version}, std::tuple{"__glibc", "GLIBC", &glibc_version},
-          std::tuple{"__cuda", "CUDA", &cuda_version}}) {
+          std::tuple{"__cuda", "CUDA", &cuda_version},
+          std::tuple{"__cuda_arch", "CUDA_ARCH", &cuda_architecture}}) {
         const bool given = std::string_view(variable) == "CUDA" && !cuda.empty();
         const auto overridden = override_of(environment, variable);
         const bool of_base = glibc && std::string_view(variable) == "GLIBC";

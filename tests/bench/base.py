@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from bench import SOURCE, as_user, shell
+from bench import SOURCE, as_user, end_sessions, have_own_sessions, shell
 from update import LAUNCH, header, row
 
 
@@ -23,6 +23,7 @@ def main():
     place = Path(tempfile.mkdtemp(prefix="containerize-bench-", dir="/var/tmp"))
     try:
         place.chmod(0o1777)
+        have_own_sessions(place)
         shell(f"cmake --install {options.build} --prefix {place}/tool >/dev/null")
         tool = place / "tool/bin/containerize"
         (place / "software/bin").mkdir(parents=True)
@@ -45,6 +46,7 @@ def main():
         differences = statistics.median(times["a base"]) - statistics.median(times["the host"])
         print(f"\nwith a base: {differences:+.2f} ms")
     finally:
+        end_sessions(place)
         shutil.rmtree(place)
 
 

@@ -33,7 +33,7 @@ def shell(command, **more):
 
 def as_user(*argv, **more):
     entry = pwd.getpwnam("containerize-test")
-    passed_on = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_"))}
+    passed_on = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_", "XDG_RUNTIME_DIR"))}
     return subprocess.run(
         [str(one) for one in argv],
         user=entry.pw_uid,
@@ -50,15 +50,37 @@ def drop_caches():
     shell("sync; echo 3 > /proc/sys/vm/drop_caches")
 
 
-def our_processes():
+def have_own_sessions(place):
+    """From now on, launches neither join a session that something else on this machine has started, nor start one that others join."""
+    runtime = place / "run"
+    runtime.mkdir(mode=0o700)
+    shutil.chown(runtime, "containerize-test")
+    os.environ["XDG_RUNTIME_DIR"] = str(runtime)
+
+
+def sessions(below):
+    """The session processes that installations below this directory have started."""
     found = []
-    for entry in Path("/proc").iterdir():
+    for entry in Path("/proc").glob("[0-9]*"):
         try:
-            if (entry / "cmdline").read_bytes().split(b"\0")[0].endswith(b"/containerize-session"):
-                found.append(int(entry.name))
-        except (OSError, ValueError):
-            pass
+            program = os.fsdecode((entry / "cmdline").read_bytes().split(b"\0")[0])
+        except OSError:
+            continue
+        if program.startswith(f"{below}/") and program.endswith("/containerize-session"):
+            found.append(int(entry.name))
     return found
+
+
+def end_sessions(below):
+    deadline = time.monotonic() + 30
+    while found := sessions(below):
+        assert time.monotonic() < deadline, f"these processes do not end: {found}"
+        for pid in found:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        time.sleep(0.01)
 
 
 def memory_kb(pids):
@@ -90,15 +112,12 @@ class Ours(Bare):
     name = "containerize"
 
     def fresh(self):
-        for pid in our_processes():
-            os.kill(pid, signal.SIGKILL)
-        while our_processes():
-            time.sleep(0.01)
+        end_sessions(self.tree)
 
     stop = fresh
 
     def reader(self):
-        return max(our_processes())
+        return max(sessions(self.tree))
 
 
 class Kernel(Bare):
@@ -245,7 +264,7 @@ def count(ways):
                 done = [line for line in trace.read().splitlines() if re.search(r"= [1-9][0-9]*$", line)]
                 reads = sum("pread64" in line for line in done)
                 cells += [str(len(done) - reads), str(reads)]
-        pids = our_processes() if isinstance(way, Ours) else [way.reader()]
+        pids = sessions(way.tree) if isinstance(way, Ours) else [way.reader()]
         print(f"| {way.name} | {' | '.join(cells)} | {memory_kb(pids) / 1000:.0f} MB |", flush=True)
 
 
@@ -261,6 +280,7 @@ def main():
 
     place = Path(tempfile.mkdtemp(prefix="containerize-bench-", dir="/var/tmp"))
     place.chmod(0o755)
+    have_own_sessions(place)
     home = options.keep or place
     home.mkdir(exist_ok=True)
     shutil.chown(home, "containerize-test")

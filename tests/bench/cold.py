@@ -14,7 +14,6 @@ import argparse
 import json
 import os
 import shutil
-import signal
 import statistics
 import subprocess
 import sys
@@ -22,19 +21,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench import HOST_WARMUP, SOURCE, as_user, drop_caches, our_processes, shell
+from bench import HOST_WARMUP, SOURCE, as_user, drop_caches, end_sessions, have_own_sessions, shell
 
 IMPORT = "import torch"
-
-
-def kill_sessions():
-    for pid in our_processes():
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-    while our_processes():
-        time.sleep(0.01)
 
 
 class Directory:
@@ -58,14 +47,14 @@ class Directory:
 
 
 class Ours(Directory):
-    def __init__(self, name, tool, prefix, prefetch, delay_ms=0):
+    def __init__(self, name, place, prefix, prefetch, delay_ms=0):
         super().__init__(prefix)
         self.name = name
-        self.tool = tool
+        self.place = place  # of all installations
         self.variables = [f"CONTAINERIZE_PREFETCH={prefetch}", f"CONTAINERIZE_DEBUG_READ_DELAY={int(delay_ms * 1000)}"]
 
     def fresh(self):
-        kill_sessions()
+        end_sessions(self.place)
 
     stop = fresh
 
@@ -73,7 +62,7 @@ class Ours(Directory):
         return ["env", *self.variables, self.tree / "bin/python", "-c", IMPORT]
 
     def reads(self):
-        done = as_user(self.tool, "stats", "--json", self.tree, stdout=subprocess.PIPE, text=True)
+        done = as_user(self.place / "tool/bin/containerize", "stats", "--json", self.tree, stdout=subprocess.PIPE, text=True)
         statistics_ = json.loads(done.stdout)
         return f"{statistics_['reads']:,} ({statistics_['bytes_read'] / 1e6:,.0f} MB)"
 
@@ -118,16 +107,6 @@ class MountEach(Directory):
 
 
 def run_once(way, ranks):
-    """Repeats an attempt that failed because another benchmark on this machine has killed our session."""
-    for _ in range(5):
-        try:
-            return attempt(way, ranks)
-        except subprocess.CalledProcessError as failure:
-            print(f"repeated: {failure}", file=sys.stderr)
-    sys.exit(f"{way.name}: it does not work")
-
-
-def attempt(way, ranks):
     way.fresh()
     drop_caches()
     as_user("/usr/bin/python3", "-c", HOST_WARMUP)
@@ -172,7 +151,9 @@ class SlowFilesystem:
     def begin(self, delay_ms):
         self.end()
         self.server = subprocess.Popen([self.program, self.directory, self.mounted, str(int(delay_ms * 1000))])
+        deadline = time.monotonic() + 30
         while not os.path.ismount(self.mounted):
+            assert self.server.poll() is None and time.monotonic() < deadline, "the slow filesystem did not come up"
             time.sleep(0.01)
         # Like parallel filesystems: several megabytes of read-ahead for files that are read sequentially.
         device = os.stat(self.mounted).st_dev
@@ -204,6 +185,7 @@ def main():
 
     place = Path(tempfile.mkdtemp(prefix="containerize-cold-", dir=options.place))
     place.chmod(0o755)
+    have_own_sessions(place)
     backing, slow = place / "backing", place / "slow"
     backing.mkdir()
     shutil.chown(place, "containerize-test")
@@ -227,8 +209,8 @@ def main():
         for prefix in (env, placed):
             as_user(tool, "inspect", prefix)
         if options.only in ("", "injected"):
-            ways = [Ours("as it is", tool, env, "off"), Ours("read ahead", tool, env, "on"),
-                    Ours("read ahead, recorded files first", tool, placed, "on")]
+            ways = [Ours("as it is", place, env, "off"), Ours("read ahead", place, env, "on"),
+                    Ours("read ahead, recorded files first", place, placed, "on")]
 
             def inject(delay):
                 for way in ways:
@@ -244,9 +226,9 @@ def main():
                 manifest.write_text(manifest.read_text().replace(str(backing), str(slow)))
             image = slow / "env/env.sqfs"
             ways = [Directory(slow / "tree"), MountEach(image, place), Squashfuse(image, place),
-                    Ours("containerize, not read ahead", tool, slow / "env", "off"),
-                    Ours("containerize", tool, slow / "env", "auto"),
-                    Ours("containerize, recorded files first", tool, slow / "placed", "auto")]
+                    Ours("containerize, not read ahead", place, slow / "env", "off"),
+                    Ours("containerize", place, slow / "env", "auto"),
+                    Ours("containerize, recorded files first", place, slow / "placed", "auto")]
 
             def remount(delay):
                 for way in ways:
@@ -258,7 +240,7 @@ def main():
             for way in ways:
                 way.stop()
     finally:
-        kill_sessions()
+        end_sessions(place)
         filesystem.end()
         shutil.rmtree(place, ignore_errors=True)
 

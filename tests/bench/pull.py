@@ -11,14 +11,17 @@ import argparse
 import os
 import resource
 import shutil
-import socket
 import statistics
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(SOURCE / "tests/lib"))
+from registry import Registry  # noqa: E402
+
 PACKAGES = "python3,python3-numpy,python3-scipy,g++,git,llvm"
 
 
@@ -33,23 +36,6 @@ def make_image(place: Path, packages: str) -> Path:
         subprocess.run(["umoci", *words], check=True)
     tar.unlink()
     return layout
-
-
-class Registry:
-    def __init__(self, place: Path):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        config = place / "registry.yml"
-        config.write_text(f"version: 0.1\nlog:\n  level: error\n  accesslog:\n    disabled: true\nstorage:\n  filesystem:\n"
-                          f"    rootdirectory: {place}/storage\nhttp:\n  addr: 127.0.0.1:{self.port}\n")
-        self.process = subprocess.Popen(["docker-registry", "serve", str(config)], stderr=subprocess.DEVNULL)
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", self.port)).close()
-                return
-            except OSError:
-                time.sleep(0.1)
 
 
 class Disk:
@@ -94,7 +80,7 @@ def main():
     given = options.parse_args()
     given.place.mkdir(parents=True, exist_ok=True)
     layout = make_image(given.place, given.packages)
-    registry = Registry(given.place)
+    registry = Registry(given.place, given.place / "storage")
     try:
         name = f"docker://127.0.0.1:{registry.port}/image:1"
         subprocess.run(["skopeo", "--insecure-policy", "copy", "-q", "--dest-tls-verify=false", f"oci:{layout}:image", name], check=True)
@@ -118,8 +104,7 @@ def main():
             wall, cpu, disk, size = (statistics.median(values) for values in zip(*runs))
             print(f"{title:26}{wall:8.1f}{cpu:8.1f}{disk / 1e6:9.0f}{size / 1e6:10.0f}")
     finally:
-        registry.process.kill()
-        registry.process.wait()
+        registry.close()
         shutil.rmtree(given.place / "work", ignore_errors=True)
 
 

@@ -12,9 +12,10 @@ import json
 import multiprocessing
 import os
 import random
+import re
 import resource
+import select
 import shutil
-import socket
 import statistics
 import subprocess
 import sys
@@ -63,17 +64,14 @@ def make_channel(directory, count):
 @contextmanager
 def served(directory):
     """Serves these files over HTTP and yields the address."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    server = subprocess.Popen([sys.executable, "-m", "http.server", "--bind", "127.0.0.1", "--directory", directory, str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    server = subprocess.Popen([sys.executable, "-u", "-m", "http.server", "--bind", "127.0.0.1", "--directory", directory, "0"],
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
-        for _ in range(100):
-            with socket.socket() as trial:
-                if trial.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.1)
-        yield f"http://127.0.0.1:{port}"
+        ready, _, _ = select.select([server.stdout], [], [], 30)
+        told = re.search(r"port (\d+) ", server.stdout.readline() if ready else "")
+        if not told:
+            sys.exit("solve.py: the web server did not come up")
+        yield f"http://127.0.0.1:{told[1]}"
     finally:
         server.kill()
         server.wait()

@@ -20,7 +20,7 @@ import time
 import zipfile
 from pathlib import Path
 
-from bench import SOURCE, Ours, as_user, drop_caches, shell
+from bench import SOURCE, as_user, drop_caches, end_sessions, have_own_sessions, shell
 
 LARGEST = 200_000  # larger files are left out: environments consist of many small ones
 LAYERS = 10
@@ -157,7 +157,7 @@ class Bench:
                 for turn in range(self.options.runs * (2 if cold else 20)):
                     for count, prefix in prefixes.items():
                         if cold:
-                            Ours(prefix).fresh()
+                            end_sessions(self.place)
                             drop_caches()
                             as_user("/usr/bin/python3", "-c", "import json, subprocess")
                         # Forked by a small, warm process.
@@ -202,13 +202,14 @@ def main():
     place = Path(tempfile.mkdtemp(prefix="containerize-bench-", dir="/var/tmp"))
     shutil.chown(place, "containerize-test")
     place.chmod(0o755)
+    have_own_sessions(place)
     try:
         shell(f"cmake --install {options.build} --prefix {place}/tool > /dev/null")
         bench = Bench(place, place / "tool/bin/containerize", options)
         for name in options.only.split(","):
             getattr(bench, name)()
     finally:
-        Ours(place).stop()
+        end_sessions(place)
         shutil.rmtree(place, ignore_errors=True)
 
 

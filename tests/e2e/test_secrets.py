@@ -19,7 +19,8 @@ from conftest import SOURCE
 sys.path.insert(0, str(SOURCE / "tests/lib"))
 import guarded_server  # noqa: E402
 from oci_image import Layout  # noqa: E402
-from test_base import HERE, Registry  # noqa: E402
+from registry import Registry  # noqa: E402
+from test_base import HERE  # noqa: E402
 
 SECRETS = {name: f"{name}-Zq{number}vK+7/x" for number, name in enumerate(
     ("index", "extra", "links", "variable", "direct", "git", "netrc", "script", "typed", "word", "channel", "condarc",

@@ -212,20 +212,52 @@ def test_a_first_path_where_the_user_alone_decides(user, small, home, trap):
     assert (home / "below/env").stat().st_uid == user.uid
 
 
+# Plays the supervisor of the session in a directory until its input ends: holds the session's lock and listens at its socket.
+IMPOSTOR = """
+import fcntl, os, socket, sys
+os.chdir(sys.argv[1])
+os.chmod("lock", 0o666)
+lock = open("lock", "r+")
+fcntl.lockf(lock, fcntl.LOCK_EX, 1)
+control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+control.bind("control")
+os.chmod("control", 0o777)
+control.listen()
+control.setblocking(False)
+print("ready", flush=True)
+sys.stdin.read()
+try:
+    control.accept()
+    print("somebody came")
+except BlockingIOError:
+    print("nobody came")
+"""
+
+
 @pytest.fixture
-def key(user, small, sessions, trap):
-    """The name of the session that a launch looks for; the session itself is gone."""
+def gone(user, small, sessions, trap):
+    """What the other user can copy of a session, here one that is gone: a directory of its name, with a lock and a plan. The plan sets
+    one more variable."""
+    place = Path(tempfile.mkdtemp(dir="/opt"))
+    place.chmod(0o755)
     python(user, small)
     (session,) = sessions.state.glob("v*-*")
+    (plan,) = session.glob("plan-*")
+    content = plan.read_bytes()
+    assert content.endswith(b"\0end\0")
+    copy = owned(place / session.name, 0)
+    (copy / plan.name).write_bytes(content.removesuffix(b"end\0") + b"Es\0PLANTED\0yes\0end\0")
+    (copy / "lock").touch()
     sessions.kill_all()
     shutil.rmtree(sessions.state)
-    return session.name
+    yield copy
+    shutil.rmtree(place)
 
 
 PLANTED_STATE = {
-    "a directory for all": 'mkdir -m 777 "$1"; cp -r "$2" "$1/$3"',
-    "a directory": 'mkdir -m 755 "$1"; cp -r "$2" "$1/$3"',
-    "a link to a directory": 'mkdir -m 777 "$1-there"; cp -r "$2" "$1-there/$3"; ln -s "$1-there" "$1"',
+    "a directory for all": 'mkdir -m 777 "$1"; cp -r "$2" "$1"; ln -s "${2##*/}" "$1/$3"',
+    "a directory": 'mkdir -m 755 "$1"; cp -r "$2" "$1"; ln -s "${2##*/}" "$1/$3"',
+    "a link to a directory": 'mkdir -m 777 "$1-there"; cp -r "$2" "$1-there"; ln -s "${2##*/}" "$1-there/$3"; ln -s "$1-there" "$1"',
     "a link to one of the user's": 'ln -s "$4" "$1"',
     "a link to nowhere": 'ln -s "$1-nowhere" "$1"',
     "a file": ': > "$1"',
@@ -234,25 +266,30 @@ PLANTED_STATE = {
 
 
 @pytest.mark.parametrize("kind", PLANTED_STATE)
-def test_a_planted_state_directory(user, small, home, trap, sessions, key, kind):
-    """The directory contains a session of the right name, with a lock, a plan and a socket."""
-    session = Path(tempfile.mkdtemp(dir="/opt"))
+def test_a_planted_state_directory(user, other, small, home, trap, sessions, gone, kind):
+    """A directory has a session that seems alive, and the link by which a process finds the session that it is in. That it belongs to
+    another user is all that is wrong with it."""
+    node, mounts = gone.name.split("-")[1], os.stat("/proc/self/ns/mnt").st_ino
+    owned(home / "mine", user.uid)
+    trap.shell(PLANTED_STATE[kind], sessions.state, gone, f"in-{node}-{mounts}", home / "mine")
+    planted = sessions.state / gone.name
+    impostor = None
     try:
-        session.chmod(0o755)
-        (session / "lock").touch()
-        (session / "control").touch()
-        (session / "plan").write_bytes(b"containerize launch plan 3\0")
-        owned(home / "mine", user.uid)
-        trap.shell(PLANTED_STATE[kind], sessions.state, session, key, home / "mine")
+        if planted.is_dir():
+            impostor = other.start("/usr/bin/python3", "-c", IMPOSTOR, planted, stdin=subprocess.PIPE)
+            assert impostor.stdout.readline() == "ready\n", impostor.communicate()
         before = sorted(map(str, sessions.state.rglob("*"))) if sessions.state.is_dir() else []
-        assert python(user, small, timeout=60).stdout == "fine\n"
-        assert python(user, small, timeout=60).stdout == "fine\n"
+        for _ in range(2):
+            assert python(user, small, "import os; print(os.environ.get('PLANTED', 'fine'))", timeout=60).stdout == "fine\n"
         assert (sorted(map(str, sessions.state.rglob("*"))) if sessions.state.is_dir() else []) == before
         assert list((home / "mine").iterdir()) == []
         (substitute,) = TMP.glob(f"containerize-{user.uid}.*")
         assert substitute.stat().st_uid == user.uid and substitute.stat().st_mode & 0o777 == 0o700
     finally:
-        shutil.rmtree(session)
+        if impostor:
+            told, _ = impostor.communicate(timeout=60)
+    assert ("directory" in kind) == (impostor is not None)
+    assert impostor is None or told == "nobody came\n"
 
 
 def test_all_names_of_state_directories_are_taken(user, small, home, trap, sessions):

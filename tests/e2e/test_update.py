@@ -162,12 +162,14 @@ def test_settings_change_without_a_layer(installed, user, work):
 def test_two_at_once(installed, user, work):
     first = user.start(str(installed.tool), "update", installed.prefix, "--", "sh", "-c",
                        f"touch {work}/begun; while ! test -e {work}/end; do sleep 0.05; done")
-    eventually((work / "begun").exists)
-    second = installed.update("--", "true", check=False)
-    (work / "end").touch()
+    try:
+        eventually((work / "begun").exists)
+        second = installed.update("--", "true", check=False)
+    finally:
+        (work / "end").touch()  # also when the test fails, because the first command waits for it
+        _, errors = first.communicate(timeout=60)
     assert second.returncode == 1 and "another command changes this installation" in second.stderr
-    first.communicate()
-    assert first.returncode == 0
+    assert first.returncode == 0, errors
 
 
 @pytest.fixture(params=["ramfs", "overlay"])

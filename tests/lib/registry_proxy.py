@@ -8,7 +8,7 @@ import threading
 
 
 class Proxy:
-    """Forwards to 127.0.0.1:`upstream`. `kind` is how it differs:
+    """Forwards to 127.0.0.1:`upstream`. `kind` is how it differs, one or several of these words:
 
     plain        not at all
     token        requires a token for every request; /token gives it to `user` with `password`, or to anybody if those are None
@@ -19,7 +19,7 @@ class Proxy:
     """
 
     def __init__(self, upstream: int, kind: str = "plain", user=None, password=None, target="", cut=200_000):
-        self.upstream, self.kind, self.user, self.password, self.target, self.cut = upstream, kind, user, password, target, cut
+        self.upstream, self.kinds, self.user, self.password, self.target, self.cut = upstream, kind.split(), user, password, target, cut
         self.seen = []
         self.asked = {}
         self.lock = threading.Lock()
@@ -50,17 +50,17 @@ class Proxy:
         is_blob = "/blobs/" in request.path
         if request.path.startswith("/token"):
             return self.give_token(request)
-        if self.kind == "token" and request.headers.get("Authorization") != "Bearer a-token":
+        if "token" in self.kinds and request.headers.get("Authorization") != "Bearer a-token":
             challenge = f'Bearer realm="http://127.0.0.1:{self.port}/token",service="test registry",scope="repository:x:pull"'
             return self.send(request, 401, {"WWW-Authenticate": challenge})
-        if is_blob and self.kind == "redirect":
+        if is_blob and "redirect" in self.kinds:
             return self.send(request, 307, {"Location": f"http://127.0.0.1:{self.upstream}{request.path}"})
-        if is_blob and self.kind == "elsewhere":
+        if is_blob and "elsewhere" in self.kinds:
             return self.send(request, 307, {"Location": self.target})
         status, headers, body = self.ask_upstream(request)
-        if is_blob and self.kind == "corrupt" and len(body) > 100_000:
+        if is_blob and "corrupt" in self.kinds and len(body) > 100_000:
             body = body[:50_000] + bytes([body[50_000] ^ 1]) + body[50_001:]
-        if is_blob and self.kind == "flaky" and times < 3:
+        if is_blob and "flaky" in self.kinds and times < 3:
             return self.send(request, status, headers, body, self.cut)
         return self.send(request, status, headers, body)
 

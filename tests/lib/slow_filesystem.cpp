@@ -1,9 +1,10 @@
 // Shows a directory read-only, like a busy parallel filesystem: every open and read is delayed. While there
 // is a file FAULTS, reads of images fail as it says, like on a broken filesystem.
 //
-//     eio 1      each read fails
-//     eio 5      each fifth read fails
-//     short 1    each read returns less than requested
+//     eio 1          each read fails
+//     eio 5          each fifth read fails
+//     eio 1 20 29    each read of any of the bytes 20 to 29 fails
+//     short 1        each read returns less than requested
 //
 // Usage: slow_filesystem DIRECTORY MOUNT-POINT MICROSECONDS [FAULTS]
 // Stays in the foreground until it is unmounted. Other users may read it.
@@ -32,12 +33,16 @@ std::chrono::microseconds delay;
 std::string faults;
 
 /// "eio" or "short" if this read is to fail, otherwise empty.
-std::string fault_of(std::string_view path) {
+std::string fault_of(std::string_view path, off_t offset, size_t size) {
     static std::atomic<unsigned> reads{0};
     std::string kind;
     unsigned each = 0;
+    off_t first = 0;
+    off_t last = 0;
     if (faults.empty() || !path.ends_with(".sqfs")) return {};
-    std::ifstream(faults) >> kind >> each;
+    std::ifstream file(faults);
+    file >> kind >> each;
+    if (file >> first >> last && (offset > last || offset + static_cast<off_t>(size) <= first)) return {};
     return each != 0 && ++reads % each == 0 ? kind : std::string();
 }
 
@@ -79,7 +84,7 @@ int open_file(const char* path, fuse_file_info* file) {
 
 int read_file(const char* path, char* out, size_t size, off_t offset, fuse_file_info* file) {
     wait();
-    const auto fault = fault_of(path);
+    const auto fault = fault_of(path, offset, size);
     if (fault == "eio") return -EIO;
     if (fault == "short") size = (size + 1) / 2;
     const auto got = pread(static_cast<int>(file->fh), out, size, offset);
