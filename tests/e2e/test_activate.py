@@ -84,7 +84,7 @@ class Terminal:
     def close(self):
         os.close(self.master)
         self.process.kill()
-        self.process.wait()
+        self.process.wait(60)
 
     def __enter__(self):
         return self

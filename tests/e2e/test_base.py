@@ -13,19 +13,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import CACHE, SOURCE, eventually
+from conftest import CACHE, SOURCE, eventually, free_port
 
 sys.path.insert(0, str(SOURCE / "tests/lib"))
 from oci_image import MACHINE, Layout, digest_of, sif_file, tar_of  # noqa: E402
 from registry_proxy import Proxy  # noqa: E402
 
 HERE = MACHINE.get(platform.machine(), platform.machine())
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Registry:
@@ -53,7 +47,7 @@ class Registry:
 
     def close(self):
         self.process.kill()
-        self.process.wait()
+        self.process.wait(60)
 
 
 @pytest.fixture(scope="module")
@@ -323,7 +317,7 @@ def test_killed_pull_leaves_nothing_visible(base, registry, user, tool, work):
     process = user.start(*words, env=env)
     eventually(lambda: list(base.store.glob(".pulling/*/image.sqfs")))
     process.send_signal(signal.SIGKILL)
-    process.communicate()
+    process.communicate(timeout=60)
     assert base.images() == []
     assert base("list", "--json").stdout == "[]\n"
     # The next pull removes what the killed one left, and the killed pull can be repeated.

@@ -107,7 +107,7 @@ def slow_place(user, work):
     eventually(lambda: os.path.ismount(mounted))
     yield directory, mounted
     subprocess.run(["umount", "--lazy", str(mounted)], check=True)
-    server.wait()
+    server.wait(60)
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root may show a filesystem to others")

@@ -9,6 +9,8 @@ import subprocess
 
 import pytest
 
+from conftest import next_line
+
 SHOW = "import sys, os, json; print(json.dumps([sys.argv[1:], sys.executable, sys.prefix, os.getcwd()]))"
 
 
@@ -65,7 +67,7 @@ def test_death_by_signal(user, env, number):
 def test_signals_reach_the_program_itself(user, env):
     code = "import signal, time; signal.signal(signal.SIGTERM, lambda *a: exit(7)); print('up', flush=True); time.sleep(60)"
     process = user.start(f"{env}/bin/python", "-c", code)
-    assert process.stdout.readline() == "up\n"
+    assert next_line(process.stdout) == "up\n"
     process.send_signal(signal.SIGTERM)
     assert process.wait(30) == 7
 
@@ -295,7 +297,7 @@ print(got, here.value, os.strerror(ctypes.get_errno()) if got < 0 else "")
 """
     holder = "import ctypes, os; b = ctypes.create_string_buffer(b'hello'); print(os.getpid(), ctypes.addressof(b), flush=True); input()"
     process = user.start(f"{env}/bin/python", "-c", holder, stdin=subprocess.PIPE)
-    pid, address = process.stdout.readline().split()
+    pid, address = next_line(process.stdout).split()
     assert user.run(f"{env}/bin/python", "-c", code, pid, address).stdout.strip() == "5 b'hello'"
     process.communicate("\n", timeout=30)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import HangingImage, eventually
+from conftest import HangingImage, eventually, next_line
 
 HASH_TREE = """
 import hashlib, os, sys
@@ -86,7 +86,7 @@ def test_an_image_that_no_server_can_open_any_more_is_given_up(user, env, small,
     user.run(f"{small}/bin/python", "-c", "pass")
     other = sessions.servers()
     reader = user.start(f"{damaged}/bin/python", "-c", "print('up', flush=True); input(); import numpy", stdin=subprocess.PIPE)
-    assert reader.stdout.readline() == "up\n"
+    assert next_line(reader.stdout) == "up\n"
     with open(damaged / "env.sqfs", "r+b") as image:
         image.truncate(1000)
     (server,) = set(sessions.servers()) - set(other)
@@ -119,7 +119,7 @@ def test_killed_while_idle(user, env, sessions, whom):
 def test_supervisor_killed_under_a_running_process(user, env, sessions):
     process = user.start(f"{env}/bin/python", "-c", "print('up', flush=True); input(); import numpy; print(numpy.ones(3).sum())",
                          stdin=subprocess.PIPE)
-    assert process.stdout.readline() == "up\n"
+    assert next_line(process.stdout) == "up\n"
     orphan = sessions.servers()[0]
     os.kill(sessions.supervisors()[0], signal.SIGKILL)
     assert user.run(f"{env}/bin/python", "-c", "print(3)").stdout == "3\n"
@@ -139,7 +139,7 @@ def test_launcher_killed_while_it_starts_a_session(user, small, sessions, work):
         eventually(lambda: len(sessions.supervisors()) == 1 and list(sessions.state.glob("v*-*")))
         begun = sessions.supervisors()
         first.kill()
-        first.communicate()
+        first.communicate(timeout=60)
         second = user.start(*command)
         time.sleep(1)
         assert second.poll() is None
@@ -298,10 +298,10 @@ def test_moved_installation_in_two_sessions(user, small, work, sessions):
     python = f"{installation}/bin/python"
     short = {"SLURM_JOB_ID": "1", "CONTAINERIZE_SESSION_IDLE": "0"}
     waiting = user.start(python, "-c", "print(1, flush=True); input()", env=short, stdin=subprocess.PIPE)
-    assert waiting.stdout.readline() == "1\n"
+    assert next_line(waiting.stdout) == "1\n"
     code = f"import os; print(2, flush=True); input(); print(os.path.exists({str(first / 'bin/python')!r}))"
     other = user.start(python, "-c", code, env={"SLURM_JOB_ID": "2"}, stdin=subprocess.PIPE)
-    assert other.stdout.readline() == "2\n"
+    assert next_line(other.stdout) == "2\n"
     waiting.communicate("\n", timeout=30)
     eventually(lambda: len(sessions.supervisors()) == 1)
     assert other.communicate("\n", timeout=30)[0] == "True\n"
@@ -402,7 +402,7 @@ def traced(server, act, trace):
         ["strace", "-f", "-xx", "-s", "64", "-e", "trace=read,pread64", "-o", str(trace), "-p", str(server)],
         stderr=subprocess.PIPE,
     )
-    assert b"attached" in strace.stderr.readline()
+    assert b"attached" in next_line(strace.stderr)
     act()
     strace.send_signal(signal.SIGINT)
     strace.communicate(timeout=30)
