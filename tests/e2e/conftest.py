@@ -14,7 +14,7 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(SOURCE / "tests/lib"))
-from common import free_port, locked, next_line  # noqa: E402, F401 (some are for the test files)
+from common import free_port, locked, next_line, unique_uid  # noqa: E402, F401 (some are for the test files)
 
 BUILD = Path(os.environ.get("CONTAINERIZE_BUILD", SOURCE / "build/release"))
 CACHE = Path("/var/cache/containerize-tests")

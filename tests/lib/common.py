@@ -3,6 +3,7 @@
 import fcntl
 import io
 import os
+import random
 import select
 import socket
 import time
@@ -31,6 +32,11 @@ def locked(file):
     with open(file, "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def unique_uid() -> int:
+    """A user that nothing else runs as, because the kernel counts the processes of a user on the whole machine."""
+    return random.randrange(30_000, 60_000)
 
 
 def free_port() -> int:
