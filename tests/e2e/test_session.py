@@ -2,11 +2,13 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import threading
-import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -33,7 +35,7 @@ def no_session_before(sessions):
 
 
 def test_64_cold_starts_at_once(user, env, sessions):
-    ready = threading.Barrier(64)
+    ready = threading.Barrier(64, timeout=60)
     results = []
 
     def start():
@@ -44,7 +46,7 @@ def test_64_cold_starts_at_once(user, env, sessions):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(timeout=400)  # longer than the limit of each program
     assert [(done.returncode, done.stdout, done.stderr) for done in results] == [(0, "up\n", "")] * 64
     assert len(sessions.supervisors()) == 1
     assert len(sessions.servers()) == 1
@@ -62,20 +64,27 @@ def test_server_killed_twenty_times_during_parallel_reads(user, env, sessions):
     python = f"{env}/bin/python"
     expected = user.run(python, "-c", HASH_TREE, f"{env}/lib").stdout
     sessions.kill_all()
-    user.run(python, "-c", "pass")
-    readers = [user.start(python, "-c", HASH_TREE, f"{env}/lib") for _ in range(4)]
-    kills = 0
-    while kills < 20:
-        servers = sessions.servers()
-        if servers:
-            os.kill(servers[0], signal.SIGKILL)
-            kills += 1
-        time.sleep(0.05)
+    # So slow that the readers need longer than all kills.
+    user.run(python, "-c", "pass", env={"CONTAINERIZE_DEBUG_READ_DELAY": "100000"})
+    readers = [user.start(python, "-c", "print('begun', flush=True)\n" + HASH_TREE, f"{env}/lib") for _ in range(4)]
+    for reader in readers:
+        assert next_line(reader.stdout) == "begun\n"
+    killed = []
+
+    def serving():
+        """Servers give themselves this name when they begin to answer requests."""
+        return [pid for pid in sessions.servers() if pid not in killed and Path(f"/proc/{pid}/comm").read_text() == "containerize-fs\n"]
+
+    while len(killed) < 20:
+        eventually(serving)
+        killed += serving()
+        os.kill(killed[-1], signal.SIGKILL)
+    assert any(reader.poll() is None for reader in readers), "nothing was read during the last kills"
     for reader in readers:
         out, err = reader.communicate(timeout=120)
         assert (out, err, reader.returncode) == (expected, "", 0)
-    log = next(sessions.state.glob("v*-*/log")).read_text()
-    assert log.count("died of signal 9") == 20
+    (log,) = sessions.state.glob("v*-*/log")
+    eventually(lambda: log.read_text().count("died of signal 9") == 20)
     assert user.run(python, "-c", "import numpy; print(1)").stdout == "1\n"
 
 
@@ -112,7 +121,8 @@ def test_killed_while_idle(user, env, sessions, whom):
     found = list(getattr(sessions, whom)())
     assert found
     for pid in found:
-        os.kill(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # some end when another one was killed
+            os.kill(pid, signal.SIGKILL)
     assert user.run(f"{env}/bin/python", "-c", "import numpy; print(2)").stdout == "2\n"
 
 
@@ -129,6 +139,13 @@ def test_supervisor_killed_under_a_running_process(user, env, sessions):
     eventually(lambda: orphan not in sessions.processes())
 
 
+def blocked_on(process: Path) -> str:
+    """The file whose descriptor is the first argument of the system call in which a process or thread waits, or an empty string."""
+    with suppress(OSError, ValueError, IndexError):
+        return os.readlink(process / f"fd/{int((process / 'syscall').read_text().split()[1], 16)}")
+    return ""
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can make this situation")
 def test_launcher_killed_while_it_starts_a_session(user, small, sessions, work):
     """The next launch waits for the session that the killed one has started, and does not disturb it."""
@@ -141,8 +158,7 @@ def test_launcher_killed_while_it_starts_a_session(user, small, sessions, work):
         first.kill()
         first.communicate(timeout=60)
         second = user.start(*command)
-        time.sleep(1)
-        assert second.poll() is None
+        eventually(lambda: blocked_on(Path(f"/proc/{second.pid}")) == f"{sessions.state}/start.lock")
         hanging.go_on()
         assert second.communicate(timeout=30) == ("up\n", "")
         assert sessions.supervisors() == begun
@@ -417,22 +433,36 @@ def anonymous_memory(pid: int) -> int:
     return int(line.split()[1]) * 1024
 
 
+def memory_watchers(server: int) -> list[Path]:
+    """A server has one thread that looks from time to time how much memory is left. Its others of this name wait for requests."""
+    return [thread for thread in Path(f"/proc/{server}/task").iterdir()
+            if (thread / "comm").read_text() == "containerize-fs\n" and blocked_on(thread) != "/dev/fuse"]
+
+
+def times_of_rest(thread: Path) -> int:
+    """How often it has begun to wait for something."""
+    return int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", (thread / "status").read_text(), re.MULTILINE)[1])
+
+
 @pytest.fixture()
-def small_memory():
+def small_memory(sessions):
     """A control group with a low memory limit."""
     limit = 200 << 20
     for place, file in ((Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"), (Path("/sys/fs/cgroup"), "memory.max")):
-        group = place / f"containerize-test-{os.getpid()}"
         try:
-            group.mkdir()
+            group = Path(tempfile.mkdtemp(prefix="containerize-test-", dir=place))
+        except OSError:
+            continue
+        try:
+            group.chmod(0o755)  # for servers to see their limit
             (group / file).write_text(str(limit))
             break
         except OSError:
-            if group.exists():
-                group.rmdir()
+            group.rmdir()
     else:
         pytest.skip("no group of processes with a limit of memory can be made here")
     yield group
+    sessions.kill_all()
     eventually(lambda: not (group / "cgroup.procs").read_text())
     group.rmdir()
 
@@ -443,11 +473,13 @@ def test_a_server_lets_go_of_its_cache_where_memory_is_short(user, env, sessions
     (server,) = sessions.servers()
     before = anonymous_memory(server)
     assert before > 20 << 20, "or there is nothing to see"
-    time.sleep(11)
+    eventually(lambda: len(memory_watchers(server)) == 1)
+    (watcher,) = memory_watchers(server)
+    rests = times_of_rest(watcher)
+    eventually(lambda: times_of_rest(watcher) > rests, 60)
     assert anonymous_memory(server) > 20 << 20, "there is enough memory"
     (small_memory / "cgroup.procs").write_text(str(server))
     # The server moves without the memory it has; a program beside it would need some in the group.
     assert user.run(*hash_all).stdout == expected
     eventually(lambda: anonymous_memory(server) < before - (15 << 20), 60)
     assert user.run(*hash_all).stdout == expected
-    sessions.kill_all()
