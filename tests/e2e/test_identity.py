@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import BUILD, HangingImage, Sessions, eventually, next_line
+from conftest import BUILD, HangingImage, Sessions, eventually, free_port, next_line, unique_uid
 
 as_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can make this situation")
 
@@ -309,7 +309,7 @@ CHILDREN = "import subprocess; print(len([child.wait() for child in [subprocess.
 def lone_user(user):
     """A user with no other processes on this machine, because the kernel counts all processes of a user."""
     lone = copy.copy(user)
-    lone.uid = 47011
+    lone.uid = unique_uid()
     lone.switch = {"user": lone.uid, "group": lone.uid, "extra_groups": []}
     yield lone
     Sessions(lone).kill_all()
@@ -353,7 +353,7 @@ def ssh_host(user, place):
     for key in ("host_key", "user_key"):
         user.run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(directory / key))
     shutil.copy(directory / "user_key.pub", directory / "authorized_keys")
-    port = 22022
+    port = free_port()
     user.write(directory / "sshd_config", f"""\
 ListenAddress 127.0.0.1:{port}
 HostKey {directory}/host_key
