@@ -13,6 +13,9 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(SOURCE / "tests/lib"))
+from common import free_port, locked, next_line, unique_uid  # noqa: E402, F401 (some are for the test files)
+
 BUILD = Path(os.environ.get("CONTAINERIZE_BUILD", SOURCE / "build/release"))
 CACHE = Path("/var/cache/containerize-tests")
 TEST_USER = "containerize-test"
@@ -182,7 +185,7 @@ class HangingImage:
     def __exit__(self, *_):
         self.go_on()
         subprocess.run(["umount", "--lazy", str(self.image), str(self.slow)], check=True)
-        self.server.wait()
+        self.server.wait(60)
 
 
 @pytest.fixture(scope="session")
@@ -245,7 +248,6 @@ def small(make, place):
 @pytest.fixture(scope="session")
 def channels():
     """Conda channels, made from real packages once and kept for later runs."""
-    sys.path.insert(0, str(SOURCE / "tests/lib"))
     import conda_channel  # imported here because few tests need its dependencies
 
     place = CACHE / "conda"
@@ -257,14 +259,17 @@ def channels():
 def trixie():
     """A Debian 13 root filesystem, made once and kept for later runs."""
     kept = CACHE / "trixie-root"
-    if not kept.exists():
-        making = Path(tempfile.mkdtemp(prefix="trixie-root.", dir=CACHE))
-        subprocess.run(["mmdebstrap", "--variant=minbase", "--include=python3,python3-venv,ca-certificates", "trixie", str(making)], check=True, stderr=subprocess.DEVNULL)
-        for leftover in ("dev", "var/lib/apt/lists"):
-            shutil.rmtree(making / leftover)
-        (making / "dev").mkdir()
-        making.chmod(0o755)
-        making.rename(kept)
+    with locked(CACHE / "trixie-root.lock"):
+        if not kept.exists():
+            making = CACHE / "trixie-root.new"
+            shutil.rmtree(making, ignore_errors=True)
+            subprocess.run(["mmdebstrap", "--variant=minbase", "--include=python3,python3-venv,ca-certificates", "trixie", str(making)],
+                           check=True, stderr=subprocess.DEVNULL, timeout=1500)
+            for leftover in ("dev", "var/lib/apt/lists"):
+                shutil.rmtree(making / leftover)
+            (making / "dev").mkdir()
+            making.chmod(0o755)
+            making.rename(kept)
     return kept
 
 
@@ -281,7 +286,6 @@ def base(trixie, place):
 @pytest.fixture(scope="session")
 def machine(user):
     """A second machine, which has Apptainer."""
-    sys.path.insert(0, str(SOURCE / "tests/lib"))
     import machine as machines
 
     return machines.Machine(machines.make_root(CACHE), user, [Path("/tmp"), Path(user.entry.pw_dir)])

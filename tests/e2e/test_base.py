@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import CACHE, SOURCE, eventually
+from conftest import CACHE, SOURCE, eventually, free_port
 
 sys.path.insert(0, str(SOURCE / "tests/lib"))
 from oci_image import MACHINE, Layout, digest_of, sif_file, tar_of  # noqa: E402
@@ -300,7 +300,7 @@ def test_killed_pull_leaves_nothing_visible(base, registry, user, tool, work):
     process = user.start(*words, env=env)
     eventually(lambda: list(base.store.glob(".pulling/*/image.sqfs")))
     process.send_signal(signal.SIGKILL)
-    process.communicate()
+    process.communicate(timeout=60)
     assert base.images() == []
     assert base("list", "--json").stdout == "[]\n"
     # The next pull removes what the killed one left, and the killed pull can be repeated.

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import IN_A_NAMESPACE_WITHOUT_FURTHER_ONES, eventually
+from conftest import IN_A_NAMESPACE_WITHOUT_FURTHER_ONES, eventually, next_line
 from installation import staging_directories
 
 
@@ -242,7 +242,7 @@ def test_force_replaces_while_the_old_one_runs(user, tool, work, sessions):
     new(user, tool, prefix, old)
     script = "import sys; print('up', flush=True); sys.stdin.readline(); import six, pygments; print(six.__version__, flush=True)"
     process = user.start(f"{prefix}/bin/python", "-c", script, stdin=subprocess.PIPE)
-    assert process.stdout.readline() == "up\n"
+    assert next_line(process.stdout) == "up\n"
     done = new(user, tool, prefix, fresh, check=False)
     assert done.returncode == 2 and "there is an installation already" in done.stderr and "--force" in done.stderr
     new(user, tool, prefix, fresh, "--force")
@@ -517,7 +517,7 @@ def test_an_installation_is_removed_by_rm(user, tool, work, spec):
     new(user, tool, prefix, spec)
     user.run(str(tool), "update", prefix, "--", "pip", "install", "-q", "six==1.15.0")
     process = user.start(prefix / "bin/python", "-uc", "import sys; print('up'); sys.stdin.readline(); print(sys.version_info[0])", stdin=subprocess.PIPE)
-    assert process.stdout.readline() == "up\n"
+    assert next_line(process.stdout) == "up\n"
     user.run("rm", "-rf", prefix)
     assert not prefix.exists()
     new(user, tool, prefix, spec)

@@ -5,16 +5,18 @@ import os
 import signal
 import subprocess
 import threading
-import time
+from pathlib import Path
 
 import pytest
 
-from conftest import BUILD, eventually
+from conftest import BUILD, eventually, next_line, unique_uid
 from test_session import HASH_TREE, resend_is_possible
 
 AHEAD = {"CONTAINERIZE_PREFETCH": "on"}
 # Slow enough that programs start while the image is still being read ahead.
 SLOW = {**AHEAD, "CONTAINERIZE_DEBUG_READ_DELAY": "20000"}
+# In small requests, one after another, which takes several seconds.
+SLOWEST = {**SLOW, "CONTAINERIZE_PREFETCH": "on:64K:1"}
 IMPORTS = "import numpy, requests, pygments; print('up')"
 
 
@@ -38,6 +40,24 @@ def copy(user, env, work):
     return user.copy(env, work / "env", work / "env")
 
 
+@pytest.fixture()
+def reads_ahead(sessions, stats):
+    """reads_ahead(PREFIX) is how often its server, the only one, has read ahead. Waits until the server reads ahead or has decided not to."""
+
+    def threads():
+        """Without those that answer requests, which have this name. One waits for the end of the supervisor, the others read ahead."""
+        (server,) = sessions.servers()
+        names = [file.read_text() for file in Path(f"/proc/{server}/task").glob("*/comm")]
+        assert "containerize-fs\n" in names
+        return [name for name in names if name != "containerize-fs\n"]
+
+    def count(prefix):
+        eventually(lambda: stats(prefix)["prefetch"]["reads"] > 0 or len(threads()) == 1)
+        return stats(prefix)["prefetch"]["reads"]
+
+    return count
+
+
 def python(user, prefix, code, environment=AHEAD, **more):
     return user.run(f"{prefix}/bin/python", "-c", code, env=environment, **more)
 
@@ -53,7 +73,8 @@ def test_a_mistake_in_the_variable_is_told_once(user, env, sessions):
 def test_few_threads_are_enough(user, env):
     """The process limit counts all of a user's processes. This user has nothing but the program, the session and its server."""
     # When the command ends, its pid namespace ends with everything it has started.
-    alone = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "setpriv", "--reuid=61234", "--regid=61234", "--clear-groups"]
+    uid = unique_uid()
+    alone = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
 
     def run(limit):
         return subprocess.run([*alone, "prlimit", f"--nproc={limit}", f"{env}/bin/python", "-c", "import pygments; print('up')"], capture_output=True,
@@ -93,9 +114,12 @@ def test_what_nobody_wants_is_given_up(user, env, stats, inspect):
     assert python(user, env, IMPORTS).stdout == "up\n"
 
 
-def test_images_on_the_nodes_own_disk_are_not_read_ahead(user, env, stats):
+def test_images_on_the_nodes_own_disk_are_not_read_ahead(user, env, reads_ahead, sessions):
     python(user, env, IMPORTS, None)
-    assert stats(env)["prefetch"]["reads"] == 0
+    assert reads_ahead(env) == 0
+    sessions.kill_all()
+    python(user, env, IMPORTS)
+    assert reads_ahead(env) > 0, "if it is asked for"
 
 
 @pytest.fixture()
@@ -107,7 +131,7 @@ def slow_place(user, work):
     eventually(lambda: os.path.ismount(mounted))
     yield directory, mounted
     subprocess.run(["umount", "--lazy", str(mounted)], check=True)
-    server.wait()
+    server.wait(60)
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root may show a filesystem to others")
@@ -124,7 +148,7 @@ def test_images_on_a_slow_filesystem_are(user, env, sessions, stats, inspect, sl
 
 
 def test_64_ranks_that_come_while_it_is_read(user, env, sessions):
-    ready = threading.Barrier(64)
+    ready = threading.Barrier(64, timeout=60)
     results = []
 
     def start():
@@ -135,19 +159,19 @@ def test_64_ranks_that_come_while_it_is_read(user, env, sessions):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(timeout=400)  # longer than the limit of each program
     assert [(done.returncode, done.stdout, done.stderr) for done in results] == [(0, "up\n", "")] * 64
     assert len(sessions.servers()) == 1
 
 
 @pytest.mark.skipif(not resend_is_possible(), reason="a killed server can be replaced from Linux 6.9 on")
-def test_server_killed_while_it_reads_ahead(user, env, sessions):
+def test_server_killed_while_it_reads_ahead(user, env, sessions, stats):
     expected = user.run(f"{env}/bin/python", "-c", HASH_TREE, f"{env}/lib").stdout
     for _ in range(5):
         sessions.kill_all()
-        reader = user.start(f"{env}/bin/python", "-c", HASH_TREE, f"{env}/lib", env=SLOW)
-        eventually(lambda: sessions.servers())
-        time.sleep(0.1)  # reading ahead has begun; killing the server now must not be visible
+        reader = user.start(f"{env}/bin/python", "-c", "print('begun', flush=True)\n" + HASH_TREE, f"{env}/lib", env=SLOWEST)
+        assert next_line(reader.stdout) == "begun\n"
+        eventually(lambda: stats(env)["prefetch"]["reads"] > 0)  # killing the server now must not be visible
         os.kill(sessions.servers()[0], signal.SIGKILL)
         out, err = reader.communicate(timeout=120)
         assert (out, err, reader.returncode) == (expected, "", 0)
@@ -185,18 +209,19 @@ def damaged(kind, text):
 
 
 @pytest.mark.parametrize("kind", ["of another image", "cut short", "empty", "of another version", "no text", "beyond the image", "other blocks"])
-def test_profiles_that_are_none(user, env, copy, sessions, stats, kind):
+def test_profiles_that_are_none(user, env, copy, sessions, reads_ahead, kind):
     expected = user.run(f"{env}/bin/python", "-c", HASH_TREE, f"{env}/lib").stdout
+    sessions.kill_all()
     profile = copy / "env.sqfs.profile"
     user.write(profile, damaged(kind, profile.read_text()))
     assert python(user, copy, HASH_TREE, AHEAD, check=False).returncode == 1  # fails with an IndexError as usual, because it gets no argument
     assert user.run(f"{copy}/bin/python", "-c", HASH_TREE, f"{copy}/lib", env=AHEAD).stdout == expected
     if kind != "other blocks":
-        assert stats(copy)["prefetch"]["reads"] == 0
+        assert reads_ahead(copy) == 0
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "directory", "unreadable"])
-def test_profiles_that_are_no_files(user, copy, kind):
+def test_profiles_that_are_no_files(user, copy, reads_ahead, kind):
     profile = copy / "env.sqfs.profile"
     content = profile.read_text()
     profile.unlink()
@@ -210,6 +235,7 @@ def test_profiles_that_are_no_files(user, copy, kind):
         profile.write_text(content)
         profile.chmod(0)
     assert python(user, copy, IMPORTS).stdout == "up\n"
+    assert reads_ahead(copy) == 0
 
 
 def test_a_job_is_recorded(user, tool, env, copy, sessions, inspect):

@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from conftest import BUILD, CACHE, SOURCE
+from conftest import BUILD, CACHE, SOURCE, next_line
 
 sys.path.insert(0, str(SOURCE / "tests/lib"))
 import conda_channel
@@ -25,7 +25,7 @@ class Server:
         self.log = log
         self.process = subprocess.Popen(["/usr/bin/python3", SOURCE / "tests/lib/http_server.py", root, log],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.port = int(self.process.stdout.readline())
+        self.port = int(next_line(self.process.stdout))
 
     def url(self, path, login=""):
         return f"http://{login}127.0.0.1:{self.port}/{path}"
@@ -35,7 +35,7 @@ class Server:
 
     def stop(self):
         self.process.stdin.close()
-        self.process.wait()
+        self.process.wait(60)
 
 
 @pytest.fixture

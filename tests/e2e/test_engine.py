@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import IN_A_NAMESPACE_WITHOUT_FURTHER_ONES, eventually
+from conftest import IN_A_NAMESPACE_WITHOUT_FURTHER_ONES, eventually, next_line
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root can enter another root directory")
 
@@ -125,7 +125,7 @@ def test_death_by_signal(machine, env, engine, number):
 def test_signals_reach_the_program(machine, env, engine, number):
     code = f"import signal, time; signal.signal({int(number)}, lambda *a: exit(7)); print('up', flush=True)\nwhile True: time.sleep(0.1)"
     process = machine.start(f"{env}/bin/python", "-c", code, env=engine)
-    assert process.stdout.readline() == "up\n", process.stderr.read()
+    assert next_line(process.stdout) == "up\n"
     process.send_signal(number)
     assert process.wait(30) == 7
 
@@ -137,7 +137,7 @@ def test_interrupt_from_the_keyboard(machine, env, engine):
         "signal.signal(signal.SIGINT, end)\nprint('up', flush=True)\nwhile True: time.sleep(0.1)"
     )
     process = machine.start(f"{env}/bin/python", "-c", code, env=engine, start_new_session=True)
-    assert process.stdout.readline() == "up\n"
+    assert next_line(process.stdout) == "up\n"
     os.killpg(process.pid, signal.SIGINT)
     assert process.wait(30) == 7
 
@@ -145,7 +145,7 @@ def test_interrupt_from_the_keyboard(machine, env, engine):
 def test_a_killed_launch_leaves_no_program(machine, env, engine, work):
     code = f"import fcntl, time; f = open('{work}/f', 'w'); fcntl.flock(f, fcntl.LOCK_EX); print('up', flush=True); time.sleep(600)"
     process = machine.start(f"{env}/bin/python", "-c", code, env=engine)
-    assert process.stdout.readline() == "up\n"
+    assert next_line(process.stdout) == "up\n"
     process.kill()
     assert process.wait(30) == -signal.SIGKILL
     eventually(lambda: subprocess.run(["flock", "-n", f"{work}/f", "true"]).returncode == 0)
@@ -263,7 +263,7 @@ def test_layers(machine, updated, engine):
 
 def test_a_server_ends_with_its_program(machine, updated, user, sessions):
     process = machine.start(f"{updated}/bin/_debug_exec", "sh", "-c", "echo up; exec sleep 600", env=CONTAINER)
-    assert process.stdout.readline() == "up\n"
+    assert next_line(process.stdout) == "up\n"
     before = set(sessions.processes())
     assert before
     process.kill()

@@ -235,7 +235,7 @@ class BadFilesystem:
 
     def stop(self):
         subprocess.run(["umount", "--lazy", self.mounted], check=True)
-        self.server.wait()
+        self.server.wait(60)
 
 
 @pytest.fixture()

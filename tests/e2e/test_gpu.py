@@ -48,9 +48,9 @@ def test_check_reads_what_is_in_the_image(user, tool, torch_build):
         assert shown.startswith("This node has no GPU.\nfits ")
 
 
-def test_check_after_an_update_to_a_build_for_cuda(user, tool, torch_build):
-    """Edits version.py to say what the CUDA wheel's says, because that wheel has several gigabytes."""
-    prefix, _ = torch_build
+def test_check_after_an_update_to_a_build_for_cuda(user, tool, torch_build, work):
+    """Edits version.py, in a copy, to say what the CUDA wheel's says, because that wheel has several gigabytes."""
+    prefix = user.copy(torch_build[0], work / "torch", work / "torch")
     file = prefix / SITE / "torch/version.py"
     edit = f"sed -i \"s/+cpu'/+cu126'/; s/^cuda:.*/cuda: Optional[str] = '12.6'/\" {file}"
     user.run(str(tool), "update", str(prefix), "--", "sh", "-c", edit)

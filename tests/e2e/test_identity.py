@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import BUILD, HangingImage, Sessions, eventually
+from conftest import BUILD, HangingImage, Sessions, eventually, free_port, next_line, unique_uid
 
 as_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can make this situation")
 
@@ -144,7 +144,7 @@ def start_waiting(user, installation, **environment):
     """Starts a program that imports modules when it gets a line of input."""
     code = "print('up', flush=True); input(); import json, email.parser, xml.dom.minidom; print('imported')"
     process = user.start(f"{installation}/bin/python", "-c", code, stdin=subprocess.PIPE, env=environment)
-    assert process.stdout.readline() == "up\n"
+    assert next_line(process.stdout) == "up\n"
     return process
 
 
@@ -158,7 +158,7 @@ def test_the_end_of_a_job_is_nothing_to_another(user, small, sessions, variable)
     for pid in of_first:
         os.kill(pid, signal.SIGKILL)
     assert second.communicate("\n", timeout=60) == ("imported\n", "")
-    first.communicate()
+    first.communicate(timeout=60)
     assert second.returncode == 0
 
 
@@ -184,7 +184,7 @@ def test_two_pid_namespaces_share_a_tmp(user, small, sessions):
     options = {**user.options(), "user": None, "group": None, "extra_groups": None}
     inner = subprocess.Popen([*contained, f"{small}/bin/python", "-c", hold], text=True, **{**options, "stdin": subprocess.PIPE}, stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE)
-    assert inner.stdout.readline() == "up\n"
+    assert next_line(inner.stdout) == "up\n"
     assert directories < set(sessions.state.glob("v*"))
     # A third session starts, which removes the files of dead sessions.
     assert user.run(f"{small}/bin/python", "-c", "print('third')", env={"PBS_JOBID": "3"}).stdout == "third\n"
@@ -247,7 +247,7 @@ def test_a_session_that_a_container_planted_is_not_entered(roots, run_directory)
     script = f"mount -t tmpfs none /mnt; touch /mnt/planted; exec {roots}/bin/python -c \"{MARKER}; import sys; sys.stdout.flush(); input()\""
     contained = subprocess.Popen(["unshare", "--pid", "--mount", "--fork", "--mount-proc", "sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                  text=True, env={"PATH": "/usr/bin:/bin", "CONTAINERIZE_SESSION_IDLE": "2"}, cwd="/")
-    assert contained.stdout.readline() == "True\n"
+    assert next_line(contained.stdout) == "True\n"
     (planted,) = run_directory.glob("v*")
     planted.rename(ours)
     assert run_as_root(f"{roots}/bin/python", "-c", MARKER).stdout == "False\n"
@@ -309,7 +309,7 @@ CHILDREN = "import subprocess; print(len([child.wait() for child in [subprocess.
 def lone_user(user):
     """A user with no other processes on this machine, because the kernel counts all processes of a user."""
     lone = copy.copy(user)
-    lone.uid = 47011
+    lone.uid = unique_uid()
     lone.switch = {"user": lone.uid, "group": lone.uid, "extra_groups": []}
     yield lone
     Sessions(lone).kill_all()
@@ -353,7 +353,7 @@ def ssh_host(user, place):
     for key in ("host_key", "user_key"):
         user.run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(directory / key))
     shutil.copy(directory / "user_key.pub", directory / "authorized_keys")
-    port = 22022
+    port = free_port()
     user.write(directory / "sshd_config", f"""\
 ListenAddress 127.0.0.1:{port}
 HostKey {directory}/host_key
@@ -375,10 +375,10 @@ Host host
     LogLevel ERROR
 """, 0o600)
     server = user.start("/usr/sbin/sshd", "-D", "-e", "-f", str(directory / "sshd_config"))
-    assert "Server listening" in server.stderr.readline()
+    assert "Server listening" in next_line(server.stderr)
     yield "host"
     server.kill()
-    server.communicate()
+    server.communicate(timeout=60)
     shutil.rmtree(home / ".ssh")
 
 

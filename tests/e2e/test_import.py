@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import SOURCE
+from conftest import SOURCE, next_line
 
 sys.path.insert(0, str(SOURCE / "tests/lib"))
 from oci_image import MACHINE, sif_file  # noqa: E402
@@ -263,10 +263,10 @@ def test_beside_one_of_ours(user, importer, small, of_pip, work, sessions):
     process = user.start(small / "bin/python", "-c", ask, cwd=work, stdin=subprocess.PIPE)
     process.stdin.write("\n")
     process.stdin.flush()
-    assert process.stdout.readline() == f"{work}\n"
+    assert next_line(process.stdout) == f"{work}\n"
     assert user.run(work / "env/bin/pygmentize", "-V").stdout.startswith("Pygments version")
     assert python(user, small, "import six; print(six.__version__)") == "1.16.0"
-    assert process.communicate("\n")[0] == f"{work}\n"
+    assert process.communicate("\n", timeout=60)[0] == f"{work}\n"
     assert len(sessions.supervisors()) == 2
     # A launch from inside a session can use no other session.
     sessions.kill_all()

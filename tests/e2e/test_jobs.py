@@ -71,7 +71,7 @@ def job(slurm, tool, env, work):
 
 
 def same(found: dict[int, float], expected: dict[int, float]):
-    assert found == pytest.approx(expected, rel=1e-4)
+    assert found and found == pytest.approx(expected, rel=1e-4)
 
 
 def test_single(job, examples, work, user, venv, place):

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from conftest import BUILD, eventually
+from conftest import BUILD, eventually, next_line
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root may have the kernel mount images")
 
@@ -65,11 +65,11 @@ def test_the_kernel_mounts_what_is_roots(env):
 def test_the_mount_goes_with_a_killed_session(env):
     held = subprocess.Popen([env / "bin/python", "-c", "import six, sys; print('up', flush=True); sys.stdin.read(); import json, this"],
                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert held.stdout.readline() == "up\n"
+    assert next_line(held.stdout) == "up\n"
     assert loops(env)
     subprocess.run(["pkill", "-KILL", "-f", f"^{env}/libexec/containerize-session"], check=True)
     # The mount needs only the kernel, so running programs continue.
-    out, _ = held.communicate("")
+    out, _ = held.communicate("", timeout=60)
     assert held.returncode == 0 and "Zen of Python" in out
     eventually(lambda: not loops(env))
 

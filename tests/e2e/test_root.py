@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import eventually
+from conftest import eventually, next_line
 from test_session import resend_is_possible
 
 
@@ -98,7 +98,7 @@ def test_a_killed_server_of_the_base_is_replaced(user, sessions, based, work):
     sessions.kill_all()
     running = user.start(f"{based}/bin/python", "-c", "import sys; print('up', flush=True); sys.stdin.read(); import ensurepip, email, tomllib; print('done')",
                          stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert running.stdout.readline().strip() in ("up", b"up")
+    assert next_line(running.stdout).strip() in ("up", b"up")
     killed = sessions.servers()
     assert len(killed) == 2
     for server in killed:
@@ -117,7 +117,7 @@ def test_a_session_with_a_base_ends_and_leaves_nothing(user, sessions, based):
     assert not [name for name in os.listdir(sessions.state) if name.startswith(("v", "in-"))]
     # The same after its supervisor was killed.
     running = user.start(f"{based}/bin/python", "-c", "print('up', flush=True); input(); import email.parser", stdin=subprocess.PIPE)
-    assert running.stdout.readline() == "up\n" and len(sessions.servers()) == 2
+    assert next_line(running.stdout) == "up\n" and len(sessions.servers()) == 2
     os.kill(sessions.supervisors()[0], signal.SIGKILL)
     assert running.communicate("\n", timeout=60) == ("", "") and running.returncode == 0
     eventually(lambda: not sessions.processes())

@@ -35,7 +35,8 @@ def quoted(secret):
 def forms(secret):
     """The spellings in which programs may write it."""
     plain = {secret, quoted(secret), quoted(secret).lower(), secret.replace("/", "\\/"), urllib.parse.quote(secret)}
-    encoded = {base64.b64encode(f"me:{secret}".encode()).decode()}
+    # Servers get user and password in Base64. A token without a password is sent as a user.
+    encoded = {base64.b64encode(pair.encode()).decode() for pair in (f"me:{secret}", f"{secret}:")}
     return {form.encode() for form in plain | encoded}
 
 

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -51,8 +52,16 @@ class Node:
 
     def supervisors_of(self, job):
         """The name of a session contains the job and its step."""
-        names = {pid: Path(f"/proc/{pid}/cmdline").read_text().split("\0")[2] for pid in self.supervisors()}
-        return [pid for pid, name in names.items() if f"slurm-{job.number}." in name]
+        found = []
+        for pid in self.supervisors():
+            with suppress(OSError, IndexError):  # it has ended
+                if f"slurm-{job.number}." in Path(f"/proc/{pid}/cmdline").read_text().split("\0")[2]:
+                    found.append(pid)
+        return found
+
+    def states_of(self, job):
+        """The directories of the sessions of a job's steps."""
+        return list(self.temporary.glob(f"containerize-{self.sessions.user.uid}/*slurm-{job.number}.[0-9]*"))
 
     def servers(self):
         return sorted(set(self.sessions.servers()) & set(self.machine.processes()))
@@ -100,9 +109,11 @@ def test_one_session_for_all_tasks_of_a_node(slurm, env, nodes, wait, work, time
 def test_a_session_on_each_node(slurm, env, nodes, wait, work):
     job = slurm.sbatch(f"#!/bin/bash\nsrun {env}/bin/python {wait} {work}/go\n", "-N2", "--ntasks-per-node=2", cwd=work)
     count(job, "at", 4)
-    assert [len(node.supervisors_of(job)) for node in nodes] == [1, 1]
+    assert [len(node.supervisors_of(job)) for node in nodes] == [len(node.states_of(job)) for node in nodes] == [1, 1]
     (work / "go").touch()
     job.wait()
+    # On n2 runs the job that exceeds its time limit, too.
+    eventually(lambda: not any(node.supervisors_of(job) or node.states_of(job) for node in nodes), 180)
     nothing_left(nodes[0])
 
 
@@ -132,11 +143,14 @@ def control_groups(job):
     return [str(path) for path in Path("/sys/fs/cgroup").glob(f"*/slurm_n*/uid_*/job_{job.number}")]
 
 
+def private_tmp(job, node):
+    return list(Path(f"/proc/{node.machine.first}/root/mnt").glob(f"n*/{job.number}"))
+
+
 def nothing_of(job, *nodes):
     """Waits until there are no processes, files or control groups left, and no private /tmp of the job."""
     nothing_left(*nodes)
-    own = [Path(f"/proc/{node.machine.first}/root/mnt") for node in nodes]
-    eventually(lambda: not control_groups(job) and not any(list(place.glob(f"n*/{job.number}")) for place in own), 180)
+    eventually(lambda: not control_groups(job) and not any(private_tmp(job, node) for node in nodes), 180)
 
 
 def test_control_groups_and_a_tmp_for_each_job(contained, env, sessions, wait, work):
@@ -148,8 +162,9 @@ def test_control_groups_and_a_tmp_for_each_job(contained, env, sessions, wait, w
         count(job, "at", 4)
     assert len(node.supervisors()) == len(node.servers()) == 2
     for job in jobs:
-        for pid in [*node.supervisors_of(job)]:
-            assert f"/job_{job.number}/step_0" in Path(f"/proc/{pid}/cgroup").read_text()
+        assert control_groups(job) and private_tmp(job, node)
+        (pid,) = node.supervisors_of(job)
+        assert f"/job_{job.number}/step_0" in Path(f"/proc/{pid}/cgroup").read_text()
     assert not any(node.temporary.iterdir())
     (work / "go").touch()
     for job in jobs:
@@ -176,6 +191,7 @@ def test_cancelled_in_a_control_group(contained, env, sessions, wait, work, opti
     nodes = [Node(contained, name, sessions) for name in NODES]
     job = contained.sbatch(f"#!/bin/bash\nsrun {env}/bin/python {wait} {work}/never\n", "-N2", "--mem=500", cwd=work)
     count(job, "at", 2)
+    assert control_groups(job) and all(private_tmp(job, node) for node in nodes)
     job.cancel(*options)
     nothing_of(job, *nodes)
 
@@ -310,7 +326,11 @@ ls /tmp/containerize-$UID
 
 def open_files(slurm) -> int:
     """Of all processes on the first node."""
-    return sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in slurm.machines["n1"].processes())
+    found = 0
+    for pid in slurm.machines["n1"].processes():
+        with suppress(OSError):  # it has ended
+            found += len(os.listdir(f"/proc/{pid}/fd"))
+    return found
 
 
 def test_time_limit(timed_out, nodes, slurm):
@@ -321,9 +341,8 @@ def test_time_limit(timed_out, nodes, slurm):
 
 def log_of(node, job) -> str:
     """The log of the session that the job's step has on that node; the session must be running."""
-    logs = list(node.temporary.glob(f"containerize-{node.sessions.user.uid}/*slurm-{job.number}.[0-9]*/log"))
-    assert len(logs) == 1, logs
-    return logs[0].read_text()
+    (state,) = node.states_of(job)
+    return (state / "log").read_text()
 
 
 @pytest.mark.parametrize("where", ["local", "ram"])

@@ -5,12 +5,13 @@ import json
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from conftest import BUILD, CACHE, SOURCE
+from conftest import BUILD, CACHE, SOURCE, locked
 
 sys.path.insert(0, str(SOURCE / "tests/lib"))
 import conda_channel
@@ -23,11 +24,14 @@ FIXTURES = Path(os.environ.get("CONTAINERIZE_FIXTURES", SOURCE.parent / "shared/
 
 @pytest.fixture(scope="module", autouse=True)
 def rattler():
-    place = CACHE / "rattler"
-    if not (place / "bin/python").exists():
-        subprocess.run(["/usr/bin/python3", "-m", "venv", place], check=True)
-    subprocess.run([place / "bin/pip", "install", "-q", RATTLER], check=True, stderr=subprocess.DEVNULL)
-    sys.path.insert(0, str(next(place.glob("lib/python3*/site-packages"))))
+    place = CACHE / RATTLER.replace("==", "-")
+    with locked(CACHE / "rattler.lock"):
+        if not place.exists():
+            making = Path(f"{place}.new")
+            shutil.rmtree(making, ignore_errors=True)
+            subprocess.run(["/usr/bin/python3", "-m", "pip", "install", "-q", "--target", making, RATTLER], check=True)
+            making.rename(place)
+    sys.path.insert(0, str(place))
     import rattler
 
     return rattler

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from conftest import OTHER_USER, SOURCE, Sessions, User
+from conftest import OTHER_USER, SOURCE, Sessions, User, next_line
 
 sys.path.insert(0, str(SOURCE / "tests/lib"))
 from oci_image import MACHINE, Layout, tar_of  # noqa: E402
@@ -158,12 +158,12 @@ def test_a_first_path_that_anybody_may_make(user, other, built_in_tmp, home, tra
     if maker != "nobody":
         owned(first, {"other": other, "user": user}[maker].uid)
     running = user.start(f"{moved}/bin/python", "-c", "print('up', flush=True); input()", stdin=subprocess.PIPE)
-    running.stdout.readline()
+    assert next_line(running.stdout) == ""  # it does not start
     if first.exists():
         first.rmdir()
     trap.plant(first / "bin/python")
     done = user.run(f"{moved}/bin/pip", "--version", check=False)
-    said = running.communicate("\n")[1]
+    said = running.communicate("\n", timeout=60)[1]
     trap.assert_nobody_was_caught()
     assert running.returncode == done.returncode == 1
     assert "/tmp: everybody may write to it" in said and "Build it again where it is now" in said
@@ -178,12 +178,12 @@ def test_a_first_path_in_a_directory_of_another_user(user, other, small, home, g
     moved = user.copy(small, home / "moved", first)
     code = f"import os; print(open({str(below / 'data')!r}).read(), flush=True); os.execv({str(first / 'bin/python')!r}, ['python', '-c', 'print(2)'])"
     running = user.start(f"{moved}/bin/python", "-c", "print('up', flush=True); input()", stdin=subprocess.PIPE)
-    assert running.stdout.readline() == "up\n", running.stderr.read()
+    assert next_line(running.stdout) == "up\n"
     assert python(user, moved, code).stdout == "seen\n2\n"
     trap.shell('mv "$1" "$1.away"; mkdir "$1"', below)
     trap.plant(first / "bin/python")
     assert python(user, moved, code).stdout == "seen\n2\n"
-    running.communicate("\n")
+    running.communicate("\n", timeout=60)
     trap.assert_nobody_was_caught()
 
 
@@ -309,7 +309,7 @@ def test_all_names_of_state_directories_are_taken(user, small, home, trap, sessi
 def test_the_state_directory_under_a_session(user, small, trap, sessions):
     """Others cannot replace, list or read it, nor connect to its socket."""
     running = user.start(f"{small}/bin/python", "-c", "print('up', flush=True); input()", stdin=subprocess.PIPE)
-    assert running.stdout.readline() == "up\n"
+    assert next_line(running.stdout) == "up\n"
     (session,) = sessions.state.glob("v*-*")
     for script in ('ls "$1"', 'mv "$1" "$1.away"', 'rm -rf "$1"', 'echo x > "$2/lock"', 'cat "$2"/plan-*', ': > "$1/start.lock"',
                    'python3 -c "import socket, sys; socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET).connect(sys.argv[1])" "$2/control"'):
@@ -317,17 +317,17 @@ def test_the_state_directory_under_a_session(user, small, trap, sessions):
     for pid in sessions.processes():
         assert trap.shell('ls "/proc/$1/root/" || kill "$1"', pid, check=False).returncode != 0
     assert python(user, small).stdout == "fine\n"
-    running.communicate("\n")
+    running.communicate("\n", timeout=60)
     assert running.returncode == 0
 
 
 def test_a_session_of_another_user_is_none(user, other, small, trap, sessions):
     """Each user has a session of their own for the same installation."""
     theirs = other.start(f"{small}/bin/python", "-c", "print('up', flush=True); input()", stdin=subprocess.PIPE)
-    assert theirs.stdout.readline() == "up\n"
+    assert next_line(theirs.stdout) == "up\n"
     assert python(user, small, "import os; print(os.getuid())").stdout == f"{user.uid}\n"
     assert len(sessions.supervisors()) == 1
-    theirs.communicate("\n")
+    theirs.communicate("\n", timeout=60)
     Sessions(other).kill_all()
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from changes import made  # noqa: F401 (a fixture)
-from conftest import eventually
+from conftest import eventually, next_line
 from installation import Installation, staging_directories
 
 
@@ -68,7 +68,7 @@ def test_nothing_changed(installed):
 def test_running_programs_keep_their_state(installed, user):
     process = user.start(installed.prefix / "bin/python", "-uc", "import sys; print('up'); sys.stdin.readline(); import six; print(six.__version__)",
                          stdin=subprocess.PIPE)
-    assert process.stdout.readline() == "up\n"
+    assert next_line(process.stdout) == "up\n"
     installed.update("--", "pip", "install", "-q", "six==1.15.0")
     assert installed.python("import six; print(six.__version__)") == "1.15.0"
     output, errors = process.communicate("go\n", timeout=60)
@@ -353,10 +353,10 @@ def test_dev_keeps_changes_for_oneself(installed, user, work):
     assert not installed.has("mine") and not installed.has("iniconfig") and installed.files() == before
     first = user.start(str(installed.tool), "dev", installed.prefix, "--overlay", overlay, "--", "sh", "-c", "echo begun; read line",
                        stdin=subprocess.PIPE)
-    assert first.stdout.readline() == "begun\n"
+    assert next_line(first.stdout) == "begun\n"
     done = dev("true", check=False)
     assert done.returncode == 1 and "this overlay is in use" in done.stderr
-    first.communicate("done\n")
+    first.communicate("done\n", timeout=60)
     installed.update("--", "pip", "install", "-q", "pygments==2.17.2")
     assert "has been updated since" in dev("true").stderr
     other = installed.call("dev", work, "--overlay", overlay, "--", "true", check=False)

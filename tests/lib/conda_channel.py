@@ -19,6 +19,8 @@ from pathlib import Path
 
 import zstandard
 
+from common import locked
+
 PLACEHOLDER = "/opt/" + "placehold_" * 25  # 255 bytes, like conda-build's placeholder
 assert len(PLACEHOLDER) == 255
 TIME = 1_700_000_000
@@ -241,8 +243,8 @@ def c_program():
 
 
 def wheels(directory):
-    directory.mkdir(parents=True, exist_ok=True)
-    wanted = ["numpy==1.26.4", "pip==24.0", "setuptools==68.2.2", "wheel==0.42.0", "requests==2.31.0", "certifi", "idna==3.7",
+    directory.mkdir()
+    wanted = ["numpy==1.26.4", "pip==24.0", "setuptools==68.2.2", "wheel==0.42.0", "requests==2.31.0", "certifi==2024.2.2", "idna==3.7",
               "urllib3==2.2.1", "charset-normalizer==3.3.2", "pygments==2.17.2"]
     subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary", ":all:", "-d", str(directory), *wanted],
                    check=True)
@@ -345,17 +347,16 @@ def make(directory):
     """Makes the channels unless they exist. A digest of this file is part of their name."""
     digest = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:12]
     place = Path(directory) / f"channels-{digest}"
-    if place.exists():
-        return place
-    work = Path(tempfile.mkdtemp(dir=directory, prefix="making-"))
-    main_channel(work / "main", wheels(Path(directory) / "wheels"))
-    index(work / "main")
-    hostile_channel(work / "hostile")
-    os.chmod(work, 0o755)
-    try:
-        work.rename(place)
-    except OSError:
-        shutil.rmtree(work)  # another process was faster
+    with locked(Path(directory) / "channels.lock"):
+        if not place.exists():
+            work = Path(directory) / f"channels-{digest}.new"
+            shutil.rmtree(work, ignore_errors=True)
+            work.mkdir(mode=0o755)
+            main_channel(work / "main", wheels(work / "wheels"))
+            index(work / "main")
+            hostile_channel(work / "hostile")
+            shutil.rmtree(work / "wheels")
+            work.rename(place)
     return place
 
 

@@ -1,12 +1,14 @@
 """Looks like a second machine to programs: a root filesystem of Debian unstable with Apptainer, which Debian 12 lacks. It is made once
 and kept. Programs enter it with pivot_root, because Apptainer requires that."""
 
-import fcntl
 import hashlib
+import os
 import shutil
 import socket
 import subprocess
 from pathlib import Path
+
+from common import locked
 
 # python3 brings the libraries that any interpreter needs from the machine.
 PACKAGES = ("apptainer", "ca-certificates", "fuse3", "procps", "python3", "squashfuse")
@@ -44,8 +46,7 @@ def make_root(cache: Path) -> Path:
     """The root, which is made unless this version of it exists."""
     key = hashlib.sha256("\0".join(PACKAGES).encode()).hexdigest()[:12]
     root = cache / f"sid-{key}"
-    with open(cache / "sid.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(cache / "sid.lock"):
         if not root.is_dir():
             unfinished = cache / f"sid-{key}.new"
             shutil.rmtree(unfinished, ignore_errors=True)
@@ -57,6 +58,15 @@ def make_root(cache: Path) -> Path:
     return root
 
 
+def _replace(file: Path, text: str):
+    """Changes the file at once, because other runs of the tests read it."""
+    if not file.exists() or file.read_text() != text:
+        new = file.with_name(f"{file.name}.new")
+        new.write_text(text)
+        new.chmod(0o644)
+        os.replace(new, file)
+
+
 class Machine:
     """Runs commands in that root, with the interface of conftest.User."""
 
@@ -66,13 +76,13 @@ class Machine:
         self.seen = [str(path) for path in seen]
         # Each command has a mount namespace of its own and therefore its own session.
         self.environment = {**user.environment, "CONTAINERIZE_SESSION_IDLE": "1"}
-        # The new root cannot resolve host names, not even its own.
-        (root / "etc/hosts").write_text(f"127.0.0.1 localhost\n127.0.1.1 {socket.gethostname()}\n")
         entry = user.entry
-        passwd = root / "etc/passwd"
         line = f"{entry.pw_name}:x:{entry.pw_uid}:{entry.pw_gid}::{entry.pw_dir}:/bin/bash\n"
-        if line not in passwd.read_text():
-            passwd.write_text(passwd.read_text() + line)
+        with locked(root.parent / "sid.lock"):
+            # The new root cannot resolve host names, not even its own.
+            _replace(root / "etc/hosts", f"127.0.0.1 localhost\n127.0.1.1 {socket.gethostname()}\n")
+            users = (root / "etc/passwd").read_text()
+            _replace(root / "etc/passwd", users if line in users else users + line)
 
     def command(self, argv, env=None, cwd="/", prepare="") -> list[str]:
         """`prepare` is a script that root runs inside before the command."""

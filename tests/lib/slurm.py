@@ -14,6 +14,8 @@ import time
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
+from common import next_line
+
 NODES = ("n1", "n2")
 # More than the machine has, so that many tasks run at the same time.
 CPUS = 64
@@ -93,9 +95,13 @@ class Machine:
         self.holder = subprocess.Popen(
             ["unshare", "--net", "--uts", "--ipc", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child",
              "--mount-proc", "bash", "-euc", setup], stdout=subprocess.PIPE, text=True)
-        assert self.holder.stdout.readline() == "ready\n", f"{name} could not be set up"
-        children = Path(f"/proc/{self.holder.pid}/task/{self.holder.pid}/children").read_text()
-        self.first = int(children.split()[0])
+        try:
+            assert next_line(self.holder.stdout) == "ready\n", f"{name} could not be set up"
+            children = Path(f"/proc/{self.holder.pid}/task/{self.holder.pid}/children").read_text()
+            self.first = int(children.split()[0])
+        except BaseException:
+            self.stop()
+            raise
 
     def inside(self, *argv, uid: int = 0, gid: int = 0) -> list[str]:
         """The command line that runs `argv` on this machine."""
@@ -120,13 +126,16 @@ class Machine:
 
     def stop(self):
         self.holder.kill()
-        self.holder.wait()
+        self.holder.wait(60)
 
 
 class Slurm:
     def __init__(self, shared: Path, user, more: str, contained: bool):
         self.base = shared
         self.user = user
+        self.contained = contained
+        self.machines = {}
+        self.daemons = {}
         names = [LOGIN, *NODES]
         (shared / "hosts").write_text("127.0.0.1 localhost\n" + "".join(
             f"10.37.0.{number} {name}\n" for number, name in enumerate(names, 1)))
@@ -141,15 +150,18 @@ class Slurm:
         for number in range(GPUS):
             os.mknod(shared / f"gpu{number}", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
         (shared / "gres.conf").write_text(f"NodeName=n[1-{len(NODES)}] Name=gpu File={shared}/gpu[0-{GPUS - 1}]\n")
-        self.machines = {name: Machine(name, shared) for name in names}
+
+    def begin(self):
+        """Starts the machines and Slurm's daemons. When this fails, `stop` ends those that were started."""
+        for name in (LOGIN, *NODES):
+            self.machines[name] = Machine(name, self.base)
         self._connect()
-        self.daemons = {}
         self._start_munge()
         for directory in ("state", *(f"spool.{node}" for node in NODES)):
-            (shared / directory).mkdir()
+            (self.base / directory).mkdir()
         self._start(LOGIN, "slurmctld", "-D", "-f", str(self.configuration))
         for node in NODES:
-            if contained:
+            if self.contained:
                 self.machines[node].run("mount", "-t", "tmpfs", "none", "/mnt")
             self.start_node(node)
         self.wait_for_nodes()
@@ -192,7 +204,7 @@ class Slurm:
         """Kills slurmd alone; the steps that it started continue."""
         pid = int((self.base / f"slurmd.{node}.pid").read_text())
         self.machines[node].run("kill", "-9", str(pid))
-        self.daemons.pop(f"slurmd-{node}").wait()
+        self.daemons.pop(f"slurmd-{node}").wait(60)
 
     def wait_for_nodes(self):
         def idle():
@@ -243,7 +255,7 @@ class Slurm:
         for machine in self.machines.values():
             machine.stop()
         for daemon in self.daemons.values():
-            daemon.wait()
+            daemon.wait(60)
         shutil.rmtree(self.base, ignore_errors=True)
 
 
@@ -290,9 +302,10 @@ def cluster(user, more: str = "", contained: bool = False):
     slurm.conf. With `contained`, jobs have control groups and a private /tmp."""
     shared = Path(tempfile.mkdtemp(prefix="slurm-", dir=user.pw_dir))
     shared.chmod(0o755)
-    with on_one_cpu() if contained else nullcontext():
-        started = Slurm(shared, user, more, contained)
+    started = Slurm(shared, user, more, contained)
     try:
+        with on_one_cpu() if contained else nullcontext():
+            started.begin()
         yield started
     finally:
         started.stop()

@@ -1,0 +1,46 @@
+"""What the helpers of the tests share: waits with a deadline, locks between runs of the tests, and free ports."""
+
+import fcntl
+import io
+import os
+import random
+import select
+import socket
+import time
+from contextlib import contextmanager
+
+
+def next_line(stream, seconds=120):
+    """The next line of a process's pipe, like `stream.readline()` but with a deadline. It takes nothing beyond the line out of the
+    pipe, so that communicate() still gets the rest."""
+    deadline = time.monotonic() + seconds
+    poll = select.poll()
+    poll.register(stream, select.POLLIN)
+    line = b""
+    while not line.endswith(b"\n"):
+        assert poll.poll(max(0, deadline - time.monotonic()) * 1000), f"no line in {seconds} seconds, only {line!r}"
+        byte = os.read(stream.fileno(), 1)
+        if not byte:
+            break
+        line += byte
+    return line.decode() if isinstance(stream, io.TextIOBase) else line
+
+
+@contextmanager
+def locked(file):
+    """Holds an exclusive lock, for what several runs of the tests keep in one place."""
+    with open(file, "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def unique_uid() -> int:
+    """A user that nothing else runs as, because the kernel counts the processes of a user on the whole machine."""
+    return random.randrange(30_000, 60_000)
+
+
+def free_port() -> int:
+    """A TCP port of this machine that nothing listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
