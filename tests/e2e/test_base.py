@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import CACHE, SOURCE, eventually, free_port
+from conftest import CACHE, SOURCE, eventually
 
 sys.path.insert(0, str(SOURCE / "tests/lib"))
 from oci_image import MACHINE, Layout, digest_of, sif_file, tar_of  # noqa: E402

@@ -153,7 +153,8 @@ def test_launcher_killed_while_it_starts_a_session(user, small, sessions, work):
         hanging.hang()
         command = [f"{hanging.installation}/bin/python", "-c", "print('up')"]
         first = user.start(*command)
-        eventually(lambda: len(sessions.supervisors()) == 1 and list(sessions.state.glob("v*-*")))
+        # The process that the launcher started forks the supervisor and ends: then init is the supervisor's parent.
+        eventually(lambda: [sessions.processes().get(pid) for pid in sessions.supervisors()] == [1] and list(sessions.state.glob("v*-*")))
         begun = sessions.supervisors()
         first.kill()
         first.communicate(timeout=60)
