@@ -40,10 +40,11 @@ class Installation:
         return json.loads((self.prefix / "containerize.json").read_text())
 
     def images(self):
-        """The image files of all states. Checks that their digests match the manifests."""
+        """The image files of all states. Checks that their digests match the manifests. A state without a manifest of its own does not
+        count, or is the current one."""
         files = set()
-        for state in [self.prefix, *(self.prefix / "states").iterdir()]:
-            manifest = json.loads((state / "containerize.json").read_text())
+        for state in [self.prefix / "containerize.json", *self.prefix.glob("states/*/containerize.json")]:
+            manifest = json.loads(state.read_text())
             for image in [manifest["image"], *manifest["layers"]]:
                 assert hashlib.sha256((self.prefix / image["file"]).read_bytes()).hexdigest() == image["sha256"]
                 files.add(image["file"])
