@@ -1,15 +1,20 @@
 // Runs tests/lib/http_server.py for the lifetime of one test.
 #pragma once
 
+#include "happens.h"
 #include "temporary.h"
 #include "util/fd.h"
 
+#include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -87,5 +92,30 @@ private:
     Fd stdin_;
     std::string port_;
 };
+
+/// Runs `work` in a process and kills that, some time after the server has got a request from it, or at once
+/// if the time is negative. Returns whether it was still at work.
+template<class Work>
+bool killed_at_work(const HttpServer& server, std::chrono::milliseconds after, Work work) {
+    const auto before = server.seen().size();
+    const pid_t child = fork();
+    if (child == 0) {
+        work();
+        _exit(0);
+    }
+    const auto has_ended = [child] {
+        siginfo_t info{};
+        return waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+               info.si_pid == child;
+    };
+    if (after.count() >= 0) {
+        EXPECT_TRUE(happens([&] { return server.seen().size() > before || has_ended(); }));
+        std::this_thread::sleep_for(after);
+    }
+    kill(child, SIGKILL);
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFSIGNALED(status);
+}
 
 } // namespace containerize::test

@@ -12,8 +12,8 @@ namespace containerize::test {
 
 class TemporaryDirectory {
 public:
-    TemporaryDirectory() {
-        std::string name = (fs::temp_directory_path() / "containerize-test-XXXXXX").string();
+    explicit TemporaryDirectory(const fs::path& parent = fs::temp_directory_path()) {
+        std::string name = (parent / "containerize-test-XXXXXX").string();
         if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp");
         path_ = fs::canonical(name);
     }

@@ -176,8 +176,7 @@ TEST_F(FetchPackages, BrokenDownloadsGoOnInTheNextRun) {
         [[maybe_unused]] const auto ignored = fetch({killed});
         _exit(0);
     }
-    while (!has_part_of("q-1.0-0"))
-        usleep(1000);
+    EXPECT_TRUE(test::happens([&] { return has_part_of("q-1.0-0"); }));
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
     EXPECT_EQ(entries(), 2U); // one of them is the unfinished file
@@ -208,16 +207,13 @@ TEST_F(FetchPackages, KilledAnywhere) {
     std::vector<PackageRecord> records;
     for (int i = 0; i < 4; ++i)
         records.push_back(package("p" + std::to_string(i), 200'000, "trickle/channel"));
-    for (int moment = 0; moment < 10; ++moment) {
-        const pid_t child = fork();
-        if (child == 0) {
-            [[maybe_unused]] const auto ignored = fetch(records);
-            _exit(0);
-        }
-        usleep(static_cast<useconds_t>(moment * 41'000));
-        kill(child, SIGKILL);
-        waitpid(child, nullptr, 0);
-    }
+    int downloading = 0;
+    for (int moment = -1; moment < 10; ++moment) // a download takes 300 ms
+        if (test::killed_at_work(server, moment * std::chrono::milliseconds(41),
+                                 [&] { [[maybe_unused]] const auto ignored = fetch(records); }) &&
+            moment >= 0)
+            ++downloading;
+    EXPECT_GT(downloading, 0);
     expect_good(records);
     EXPECT_EQ(entries(), 4U);
 }

@@ -454,6 +454,7 @@ TEST_F(Injecting, EverythingIsSeenInARealRoot) {
         ASSERT_TRUE(content) << bind.source;
         EXPECT_EQ(content_inside(*space, bind.target), sha256(*content)) << bind.target;
     }
+    ASSERT_FALSE(found.links.empty());
     for (const auto& link : found.links)
         EXPECT_NE(content_inside(*space, link.path), "") << link.path;
 }

@@ -171,14 +171,21 @@ TEST_P(Prefetching, ShowsTheSameTreeWhenAProfileLies) {
 
 TEST_P(Prefetching, DroppedInTheMiddleItShowsTheSameTree) {
     RandomImage image(GetParam());
-    auto little_left = options(200'000, 2, 64U << 20U, 16U << 20U);
-    std::atomic<int> asked = 0;
-    little_left.memory_left = [&asked]() -> std::uint64_t { return asked++ == 0 ? ~std::uint64_t{0} : 0; };
+    // It looks how much memory is left a second after its start. At that time it has still much to read.
+    auto little_left = options(200'000, 1, 64U << 20U, 16U << 20U);
+    little_left.memory_left = [] { return std::uint64_t{0}; };
     Instruments slow;
-    slow.read_delay = std::chrono::milliseconds(20);
+    slow.read_delay = std::chrono::milliseconds(150);
+    slow.statistics = std::make_shared<Statistics>();
     auto layers = image.open(slow);
     layers->prefetch({{.image = {}, .blocks = image.blocks()}}, little_left);
+    eventually([&] { return slow.statistics->prefetch_dropped > 0; });
     image.check_by_threads(*layers, 3);
+    // Dropped while threads want its blocks.
+    slow.read_delay = std::chrono::milliseconds(20);
+    auto used = image.open(slow);
+    used->prefetch({{.image = {}, .blocks = image.blocks()}}, little_left);
+    image.check_by_threads(*used, 3);
     // Destroyed while its threads read ahead.
     auto gone = image.open(slow);
     gone->prefetch({{.image = {}, .blocks = image.blocks()}}, options(200'000, 4, 64U << 20U, 16U << 20U));

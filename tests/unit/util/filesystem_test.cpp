@@ -132,11 +132,11 @@ TEST(MoveFileSynced, IsTheSameFileWhereThatGivesWhatACopyWould) {
     EXPECT_NE(inode(shared / "to"), before);
     EXPECT_FALSE(fs::exists(to));
 
-    const fs::path elsewhere = "/dev/shm/containerize-move-" + std::to_string(getpid());
+    const TemporaryDirectory memory("/dev/shm");
+    const auto elsewhere = memory.path() / "to";
     EXPECT_EQ(move_file_synced(shared / "to", elsewhere).value(), digest);
     EXPECT_EQ(read_file(elsewhere).value(), "content");
     EXPECT_FALSE(fs::exists(shared / "to"));
-    fs::remove(elsewhere);
 }
 
 TEST(MoveFile, TakesNobodysRightsAlong) {
