@@ -2,18 +2,18 @@
 // installation's image is mounted, starting one if there is none, and executes the same path by which it was
 // called: inside, that is the real program. On the warm path it forks nothing, and parses nothing but the
 // session's launch plan.
-#include "runtime/carried_call.h"
-#include "runtime/control_message.h"
-#include "runtime/engine.h"
-#include "runtime/environment.h"
-#include "runtime/launch_plan.h"
-#include "runtime/manifest_name.h"
-#include "runtime/namespace.h"
-#include "runtime/read_variables.h"
-#include "runtime/root_key.h"
-#include "runtime/session_state.h"
-#include "util/ownership.h"
-#include "util/printable.h"
+#include "core/ownership.h"
+#include "core/printable.h"
+#include "launch/carried_call.h"
+#include "launch/control_message.h"
+#include "launch/engine.h"
+#include "launch/environment.h"
+#include "launch/launch_plan.h"
+#include "launch/manifest_name.h"
+#include "launch/namespace.h"
+#include "launch/read_variables.h"
+#include "launch/root_key.h"
+#include "launch/session_state.h"
 
 #include <algorithm>
 #include <array>
@@ -40,7 +40,6 @@
 namespace {
 
 using namespace containerize;
-using namespace containerize::runtime;
 
 constexpr int exit_failure = 1;
 constexpr int exit_usage = 2;
@@ -128,10 +127,10 @@ void find_prefix(Call& call, char** argv) {
     struct stat manifest {};
     for (std::string directory = directory_of(directory_of(call.program));;
          directory = directory_of(directory)) {
-        if (stat((directory + "/" + manifest_name).c_str(), &manifest) == 0) {
-            check_made_with_us(directory, manifest_name, manifest, call.self);
+        if (stat((directory + "/" + launch::manifest_name).c_str(), &manifest) == 0) {
+            check_made_with_us(directory, launch::manifest_name, manifest, call.self);
             call.prefix = directory;
-            call.identity = manifest_identity(manifest);
+            call.identity = launch::manifest_identity(manifest);
             return;
         }
         if (directory == "/") break;
@@ -164,7 +163,7 @@ Call understand_call(int argc, char** argv) {
     call.program = own_path();
     call.self = own_file();
     find_prefix(call, argv);
-    call.root = root_key(call.prefix);
+    call.root = launch::root_key(call.prefix);
     // The path given to execve(). If we are the interpreter of a script, that is the script, and argv[0]
     // names us.
     const auto* executed = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
@@ -191,12 +190,13 @@ std::vector<std::string> variables_of_session() {
     const auto take = [&](const char* name) {
         if (const char* value = std::getenv(name)) variables.push_back(std::string(name) + "=" + value);
     };
-    for (const char* name : {"CONTAINERIZE_SESSION_IDLE", "CONTAINERIZE_ENGINE", "CONTAINERIZE_STAGE",
-                             "TMPDIR", prefetch_variable, record_variable, delay_variable})
+    for (const char* name :
+         {"CONTAINERIZE_SESSION_IDLE", "CONTAINERIZE_ENGINE", "CONTAINERIZE_STAGE", "TMPDIR",
+          launch::prefetch_variable, launch::record_variable, launch::delay_variable})
         take(name);
-    for (const auto& variable : root_variables)
+    for (const auto& variable : launch::root_variables)
         take(variable.name);
-    for (const char* name : user_variables)
+    for (const char* name : launch::user_variables)
         take(name);
     return variables;
 }
@@ -223,8 +223,8 @@ std::vector<std::string> variables_of_session() {
 
 // Another engine may succeed where the native one fails, unless the native one was insisted on.
 [[noreturn]] void give_up_session(const Call& call, char** argv, const Error& error) {
-    const auto insisted = engine_of_environment();
-    const bool native_only = insisted && *insisted == Engine::native;
+    const auto insisted = launch::engine_of_environment();
+    const bool native_only = insisted && *insisted == launch::Engine::native;
     if (error.fault == Fault::engine && !native_only) use_container_runtime(call, argv, error.what);
     die(error);
 }
@@ -241,7 +241,7 @@ void touch(const std::string& file) {
 std::string wait_for_session(const Fd& reader, const Fd& start_lock) {
     std::string answer;
     std::array<char, 4096> buffer;
-    int patience = session_patience_ms;
+    int patience = launch::session_patience_ms;
     // Read up to a NUL: the session's servers hold the pipe, too, so end of file may never come.
     while (!answer.ends_with('\0')) {
         pollfd said{.fd = reader.get(), .events = POLLIN, .revents = 0};
@@ -256,20 +256,20 @@ std::string wait_for_session(const Fd& reader, const Fd& start_lock) {
         answer.append(buffer.data(), static_cast<std::size_t>(got));
     }
     if (answer.ends_with('\0')) answer.pop_back();
-    return answer.substr(std::min(answer.find_first_not_of(sign_of_life), answer.size()));
+    return answer.substr(std::min(answer.find_first_not_of(launch::sign_of_life), answer.size()));
 }
 
 // Runs PREFIX/libexec/containerize-session and waits until the session can be entered.
-Status start_session(const StateDirectory& state, const Call& call) {
+Status start_session(const launch::StateDirectory& state, const Call& call) {
     const std::string program = session_program(call);
     touch(program);
-    const auto lock = lock_starts(state);
+    const auto lock = launch::lock_starts(state);
     if (!lock) return fail(Error(lock.error()));
     const Fd given(fcntl(lock->get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
     // Another rank may have started it while we waited for the lock.
-    if (find_session(state, call.root)) return {};
+    if (launch::find_session(state, call.root)) return {};
 
-    const auto names = session_names(own_identity(call.root));
+    const auto names = launch::session_names(launch::own_identity(call.root));
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) die("cannot make a pipe: " + std::string(std::strerror(errno)));
     Fd reader(ends[0]);
@@ -301,13 +301,14 @@ Status start_session(const StateDirectory& state, const Call& call) {
     // ECHILD if the caller ignores SIGCHLD: then the kernel reaps it.
     while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
     }
-    if (answer == "ok" || answer == superseded_answer) return {};
+    if (answer == "ok" || answer == launch::superseded_answer) return {};
     if (answer.starts_with("ok\n")) {
         const std::string lines = printable(answer.substr(3)) + "\n";
         [[maybe_unused]] const auto written = write(STDERR_FILENO, lines.data(), lines.size());
         return {};
     }
-    return fail(error_of_answer(answer.empty() ? "the session's process died before it was ready" : answer));
+    return fail(
+        launch::error_of_answer(answer.empty() ? "the session's process died before it was ready" : answer));
 }
 
 /// The working directory, by name and by descriptor: the name may lead into the image; the descriptor still
@@ -334,7 +335,7 @@ private:
 };
 
 // Moves this process into the session, in the same working directory.
-void enter(const SessionHandle& session, bool has_base) {
+void enter(const launch::SessionHandle& session, bool has_base) {
     const Directory before; // setns() changes to the root directory
     if (const int error_number = session.namespaces.enter(); error_number != 0)
         die("cannot enter the session of process " + std::to_string(session.supervisor) + ": " +
@@ -343,24 +344,24 @@ void enter(const SessionHandle& session, bool has_base) {
 }
 
 // Returns inside the session, with the plan of an image that is mounted and current.
-LaunchPlan enter_session(Call& call, char** argv) {
-    auto state = open_state_directory();
+launch::LaunchPlan enter_session(Call& call, char** argv) {
+    auto state = launch::open_state_directory();
     if (!state) die(state.error());
     for (int attempt = 0; attempt < attempts; ++attempt) {
-        const auto session = find_session(*state, call.root);
+        const auto session = launch::find_session(*state, call.root);
         if (!session) {
             if (auto started = start_session(*state, call); !started)
                 give_up_session(call, argv, started.error());
             continue;
         }
-        auto plan = read_plan(*session, call.prefix);
+        auto plan = launch::read_plan(*session, call.prefix);
         if (!plan || (!session->inside && plan->identity != call.identity)) {
             const Directory before;
-            auto answer = request_mount(*session, call.prefix);
+            auto answer = launch::request_mount(*session, call.prefix);
             if (session->inside) before.enter(); // the session may have got a new root
             if (!answer) give_up_session(call, argv, answer.error());
-            if (*answer == MountAnswer::stale) continue;
-            plan = read_plan(*session, call.prefix);
+            if (*answer == launch::MountAnswer::stale) continue;
+            plan = launch::read_plan(*session, call.prefix);
             if (!plan) continue;
         }
         // The session's lock is released on return: from now on, this process in its namespaces keeps it
@@ -374,14 +375,14 @@ LaunchPlan enter_session(Call& call, char** argv) {
 
 // Whether a venv of the user's, on top of the installation, is active: PATH and VIRTUAL_ENV then belong to
 // it.
-bool other_venv_is_active(const Variables& variables, const std::string& prefix) {
+bool other_venv_is_active(const launch::Variables& variables, const std::string& prefix) {
     const char* active = variables.get("VIRTUAL_ENV");
     const char* ours = variables.get("CONTAINERIZE_PREFIX");
     return active != nullptr && active[0] != '\0' && prefix != active &&
            (ours == nullptr || std::string_view(ours) != active);
 }
 
-bool is_to_be_activated(const Call& call, const Variables& variables) {
+bool is_to_be_activated(const Call& call, const launch::Variables& variables) {
     // tykky's users set these variables where its own guess is wrong.
     if (variables.get("CW_NO_CONDA_ACTIVATE") != nullptr) return false;
     const bool debugging = call.name == "_debug_exec" || call.name == "_debug_shell";
@@ -442,16 +443,16 @@ bool would_change_installation(std::string_view name, char** argv) {
 /// What is executed, by any wrapper.
 struct Launch {
     const Call& call;
-    Variables variables;
+    launch::Variables variables;
     std::vector<std::string> scripts; ///< to source first
 };
 
 // Sets up the environment for a call from outside the session.
-void prepare(Launch& launch, const LaunchPlan& plan) {
+void prepare(Launch& launch, const launch::LaunchPlan& plan) {
     launch.variables.apply(plan.root);
     // A venv on top stays in front of the base's own directories.
     if (!plan.root.empty() && other_venv_is_active(launch.variables, launch.call.prefix))
-        launch.variables.apply({{EnvironmentChange::Kind::prepend, "PATH",
+        launch.variables.apply({{launch::EnvironmentChange::Kind::prepend, "PATH",
                                  std::string(launch.variables.get("VIRTUAL_ENV")) + "/bin"}});
     if (is_to_be_activated(launch.call, launch.variables)) {
         // Without any PATH, prepending our directory would make it the whole PATH, and lose the default.
@@ -563,7 +564,8 @@ void run_debug_command(char** argv, Launch& launch) {
 }
 
 // Inside: applies the installation's environment to the caller's variables, and executes the program.
-[[noreturn]] void launch(Call call, const LaunchPlan& plan, char** argv, Variables variables) {
+[[noreturn]] void execute(Call call, const launch::LaunchPlan& plan, char** argv,
+                          launch::Variables variables) {
     if (call.through_prefix && would_change_installation(call.name, argv)) refuse_change(call, argv);
     Launch launch{.call = call, .variables = std::move(variables), .scripts = {}};
     // Not for calls from inside: once the image is mounted, these find the program itself and no wrapper, so
@@ -580,7 +582,7 @@ void run_debug_command(char** argv, Launch& launch) {
 }
 
 // Continues a launch inside the container that was started for it.
-[[noreturn]] void resume(CarriedCall carried) {
+[[noreturn]] void resume(launch::CarriedCall carried) {
     Call call{.program = std::move(carried.program),
               .prefix = carried.plan.prefix,
               .target = std::move(carried.target),
@@ -599,20 +601,20 @@ void run_debug_command(char** argv, Launch& launch) {
     for (auto& variable : carried.environment)
         variables.push_back(variable.data());
     variables.push_back(nullptr);
-    launch(std::move(call), carried.plan, arguments.data(), Variables(variables.data()));
+    execute(std::move(call), carried.plan, arguments.data(), launch::Variables(variables.data()));
 }
 
 } // namespace
 
 int main(int argc, char** argv) {
-    auto carried = resume_call();
+    auto carried = launch::resume_call();
     if (!carried) die(carried.error());
     if (*carried) resume(std::move(**carried));
 
     Call call = understand_call(argc, argv);
-    const auto insisted = engine_of_environment();
+    const auto insisted = launch::engine_of_environment();
     if (!insisted) die(to_string(insisted.error()), exit_usage);
-    if (is_container_runtime(*insisted)) use_container_runtime(call, argv);
-    const LaunchPlan plan = enter_session(call, argv);
-    launch(std::move(call), plan, argv, Variables(environ));
+    if (launch::is_container_runtime(*insisted)) use_container_runtime(call, argv);
+    const launch::LaunchPlan plan = enter_session(call, argv);
+    execute(std::move(call), plan, argv, launch::Variables(environ));
 }

@@ -1,7 +1,7 @@
 #include "rank.h"
 
 #include "cluster/rank.h"
-#include "runtime/session_state.h"
+#include "launch/session_state.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -173,7 +173,7 @@ Result<Settings> settings_of(const Options& options, const Variables& variables,
     const auto temporary = value_of(variables, "TMPDIR");
     std::vector<std::string> parents = {temporary.empty() ? "/tmp" : temporary};
     // In the state directory nobody else can take the name of a cache.
-    if (const auto state = runtime::open_state_directory()) parents.push_back(state->path);
+    if (const auto state = launch::open_state_directory()) parents.push_back(state->path);
     auto caches = make_caches(variables, site, parents, machine.user);
     if (!caches) return fail(std::move(caches.error()));
     // Printed once for each node.

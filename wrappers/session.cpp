@@ -1,13 +1,12 @@
 // libexec/containerize-session of an installation: becomes the session, a container runtime, or that
 // runtime's FUSE server. Started by launchers or a container runtime, never by hand. As
 // bin/containerize-rank, it is that program.
-#include "runtime/session.h"
+#include "session/session.h"
 
-#include "drivers.h"
+#include "container/container.h"
+#include "launch/control_message.h"
+#include "launch/job.h"
 #include "rank.h"
-#include "runtime/container.h"
-#include "runtime/control_message.h"
-#include "runtime/job.h"
 
 #include <cstdio>
 #include <string>
@@ -19,7 +18,6 @@
 namespace {
 
 using namespace containerize;
-using namespace containerize::runtime;
 
 constexpr int exit_failure = 1;
 constexpr int exit_usage = 2;
@@ -33,42 +31,40 @@ int report(const Error& error) {
 // Arguments: STATE KEY KEY-OF-LOGIN PREFIX
 int start_session(char** arguments) {
     // Before the fork: afterwards, the job step's process is no ancestor of this one any more.
-    Fd step = step_process();
+    Fd step = launch::step_process();
     // The launcher becomes the user's program, which must not find itself with a child that it never started.
     const pid_t pid = fork();
     if (pid < 0) {
-        std::fputs(answer_for(fail_errno("cannot start the session").error()).c_str(), stdout);
+        std::fputs(launch::answer_for(fail_errno("cannot start the session").error()).c_str(), stdout);
         return exit_failure;
     }
     if (pid > 0) return 0;
     // Standard output is the launcher's pipe.
     Fd report(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
     dup2(STDERR_FILENO, STDOUT_FILENO);
-    return run_session({.state_path = arguments[0],
-                        .key = arguments[1],
-                        .key_of_login = arguments[2],
-                        .prefix = arguments[3],
-                        .inject = find_drivers},
-                       std::move(step), std::move(report));
+    return session::run_session({.state_path = arguments[0],
+                                 .key = arguments[1],
+                                 .key_of_login = arguments[2],
+                                 .prefix = arguments[3]},
+                                std::move(step), std::move(report));
 }
 
 // Arguments: PREFIX PROGRAM TARGET THROUGH-PREFIX NATIVE-FAILURE ARGUMENT...
 int start_container(char** arguments) {
-    ContainerCall call{.prefix = arguments[0],
-                       .program = arguments[1],
-                       .target = arguments[2],
-                       .through_prefix = std::string_view(arguments[3]) == "1",
-                       .native_failure = arguments[4],
-                       .arguments = {},
-                       .inject = find_drivers};
+    container::ContainerCall call{.prefix = arguments[0],
+                                  .program = arguments[1],
+                                  .target = arguments[2],
+                                  .through_prefix = std::string_view(arguments[3]) == "1",
+                                  .native_failure = arguments[4],
+                                  .arguments = {}};
     for (char** argument = arguments + 5; *argument != nullptr; ++argument)
         call.arguments.emplace_back(*argument);
-    return report(run_in_container(call));
+    return report(container::run_in_container(call));
 }
 
 // Arguments: PREFIX DEVICE, and others that the runtime adds for a server
 int serve(char** arguments) {
-    auto served = serve_container(arguments[0], arguments[1]);
+    auto served = container::serve_container(arguments[0], arguments[1]);
     return served ? *served : report(served.error());
 }
 

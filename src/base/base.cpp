@@ -2,11 +2,11 @@
 
 #include "base/layers.h"
 #include "base/sif.h"
+#include "core/filesystem.h"
+#include "core/open_file.h"
 #include "image/layers.h"
 #include "util/digest.h"
-#include "util/filesystem.h"
 #include "util/log.h"
-#include "util/open_file.h"
 #include "util/progress.h"
 
 #include <algorithm>

@@ -3,8 +3,8 @@
 
 #include "base/registry.h"
 #include "base/store.h"
+#include "core/error.h"
 #include "image/writer.h"
-#include "util/error.h"
 
 #include <cstdint>
 #include <filesystem>

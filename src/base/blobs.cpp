@@ -1,10 +1,10 @@
 #include "base/blobs.h"
 
+#include "core/fd.h"
+#include "core/filesystem.h"
+#include "core/open_file.h"
 #include "util/digest.h"
-#include "util/fd.h"
-#include "util/filesystem.h"
 #include "util/json.h"
-#include "util/open_file.h"
 
 #include <algorithm>
 #include <cerrno>

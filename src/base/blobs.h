@@ -5,7 +5,7 @@
 #include "base/layers.h"
 #include "base/oci.h"
 #include "base/reference.h"
-#include "util/error.h"
+#include "core/error.h"
 
 #include <filesystem>
 #include <memory>

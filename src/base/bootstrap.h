@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/base.h"
-#include "util/error.h"
+#include "core/error.h"
 
 #include <filesystem>
 

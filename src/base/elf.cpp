@@ -1,6 +1,6 @@
 #include "base/elf.h"
 
-#include "util/filesystem.h"
+#include "core/filesystem.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,8 +1,8 @@
 #include "base/layers.h"
 
 #include "base/tar_stream.h"
+#include "core/interrupt.h"
 #include "image/layers.h"
-#include "util/interrupt.h"
 #include "util/progress.h"
 
 #include <algorithm>

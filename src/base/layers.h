@@ -2,8 +2,8 @@
 #pragma once
 
 #include "base/oci.h"
+#include "core/error.h"
 #include "image/writer.h"
-#include "util/error.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 #include "base/logins.h"
 
-#include "util/fd.h"
-#include "util/filesystem.h"
+#include "core/fd.h"
+#include "core/filesystem.h"
 #include "util/json.h"
 #include "util/log.h"
 

@@ -1,7 +1,7 @@
 // Names and passwords for registries, as Docker, Podman and Apptainer store them.
 #pragma once
 
-#include "util/error.h"
+#include "core/error.h"
 #include "util/process.h"
 
 #include <optional>

@@ -1,7 +1,7 @@
 // The documents of an OCI or Docker image: indexes, manifests, configurations. None of them is trusted.
 #pragma once
 
-#include "util/error.h"
+#include "core/error.h"
 
 #include <cstdint>
 #include <optional>

@@ -1,6 +1,6 @@
 #include "base/reference.h"
 
-#include "util/filesystem.h"
+#include "core/filesystem.h"
 
 #include <algorithm>
 #include <cctype>

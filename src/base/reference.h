@@ -1,7 +1,7 @@
 // References: what users write to name a base image.
 #pragma once
 
-#include "util/error.h"
+#include "core/error.h"
 
 #include <filesystem>
 #include <string>

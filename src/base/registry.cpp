@@ -2,9 +2,9 @@
 
 #include "base/challenge.h"
 #include "base/logins.h"
-#include "util/filesystem.h"
+#include "core/filesystem.h"
+#include "core/url.h"
 #include "util/log.h"
-#include "util/url.h"
 
 #include <algorithm>
 #include <atomic>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/blobs.h"
-#include "util/http.h"
+#include "http/http.h"
 #include "util/process.h"
 
 #include <filesystem>

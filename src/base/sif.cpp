@@ -1,8 +1,8 @@
 #include "base/sif.h"
 
-#include "util/fd.h"
-#include "util/open_file.h"
-#include "util/text.h"
+#include "core/fd.h"
+#include "core/open_file.h"
+#include "core/text.h"
 
 #include <algorithm>
 #include <array>

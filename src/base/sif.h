@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/oci.h"
-#include "util/error.h"
+#include "core/error.h"
 
 #include <cstdint>
 #include <filesystem>

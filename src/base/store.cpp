@@ -1,11 +1,11 @@
 #include "base/store.h"
 
 #include "base/reference.h"
-#include "util/entries.h"
-#include "util/filesystem.h"
+#include "core/entries.h"
+#include "core/filesystem.h"
+#include "core/ownership.h"
 #include "util/json.h"
 #include "util/log.h"
-#include "util/ownership.h"
 
 #include <algorithm>
 #include <cstdio>

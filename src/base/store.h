@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/oci.h"
-#include "util/error.h"
+#include "core/error.h"
 #include "util/file_lock.h"
 #include "util/process.h"
 

@@ -1,8 +1,8 @@
 #include "base/bootstrap.h"
 #include "cli/command.h"
 #include "cli/configured.h"
-#include "util/filesystem.h"
-#include "util/printable.h"
+#include "core/filesystem.h"
+#include "core/printable.h"
 #include "util/progress.h"
 
 #include <memory>

@@ -2,10 +2,10 @@
 
 #include "cli/configured.h"
 #include "config/host_profile.h"
-#include "install/base.h"
-#include "runtime/bind.h"
-#include "runtime/staged_image.h"
-#include "util/filesystem.h"
+#include "core/filesystem.h"
+#include "inputs/find_base.h"
+#include "manifest/bind.h"
+#include "manifest/launch_settings.h"
 #include "util/log.h"
 
 #include <optional>
@@ -23,11 +23,11 @@ Result<std::optional<fs::path>> absolute_file(const std::string& given) {
 }
 
 /// The configured binds, followed by the typed ones.
-Result<std::vector<runtime::Bind>> choose_binds(const BuildArguments& arguments,
-                                                const Configured& configured) {
-    std::vector<runtime::Bind> binds;
+Result<std::vector<manifest::Bind>> choose_binds(const BuildArguments& arguments,
+                                                 const Configured& configured) {
+    std::vector<manifest::Bind> binds;
     const auto take = [&](const std::string& text, const std::string& where, bool required) -> Status {
-        auto parsed = runtime::parse_binds(text);
+        auto parsed = manifest::parse_binds(text);
         if (!parsed) {
             parsed.error().where = where;
             return fail(std::move(parsed.error()));
@@ -48,7 +48,7 @@ Result<std::vector<runtime::Bind>> choose_binds(const BuildArguments& arguments,
 
 /// Adds the configured and typed host profiles if there is a base. The host's own root does not need them.
 Status add_host_profiles(const BuildArguments& arguments, const Configured& configured,
-                         install::BuildOptions& options) {
+                         inputs::BuildOptions& options) {
     auto wanted = configured.written(config::Key::host_profiles);
     for (const auto& name : arguments.host_profiles)
         wanted.emplace_back(name, std::string());
@@ -67,7 +67,7 @@ Status add_host_profiles(const BuildArguments& arguments, const Configured& conf
 }
 
 Status choose_values(const BuildArguments& arguments, const Configured& configured,
-                     install::BuildOptions& options) {
+                     inputs::BuildOptions& options) {
     using config::Key;
     auto installer =
         pip::parse_installer(configured.text(Key::installer, "--installer", arguments.installer));
@@ -82,7 +82,7 @@ Status choose_values(const BuildArguments& arguments, const Configured& configur
     if (!block_size) return fail(std::move(block_size.error()));
     options.block_size = *block_size;
     options.base = configured.text(Key::base, "--base", arguments.base);
-    if (options.base == "auto" && install::host_serves()) options.base = "host";
+    if (options.base == "auto" && inputs::host_serves()) options.base = "host";
     options.auto_base = configured.text(Key::auto_base, {}, {});
     auto bases = configured.bases();
     if (!bases) return fail(std::move(bases.error()));
@@ -98,14 +98,15 @@ Status choose_values(const BuildArguments& arguments, const Configured& configur
     options.engine = *engine;
     options.prefetch = configured.text(Key::prefetch, {}, {});
     options.stage = configured.text(Key::stage, "--stage", arguments.stage);
-    if (auto place = runtime::parse_stage_place(options.stage); !place) return fail(std::move(place.error()));
+    if (auto place = manifest::parse_stage_place(options.stage); !place)
+        return fail(std::move(place.error()));
     options.kernel_mount = configured.kernel_mount();
     options.profile = !arguments.no_profile;
     if (!arguments.layout.empty()) {
-        auto layout = install::parse_layout(arguments.layout);
+        auto layout = inputs::parse_layout(arguments.layout);
         if (!layout) return fail(std::move(layout.error()));
         options.layout = *layout;
-        if (*layout == install::Layout::profile && !options.profile)
+        if (*layout == inputs::Layout::profile && !options.profile)
             return fail_input("--layout profile needs what --no-profile leaves out", {}, {},
                               "Give one of the two.");
     }
@@ -118,7 +119,7 @@ Status choose_values(const BuildArguments& arguments, const Configured& configur
 }
 
 Status choose_directories(const BuildArguments& arguments, const Configured& configured,
-                          install::BuildOptions& options) {
+                          inputs::BuildOptions& options) {
     auto staging = configured.staging(arguments.staging_parent);
     if (!staging) return fail(std::move(staging.error()));
     options.staging_parent = std::move(*staging);
@@ -141,8 +142,8 @@ fs::path with_home(const std::string& path, const Environment& environment) {
 
 } // namespace
 
-Result<install::BuildOptions> options_from(const BuildArguments& arguments, const std::string& command_line) {
-    install::BuildOptions options;
+Result<inputs::BuildOptions> options_from(const BuildArguments& arguments, const std::string& command_line) {
+    inputs::BuildOptions options;
     const auto environment = current_environment();
     auto read = config::Configuration::read(environment);
     if (!read) return fail(std::move(read.error()));

@@ -1,8 +1,8 @@
 // The options shared by the commands that build something.
 #pragma once
 
-#include "install/build.h"
-#include "util/error.h"
+#include "build/build.h"
+#include "core/error.h"
 
 #include <string>
 #include <vector>
@@ -56,10 +56,10 @@ Result<int> run_wrap_container(const BuildArguments& arguments, const std::strin
 Result<int> run_wrap_install(const BuildArguments& arguments, bool mask, const std::string& command_line);
 
 /// Prints what was built and how to use it. Returns the exit code.
-Result<int> show_built(const Result<install::BuildSummary>& built, bool quiet);
+Result<int> show_built(const Result<build::BuildSummary>& built, bool quiet);
 
 /// Combines typed options with the configuration. Forced values override typed ones, with a warning.
 /// `command_line` is recorded in the installation.
-Result<install::BuildOptions> options_from(const BuildArguments& arguments, const std::string& command_line);
+Result<inputs::BuildOptions> options_from(const BuildArguments& arguments, const std::string& command_line);
 
 } // namespace containerize::cli

@@ -2,7 +2,7 @@
 #include "cli/configured.h"
 #include "conda/cache_directory.h"
 #include "conda/package_cache.h"
-#include "util/filesystem.h"
+#include "core/filesystem.h"
 #include "util/progress.h"
 
 #include <memory>

@@ -1,9 +1,9 @@
 #include "cli/command.h"
+#include "core/filesystem.h"
+#include "core/printable.h"
 #include "gpu/fit.h"
 #include "gpu/tree.h"
-#include "runtime/manifest.h"
-#include "util/filesystem.h"
-#include "util/printable.h"
+#include "manifest/manifest.h"
 
 #include <algorithm>
 #include <memory>
@@ -30,10 +30,10 @@ struct Checked {
 
 /// Reads the packages directly from the images, without mounting or running anything.
 Result<std::vector<gpu::AcceleratedPackage>> packages_in(const fs::path& prefix) {
-    if (!runtime::is_installation(prefix)) return runtime::no_installation(prefix);
-    auto manifest = runtime::read_manifest(prefix);
+    if (!manifest::is_installation(prefix)) return manifest::no_installation(prefix);
+    auto manifest = manifest::read_manifest(prefix);
     if (!manifest) return fail(std::move(manifest.error()));
-    auto images = runtime::open_images(*manifest, prefix);
+    auto images = manifest::open_images(*manifest, prefix);
     if (!images) return fail(std::move(images.error()));
     auto layers = image::Layers::open(std::move(*images));
     if (!layers) return fail(std::move(layers.error()));

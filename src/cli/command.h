@@ -1,8 +1,8 @@
 // The interface of the commands: each registers its options and provides the function that runs it.
 #pragma once
 
-#include "util/error.h"
-#include "util/text.h"
+#include "core/error.h"
+#include "core/text.h"
 
 #include <filesystem>
 #include <functional>

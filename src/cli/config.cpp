@@ -1,7 +1,7 @@
 #include "config/config.h"
 
 #include "cli/command.h"
-#include "util/filesystem.h"
+#include "core/filesystem.h"
 #include "util/log.h"
 #include "util/process.h"
 #include "util/redact.h"

@@ -1,9 +1,9 @@
 #include "cli/configured.h"
 
-#include "util/filesystem.h"
+#include "core/filesystem.h"
+#include "core/ownership.h"
+#include "core/resources.h"
 #include "util/log.h"
-#include "util/ownership.h"
-#include "util/resources.h"
 
 #include <algorithm>
 #include <utility>
@@ -52,9 +52,9 @@ std::string Configured::text(Key key, const std::string& option, const std::stri
     return value;
 }
 
-Result<std::optional<runtime::Engine>> Configured::engine(const std::string& typed) const {
+Result<std::optional<launch::Engine>> Configured::engine(const std::string& typed) const {
     if (typed.empty() && !config_[Key::engine].forced) return std::nullopt;
-    return runtime::parse_engine(text(Key::engine, "--engine", typed));
+    return launch::parse_engine(text(Key::engine, "--engine", typed));
 }
 
 unsigned Configured::jobs(unsigned typed) const {
@@ -81,8 +81,8 @@ std::vector<std::string> Configured::typed_wrapper_paths(const std::vector<std::
     return {};
 }
 
-install::SiteSettings Configured::site_settings(bool wrapper_paths_typed) const {
-    install::SiteSettings site;
+inputs::SiteSettings Configured::site_settings(bool wrapper_paths_typed) const {
+    inputs::SiteSettings site;
     const auto& channels = config_[Key::channels];
     site.channels = located(channels.settings);
     site.first_channels = located(channels.prepends);
@@ -91,7 +91,7 @@ install::SiteSettings Configured::site_settings(bool wrapper_paths_typed) const 
     for (auto& channel : located(config_.list(Key::channels)))
         if (channel.where.starts_with(config::machine_file().string() + ":"))
             site.machine_channels.push_back(std::move(channel));
-    if (const auto engine = runtime::parse_engine(config_.text(Key::engine))) site.engine = *engine;
+    if (const auto engine = launch::parse_engine(config_.text(Key::engine))) site.engine = *engine;
     const auto& paths = config_[Key::wrapper_paths];
     for (const auto* part : {&paths.prepends, &paths.settings, &paths.appends})
         if (part != &paths.settings || paths.forced || !wrapper_paths_typed)
@@ -99,7 +99,7 @@ install::SiteSettings Configured::site_settings(bool wrapper_paths_typed) const 
                 site.wrapper_paths.push_back(path.value);
     for (const auto& entry : config_[Key::environment].settings)
         (entry.forced ? site.forced_environment : site.environment)
-            .push_back({runtime::EnvironmentChange::Kind::set, entry.name, entry.value});
+            .push_back({launch::EnvironmentChange::Kind::set, entry.name, entry.value});
     site.max_jobs = config_.number(Key::max_jobs);
     return site;
 }

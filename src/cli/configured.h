@@ -2,10 +2,10 @@
 #pragma once
 
 #include "base/base.h"
+#include "build/build.h"
 #include "config/config.h"
-#include "install/build.h"
-#include "runtime/engine.h"
-#include "util/error.h"
+#include "core/error.h"
+#include "launch/engine.h"
 #include "util/process.h"
 
 #include <filesystem>
@@ -28,7 +28,7 @@ public:
     [[nodiscard]] std::string text(config::Key key, const std::string& option,
                                    const std::string& typed) const;
     /// The typed or forced engine; one that is only configured is in site_settings().
-    [[nodiscard]] Result<std::optional<runtime::Engine>> engine(const std::string& typed) const;
+    [[nodiscard]] Result<std::optional<launch::Engine>> engine(const std::string& typed) const;
     /// 0: choose by the CPUs and memory available.
     [[nodiscard]] unsigned jobs(unsigned typed) const;
     [[nodiscard]] bool use_conda_config(bool typed_no_config) const;
@@ -38,7 +38,7 @@ public:
     /// Each item of a list, as written, and where it was written.
     [[nodiscard]] std::vector<std::pair<std::string, std::string>> written(config::Key key) const;
     /// All settings but the cache, which can fail.
-    [[nodiscard]] install::SiteSettings site_settings(bool wrapper_paths_typed) const;
+    [[nodiscard]] inputs::SiteSettings site_settings(bool wrapper_paths_typed) const;
     /// Applies a configured umask to this process. Returns the effective umask.
     [[nodiscard]] mode_t umask_bits() const;
 

@@ -1,7 +1,7 @@
-#include "install/dev.h"
+#include "build/dev.h"
 
 #include "cli/command.h"
-#include "util/interrupt.h"
+#include "core/interrupt.h"
 
 #include <memory>
 #include <utility>
@@ -11,7 +11,7 @@ namespace containerize::cli {
 void add_dev(CLI::App& app, Action& chosen, std::vector<std::string> program) {
     auto* command =
         app.add_subcommand("dev", "Work in an installation as if it were writable, with changes of your own");
-    const auto options = std::make_shared<install::DevOptions>();
+    const auto options = std::make_shared<build::DevOptions>();
     options->command = std::move(program);
     command->add_option("DIR", options->prefix, "The installation")->required();
     command
@@ -28,7 +28,7 @@ void add_dev(CLI::App& app, Action& chosen, std::vector<std::string> program) {
     command->callback([&chosen, options] {
         chosen = [options] {
             catch_interrupts();
-            return install::develop(*options);
+            return build::develop(*options);
         };
     });
 }

@@ -1,5 +1,5 @@
 #include "cli/command.h"
-#include "install/diagnosis.h"
+#include "diagnosis/diagnosis.h"
 
 #include <algorithm>
 #include <memory>
@@ -12,7 +12,7 @@ namespace containerize::cli {
 
 namespace {
 
-using install::Finding;
+using diagnosis::Finding;
 
 constexpr const char* verdict_names[] = {"ok", "note", "missing"};
 
@@ -22,7 +22,7 @@ struct DoctorArguments {
 };
 
 Result<int> run_doctor(const DoctorArguments& arguments) {
-    const auto findings = install::diagnose(arguments.prefix);
+    const auto findings = diagnosis::diagnose(arguments.prefix);
     const bool usable = std::ranges::none_of(
         findings, [](const Finding& finding) { return finding.verdict == Finding::Verdict::missing; });
     if (arguments.as_json) {

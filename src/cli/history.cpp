@@ -1,12 +1,12 @@
 // log, rollback, squash: an installation's states.
-#include "install/history.h"
+#include "build/history.h"
 
 #include "cli/build_options.h"
 #include "cli/command.h"
-#include "install/states.h"
-#include "util/filesystem.h"
-#include "util/interrupt.h"
-#include "util/printable.h"
+#include "core/filesystem.h"
+#include "core/interrupt.h"
+#include "core/printable.h"
+#include "prefix/states.h"
 #include "util/progress.h"
 
 #include <algorithm>
@@ -22,8 +22,8 @@ namespace containerize::cli {
 
 namespace {
 
+using manifest::Manifest;
 using nlohmann::json;
-using runtime::Manifest;
 
 struct LogArguments {
     std::string directory;
@@ -49,7 +49,7 @@ json describe(const Manifest& state, const std::vector<Manifest>& states, bool c
             {"current", current},
             {"created", state.created},
             {"command", state.build.value("command", "")},
-            {"squashed", state.build.value(install::squashed_key, json::array())},
+            {"squashed", state.build.value(prefix::squashed_key, json::array())},
             {"layers", state.layers.size()},
             {"bytes", bytes_of(state, states)}};
 }
@@ -71,10 +71,10 @@ unsigned print_state(const json& state, unsigned before) {
 Result<int> show_log(const LogArguments& arguments) {
     auto prefix = resolve(arguments.directory);
     if (!prefix) return fail(std::move(prefix.error()));
-    if (!runtime::is_installation(*prefix)) return runtime::no_installation(*prefix);
-    auto current = runtime::read_manifest(*prefix);
+    if (!manifest::is_installation(*prefix)) return manifest::no_installation(*prefix);
+    auto current = manifest::read_manifest(*prefix);
     if (!current) return fail(std::move(current.error()));
-    auto states = install::read_states(*prefix);
+    auto states = prefix::read_states(*prefix);
     if (!states) return fail(std::move(states.error()));
     json list = json::array();
     for (const auto& state : *states)
@@ -93,7 +93,7 @@ Result<int> run_rollback(const RollbackArguments& arguments, const std::string& 
     catch_interrupts();
     auto options = options_from(arguments, command_line);
     if (!options) return fail(std::move(options.error()));
-    const auto rolled = install::rollback(*options, arguments.state);
+    const auto rolled = build::rollback(*options, arguments.state);
     if (!rolled) return fail(Error(rolled.error()));
     if (arguments.quiet) return 0;
     if (rolled->from == rolled->to)
@@ -107,7 +107,7 @@ Result<int> run_squash(const BuildArguments& arguments, const std::string& comma
     catch_interrupts();
     auto options = options_from(arguments, command_line);
     if (!options) return fail(std::move(options.error()));
-    auto squashed = install::squash(*options);
+    auto squashed = build::squash(*options);
     if (!squashed) return fail(std::move(squashed.error()));
     if (arguments.quiet) return 0;
     if (squashed->unchanged)

@@ -1,7 +1,7 @@
+#include "build/build.h"
 #include "cli/build_options.h"
 #include "cli/command.h"
-#include "install/build.h"
-#include "util/interrupt.h"
+#include "core/interrupt.h"
 
 #include <memory>
 
@@ -37,7 +37,7 @@ void add_import_tykky(CLI::App& app, Action& chosen, const std::string& command_
             catch_interrupts();
             auto options = options_from(*arguments, command_line);
             if (!options) return fail(std::move(options.error()));
-            return show_built(install::import_tykky(*options, arguments->directory), arguments->quiet);
+            return show_built(build::import_tykky(*options, arguments->directory), arguments->quiet);
         };
     });
 }

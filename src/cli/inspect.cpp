@@ -1,10 +1,10 @@
+#include "build/record_profile.h"
 #include "cli/command.h"
 #include "cli/live_session.h"
-#include "install/profile.h"
-#include "runtime/manifest.h"
-#include "util/entries.h"
-#include "util/filesystem.h"
-#include "util/printable.h"
+#include "core/entries.h"
+#include "core/filesystem.h"
+#include "core/printable.h"
+#include "manifest/manifest.h"
 #include "util/progress.h"
 
 #include <memory>
@@ -23,7 +23,7 @@ struct InspectArguments {
     bool as_json = false, packages = false;
 };
 
-std::size_t count_commands(const fs::path& prefix, const runtime::Manifest& manifest) {
+std::size_t count_commands(const fs::path& prefix, const manifest::Manifest& manifest) {
     std::size_t count = 0;
     std::error_code failed;
     for (const auto& path : manifest.wrapper_paths)
@@ -38,12 +38,12 @@ std::size_t count_commands(const fs::path& prefix, const runtime::Manifest& mani
 }
 
 json profile_of(const fs::path& prefix) {
-    const auto coverage = install::profile_coverage(prefix);
+    const auto coverage = build::profile_coverage(prefix);
     if (!coverage || coverage->blocks == 0) return nullptr;
     return {{"blocks", coverage->blocks}, {"bytes", coverage->bytes}, {"requests", coverage->requests}};
 }
 
-json layers_of(const runtime::Manifest& manifest) {
+json layers_of(const manifest::Manifest& manifest) {
     json layers = json::array();
     for (const auto& layer : manifest.layers)
         layers.push_back({{"file", layer.file}, {"bytes", layer.size}, {"sha256", layer.sha256}});
@@ -51,8 +51,8 @@ json layers_of(const runtime::Manifest& manifest) {
 }
 
 Result<json> describe(const fs::path& prefix) {
-    if (!runtime::is_installation(prefix)) return runtime::no_installation(prefix);
-    auto manifest = runtime::read_manifest(prefix);
+    if (!manifest::is_installation(prefix)) return manifest::no_installation(prefix);
+    auto manifest = manifest::read_manifest(prefix);
     if (!manifest) return fail(std::move(manifest.error()));
     const auto session = live_session(prefix);
     return json{{"path", prefix.string()},
@@ -116,7 +116,7 @@ void print(const json& about) {
 
 /// Prints share/packages.txt, written by the build.
 Result<int> list_packages(const fs::path& prefix, bool as_json) {
-    if (!runtime::is_installation(prefix)) return runtime::no_installation(prefix);
+    if (!manifest::is_installation(prefix)) return manifest::no_installation(prefix);
     auto text = read_file(prefix / "share/packages.txt");
     if (!text) return fail(std::move(text.error()));
     if (!as_json) {

@@ -1,7 +1,7 @@
 #include "cli/command.h"
 #include "cluster/job_script.h"
-#include "util/entries.h"
-#include "util/filesystem.h"
+#include "core/entries.h"
+#include "core/filesystem.h"
 #include "util/process.h"
 
 #include <algorithm>

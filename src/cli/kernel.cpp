@@ -1,6 +1,6 @@
 #include "cli/command.h"
-#include "runtime/manifest.h"
-#include "util/filesystem.h"
+#include "core/filesystem.h"
+#include "manifest/manifest.h"
 #include "util/process.h"
 
 #include <cstdlib>

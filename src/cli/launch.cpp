@@ -1,9 +1,9 @@
 #include "cli/command.h"
 #include "cli/exec.h"
 #include "cluster/rank.h"
-#include "runtime/manifest.h"
-#include "util/core_dumps.h"
-#include "util/filesystem.h"
+#include "core/core_dumps.h"
+#include "core/filesystem.h"
+#include "manifest/manifest.h"
 #include "util/process.h"
 
 #include <memory>
@@ -30,13 +30,13 @@ Result<fs::path> find_installation(const std::string& named) {
     auto directory = named.empty() ? cluster::value_of(variables, "CONTAINERIZE_PREFIX") : named;
     if (directory.empty())
         if (const auto python = find_program("python", cluster::value_of(variables, "PATH")))
-            directory = runtime::installation_of_program(*python).string();
+            directory = manifest::installation_of_program(*python).string();
     if (directory.empty())
         return fail_input("no installation is given, and none is on PATH", {}, {},
                           "Give it with --env DIR, or put its bin on PATH.");
     auto prefix = resolve(directory);
     if (!prefix) return prefix;
-    if (!runtime::is_installation(*prefix)) return runtime::no_installation(*prefix);
+    if (!manifest::is_installation(*prefix)) return manifest::no_installation(*prefix);
     return prefix;
 }
 

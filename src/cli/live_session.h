@@ -1,8 +1,8 @@
 // Finds the session that has an installation mounted.
 #pragma once
 
-#include "runtime/root_key.h"
-#include "runtime/session_state.h"
+#include "launch/root_key.h"
+#include "launch/session_state.h"
 
 #include <filesystem>
 #include <optional>
@@ -10,6 +10,6 @@
 namespace containerize::cli {
 
 /// Returns this user's session on this node with the installation mounted. The handle keeps it alive.
-std::optional<runtime::SessionHandle> live_session(const std::filesystem::path& prefix);
+std::optional<launch::SessionHandle> live_session(const std::filesystem::path& prefix);
 
 } // namespace containerize::cli

@@ -1,7 +1,7 @@
 #include "cli/command.h"
 #include "cli/tykky.h"
 #include "conda/conflict.h"
-#include "util/interrupt.h"
+#include "core/interrupt.h"
 #include "util/process.h"
 #include "util/redact.h"
 

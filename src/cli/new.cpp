@@ -1,11 +1,11 @@
+#include "build/build.h"
 #include "cli/build_options.h"
 #include "cli/command.h"
 #include "conda/package_record.h"
-#include "install/build.h"
-#include "util/filesystem.h"
-#include "util/interrupt.h"
+#include "core/filesystem.h"
+#include "core/interrupt.h"
+#include "core/printable.h"
 #include "util/log.h"
-#include "util/printable.h"
 #include "util/progress.h"
 
 #include <cstdio>
@@ -36,8 +36,8 @@ Everything is built on node-local storage; only finished files are written to th
 If anything fails, or you press Ctrl-C, the prefix stays as it was.)";
 
 // Shows what would be installed. Needs no prefix.
-Result<int> show_plan(const install::BuildOptions& options, bool as_json) {
-    auto plan = install::dry_run(options);
+Result<int> show_plan(const inputs::BuildOptions& options, bool as_json) {
+    auto plan = build::dry_run(options);
     if (!plan) return fail(std::move(plan.error()));
     if (as_json) {
         nlohmann::json packages = nlohmann::json::array();
@@ -66,8 +66,8 @@ Result<int> run_dry(const NewArguments& arguments, const std::string& command_li
     return show_plan(*options, arguments.json);
 }
 
-Result<install::BuildOptions> options_with_prefix(const BuildArguments& arguments,
-                                                  const std::string& command_line) {
+Result<inputs::BuildOptions> options_with_prefix(const BuildArguments& arguments,
+                                                 const std::string& command_line) {
     catch_interrupts();
     auto options = options_from(arguments, command_line);
     if (!options) return options;
@@ -79,7 +79,7 @@ Result<install::BuildOptions> options_with_prefix(const BuildArguments& argument
 
 } // namespace
 
-Result<int> show_built(const Result<install::BuildSummary>& built, bool quiet) {
+Result<int> show_built(const Result<build::BuildSummary>& built, bool quiet) {
     if (!built) return fail(Error(built.error()));
     if (!quiet)
         fmt::print(
@@ -96,7 +96,7 @@ Result<int> show_built(const Result<install::BuildSummary>& built, bool quiet) {
 Result<int> run_new(const BuildArguments& arguments, const std::string& command_line) {
     auto options = options_with_prefix(arguments, command_line);
     if (!options) return fail(std::move(options.error()));
-    return show_built(install::build(*options), arguments.quiet);
+    return show_built(build::build(*options), arguments.quiet);
 }
 
 Result<int> run_wrap_install(const BuildArguments& arguments, bool mask, const std::string& command_line) {
@@ -104,13 +104,13 @@ Result<int> run_wrap_install(const BuildArguments& arguments, bool mask, const s
     with_no_spec.spec.clear();
     auto options = options_with_prefix(with_no_spec, command_line);
     if (!options) return fail(std::move(options.error()));
-    return show_built(install::wrap_install(*options, arguments.spec, mask), arguments.quiet);
+    return show_built(build::wrap_install(*options, arguments.spec, mask), arguments.quiet);
 }
 
 Result<int> run_wrap_container(const BuildArguments& arguments, const std::string& command_line) {
     auto options = options_with_prefix(arguments, command_line);
     if (!options) return fail(std::move(options.error()));
-    return show_built(install::wrap_container(*options), arguments.quiet);
+    return show_built(build::wrap_container(*options), arguments.quiet);
 }
 
 void add_new(CLI::App& app, Action& chosen, const std::string& command_line) {

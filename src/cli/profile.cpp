@@ -1,10 +1,9 @@
 // profile: records what programs read first.
-#include "install/profile.h"
-
+#include "build/record_profile.h"
 #include "cli/command.h"
-#include "runtime/manifest.h"
-#include "util/filesystem.h"
-#include "util/interrupt.h"
+#include "core/filesystem.h"
+#include "core/interrupt.h"
+#include "manifest/manifest.h"
 #include "util/log.h"
 #include "util/progress.h"
 
@@ -34,16 +33,16 @@ Result<int> record(const ProfileArguments& arguments, const std::vector<std::str
     catch_interrupts();
     auto prefix = resolve(arguments.directory);
     if (!prefix) return fail(std::move(prefix.error()));
-    if (!runtime::is_installation(*prefix)) return runtime::no_installation(*prefix);
+    if (!manifest::is_installation(*prefix)) return manifest::no_installation(*prefix);
     std::error_code failed;
     const auto tool = fs::read_symlink("/proc/self/exe", failed);
-    install::ProfileRequest request{.commands = {},
-                                    .at_terminal = true,
-                                    .replace = arguments.replace,
-                                    .share = tool.parent_path().parent_path() / "share/containerize",
-                                    .staging_parent = {}};
+    build::ProfileRequest request{.commands = {},
+                                  .at_terminal = true,
+                                  .replace = arguments.replace,
+                                  .share = tool.parent_path().parent_path() / "share/containerize",
+                                  .staging_parent = {}};
     if (!program.empty()) request.commands.push_back(program);
-    auto recording = install::record_profile(*prefix, request);
+    auto recording = build::record_profile(*prefix, request);
     if (!recording) return fail(std::move(recording.error()));
     if (arguments.replace && recording->exit_code != 0)
         log::warn(fmt::format("the command ended with exit code {}: what was recorded before is kept, too.",

@@ -1,9 +1,9 @@
 #include "cli/command.h"
 #include "cli/exec.h"
-#include "runtime/manifest.h"
-#include "util/core_dumps.h"
-#include "util/filesystem.h"
-#include "util/text.h"
+#include "core/core_dumps.h"
+#include "core/filesystem.h"
+#include "core/text.h"
+#include "manifest/manifest.h"
 
 #include <memory>
 #include <utility>
@@ -26,7 +26,7 @@ Result<int> become(const std::string& directory, const char* wrapper,
                    const std::vector<std::string>& arguments) {
     auto prefix = resolve(directory);
     if (!prefix) return fail(std::move(prefix.error()));
-    if (!runtime::is_installation(*prefix)) return runtime::no_installation(*prefix);
+    if (!manifest::is_installation(*prefix)) return manifest::no_installation(*prefix);
     std::vector<std::string> words = {(*prefix / "bin" / wrapper).string()};
     words.insert(words.end(), arguments.begin(), arguments.end());
     restore_core_limit();

@@ -2,10 +2,10 @@
 #include "cli/command.h"
 #include "cli/exec.h"
 #include "cluster/master.h"
-#include "runtime/held_image.h"
-#include "runtime/manifest.h"
-#include "util/filesystem.h"
-#include "util/interrupt.h"
+#include "core/filesystem.h"
+#include "core/interrupt.h"
+#include "manifest/manifest.h"
+#include "mounts/held_image.h"
 #include "util/process.h"
 #include "util/progress.h"
 
@@ -46,10 +46,10 @@ node, and keep running:
 constexpr std::string_view held = "held", not_held = "failed";
 
 /// Holds this node's copies until the process is told to end.
-Result<int> hold(const fs::path& prefix, const runtime::Manifest& manifest, runtime::StagePlace place,
+Result<int> hold(const fs::path& prefix, const manifest::Manifest& manifest, manifest::StagePlace place,
                  const std::vector<std::string>& brought) {
     catch_interrupts();
-    auto holder = runtime::ImageHolder::hold(manifest, prefix, place, {brought.begin(), brought.end()});
+    auto holder = mounts::ImageHolder::hold(manifest, prefix, place, {brought.begin(), brought.end()});
     std::array<char, 256> node{};
     gethostname(node.data(), node.size() - 1);
     if (!holder) {
@@ -114,12 +114,12 @@ std::size_t wait_for_nodes(const Fd& output, std::size_t nodes) {
 /// A name that nobody can predict and take in advance.
 std::string new_name() {
     std::random_device random;
-    return fmt::format("{}/containerize-image-{:08x}{:08x}{:08x}", runtime::local_directory(), random(),
+    return fmt::format("{}/containerize-image-{:08x}{:08x}{:08x}", mounts::local_directory(), random(),
                        random(), random());
 }
 
 /// Copies the images by sbcast, which reads them once. Returns their paths on the nodes.
-std::vector<std::string> bring(const fs::path& prefix, const runtime::Manifest& manifest) {
+std::vector<std::string> bring(const fs::path& prefix, const manifest::Manifest& manifest) {
     std::vector<std::string> brought;
     const auto variables = current_environment();
     if (!find_program("sbcast", cluster::value_of(variables, "PATH"))) return brought;
@@ -170,7 +170,7 @@ std::vector<std::string> holder_command(const fs::path& prefix, const StageArgum
     return words;
 }
 
-Result<int> stage_on_nodes(const fs::path& prefix, const runtime::Manifest& manifest,
+Result<int> stage_on_nodes(const fs::path& prefix, const manifest::Manifest& manifest,
                            const StageArguments& arguments) {
     auto hosts = cluster::find_hosts(current_environment(), cluster::Launcher::none);
     if (!hosts) return fail(std::move(hosts.error()));
@@ -199,9 +199,9 @@ Result<int> stage_on_nodes(const fs::path& prefix, const runtime::Manifest& mani
 Result<int> run_stage(const StageArguments& arguments) {
     auto prefix = find_installation(arguments.directory);
     if (!prefix) return fail(std::move(prefix.error()));
-    auto manifest = runtime::read_manifest(*prefix);
+    auto manifest = manifest::read_manifest(*prefix);
     if (!manifest) return fail(std::move(manifest.error()));
-    const auto place = arguments.place == "ram" ? runtime::StagePlace::ram : runtime::StagePlace::local;
+    const auto place = arguments.place == "ram" ? manifest::StagePlace::ram : manifest::StagePlace::local;
     return arguments.node ? hold(*prefix, *manifest, place, arguments.brought)
                           : stage_on_nodes(*prefix, *manifest, arguments);
 }

@@ -1,8 +1,8 @@
 // stats: shows what the server of a live session has done.
 #include "cli/command.h"
 #include "cli/live_session.h"
-#include "runtime/manifest.h"
-#include "util/filesystem.h"
+#include "core/filesystem.h"
+#include "manifest/manifest.h"
 #include "util/json.h"
 #include "util/progress.h"
 
@@ -50,14 +50,14 @@ void print(const json& statistics) {
 Result<int> run_stats(const StatsArguments& arguments) {
     auto prefix = resolve(arguments.directory);
     if (!prefix) return fail(std::move(prefix.error()));
-    if (!runtime::is_installation(*prefix)) return runtime::no_installation(*prefix);
+    if (!manifest::is_installation(*prefix)) return manifest::no_installation(*prefix);
     const auto session = live_session(*prefix);
     if (!session)
         return fail({.what = "there is no session of this installation",
                      .why = "no program of it runs on this node, for this user",
                      .where = prefix->string(),
                      .hint = "Start one; its session stays for some minutes after it."});
-    auto answer = runtime::request_statistics(*session, prefix->string());
+    auto answer = launch::request_statistics(*session, prefix->string());
     if (!answer) return fail(std::move(answer.error()));
     const auto statistics = parse_json_quietly(*answer);
     if (statistics.is_discarded())
@@ -74,11 +74,11 @@ Result<int> run_stats(const StatsArguments& arguments) {
 
 } // namespace
 
-std::optional<runtime::SessionHandle> live_session(const fs::path& prefix) {
-    const auto state = runtime::open_state_directory();
+std::optional<launch::SessionHandle> live_session(const fs::path& prefix) {
+    const auto state = launch::open_state_directory();
     if (!state) return std::nullopt;
-    auto session = runtime::find_session(*state, runtime::root_key(prefix.string()));
-    if (!session || !runtime::read_plan(*session, prefix.string())) return std::nullopt;
+    auto session = launch::find_session(*state, launch::root_key(prefix.string()));
+    if (!session || !launch::read_plan(*session, prefix.string())) return std::nullopt;
     return session;
 }
 

@@ -3,13 +3,13 @@
 #include "cli/build_options.h"
 #include "cli/command.h"
 #include "cli/tykky_settings.h"
-#include "runtime/manifest.h"
+#include "core/filesystem.h"
+#include "core/interrupt.h"
+#include "core/text.h"
+#include "manifest/manifest.h"
 #include "spec/spec.h"
-#include "util/filesystem.h"
-#include "util/interrupt.h"
 #include "util/log.h"
 #include "util/redact.h"
-#include "util/text.h"
 
 #include <algorithm>
 #include <array>
@@ -81,7 +81,7 @@ Status prepare_prefix(TykkyArguments& arguments) {
     }
     // Building again into an installation replaces it.
     arguments.force = true;
-    if (runtime::is_installation(prefix))
+    if (manifest::is_installation(prefix))
         log::warn("the installation in " + prefix.string() + " is replaced, with all its states.");
     else if (by_default && !fs::is_empty(prefix, failed))
         return fail_input("no --prefix is given, and the working directory is not empty", {}, prefix.string(),

@@ -1,6 +1,7 @@
 #include "cli/tykky_settings.h"
 
 #include "config/key.h"
+#include "core/staging.h"
 #include "spec/yaml.h"
 #include "util/log.h"
 

@@ -2,8 +2,9 @@
 #pragma once
 
 #include "cli/build_options.h"
-#include "util/error.h"
-#include "util/filesystem.h"
+#include "core/error.h"
+#include "core/filesystem.h"
+#include "core/staging.h"
 
 #include <optional>
 #include <string>

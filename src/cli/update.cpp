@@ -1,8 +1,8 @@
-#include "install/update.h"
+#include "build/update.h"
 
 #include "cli/build_options.h"
 #include "cli/command.h"
-#include "util/interrupt.h"
+#include "core/interrupt.h"
 #include "util/log.h"
 #include "util/progress.h"
 
@@ -39,7 +39,7 @@ Result<int> run_update(const BuildArguments& arguments, bool prune, const std::v
     catch_interrupts();
     auto build = options_from(arguments, command_line);
     if (!build) return fail(std::move(build.error()));
-    auto updated = install::update({.build = std::move(*build), .command = program, .prune = prune});
+    auto updated = build::update({.build = std::move(*build), .command = program, .prune = prune});
     if (!updated) return fail(std::move(updated.error()));
     if (arguments.quiet) return 0;
     if (updated->unchanged)

@@ -1,7 +1,7 @@
 // Expands Slurm's host lists without scontrol, which may be missing where a program runs.
 #pragma once
 
-#include "util/error.h"
+#include "core/error.h"
 
 #include <string>
 #include <string_view>

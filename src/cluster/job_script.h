@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cluster/site.h"
-#include "util/error.h"
+#include "core/error.h"
 
 #include <string>
 #include <string_view>

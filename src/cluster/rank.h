@@ -5,7 +5,7 @@
 #include "cluster/master.h"
 #include "cluster/ranks.h"
 #include "cluster/site.h"
-#include "util/error.h"
+#include "core/error.h"
 
 #include <span>
 #include <string>

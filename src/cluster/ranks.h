@@ -1,7 +1,7 @@
 // Determines this process's rank, as told by its launcher: Slurm or MPI.
 #pragma once
 
-#include "util/error.h"
+#include "core/error.h"
 
 #include <map>
 #include <string>

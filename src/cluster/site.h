@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cluster/ranks.h"
-#include "util/error.h"
+#include "core/error.h"
 
 #include <cstdint>
 #include <string>

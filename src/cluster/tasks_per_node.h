@@ -1,7 +1,7 @@
 // Expands Slurm's lists of task counts per node.
 #pragma once
 
-#include "util/error.h"
+#include "core/error.h"
 
 #include <string_view>
 #include <vector>

@@ -1,8 +1,8 @@
 // Reads package archives (`.conda`, `.tar.bz2`) without unpacking them to disk and without trusting them.
 #pragma once
 
-#include "util/error.h"
-#include "util/open_file.h"
+#include "core/error.h"
+#include "core/open_file.h"
 
 #include <cstdint>
 #include <functional>

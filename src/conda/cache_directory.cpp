@@ -1,6 +1,6 @@
 #include "conda/cache_directory.h"
 
-#include "util/filesystem.h"
+#include "core/filesystem.h"
 
 #include <cerrno>
 #include <cstring>

@@ -1,8 +1,8 @@
 #include "conda/channel.h"
 
-#include "util/filesystem.h"
+#include "core/filesystem.h"
+#include "core/url.h"
 #include "util/log.h"
-#include "util/url.h"
 
 #include <algorithm>
 #include <array>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "conda/config.h"
-#include "util/error.h"
+#include "core/error.h"
 
 #include <string>
 #include <string_view>

@@ -1,9 +1,9 @@
 #include "conda/config.h"
 
 #include "conda/logins.h"
-#include "util/filesystem.h"
+#include "core/filesystem.h"
+#include "core/url.h"
 #include "util/log.h"
-#include "util/url.h"
 #include "util/yaml_size.h"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // Reads conda's configuration as conda and mamba do: .condarc files, CONDA_* variables, tokens and logins.
 #pragma once
 
-#include "util/error.h"
-#include "util/http.h"
+#include "core/error.h"
+#include "http/http.h"
 #include "util/process.h"
 
 #include <filesystem>

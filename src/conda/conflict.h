@@ -2,7 +2,7 @@
 #pragma once
 
 #include "conda/solver.h"
-#include "util/error.h"
+#include "core/error.h"
 
 #include <string>
 #include <vector>

@@ -1,7 +1,7 @@
 #include "conda/installed.h"
 
-#include "util/entries.h"
-#include "util/filesystem.h"
+#include "core/entries.h"
+#include "core/filesystem.h"
 #include "util/json.h"
 
 #include <algorithm>

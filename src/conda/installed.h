@@ -3,7 +3,7 @@
 
 #include "conda/config.h"
 #include "conda/package_record.h"
-#include "util/error.h"
+#include "core/error.h"
 
 #include <filesystem>
 #include <string>

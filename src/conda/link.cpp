@@ -6,7 +6,7 @@
 #include "conda/prefix_records.h"
 #include "conda/prefix_replacement.h"
 #include "conda/version.h"
-#include "util/interrupt.h"
+#include "core/interrupt.h"
 
 #include <algorithm>
 #include <atomic>

@@ -3,9 +3,9 @@
 
 #include "conda/package_info.h"
 #include "conda/package_record.h"
+#include "core/error.h"
+#include "core/open_file.h"
 #include "image/writer.h"
-#include "util/error.h"
-#include "util/open_file.h"
 
 #include <cstdint>
 #include <filesystem>

@@ -1,9 +1,9 @@
 #include "conda/logins.h"
 
-#include "util/filesystem.h"
+#include "core/filesystem.h"
+#include "core/url.h"
 #include "util/json.h"
 #include "util/log.h"
-#include "util/url.h"
 
 #include <ctime>
 #include <optional>

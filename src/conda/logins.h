@@ -2,7 +2,7 @@
 #pragma once
 
 #include "conda/config.h"
-#include "util/error.h"
+#include "core/error.h"
 #include "util/process.h"
 
 namespace containerize::conda {

@@ -1,7 +1,7 @@
 #include "conda/match_spec.h"
 
-#include "util/text.h"
-#include "util/url.h"
+#include "core/text.h"
+#include "core/url.h"
 
 #include <algorithm>
 #include <array>

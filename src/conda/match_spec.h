@@ -3,7 +3,7 @@
 
 #include "conda/package_record.h"
 #include "conda/version.h"
-#include "util/error.h"
+#include "core/error.h"
 
 #include <optional>
 #include <string>

@@ -5,7 +5,7 @@
 #include "conda/match_spec.h"
 #include "conda/package_record.h"
 #include "conda/version.h"
-#include "util/error.h"
+#include "core/error.h"
 
 #include <functional>
 #include <optional>

@@ -2,14 +2,14 @@
 
 #include "conda/cache_directory.h"
 #include "conda/repodata_state.h"
+#include "core/filesystem.h"
+#include "core/interrupt.h"
+#include "core/resources.h"
+#include "core/url.h"
 #include "util/digest.h"
 #include "util/file_lock.h"
-#include "util/filesystem.h"
-#include "util/interrupt.h"
 #include "util/log.h"
 #include "util/progress.h"
-#include "util/resources.h"
-#include "util/url.h"
 
 #include <algorithm>
 #include <atomic>

@@ -4,8 +4,8 @@
 #include "conda/channel.h"
 #include "conda/config.h"
 #include "conda/package_record.h"
-#include "util/error.h"
-#include "util/open_file.h"
+#include "core/error.h"
+#include "core/open_file.h"
 
 #include <chrono>
 #include <cstdint>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "conda/package_record.h"
-#include "util/error.h"
+#include "core/error.h"
 
 #include <cstdint>
 #include <map>

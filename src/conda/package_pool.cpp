@@ -3,10 +3,10 @@
 #include "conda/libsolv.h"
 #include "conda/matching.h"
 #include "conda/repodata_index.h"
+#include "core/mapped_file.h"
+#include "core/text.h"
 #include "util/json.h"
 #include "util/log.h"
-#include "util/mapped_file.h"
-#include "util/text.h"
 
 #include <algorithm>
 #include <functional>

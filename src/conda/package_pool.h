@@ -4,7 +4,7 @@
 #include "conda/match_spec.h"
 #include "conda/package_record.h"
 #include "conda/repodata.h"
-#include "util/error.h"
+#include "core/error.h"
 
 #include <functional>
 #include <memory>

@@ -1,7 +1,7 @@
 // One package of one channel, as repodata, lock files and conda-meta describe it.
 #pragma once
 
-#include "util/error.h"
+#include "core/error.h"
 
 #include <cstdint>
 #include <map>

@@ -1,6 +1,6 @@
 #include "conda/prefix_replacement.h"
 
-#include "util/text.h"
+#include "core/text.h"
 
 #include <algorithm>
 #include <utility>

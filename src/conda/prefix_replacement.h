@@ -2,7 +2,7 @@
 #pragma once
 
 #include "conda/package_info.h"
-#include "util/error.h"
+#include "core/error.h"
 
 #include <cstddef>
 #include <string>

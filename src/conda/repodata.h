@@ -3,8 +3,8 @@
 
 #include "conda/channel.h"
 #include "conda/config.h"
-#include "util/error.h"
-#include "util/open_file.h"
+#include "core/error.h"
+#include "core/open_file.h"
 
 #include <filesystem>
 #include <string>

@@ -1,8 +1,8 @@
 #include "conda/repodata_file.h"
 
+#include "core/filesystem.h"
+#include "core/interrupt.h"
 #include "util/digest.h"
-#include "util/filesystem.h"
-#include "util/interrupt.h"
 #include "util/progress.h"
 
 #include <algorithm>

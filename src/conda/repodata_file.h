@@ -1,8 +1,8 @@
 // The file formats in which channels offer repodata, and how to unpack them.
 #pragma once
 
-#include "util/error.h"
-#include "util/open_file.h"
+#include "core/error.h"
+#include "core/open_file.h"
 
 #include <array>
 #include <cstdint>

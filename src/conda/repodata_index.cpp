@@ -4,9 +4,9 @@
 #include "conda/match_spec.h"
 #include "conda/package_record.h"
 #include "conda/repodata_state.h"
-#include "util/filesystem.h"
+#include "core/filesystem.h"
+#include "core/text.h"
 #include "util/log.h"
-#include "util/text.h"
 
 #include <algorithm>
 #include <charconv>

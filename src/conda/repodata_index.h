@@ -3,8 +3,8 @@
 #pragma once
 
 #include "conda/repodata.h"
-#include "util/error.h"
-#include "util/mapped_file.h"
+#include "core/error.h"
+#include "core/mapped_file.h"
 
 #include <cstdint>
 #include <memory>

@@ -1,11 +1,11 @@
 #include "conda/repodata_state.h"
 
 #include "conda/cache_directory.h"
+#include "core/fd.h"
+#include "core/filesystem.h"
+#include "core/text.h"
 #include "util/digest.h"
-#include "util/fd.h"
-#include "util/filesystem.h"
 #include "util/json.h"
-#include "util/text.h"
 
 #include <algorithm>
 #include <charconv>

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "conda/repodata_file.h"
-#include "util/error.h"
-#include "util/open_file.h"
+#include "core/error.h"
+#include "core/open_file.h"
 
 #include <cstdint>
 #include <filesystem>

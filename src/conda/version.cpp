@@ -1,6 +1,6 @@
 #include "conda/version.h"
 
-#include "util/text.h"
+#include "core/text.h"
 
 #include <algorithm>
 #include <array>

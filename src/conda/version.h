@@ -1,7 +1,7 @@
 // Conda's versions: their order, and specs that match them.
 #pragma once
 
-#include "util/error.h"
+#include "core/error.h"
 
 #include <compare>
 #include <cstdint>

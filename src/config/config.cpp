@@ -2,7 +2,7 @@
 
 #include "config/file.h"
 #include "config/variables.h"
-#include "util/filesystem.h"
+#include "core/filesystem.h"
 
 #include <algorithm>
 #include <optional>

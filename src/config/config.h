@@ -10,7 +10,7 @@
 #pragma once
 
 #include "config/key.h"
-#include "util/error.h"
+#include "core/error.h"
 #include "util/process.h"
 
 #include <array>

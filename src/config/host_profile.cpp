@@ -1,8 +1,8 @@
 #include "config/host_profile.h"
 
+#include "core/entries.h"
+#include "core/filesystem.h"
 #include "spec/yaml.h"
-#include "util/entries.h"
-#include "util/filesystem.h"
 
 #include <algorithm>
 
@@ -48,13 +48,13 @@ Result<HostProfile> read_host_profile(const std::string& name, const fs::path& d
     if (!yaml) return fail(Error(yaml.error()));
     HostProfile profile;
     const auto bind = [&](const std::string& text) -> Status {
-        auto parsed = runtime::parse_bind(text);
+        auto parsed = manifest::parse_bind(text);
         if (!parsed) return fail(std::move(parsed.error()));
         profile.binds.push_back(std::move(*parsed));
         return {};
     };
     const auto library = [&](const std::string& text) -> Status {
-        if (!runtime::is_library_name(text))
+        if (!manifest::is_library_name(text))
             return fail_input("not the name of a shared library: '" + text + "'", {}, {},
                               "Write it as programs load it, such as libcxi.so.1.");
         profile.libraries.push_back(text);

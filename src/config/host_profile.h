@@ -2,8 +2,8 @@
 // workload manager or network.
 #pragma once
 
-#include "runtime/bind.h"
-#include "util/error.h"
+#include "core/error.h"
+#include "manifest/bind.h"
 
 #include <filesystem>
 #include <string>
@@ -12,7 +12,7 @@
 namespace containerize::config {
 
 struct HostProfile {
-    std::vector<runtime::Bind> binds;
+    std::vector<manifest::Bind> binds;
     std::vector<std::string> libraries; ///< the host's, with dependencies, if present: "libcxi.so.1"
 };
 

@@ -1,13 +1,12 @@
 #include "config/key.h"
 
 #include "config/variables.h"
+#include "core/url.h"
 #include "image/writer.h"
+#include "launch/engine.h"
+#include "manifest/bind.h"
+#include "manifest/launch_settings.h"
 #include "pip/installer.h"
-#include "runtime/bind.h"
-#include "runtime/cold_start.h"
-#include "runtime/engine.h"
-#include "runtime/staged_image.h"
-#include "util/url.h"
 
 #include <algorithm>
 #include <cctype>
@@ -45,19 +44,19 @@ Status check_base(const std::string& value) {
 }
 
 Status check_engine(const std::string& value) {
-    auto parsed = runtime::parse_engine(value);
+    auto parsed = launch::parse_engine(value);
     if (!parsed) return fail(std::move(parsed.error()));
     return {};
 }
 
 Status check_prefetch(const std::string& value) {
-    auto parsed = runtime::parse_prefetch(value);
+    auto parsed = manifest::parse_prefetch(value);
     if (!parsed) return fail(std::move(parsed.error()));
     return {};
 }
 
 Status check_stage(const std::string& value) {
-    auto parsed = runtime::parse_stage_place(value);
+    auto parsed = manifest::parse_stage_place(value);
     if (!parsed) return fail(std::move(parsed.error()));
     return {};
 }
@@ -96,7 +95,7 @@ Status check_wrapper_path(const std::string& value) {
 }
 
 Status check_bind(const std::string& value) {
-    auto bind = runtime::parse_bind(value);
+    auto bind = manifest::parse_bind(value);
     return bind ? Status() : fail(std::move(bind.error()));
 }
 

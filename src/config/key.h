@@ -1,7 +1,7 @@
 // The settings that a configuration can have, and their valid values.
 #pragma once
 
-#include "util/error.h"
+#include "core/error.h"
 
 #include <array>
 #include <optional>

@@ -1,5 +1,5 @@
 #include "config/config.h"
-#include "util/ownership.h"
+#include "core/ownership.h"
 
 #include <sys/stat.h>
 

@@ -1,7 +1,7 @@
 // Expands $NAME and ${NAME} in a configuration.
 #pragma once
 
-#include "util/error.h"
+#include "core/error.h"
 
 #include <functional>
 #include <optional>

@@ -1,8 +1,8 @@
 // Reads Container Device Interface (CDI) specifications, which vendors' tools write for container runtimes.
 #pragma once
 
+#include "core/error.h"
 #include "gpu/tree.h"
-#include "util/error.h"
 
 #include <string>
 #include <string_view>

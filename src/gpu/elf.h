@@ -1,8 +1,8 @@
 // Reads from a program or library what the dynamic linker needs to know.
 #pragma once
 
+#include "core/error.h"
 #include "gpu/tree.h"
-#include "util/error.h"
 
 #include <cstdint>
 #include <string>

@@ -67,7 +67,7 @@ Injection find(const Request& request) {
                                ? "This node has no GPU."
                                : "This node has no GPU of the vendor that was asked for.");
     if (vendors.empty() && request.libraries.empty())
-        return {.binds = {}, .links = {}, .environment = {}, .notes = std::move(notes)};
+        return {.binds = {}, .links = {}, .environment = {}, .warnings = {}, .notes = std::move(notes)};
     Injector injector(request);
     for (auto& text : notes)
         injector.note(std::move(text));

@@ -2,11 +2,11 @@
 // accelerators.
 #pragma once
 
+#include "core/error.h"
 #include "gpu/host.h"
 #include "gpu/tree.h"
-#include "runtime/bind.h"
-#include "runtime/environment.h"
-#include "util/error.h"
+#include "launch/environment.h"
+#include "manifest/bind.h"
 
 #include <filesystem>
 #include <map>
@@ -28,7 +28,6 @@ Result<Policy> parse_policy(std::string_view text);
 struct Request {
     Policy policy = Policy::automatic;
     std::vector<std::string> libraries; ///< the host's, besides those of drivers; dependencies are added
-    bool graphics = false;              ///< also OpenGL, EGL and Vulkan
     bool has_devices = true;            ///< the host's /dev is visible inside already
     std::filesystem::path host_root = "/";
     /// The caller's environment. NVIDIA_VISIBLE_DEVICES, NVIDIA_DRIVER_CAPABILITIES and
@@ -48,11 +47,12 @@ struct Symlink {
 };
 
 struct Injection {
-    std::vector<runtime::Bind>
+    std::vector<manifest::Bind>
         binds; ///< files, device nodes, sockets, and the directories /dev/dri and that of MPS
     std::vector<Symlink> links; ///< in library_directory
-    std::vector<runtime::EnvironmentChange> environment;
-    std::vector<std::string> notes; ///< decisions and their reasons, for the session's log and users
+    std::vector<launch::EnvironmentChange> environment;
+    std::vector<std::string> warnings; ///< mistakes of the caller, who must see them
+    std::vector<std::string> notes;    ///< decisions and their reasons, for the session's log and users
     [[nodiscard]] bool empty() const { return binds.empty() && environment.empty(); }
 };
 

@@ -8,7 +8,7 @@ namespace containerize::gpu {
 
 namespace {
 
-using runtime::EnvironmentChange;
+using launch::EnvironmentChange;
 
 /// The newest version with this prefix: "GLIBC_2.38" in {"GLIBC_2.2.5", "GLIBC_2.38", "GLIBC_PRIVATE"}.
 std::string newest(const std::set<std::string>& versions, std::string_view prefix) {

@@ -43,7 +43,7 @@ public:
     /// Adds a device node or a directory of them, unless the host's /dev is visible inside.
     void add_node(const std::string& path);
     void add_link(std::string_view name, std::string_view target);
-    void change(runtime::EnvironmentChange change) { injection_.environment.push_back(std::move(change)); }
+    void change(launch::EnvironmentChange change) { injection_.environment.push_back(std::move(change)); }
 
     Injection finish();
 

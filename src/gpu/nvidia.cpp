@@ -15,7 +15,7 @@ namespace containerize::gpu {
 
 namespace {
 
-using runtime::EnvironmentChange;
+using launch::EnvironmentChange;
 using Names = std::span<const std::string_view>;
 
 // The capabilities in NVIDIA_DRIVER_CAPABILITIES and their files, as in NVIDIA's libnvidia-container
@@ -124,7 +124,6 @@ private:
                 injector_.note("NVIDIA_DRIVER_CAPABILITIES names '" + word + "', which is left out.");
             }
         }
-        if (injector_.request().graphics) capabilities_.insert("graphics");
     }
 
     [[nodiscard]] bool has(std::string_view capability) const {

@@ -1,8 +1,8 @@
 #include "image/changes.h"
 
+#include "core/fd.h"
 #include "image/layers.h"
 #include "image/walk.h"
-#include "util/fd.h"
 
 #include <algorithm>
 #include <expected>

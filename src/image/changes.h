@@ -1,9 +1,9 @@
 // What was changed over a set of images: the content of a new layer.
 #pragma once
 
+#include "core/error.h"
 #include "image/tree_entries.h"
 #include "image/writer.h"
-#include "util/error.h"
 
 #include <ctime>
 #include <filesystem>

@@ -1,9 +1,9 @@
 // The images of an installation, shown as one tree.
 #pragma once
 
+#include "core/error.h"
+#include "core/fd.h"
 #include "image/reader.h"
-#include "util/error.h"
-#include "util/fd.h"
 
 #include <climits>
 #include <cstdint>

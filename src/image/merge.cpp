@@ -1,7 +1,7 @@
 #include "image/merge.h"
 
+#include "core/interrupt.h"
 #include "image/walk.h"
-#include "util/interrupt.h"
 
 #include <algorithm>
 #include <map>

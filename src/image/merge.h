@@ -1,10 +1,10 @@
 // Merging layers into one image.
 #pragma once
 
+#include "core/error.h"
 #include "image/layers.h"
 #include "image/relayout.h"
 #include "image/writer.h"
-#include "util/error.h"
 
 #include <filesystem>
 #include <vector>

@@ -1,6 +1,6 @@
 #include "image/prefetch.h"
 
-#include "util/thread.h"
+#include "core/thread.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,8 +1,8 @@
 // Which parts of an image a run of programs reads: recorded once, and prefetched by the next session.
 #pragma once
 
-#include "util/error.h"
-#include "util/fd.h"
+#include "core/error.h"
+#include "core/fd.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,13 +1,13 @@
 // Reading a squashfs image: names, attributes and content, from many threads at once.
 #pragma once
 
+#include "core/error.h"
+#include "core/fd.h"
 #include "image/decompressor.h"
 #include "image/loading_cache.h"
 #include "image/metadata.h"
 #include "image/prefetch.h"
 #include "image/source.h"
-#include "util/error.h"
-#include "util/fd.h"
 
 #include <atomic>
 #include <cstdint>

@@ -1,9 +1,9 @@
 // Reads an image file in pieces that suit a parallel filesystem.
 #pragma once
 
+#include "core/fd.h"
 #include "image/instruments.h"
 #include "image/loading_cache.h"
-#include "util/fd.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,8 +1,8 @@
 // libsquashfs's objects as C++ values, and our implementations of two of its interfaces.
 #pragma once
 
-#include "util/error.h"
-#include "util/fd.h"
+#include "core/error.h"
+#include "core/fd.h"
 
 #include <cstdint>
 #include <cstdlib>

@@ -1,8 +1,8 @@
+#include "core/fd.h"
+#include "core/interrupt.h"
 #include "image/layers.h"
 #include "image/tree_entries.h"
 #include "image/writer.h"
-#include "util/fd.h"
-#include "util/interrupt.h"
 
 #include <algorithm>
 #include <cerrno>

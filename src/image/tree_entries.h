@@ -1,8 +1,8 @@
 // A directory tree as a list of entries to pack.
 #pragma once
 
+#include "core/error.h"
 #include "image/writer.h"
-#include "util/error.h"
 
 #include <cstdint>
 #include <ctime>

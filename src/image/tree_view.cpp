@@ -1,6 +1,6 @@
 #include "image/tree_view.h"
 
-#include "util/fd.h"
+#include "core/fd.h"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // A tree of files as a process with this root would see it: a host, a container's image, an environment.
 #pragma once
 
-#include "util/error.h"
+#include "core/error.h"
 
 #include <cstdint>
 #include <filesystem>

@@ -1,9 +1,9 @@
 #include "image/unpack.h"
 
+#include "core/fd.h"
+#include "core/interrupt.h"
 #include "image/layers.h"
 #include "image/walk.h"
-#include "util/fd.h"
-#include "util/interrupt.h"
 
 #include <array>
 #include <cerrno>

@@ -1,7 +1,7 @@
 // Unpacks images to files on disk, where they can be neither mounted nor covered by a writable layer.
 #pragma once
 
-#include "util/error.h"
+#include "core/error.h"
 
 #include <filesystem>
 #include <span>

@@ -1,7 +1,7 @@
 // Writing a squashfs image: entry by entry, or a whole tree.
 #pragma once
 
-#include "util/error.h"
+#include "core/error.h"
 
 #include <chrono>
 #include <cstdint>

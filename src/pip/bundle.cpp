@@ -1,6 +1,6 @@
 #include "pip/bundle.h"
 
-#include "util/entries.h"
+#include "core/entries.h"
 
 #include <string>
 #include <system_error>

@@ -1,8 +1,8 @@
 // Bundles the interpreter: copies Python and its standard library into the environment.
 #pragma once
 
+#include "core/error.h"
 #include "pip/interpreter.h"
-#include "util/error.h"
 
 #include <filesystem>
 #include <functional>

@@ -1,9 +1,9 @@
 #include "pip/distributions.h"
 
-#include "util/entries.h"
-#include "util/filesystem.h"
+#include "core/entries.h"
+#include "core/filesystem.h"
+#include "core/url.h"
 #include "util/json.h"
-#include "util/url.h"
 
 #include <algorithm>
 #include <cctype>

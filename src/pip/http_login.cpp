@@ -1,6 +1,6 @@
 #include "pip/http_login.h"
 
-#include "util/url.h"
+#include "core/url.h"
 
 #include <algorithm>
 

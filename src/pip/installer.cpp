@@ -1,9 +1,9 @@
 #include "pip/installer.h"
 
+#include "core/url.h"
 #include "pip/configuration.h"
 #include "spec/requirement_options.h"
 #include "spec/text.h"
-#include "util/url.h"
 
 #include <algorithm>
 #include <array>

@@ -1,8 +1,8 @@
 // Installs requirements with pip or uv.
 #pragma once
 
+#include "core/error.h"
 #include "spec/requirements.h"
-#include "util/error.h"
 #include "util/process.h"
 
 #include <filesystem>

@@ -1,6 +1,6 @@
 #include "pip/interpreter.h"
 
-#include "runtime/manifest.h"
+#include "manifest/manifest.h"
 
 #include <cctype>
 #include <sstream>
@@ -42,7 +42,7 @@ Result<fs::path> find(const std::string& wanted, const Environment& environment)
         if (access(path.c_str(), X_OK) != 0 || fs::is_directory(path, failed))
             return fail_input("not a Python that can be run", {}, wanted,
                               "Give --python the path of an executable, or a version such as 3.11.");
-        if (const auto owner = runtime::installation_of_program(path); !owner.empty())
+        if (const auto owner = manifest::installation_of_program(path); !owner.empty())
             return fail_input("this Python belongs to the installation " + owner.string(), {}, wanted,
                               "Give --python an interpreter that is not in an installation.");
         return path;
@@ -51,7 +51,7 @@ Result<fs::path> find(const std::string& wanted, const Environment& environment)
     const std::string path = entry == environment.end() ? "/usr/bin:/bin" : entry->second;
     const std::string name = "python" + (wanted.empty() ? "3" : wanted);
     const auto found = find_program(
-        name, path, [](const fs::path& one) { return runtime::installation_of_program(one).empty(); });
+        name, path, [](const fs::path& one) { return manifest::installation_of_program(one).empty(); });
     if (found) return *found;
     return fail_input("there is no " + name + " on PATH", {}, {},
                       "Give --python the path of an interpreter, or load the module that has one.");

@@ -1,7 +1,7 @@
 // Chooses the Python interpreter for an environment.
 #pragma once
 
-#include "util/error.h"
+#include "core/error.h"
 #include "util/process.h"
 
 #include <filesystem>

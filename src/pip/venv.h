@@ -1,8 +1,8 @@
 // Creates the venv that packages are installed into.
 #pragma once
 
+#include "core/error.h"
 #include "pip/interpreter.h"
-#include "util/error.h"
 #include "util/process.h"
 
 #include <filesystem>

@@ -5,8 +5,8 @@
 #include "conda/match_spec.h"
 #include "conda/package_record.h"
 #include "conda/virtual_packages.h"
+#include "core/error.h"
 #include "spec/spec.h"
-#include "util/error.h"
 
 #include <filesystem>
 #include <functional>

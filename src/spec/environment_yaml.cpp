@@ -1,9 +1,9 @@
 #include "conda/conflict.h"
+#include "core/filesystem.h"
+#include "core/text.h"
 #include "spec/conda_environment.h"
 #include "spec/text.h"
 #include "spec/yaml.h"
-#include "util/filesystem.h"
-#include "util/text.h"
 
 #include <algorithm>
 #include <array>

@@ -1,11 +1,11 @@
 // Reads lists of exact packages, which are not solved: explicit lists and our own lock files.
+#include "core/filesystem.h"
+#include "core/text.h"
+#include "core/url.h"
 #include "spec/conda_environment.h"
 #include "spec/locked_package.h"
 #include "spec/text.h"
-#include "util/filesystem.h"
 #include "util/json.h"
-#include "util/text.h"
-#include "util/url.h"
 
 #include <algorithm>
 #include <limits>

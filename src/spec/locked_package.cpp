@@ -1,6 +1,6 @@
 #include "spec/locked_package.h"
 
-#include "util/url.h"
+#include "core/url.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,8 +1,8 @@
 // Handles single packages of lock files in any format.
 #pragma once
 
+#include "core/error.h"
 #include "spec/conda_environment.h"
-#include "util/error.h"
 
 #include <filesystem>
 #include <initializer_list>

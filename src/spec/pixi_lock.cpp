@@ -1,7 +1,7 @@
 // Reads pixi.lock, versions 4 to 7.
+#include "core/url.h"
 #include "spec/locked_package.h"
 #include "spec/yaml.h"
-#include "util/url.h"
 
 #include <algorithm>
 #include <array>

@@ -1,11 +1,11 @@
 #include "spec/requirements.h"
 
+#include "core/filesystem.h"
+#include "core/text.h"
 #include "spec/requirement_options.h"
 #include "spec/text.h"
 #include "util/digest.h"
-#include "util/filesystem.h"
 #include "util/log.h"
-#include "util/text.h"
 
 #include <algorithm>
 #include <array>

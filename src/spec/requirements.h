@@ -2,8 +2,8 @@
 // reported by file and line. Only pip judges the requirements themselves.
 #pragma once
 
+#include "core/error.h"
 #include "spec/conda_environment.h"
-#include "util/error.h"
 
 #include <filesystem>
 #include <string>

@@ -1,8 +1,8 @@
 #include "spec/spec.h"
 
+#include "core/filesystem.h"
+#include "core/text.h"
 #include "spec/text.h"
-#include "util/filesystem.h"
-#include "util/text.h"
 
 #include <algorithm>
 #include <cctype>

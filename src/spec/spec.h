@@ -1,7 +1,7 @@
 // Determines the kind of an input file by its content.
 #pragma once
 
-#include "util/error.h"
+#include "core/error.h"
 
 #include <filesystem>
 #include <string>

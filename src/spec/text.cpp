@@ -1,6 +1,6 @@
 #include "spec/text.h"
 
-#include "util/text.h"
+#include "core/text.h"
 #include "util/utf8.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // Reads users' text files line by line, like pip.
 #pragma once
 
-#include "util/error.h"
+#include "core/error.h"
 
 #include <filesystem>
 #include <optional>

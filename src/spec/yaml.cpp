@@ -1,7 +1,7 @@
 #include "spec/yaml.h"
 
+#include "core/filesystem.h"
 #include "spec/text.h"
-#include "util/filesystem.h"
 
 #include <algorithm>
 #include <set>

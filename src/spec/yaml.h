@@ -1,7 +1,7 @@
 // Reads users' YAML files. Every error names and shows the line.
 #pragma once
 
-#include "util/error.h"
+#include "core/error.h"
 #include "util/yaml_size.h"
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 #include "util/child.h"
 
-#include "util/core_dumps.h"
-#include "util/fd.h"
+#include "core/core_dumps.h"
+#include "core/fd.h"
 
 #include <csignal>
 #include <utility>

@@ -1,7 +1,7 @@
 // A running program and its process group: its own or, in the foreground, ours. Used only by process.cpp.
 #pragma once
 
-#include "util/error.h"
+#include "core/error.h"
 #include "util/process.h"
 
 #include <optional>

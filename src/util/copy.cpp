@@ -1,7 +1,9 @@
+#include "util/copy.h"
+
+#include "core/filesystem.h"
+#include "core/interrupt.h"
+#include "core/open_file.h"
 #include "util/digest.h"
-#include "util/filesystem.h"
-#include "util/interrupt.h"
-#include "util/open_file.h"
 
 #include <cstdio>
 #include <future>

@@ -1,6 +1,6 @@
 #include "util/digest.h"
 
-#include "util/open_file.h"
+#include "core/open_file.h"
 
 #include <array>
 #include <cerrno>

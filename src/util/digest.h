@@ -1,7 +1,7 @@
 // SHA-256, and MD5 for package lists that have nothing better.
 #pragma once
 
-#include "util/error.h"
+#include "core/error.h"
 
 #include <cstddef>
 #include <filesystem>

@@ -1,6 +1,6 @@
 #include "util/file_lock.h"
 
-#include "util/interrupt.h"
+#include "core/interrupt.h"
 #include "util/log.h"
 
 #include <fcntl.h>

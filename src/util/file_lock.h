@@ -1,8 +1,8 @@
 // Locks on files (flock), which keep processes out of each other's way. They end with their holder.
 #pragma once
 
-#include "util/error.h"
-#include "util/fd.h"
+#include "core/error.h"
+#include "core/fd.h"
 
 #include <filesystem>
 

@@ -1,7 +1,7 @@
 #include "util/log.h"
 
-#include "util/filesystem.h"
-#include "util/printable.h"
+#include "core/filesystem.h"
+#include "core/printable.h"
 #include "util/redact.h"
 
 #include <cstdio>

@@ -1,7 +1,7 @@
 // The build log: everything that happened, in a file that stays with the installation.
 #pragma once
 
-#include "util/error.h"
+#include "core/error.h"
 
 #include <filesystem>
 #include <string>

@@ -1,8 +1,8 @@
 #include "util/process.h"
 
+#include "core/fd.h"
+#include "core/interrupt.h"
 #include "util/child.h"
-#include "util/fd.h"
-#include "util/interrupt.h"
 #include "util/log.h"
 #include "util/redact.h"
 

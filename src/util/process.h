@@ -1,7 +1,7 @@
 // Running other programs, by an argument vector and never through an unwanted shell.
 #pragma once
 
-#include "util/error.h"
+#include "core/error.h"
 
 #include <filesystem>
 #include <functional>

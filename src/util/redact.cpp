@@ -1,9 +1,9 @@
 #include "util/redact.h"
 
-#include "util/base64.h"
-#include "util/core_dumps.h"
-#include "util/text.h"
-#include "util/url.h"
+#include "core/base64.h"
+#include "core/core_dumps.h"
+#include "core/text.h"
+#include "core/url.h"
 
 #include <algorithm>
 #include <array>

@@ -2,8 +2,8 @@
 // sanitizer's report, or more memory or time than tests/fuzz/run.sh allows.
 #pragma once
 
-#include "util/error.h"
-#include "util/fd.h"
+#include "core/error.h"
+#include "core/fd.h"
 
 #include <algorithm>
 #include <cstddef>

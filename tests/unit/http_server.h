@@ -1,9 +1,9 @@
 // Runs tests/lib/http_server.py for the lifetime of one test.
 #pragma once
 
+#include "core/fd.h"
 #include "happens.h"
 #include "temporary.h"
-#include "util/fd.h"
 
 #include <chrono>
 #include <csignal>

@@ -1,7 +1,7 @@
 // A directory for one test, removed with its content at the end.
 #pragma once
 
-#include "util/filesystem.h"
+#include "core/filesystem.h"
 
 #include <cstdlib>
 #include <fstream>

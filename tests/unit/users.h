@@ -1,7 +1,7 @@
 // Runs code as another user, which needs root.
 #pragma once
 
-#include "util/fd.h"
+#include "core/fd.h"
 
 #include <string>
 

@@ -5,9 +5,9 @@
 #include "conda/match_spec.h"
 #include "conda/package_stream.h"
 #include "conda/prefix_replacement.h"
+#include "core/filesystem.h"
 #include "fixtures.h"
 #include "util/digest.h"
-#include "util/filesystem.h"
 #include "util/process.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include "conda/match_spec.h"
+#include "core/filesystem.h"
 #include "fixtures.h"
-#include "util/filesystem.h"
 
 #include <fstream>
 #include <tuple>

@@ -2,8 +2,8 @@
 #include "../users.h"
 #include "conda/cache_directory.h"
 #include "conda/package_cache.h"
+#include "core/filesystem.h"
 #include "util/digest.h"
-#include "util/filesystem.h"
 
 #include <algorithm>
 #include <ctime>

@@ -1,6 +1,6 @@
 #include "../temporary.h"
 #include "conda/repodata_index.h"
-#include "util/filesystem.h"
+#include "core/filesystem.h"
 
 #include <functional>
 

@@ -1,9 +1,9 @@
 #include "../temporary.h"
 #include "conda/conflict.h"
 #include "conda/solver.h"
+#include "core/filesystem.h"
+#include "core/mapped_file.h"
 #include "fixtures.h"
-#include "util/filesystem.h"
-#include "util/mapped_file.h"
 
 #include <algorithm>
 

@@ -1,10 +1,7 @@
+#include "core/filesystem.h"
 #include "gpu/injection.h"
 #include "image/writer.h"
-#include "runtime/build_namespace.h"
-#include "runtime/namespace.h"
 #include "trees.h"
-#include "util/digest.h"
-#include "util/filesystem.h"
 
 #include <algorithm>
 
@@ -13,7 +10,7 @@
 namespace containerize::gpu {
 namespace {
 
-using runtime::EnvironmentChange;
+using launch::EnvironmentChange;
 using test::HostTree;
 using test::library_place;
 using test::Tree;
@@ -44,11 +41,9 @@ class Injecting : public testing::Test {
 protected:
     Injecting() : view_(image.path()), environment_view_(environment.path()) { make_image(image); }
 
-    Injection inject(std::map<std::string, std::string> variables = {}, Policy policy = Policy::automatic,
-                     bool graphics = false) {
+    Injection inject(std::map<std::string, std::string> variables = {}, Policy policy = Policy::automatic) {
         return find({.policy = policy,
                      .libraries = host_libraries,
-                     .graphics = graphics,
                      .has_devices = has_devices,
                      .host_root = host.path(),
                      .variables = std::move(variables),
@@ -186,9 +181,8 @@ TEST_F(Injecting, NvidiaCapabilities) {
               (Texts{"libnvidia-ml.so.1 -> libnvidia-ml.so.570.86.15", "libnvidia-ml.so.570.86.15"}));
     EXPECT_EQ(others(utility), Texts{"/.containerize/gpu/bin/nvidia-smi"});
     const auto egl = std::string("/usr/share/glvnd/egl_vendor.d/10_nvidia.json");
-    for (const auto& with_graphics :
-         {inject({{"NVIDIA_DRIVER_CAPABILITIES", "all"}}),
-          inject({{"NVIDIA_DRIVER_CAPABILITIES", "display"}}), inject({}, Policy::nvidia, true)}) {
+    for (const auto& with_graphics : {inject({{"NVIDIA_DRIVER_CAPABILITIES", "all"}}),
+                                      inject({{"NVIDIA_DRIVER_CAPABILITIES", "display"}})}) {
         EXPECT_TRUE(has(with_graphics, "libGLX_nvidia.so.0 -> libGLX_nvidia.so.570.86.15"));
         EXPECT_TRUE(has(with_graphics, "libnvidia-glcore.so.570.86.15"));
         EXPECT_TRUE(std::ranges::count(others(with_graphics), egl));
@@ -320,7 +314,7 @@ TEST_F(Injecting, SocketsOfTheDriversServices) {
     auto injection = inject({{"CUDA_MPS_PIPE_DIRECTORY", "/job/mps"}});
     const auto targets = others(injection);
     EXPECT_EQ(std::ranges::count(targets, "/run/nvidia-persistenced/socket"), 1);
-    const auto pipe = std::ranges::find(injection.binds, "/job/mps", &runtime::Bind::target);
+    const auto pipe = std::ranges::find(injection.binds, "/job/mps", &manifest::Bind::target);
     ASSERT_NE(pipe, injection.binds.end());
     EXPECT_FALSE(pipe->read_only);
 }
@@ -401,64 +395,6 @@ TEST_F(Injecting, LibrariesOfTheCompilerMayComeFromTheEnvironment) {
     EXPECT_EQ(libraries(inject()), Texts{"libze_intel_gpu.so.1"});
 }
 
-/// The digest of what a program sees at `path` in this namespace.
-std::string content_inside(const runtime::BuildNamespace& space, const std::string& path) {
-    const auto process = space.pid();
-    const auto seen = capture({.argv = {"/bin/busybox", "sha256sum", path},
-                               .environment = {},
-                               .working_directory = "/",
-                               .in_child = [process] { return runtime::join_namespaces(process); },
-                               .on_line = {}});
-    return seen && seen->ok() ? seen->output.substr(0, 64) : "";
-}
-
-TEST_F(Injecting, EverythingIsSeenInARealRoot) {
-    make_nvidia_host(host);
-    host.write("usr/share/nvidia/nvoptix.bin", "data");
-    image.write("usr/bin/.keep", "");
-    fs::create_directory(image.path() / "bin");
-    fs::copy_file("/bin/busybox", image.path() / "bin/busybox");
-    const test::TemporaryDirectory place;
-    const auto file = place.path() / "base.sqfs";
-    ASSERT_TRUE(image::write_tree(image.path(), file, {}, 022));
-    Injection found = inject({{"NVIDIA_DRIVER_CAPABILITIES", "all"}}, Policy::nvidia, true);
-    ASSERT_GT(found.binds.size(), 5U);
-    const auto work = place.path() / "work";
-    fs::create_directory(work);
-    auto space = runtime::BuildNamespace::create({.base = {.reference = "test",
-                                                           .digest = {},
-                                                           .file = file,
-                                                           .offset = 0,
-                                                           .isolate = false,
-                                                           .environment = {}},
-                                                  .needed = {},
-                                                  .binds = {},
-                                                  .offered = {},
-                                                  .user = "me",
-                                                  .home = {},
-                                                  .shell = {},
-                                                  .inject =
-                                                      [&found](const image::TreeView&) {
-                                                          runtime::Injection all;
-                                                          all.binds = found.binds;
-                                                          for (const auto& link : found.links)
-                                                              all.links.emplace_back(link.path, link.target);
-                                                          return all;
-                                                      }},
-                                                 work);
-    ASSERT_TRUE(space) << to_string(space.error());
-    for (const auto& bind : found.binds) {
-        // Directories of the host show these files already.
-        if (bind.target.starts_with("/dev/") || bind.target.starts_with("/run/")) continue;
-        const auto content = read_file(bind.source);
-        ASSERT_TRUE(content) << bind.source;
-        EXPECT_EQ(content_inside(*space, bind.target), sha256(*content)) << bind.target;
-    }
-    ASSERT_FALSE(found.links.empty());
-    for (const auto& link : found.links)
-        EXPECT_NE(content_inside(*space, link.path), "") << link.path;
-}
-
 TEST_F(Injecting, OnlyTheVendorThatWasAskedFor) {
     make_nvidia_host(host);
     host.pvc();
@@ -526,7 +462,7 @@ TEST_F(Injecting, BySpecification) {
                           "/dev/nvidiactl", "/run/nvidia-persistenced/socket"}));
     EXPECT_TRUE(
         says(inject({{"NVIDIA_VISIBLE_DEVICES", "1,9"}}), "names '9', which this node does not have"));
-    const auto graphics = libraries(inject({}, Policy::nvidia, true));
+    const auto graphics = libraries(inject({{"NVIDIA_DRIVER_CAPABILITIES", "all"}}, Policy::nvidia));
     EXPECT_EQ(std::ranges::count(graphics, "libnvidia-glcore.so.570.86.15"), 1);
 }
 

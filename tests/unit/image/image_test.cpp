@@ -1,8 +1,8 @@
 // Images that the writer packs are read correctly by the reader and by the standard tools.
 #include "../temporary.h"
+#include "core/filesystem.h"
 #include "image/reader.h"
 #include "image/writer.h"
-#include "util/filesystem.h"
 
 #include <cstdlib>
 #include <fstream>

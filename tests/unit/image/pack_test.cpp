@@ -1,8 +1,8 @@
 // Whole trees, packed and then unpacked by the standard tool, and trees that must be refused.
 #include "../temporary.h"
+#include "core/filesystem.h"
+#include "core/interrupt.h"
 #include "image/writer.h"
-#include "util/filesystem.h"
-#include "util/interrupt.h"
 #include "util/process.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // Whatever is read ahead and whatever a profile says, programs see the content of the image.
-#include "../runtime/random_trees.h"
+#include "../random_trees.h"
 #include "../temporary.h"
 #include "image/layers.h"
 #include "image/merge.h"

@@ -1,7 +1,7 @@
 // The text form of profiles, and the requests that are made from them.
 #include "../temporary.h"
+#include "core/filesystem.h"
 #include "image/profile.h"
-#include "util/filesystem.h"
 
 #include <algorithm>
 #include <random>

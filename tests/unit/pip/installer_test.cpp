@@ -1,6 +1,6 @@
 #include "../temporary.h"
+#include "core/filesystem.h"
 #include "pip/installer.h"
-#include "util/filesystem.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,7 +1,7 @@
 #include "../temporary.h"
+#include "launch/manifest_name.h"
 #include "pip/interpreter.h"
 #include "pip/venv.h"
-#include "runtime/manifest_name.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -66,7 +66,7 @@ TEST(Interpreter, IsFoundByVersion) {
 
 TEST(Interpreter, WrappersAreNeverTaken) {
     const TemporaryDirectory directory;
-    directory.write(fs::path("env") / runtime::manifest_name, "{}");
+    directory.write(fs::path("env") / launch::manifest_name, "{}");
     const auto wrapper = fake_python(directory, "env/bin/python3", "3.12.4");
     fake_python(directory, "bin/python3", "3.10.0");
     const std::string path =

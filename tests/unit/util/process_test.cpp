@@ -1,6 +1,6 @@
 #include "../happens.h"
 #include "../temporary.h"
-#include "util/interrupt.h"
+#include "core/interrupt.h"
 #include "util/process.h"
 #include "util/redact.h"
 

@@ -1,0 +1,137 @@
+#include "build/build.h"
+
+#include "build/build_directory.h"
+#include "build/history.h"
+#include "build/record_profile.h"
+#include "build/steps.h"
+#include "conda/cache_directory.h"
+#include "environments/conda_plan.h"
+#include "inputs/find_base.h"
+#include "inputs/inputs.h"
+#include "util/log.h"
+
+#include <functional>
+#include <memory>
+
+namespace containerize::build {
+
+namespace {
+
+/// Called after all cheap checks: fetching an image may take minutes.
+Status add_base(const inputs::BuildOptions& options, inputs::Inputs& inputs) {
+    auto base = inputs::find_base(options, options.base);
+    if (!base) return fail(std::move(base.error()));
+    inputs.base = std::move(*base);
+    inputs.binds = options.binds;
+    return {};
+}
+
+/// An import uses the host's root if its Python runs there, otherwise tykky's container in its place.
+Status add_container(const inputs::BuildOptions& options, inputs::Inputs& inputs) {
+    const auto& tykky = *inputs.tykky;
+    inputs.binds = options.binds;
+    const auto needed = inputs::needs_container(tykky);
+    if (!needed) return fail(Error(needed.error()));
+    if (!*needed) return {};
+    std::error_code failed;
+    if (!std::filesystem::exists(tykky.container_image, failed))
+        return fail_input("the environment's Python is in tykky's container, which is not there",
+                          "it was made from " + tykky.container, tykky.container_image.string(),
+                          "Put that back, or build it again with `containerize new --base " +
+                              tykky.container + "` from what is in " +
+                              (tykky.directory / "share/previous_input").string() + ".");
+    auto base = inputs::find_base(options, tykky.container_image.string());
+    if (!base) return fail(std::move(base.error()));
+    inputs.base = std::move(*base);
+    log::info("Note: its programs run in tykky's container, and need it where it is: " +
+              inputs.base.file.string());
+    return {};
+}
+
+Result<BuildSummary>
+build_by(const std::function<std::unique_ptr<environments::Recipe>(environments::Workshop&)>& make_recipe,
+         const inputs::BuildOptions& options, const inputs::Inputs& inputs) {
+    return in_workplace(options, inputs,
+                        [&](environments::Workshop& shop, prefix::Janitor& janitor,
+                            const prefix::Claim& claim) -> Result<BuildSummary> {
+                            // Check again: another build may have used the prefix before the claim.
+                            if (auto still = prefix::check_prefix(options.prefix, options.force); !still)
+                                return fail(std::move(still.error()));
+                            const auto recipe = make_recipe(shop);
+                            return run_steps(shop, *recipe, janitor, claim, nullptr);
+                        });
+}
+
+/// Post-build steps. The installation is already published and stays even if they fail.
+Result<BuildSummary> finished(const inputs::BuildOptions& options, Result<BuildSummary> built) {
+    if (!built) return built;
+    record_after_build(options, false);
+    if (options.layout.value_or(inputs::Layout::path) == inputs::Layout::path) return built;
+    if (const auto recorded = profile_coverage(built->prefix); !recorded || recorded->blocks == 0) {
+        log::warn("nothing was recorded, so the files are in the order of their paths.");
+        return built;
+    }
+    auto placed = squash(options);
+    if (!placed) return placed;
+    record_after_build(options, true); // drops files that merely shared a block with recorded ones
+    built->image_bytes = placed->image_bytes;
+    built->state = placed->state;
+    built->seconds += placed->seconds;
+    return built;
+}
+
+} // namespace
+
+Result<DryRun> dry_run(const inputs::BuildOptions& options) {
+    inputs::Inputs inputs;
+    if (auto read = inputs::read_spec(options, inputs); !read) return fail(std::move(read.error()));
+    if (inputs.kind == spec::SpecKind::requirements)
+        return fail_input("--dry-run is for conda environments", {}, inputs.spec.string(),
+                          "pip shows what it would do with `pip install --dry-run -r FILE`.");
+    auto cache = conda::cache_directory(inputs.environment, options.site.cache);
+    if (!cache) return fail(std::move(cache.error()));
+    if (auto based = add_base(options, inputs); !based) return fail(std::move(based.error()));
+    auto plan = environments::plan_conda(options, inputs, *cache);
+    if (!plan) return fail(std::move(plan.error()));
+    auto pip_lines = inputs.conda ? inputs.conda->pip.size() : inputs.locked->pip.size();
+    for (const auto& more : inputs.more_requirements)
+        pip_lines += more.read.lines.size();
+    return DryRun{.packages = std::move(plan->packages), .pip_lines = pip_lines};
+}
+
+Result<BuildSummary> build(const inputs::BuildOptions& options) {
+    auto inputs = inputs::check_inputs(options);
+    if (!inputs) return fail(std::move(inputs.error()));
+    if (auto based = add_base(options, *inputs); !based) return fail(std::move(based.error()));
+    const auto recipe = inputs->kind == spec::SpecKind::requirements ? environments::make_pip_recipe
+                                                                     : environments::make_conda_recipe;
+    return finished(options, build_by(recipe, options, *inputs));
+}
+
+Result<BuildSummary> wrap_install(const inputs::BuildOptions& options, const std::filesystem::path& source,
+                                  bool mask) {
+    auto inputs = inputs::check_wrap(options, source, mask);
+    if (!inputs) return fail(std::move(inputs.error()));
+    if (auto based = add_base(options, *inputs); !based) return fail(std::move(based.error()));
+    return finished(options, build_by(environments::make_wrap_recipe, options, *inputs));
+}
+
+Result<BuildSummary> import_tykky(const inputs::BuildOptions& options,
+                                  const std::filesystem::path& directory) {
+    auto inputs = inputs::check_import(options, directory);
+    if (!inputs) return fail(std::move(inputs.error()));
+    if (auto based = add_container(options, *inputs); !based) return fail(std::move(based.error()));
+    return finished(options, build_by(environments::make_import_recipe, options, *inputs));
+}
+
+Result<BuildSummary> wrap_container(const inputs::BuildOptions& options) {
+    auto inputs = inputs::check_wrap_container(options);
+    if (!inputs) return fail(std::move(inputs.error()));
+    if (auto based = add_base(options, *inputs); !based) return fail(std::move(based.error()));
+    if (inputs->base.is_host())
+        return fail_input("the host is no container", {}, options.base,
+                          "Give an image, or use wrap-install.");
+    return finished(options, build_by(environments::make_container_recipe, options, *inputs));
+}
+
+} // namespace containerize::build

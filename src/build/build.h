@@ -1,0 +1,48 @@
+// Builds an installation: from a requirements file to a directory that can be put on PATH.
+#pragma once
+
+#include "conda/package_record.h"
+#include "core/error.h"
+#include "inputs/build_options.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+namespace containerize::build {
+
+struct BuildSummary {
+    std::filesystem::path prefix;
+    std::uint64_t files = 0;
+    std::uint64_t image_bytes = 0;
+    std::size_t commands = 0;
+    double seconds = 0;
+    unsigned state = 0;
+    bool unchanged = false; ///< an update had nothing to do and left the installation as it was
+};
+
+/// The packages that a build would install.
+struct DryRun {
+    std::vector<conda::PackageRecord> packages; ///< conda packages, in link order
+    std::size_t pip_lines = 0;                  ///< number of pip requirements, which are not solved
+};
+/// Fails with an input error unless the input is a conda environment.
+Result<DryRun> dry_run(const inputs::BuildOptions& options);
+
+/// Builds and publishes an installation, or leaves nothing but the log, whose path is in the error message.
+/// Reports progress through util/log.h.
+Result<BuildSummary> build(const inputs::BuildOptions& options);
+
+/// Like build(), for software that is already installed in the directory `source`. With `mask`, the image is
+/// also mounted over `source` wherever the installation runs.
+Result<BuildSummary> wrap_install(const inputs::BuildOptions& options, const std::filesystem::path& source,
+                                  bool mask);
+
+/// Like build(), for the tykky installation in `directory`. Copies its image and leaves the original alone.
+Result<BuildSummary> import_tykky(const inputs::BuildOptions& options,
+                                  const std::filesystem::path& directory);
+
+/// Like build(), for the programs of the base (options.base) at options.wrapper_paths.
+Result<BuildSummary> wrap_container(const inputs::BuildOptions& options);
+
+} // namespace containerize::build

@@ -1,0 +1,142 @@
+#include "build/build_directory.h"
+
+#include "core/filesystem.h"
+#include "core/interrupt.h"
+#include "core/resources.h"
+#include "core/staging.h"
+#include "environments/environ_script.h"
+#include "environments/root_of_build.h"
+#include "launch/namespace.h"
+#include "prefix/publish.h"
+#include "prefix/records.h"
+#include "util/log.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <fmt/format.h>
+
+namespace containerize::build {
+
+namespace {
+
+/// The environment of all programs of a build. TMPDIR is in the staging directory, so leftovers vanish with
+/// it.
+Environment build_environment(const inputs::Inputs& inputs, const fs::path& prefix,
+                              const fs::path& temporary) {
+    auto environment =
+        environments::with_changes(inputs.environment, root::environment_of(inputs.base), prefix);
+    environment["TMPDIR"] = temporary.string();
+    return environment;
+}
+
+unsigned jobs(const inputs::BuildOptions& options, const Resources& resources) {
+    const unsigned wanted = options.jobs != 0 ? options.jobs : default_jobs(resources);
+    return options.site.max_jobs == 0 ? wanted : std::min(wanted, options.site.max_jobs);
+}
+
+Result<BuildSummary> work_in(const Staging& staging, const inputs::BuildOptions& options,
+                             const inputs::Inputs& inputs, prefix::Janitor& janitor,
+                             const prefix::Claim& claim, const Work& work, bool& log_has_reason) {
+    const auto resources = available_resources();
+    be_polite(resources);
+    std::error_code failed;
+    fs::create_directories(staging.path() / "tmp", failed);
+    if (failed) return fail_errno("cannot make a staging directory", staging.path().string(), failed.value());
+    auto space = environments::make_namespace(inputs, claim.prefix, staging.path());
+    if (!space) {
+        if (space.error().fault == Fault::engine)
+            space.error().hint +=
+                "\nBuilds need the native engine: build where it works. What is built there runs here "
+                "by Apptainer or Singularity.";
+        return fail(std::move(space.error()));
+    }
+    const pid_t holder = space->pid();
+    janitor.end_processes_first(holder);
+    environments::Workshop shop{.options = options,
+                                .inputs = inputs,
+                                .prefix = claim.prefix,
+                                .staging = staging.path(),
+                                .resources = resources,
+                                .jobs = jobs(options, resources),
+                                .space = std::move(*space),
+                                .join = [holder] { return launch::join_namespaces(holder); },
+                                .environment =
+                                    build_environment(inputs, claim.prefix, staging.path() / "tmp")};
+    log::detail(fmt::format("containerize {}: {}", CONTAINERIZE_VERSION, options.command_line));
+    log::detail(fmt::format("{} of {} CPUs, {} of memory, staging in {}", shop.jobs, resources.cpus,
+                            human_bytes(resources.memory), staging.path().string()));
+    auto done = work(shop, janitor, claim);
+    log_has_reason = shop.log_has_reason;
+    return done;
+}
+
+/// Whether the staging directory's filesystem is, or was, full: what did not fit may have been removed since.
+bool is_full(const fs::path& staging, const Error& error) {
+    const bool was_full = error.why == std::strerror(ENOSPC) || error.why == std::strerror(EDQUOT);
+    if (was_full && is_below(error.where, staging)) return true;
+    // Python up to 3.11 does not notice that a full disk cut off byte-code that it wrote.
+    if (error.why.contains("marshal data too short")) return true;
+    // Programs such as ensurepip do not report the reason.
+    constexpr std::uint64_t nearly_full = 16U << 20U;
+    const auto room = available_bytes(staging);
+    return room && *room < nearly_full;
+}
+
+void say_if_full(Error& error, const fs::path& staging) {
+    if (is_full(staging, error))
+        error.hint += (error.hint.empty() ? "" : "\n") + staging.parent_path().string() +
+                      " is full: make room, or give --tmpdir another directory.";
+}
+
+// Adds the log's path to the message: the log may hold the only hint at the cause.
+void name_log(Error& error, const inputs::BuildOptions& options, const fs::path& staging) {
+    log::detail("failed: " + to_string(error));
+    const fs::path log =
+        options.log_copy ? *options.log_copy : prefix::save_log(log::current(), staging.parent_path());
+    if (log.empty()) return;
+    if (!error.hint.empty()) error.hint += "\n";
+    error.hint += "The whole log: " + log.string();
+}
+
+} // namespace
+
+Result<BuildSummary> in_workplace(const inputs::BuildOptions& options, const inputs::Inputs& inputs,
+                                  const Work& work) {
+    sweep_staging(options.staging_parent);
+    // Declared first, so destroyed last: the namespace's process inherits the janitor's socket and must end
+    // first.
+    auto janitor = prefix::Janitor::start();
+    if (!janitor) return fail(std::move(janitor.error()));
+    auto claim = prefix::claim_prefix(inputs.prefix, *janitor);
+    if (!claim) return fail(std::move(claim.error()));
+    prefix::remove_leftovers(*claim);
+    janitor->sweep_staging_later(options.staging_parent);
+    auto staging = Staging::create(options.staging_parent);
+    if (!staging) return fail(std::move(staging.error()));
+    janitor->remove_tree_later(staging->path());
+    prefix::sweep_logs(staging->path().parent_path());
+    if (auto opened = log::open(staging->path() / "build.log", options.log_level); !opened)
+        return fail(std::move(opened.error()));
+    if (options.log_copy)
+        if (auto opened = log::also(*options.log_copy); !opened) {
+            opened.error().fault = Fault::input;
+            return fail(std::move(opened.error()));
+        }
+
+    bool log_has_reason = true;
+    auto done = work_in(*staging, options, inputs, *janitor, *claim, work, log_has_reason);
+    if (!done && options.keep_files) {
+        staging->keep();
+        janitor->keep_all_but({});
+        done.error().hint += (done.error().hint.empty() ? "" : "\n") +
+                             ("What was built so far is in " + staging->path().string());
+    } else if (!done && done.error().fault != Fault::input && !interrupted()) {
+        say_if_full(done.error(), staging->path());
+        if (log_has_reason) name_log(done.error(), options, staging->path());
+    }
+    return done;
+}
+
+} // namespace containerize::build

@@ -1,0 +1,189 @@
+#include "build/dev.h"
+
+#include "core/filesystem.h"
+#include "core/interrupt.h"
+#include "core/ownership.h"
+#include "environments/environ_script.h"
+#include "environments/root_of_build.h"
+#include "launch/namespace.h"
+#include "prefix/states.h"
+#include "util/digest.h"
+#include "util/file_lock.h"
+#include "util/log.h"
+#include "util/process.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+namespace containerize::build {
+
+namespace {
+
+using manifest::Manifest;
+
+constexpr const char* remedy = "Give --overlay a directory on a disk of this node.";
+/// Marks an overlay that fuse-overlayfs has written: its whiteouts have their own format.
+constexpr const char* mark_of_fuse_overlay = "by-fuse-overlayfs";
+
+/// A directory for each installation, named after it.
+Result<fs::path> default_overlay(const fs::path& prefix, const Environment& environment) {
+    const auto value = [&](const char* name) {
+        const auto found = environment.find(name);
+        return found == environment.end() ? std::string() : found->second;
+    };
+    fs::path data = value("XDG_DATA_HOME");
+    if (!data.is_absolute()) {
+        if (value("HOME").empty())
+            return fail_input("there is no home directory for the overlay", {}, {}, remedy);
+        data = fs::path(value("HOME")) / ".local/share";
+    }
+    const auto digest = sha256(prefix.string()).substr(0, 8);
+    return data / "containerize/overlays" / (prefix.filename().string() + "-" + digest);
+}
+
+// An overlay belongs to one state of one installation: over another, files of both would be mixed.
+Status check_owner(const fs::path& overlay, const Manifest& manifest) {
+    const auto file = overlay / "made-for";
+    const auto mine = fmt::format("{}\nstate {}\n", manifest.prefix.string(), manifest.state);
+    std::error_code failed;
+    if (!fs::exists(file, failed)) return write_file(file, mine);
+    const auto text = read_file(file);
+    if (!text) return fail(Error(text.error()));
+    if (*text == mine) return {};
+    if (!text->starts_with(manifest.prefix.string() + "\n"))
+        return fail_input("this overlay is of another installation", text->substr(0, text->find('\n')),
+                          overlay.string(), "Give --overlay another directory.");
+    const auto second = text->find('\n') + 1;
+    log::warn(
+        "the overlay was made over " + text->substr(second, text->find('\n', second) - second) +
+        " of this installation, and it has been updated since: files of both may not fit. To begin anew, "
+        "remove " +
+        overlay.string());
+    return {};
+}
+
+/// The overlay's files hide those of the installation, so nobody else may have created them.
+Status check_maker(const fs::path& overlay) {
+    for (const auto* part : {"upper", "work"})
+        if (const auto foreign = find_foreign((overlay / part).string()))
+            return fail_input("this overlay could hold files of other users",
+                              foreign->path + ": " + foreign->why, overlay.string(),
+                              "Give --overlay a directory of your own.");
+    return {};
+}
+
+std::vector<std::string> command_line(const DevOptions& options, const Manifest& manifest,
+                                      const Environment& environment) {
+    std::vector<std::string> argv = options.command;
+    if (argv.empty()) {
+        const auto shell = environment.find("SHELL");
+        argv = {shell == environment.end() || shell->second.empty() ? "/bin/bash" : shell->second};
+    }
+    // Run by a shell so that PATH is searched inside, where the overlay may have further programs.
+    if (manifest.activation_scripts.empty()) {
+        argv.insert(argv.begin(), {"sh", "-c", "exec \"$@\"", "sh"});
+        return argv;
+    }
+    // These scripts depend on the caller, so they are sourced here as at every launch.
+    std::string text;
+    std::vector<std::string> whole = {"bash", "--noprofile", "--norc", "-c", "", "bash"};
+    for (const auto& script : manifest.activation_scripts) {
+        text += ". \"$1\"; shift; ";
+        whole.push_back((manifest.prefix / script).string());
+    }
+    whole[4] = text + "exec \"$@\"";
+    whole.insert(whole.end(), argv.begin(), argv.end());
+    return whole;
+}
+
+/// Mounts the installation with the overlay at its prefix: by the kernel's overlayfs or, where that fails, as
+/// on network filesystems, by fuse-overlayfs.
+Status mount_overlay(environments::BuildNamespace& space, const Manifest& manifest, const fs::path& overlay,
+                     const Environment& environment) {
+    std::vector<fs::path> images;
+    for (const auto& image : manifest.images())
+        images.push_back(manifest.prefix / image.file);
+    const auto mark = overlay / mark_of_fuse_overlay;
+    std::error_code failed;
+    const bool by_fuse = fs::exists(mark, failed);
+    Error why_not{.what = "this overlay was made by fuse-overlayfs",
+                  .why = "what was removed is noted in that program's form",
+                  .where = overlay.string(),
+                  .hint = "Install fuse-overlayfs, or give --overlay another directory."};
+    if (!by_fuse) {
+        const bool by_kernel =
+            fs::exists(overlay / "upper", failed) && !fs::is_empty(overlay / "upper", failed);
+        auto mounted = space.mount_overlay(images, overlay, manifest.prefix);
+        if (mounted) return {};
+        if (interrupted()) return mounted;
+        why_not = std::move(mounted.error());
+        why_not.hint = remedy;
+        if (by_kernel) return fail(std::move(why_not)); // fuse-overlayfs cannot read its format
+    }
+    const auto path = environment.find("PATH");
+    const auto program = manifest.base.is_host() && path != environment.end()
+                             ? find_program("fuse-overlayfs", path->second)
+                             : std::nullopt;
+    if (!program) return fail(std::move(why_not));
+    if (auto marked = write_file(mark, ""); !marked) return marked;
+    auto mounted = space.mount_fuse_overlay(*program, images, overlay, manifest.prefix);
+    if (!mounted && !by_fuse) fs::remove(mark, failed);
+    return mounted;
+}
+
+Result<environments::BuildNamespace> make_space(const Manifest& manifest, const fs::path& overlay,
+                                                const Environment& environment) {
+    inputs::Inputs inputs;
+    inputs.environment = environment;
+    inputs.base = manifest.base;
+    inputs.binds = manifest.binds;
+    std::error_code failed;
+    inputs.working_directory = fs::current_path(failed);
+    return environments::make_namespace(inputs, manifest.prefix, overlay);
+}
+
+} // namespace
+
+Result<int> develop(const DevOptions& options) {
+    auto manifest = prefix::read_unmoved(options.prefix);
+    if (!manifest) return fail(std::move(manifest.error()));
+    const auto& prefix = manifest->prefix;
+    auto environment = current_environment();
+    auto overlay = options.overlay.empty() ? default_overlay(prefix, environment) : resolve(options.overlay);
+    if (!overlay) return fail(std::move(overlay.error()));
+    std::error_code failed;
+    fs::create_directories(*overlay, failed);
+    if (failed) return fail_errno("cannot make the overlay's directory", overlay->string(), failed.value());
+    if (auto made_by_user = check_maker(*overlay); !made_by_user)
+        return fail(std::move(made_by_user.error()));
+    const auto lock = try_lock(*overlay / "lock", 0600);
+    if (!lock) return fail(Error(lock.error()));
+    if (lock->state == LockState::busy)
+        return fail({.what = "this overlay is in use",
+                     .why = "another `containerize dev` runs in it",
+                     .where = overlay->string(),
+                     .hint = "Work there, or give --overlay another directory."});
+    if (auto good = check_owner(*overlay, *manifest); !good) return fail(std::move(good.error()));
+
+    auto space = make_space(*manifest, *overlay, environment);
+    if (!space) return fail(std::move(space.error()));
+    if (auto mounted = mount_overlay(*space, *manifest, *overlay, environment); !mounted)
+        return fail(std::move(mounted.error()));
+    log::info("What you change in " + prefix.string() + " stays in " + overlay->string() +
+              ", for you alone.");
+    const auto of_root = root::environment_of(manifest->base);
+    for (const std::vector<launch::EnvironmentChange>* changes :
+         {&of_root, &std::as_const(*manifest).activation, &std::as_const(*manifest).environment})
+        environment = environments::with_changes(environment, *changes, prefix);
+    environment["CONTAINERIZE_PREFIX"] = prefix.string();
+    const pid_t holder = space->pid();
+    return run_in_foreground({.argv = command_line(options, *manifest, environment),
+                              .environment = environment,
+                              .working_directory = fs::current_path(failed),
+                              .in_child = [holder] { return launch::join_namespaces(holder); },
+                              .on_line = {}});
+}
+
+} // namespace containerize::build

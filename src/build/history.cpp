@@ -1,0 +1,276 @@
+#include "build/history.h"
+
+#include "build/build_directory.h"
+#include "build/record_profile.h"
+#include "core/filesystem.h"
+#include "core/interrupt.h"
+#include "environments/writable_images.h"
+#include "image/merge.h"
+#include "image/relayout.h"
+#include "mounts/cold_start.h"
+#include "prefix/publish.h"
+#include "prefix/records.h"
+#include "prefix/states.h"
+#include "prefix/wrappers.h"
+#include "root/root.h"
+
+#include <algorithm>
+#include <chrono>
+#include <ranges>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace containerize::build {
+
+namespace {
+
+using manifest::Manifest;
+
+/// The common part of rollback and squash: an assembly with the wrappers of one state.
+class StateChange {
+public:
+    StateChange(environments::Workshop& shop, prefix::Janitor& janitor, const prefix::Claim& claim)
+        : shop_(shop), janitor_(janitor), claim_(claim) {}
+
+    /// Returns the number of commands.
+    Result<std::size_t> begin(const Manifest& manifest) {
+        if (auto mounted = environments::WritableImages::mount(shop_, manifest); !mounted)
+            return fail(std::move(mounted.error()));
+        auto assembly = prefix::make_assembly(claim_, janitor_);
+        if (!assembly) return fail(std::move(assembly.error()));
+        assembly_ = std::move(*assembly);
+        const auto surroundings = root::open_tree(manifest.base);
+        if (!surroundings) return fail(Error(surroundings.error()));
+        const prefix::WrapperRequest wrappers{.root = shop_.root(),
+                                              .surroundings = **surroundings,
+                                              .prefix = claim_.prefix,
+                                              .mask = manifest.mask,
+                                              .paths = manifest.wrapper_paths,
+                                              .libexec = shop_.options.libexec,
+                                              .output = assembly_,
+                                              .existing = claim_.prefix,
+                                              .umask_bits = shop_.options.umask_bits};
+        auto commands = prefix::make_wrappers(wrappers);
+        if (!commands) return commands;
+        if (auto added = prefix::add_session(wrappers); !added) return fail(std::move(added.error()));
+        return commands;
+    }
+
+    [[nodiscard]] const fs::path& assembly() const { return assembly_; }
+
+    Status finish(const Manifest& manifest, std::vector<Manifest> kept) {
+        if (interrupted()) return fail_interrupted();
+        if (auto done = prefix::publish(
+                {.claim = claim_, .assembly = assembly_, .manifest = manifest, .kept = std::move(kept)},
+                janitor_);
+            !done)
+            return done;
+        janitor_.keep_all_but(shop_.staging);
+        return {};
+    }
+
+private:
+    environments::Workshop& shop_;
+    prefix::Janitor& janitor_;
+    const prefix::Claim& claim_;
+    fs::path assembly_;
+};
+
+/// Returns `state` and its ancestors, newest first.
+std::vector<Manifest> line_of(unsigned state, const std::vector<Manifest>& states) {
+    std::vector<Manifest> line;
+    for (unsigned number = state; number != 0;) {
+        const auto found = std::ranges::find(states, number, &Manifest::state);
+        if (found == states.end()) break;
+        line.push_back(*found);
+        // A parent always has a lower number; anything else would be an endless loop.
+        number = found->parent < number ? found->parent : 0;
+    }
+    return line;
+}
+
+/// The commands that made a state, oldest first, including those before an earlier squash.
+nlohmann::json commands_of(const std::vector<Manifest>& line) {
+    auto commands = nlohmann::json::array();
+    for (const auto& state : std::views::reverse(line)) {
+        for (const auto& earlier : state.build.value(prefix::squashed_key, nlohmann::json::array()))
+            commands.push_back(earlier);
+        commands.push_back(state.build.value("command", ""));
+    }
+    return commands;
+}
+
+/// Copies the records of the first state in `line`, and the inputs of that state and all its ancestors.
+Status keep_records_of(const std::vector<Manifest>& line, const fs::path& prefix, const fs::path& records) {
+    std::error_code failed;
+    fs::create_directories(records.parent_path(), failed);
+    if (!failed)
+        fs::copy(prefix / prefix::state_directory(line.front().state), records, fs::copy_options::recursive,
+                 failed);
+    if (failed) return fail_errno("cannot keep the records", records.string(), failed.value());
+    // Of several inputs with the same name, the newest is kept.
+    constexpr auto older = fs::copy_options::recursive | fs::copy_options::skip_existing;
+    for (const auto& state : line) {
+        fs::copy(prefix / prefix::state_directory(state.state) / "inputs", records / "inputs", older, failed);
+        if (failed) break;
+    }
+    if (failed) return fail_errno("cannot keep the inputs", records.string(), failed.value());
+    return {};
+}
+
+Result<std::vector<image::RecordedFile>> recorded_in(image::Layers& layers, const Manifest& manifest,
+                                                     const fs::path& prefix) {
+    std::vector<image::Profile> profiles;
+    for (const auto& image : manifest.images())
+        profiles.push_back(profile_beside(prefix, image));
+    auto files = image::recorded_files(layers, profiles);
+    if (!files) return fail_errno("cannot read the images", prefix.string(), files.error());
+    return std::move(*files);
+}
+
+/// Translates the profile to the new image, in which the same files occupy other blocks.
+Status carry_profile(const std::vector<image::RecordedFile>& recorded, const manifest::ImageFile& file,
+                     const fs::path& assembly) {
+    if (recorded.empty()) return {};
+    const auto packed = assembly / file.file;
+    auto layers = image::open_layers(std::vector{packed});
+    if (!layers) return fail(std::move(layers.error()));
+    auto blocks = image::recorded_blocks(**layers, recorded);
+    if (!blocks) return fail_errno("cannot read the image", packed.string(), blocks.error());
+    return write_file(mounts::profile_of(packed),
+                      image::to_text({.image = file.sha256, .blocks = std::move(*blocks)}));
+}
+
+Result<inputs::Inputs> inputs_for(const inputs::BuildOptions& options) {
+    auto current = prefix::read_unmoved(options.prefix);
+    if (!current) return fail(std::move(current.error()));
+    return inputs::check_update(options, *current);
+}
+
+Result<Manifest> choose_state(const std::vector<Manifest>& states, const Manifest& current,
+                              std::optional<unsigned> asked, const fs::path& prefix) {
+    const auto hint = "`containerize log " + prefix.string() + "` shows the states that there are.";
+    if (!asked && current.parent == 0)
+        return fail_input("there is no earlier state", {}, prefix.string(), hint);
+    const unsigned number = asked.value_or(current.parent);
+    const auto found = std::ranges::find(states, number, &Manifest::state);
+    if (found == states.end())
+        return fail_input("there is no state " + std::to_string(number), {}, prefix.string(), hint);
+    return *found;
+}
+
+} // namespace
+
+Result<Rollback> rollback(const inputs::BuildOptions& options, std::optional<unsigned> state) {
+    auto inputs = inputs_for(options);
+    if (!inputs) return fail(std::move(inputs.error()));
+    Rollback rolled;
+    auto done = in_workplace(options, *inputs,
+                             [&](environments::Workshop& shop, prefix::Janitor& janitor,
+                                 const prefix::Claim& claim) -> Result<BuildSummary> {
+                                 auto current = manifest::read_manifest(claim.prefix);
+                                 if (!current) return fail(std::move(current.error()));
+                                 auto states = prefix::read_states(claim.prefix);
+                                 if (!states) return fail(std::move(states.error()));
+                                 auto chosen = choose_state(*states, *current, state, claim.prefix);
+                                 if (!chosen) return fail(std::move(chosen.error()));
+                                 // Change nothing if the images of the chosen state are damaged.
+                                 if (auto images = manifest::open_images(*chosen, claim.prefix); !images)
+                                     return fail(std::move(images.error()));
+                                 rolled = {.from = current->state, .to = chosen->state};
+                                 if (rolled.from == rolled.to)
+                                     return BuildSummary{.prefix = claim.prefix, .unchanged = true};
+                                 StateChange change(shop, janitor, claim);
+                                 auto commands = change.begin(*chosen);
+                                 if (!commands) return fail(std::move(commands.error()));
+                                 if (auto finished = change.finish(*chosen, std::move(*states)); !finished)
+                                     return fail(std::move(finished.error()));
+                                 return BuildSummary{.prefix = claim.prefix, .commands = *commands};
+                             });
+    if (!done) return fail(std::move(done.error()));
+    return rolled;
+}
+
+Result<BuildSummary> squash(const inputs::BuildOptions& options) {
+    auto inputs = inputs_for(options);
+    if (!inputs) return fail(std::move(inputs.error()));
+    const auto start = std::chrono::steady_clock::now();
+    return in_workplace(
+        options, *inputs,
+        [&](environments::Workshop& shop, prefix::Janitor& janitor,
+            const prefix::Claim& claim) -> Result<BuildSummary> {
+            auto manifest = manifest::read_manifest(claim.prefix);
+            if (!manifest) return fail(std::move(manifest.error()));
+            BuildSummary summary{.prefix = claim.prefix};
+            // Without an option, the layout stays as it was.
+            const auto was =
+                inputs::parse_layout(manifest->build.value("layout", "path")).value_or(inputs::Layout::path);
+            const auto layout = options.layout.value_or(was);
+            const bool is_placed_anew =
+                options.layout == inputs::Layout::profile; // the profile may have changed since
+            if (manifest->layers.empty() && layout == was && !is_placed_anew) {
+                summary.unchanged = true;
+                return summary;
+            }
+            StateChange change(shop, janitor, claim);
+            auto images = manifest::open_images(*manifest, claim.prefix);
+            if (!images) return fail(std::move(images.error()));
+            auto layers = image::Layers::open(std::move(*images));
+            if (!layers) return fail(std::move(layers.error()));
+            const auto recorded = recorded_in(**layers, *manifest, claim.prefix);
+            if (!recorded) return fail(Error(recorded.error()));
+            if (options.layout == inputs::Layout::profile && recorded->empty())
+                return fail_input("there is no profile", "nothing says which files are wanted first",
+                                  claim.prefix.string(), "Record one with `containerize profile`.");
+            Stage stage("Packing the image");
+            auto packed = image::write_merged(
+                **layers, shop.image(), shop.writer_options(),
+                [&](std::uint64_t done) { stage.advance(done, 0); },
+                layout == inputs::Layout::profile ? *recorded : std::vector<image::RecordedFile>());
+            if (!packed) return fail(std::move(packed.error()));
+            stage.finish(fmt::format("{} files, {} to {}", human_count(packed->files),
+                                     human_bytes(packed->input_bytes), human_bytes(packed->image_bytes)));
+            constexpr std::uint64_t allowance = 8U << 20U; // for everything but the image
+            if (auto room = prefix::check_room(claim, packed->image_bytes + allowance); !room)
+                return fail(std::move(room.error()));
+            auto commands = change.begin(*manifest);
+            if (!commands) return fail(std::move(commands.error()));
+            const auto states = prefix::read_states(claim.prefix);
+            if (!states) return fail(Error(states.error()));
+            const auto line = line_of(manifest->state, *states);
+            const auto next = prefix::next_state(claim.prefix);
+            if (!next) return fail(Error(next.error()));
+            manifest->state = *next;
+            manifest->parent = 0;
+            manifest->layers.clear();
+            manifest->image = {.file = prefix::free_image_name(claim.prefix), .size = 0, .sha256 = {}};
+            manifest->build["files"] = packed->files;
+            manifest->build["bytes"] = packed->input_bytes;
+            manifest->build["layout"] = layout == inputs::Layout::profile ? "profile" : "path";
+            // A build with --layout profile calls squash() itself, with the same command line.
+            if (manifest->build["command"] != options.command_line)
+                manifest->build[prefix::squashed_key] = commands_of(line);
+            manifest->build["command"] = options.command_line;
+            manifest->created = prefix::utc_now("%Y-%m-%dT%H:%M:%SZ");
+            if (auto added = prefix::add_image(shop.image(), prefix::ImageIs::of_this_build,
+                                               change.assembly(), manifest->image, {});
+                !added)
+                return fail(std::move(added.error()));
+            if (auto carried = carry_profile(*recorded, manifest->image, change.assembly()); !carried)
+                return fail(std::move(carried.error()));
+            if (auto kept = keep_records_of(line, claim.prefix,
+                                            change.assembly() / prefix::state_directory(manifest->state));
+                !kept)
+                return fail(std::move(kept.error()));
+            if (auto finished = change.finish(*manifest, {}); !finished)
+                return fail(std::move(finished.error()));
+            summary.files = packed->files;
+            summary.image_bytes = packed->image_bytes;
+            summary.commands = *commands;
+            summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+            return summary;
+        });
+}
+
+} // namespace containerize::build

@@ -1,0 +1,195 @@
+#include "build/record_profile.h"
+
+#include "build/build.h"
+#include "core/filesystem.h"
+#include "core/interrupt.h"
+#include "core/staging.h"
+#include "image/profile.h"
+#include "launch/namespace.h"
+#include "manifest/manifest.h"
+#include "mounts/cold_start.h"
+#include "prefix/janitor.h"
+#include "util/log.h"
+#include "util/process.h"
+#include "util/progress.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+#include <utility>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+
+namespace containerize::build {
+
+namespace {
+
+/// A session that records ends at once, unless a command left a process behind.
+constexpr auto longest_end = std::chrono::seconds(5);
+
+/// The command line that runs `command` inside, through a wrapper.
+std::vector<std::string> inside(const fs::path& prefix, const std::vector<std::string>& command) {
+    std::vector<std::string> argv = {(prefix / "bin/_debug_exec").string()};
+    argv.insert(argv.end(), command.begin(), command.end());
+    return argv;
+}
+
+Environment recording_environment(const fs::path& record) {
+    auto environment = current_environment();
+    environment[launch::record_variable] = record.string();
+    environment[launch::prefetch_variable] = "off"; // reading ahead would hide which blocks are wanted
+    environment["CONTAINERIZE_SESSION_IDLE"] = "0";
+    environment["CONTAINERIZE_ENGINE"] = "native"; // only this engine uses our file server, which records
+    return environment;
+}
+
+Result<int> run_recorded(std::vector<std::string> argv, Environment environment, bool at_terminal) {
+    // A process in a new namespace finds no session, so it starts one: with nothing cached and with servers
+    // that record.
+    const Command command{.argv = std::move(argv),
+                          .environment = std::move(environment),
+                          .working_directory = {},
+                          .in_child = [] { return launch::enter_new_namespaces() ? 0 : EPERM; },
+                          .on_line = {}};
+    if (at_terminal) return run_in_foreground(command);
+    auto outcome = run(command);
+    if (!outcome) return fail(std::move(outcome.error()));
+    return outcome->exit_code;
+}
+
+/// Servers hold a shared lock on the record as long as they live.
+void wait_for_end_of_session(const fs::path& record) {
+    const Fd file(open(record.c_str(), O_RDONLY | O_CLOEXEC));
+    const auto until = std::chrono::steady_clock::now() + longest_end;
+    while (file && flock(file.get(), LOCK_EX | LOCK_NB) != 0 && std::chrono::steady_clock::now() < until)
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+}
+
+/// Imports the packages that Python finds, with a temporary home directory in `staging`.
+Result<int> run_imports(const fs::path& prefix, const ProfileRequest& request, Environment environment,
+                        const fs::path& staging) {
+    std::error_code failed;
+    if (!fs::exists(fs::symlink_status(prefix / "bin/python", failed))) return 0;
+    const auto home = staging / "home";
+    fs::create_directories(home, failed);
+    if (failed) return fail_errno("cannot make a directory", home.string(), failed.value());
+    environment["HOME"] = environment["XDG_CACHE_HOME"] = environment["XDG_CONFIG_HOME"] = home.string();
+    // Python could recreate directories of an installation that is being removed, for byte-code.
+    environment["PYTHONDONTWRITEBYTECODE"] = "1";
+    environment.erase("DISPLAY");
+    environment.erase("WAYLAND_DISPLAY");
+    auto script = read_file(request.share / "profile/imports.py");
+    if (!script) return fail(std::move(script.error()));
+    return run_recorded({(prefix / "bin/python").string(), "-c", *script}, std::move(environment), false);
+}
+
+Status write_profiles(const fs::path& prefix, const fs::path& record, bool replace) {
+    auto manifest = manifest::read_manifest(prefix);
+    if (!manifest) return fail(std::move(manifest.error()));
+    auto text = read_file(record);
+    if (!text) return fail(std::move(text.error()));
+    auto recorded = image::parse_record(*text, record);
+    if (!recorded) return fail(std::move(recorded.error()));
+    if (recorded->empty())
+        return fail({.what = "nothing was recorded",
+                     .why = "no program that ran read anything of the installation",
+                     .where = prefix.string(),
+                     .hint = "Give a command that uses it."});
+    for (const auto& image : manifest->images()) {
+        image::Profile profile{.image = image.sha256, .blocks = (*recorded)[(prefix / image.file).string()]};
+        if (!replace) profile = merged(std::move(profile), profile_beside(prefix, image));
+        if (auto written = write_file(mounts::profile_of(prefix / image.file), to_text(profile)); !written)
+            return written;
+    }
+    return {};
+}
+
+std::string as_text(const ProfileCoverage& coverage) {
+    return fmt::format("{} in {} requests", human_bytes(coverage.bytes), human_count(coverage.requests));
+}
+
+} // namespace
+
+image::Profile profile_beside(const fs::path& prefix, const manifest::ImageFile& image) {
+    const auto path = mounts::profile_of(prefix / image.file);
+    const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    auto profile = file ? mounts::read_profile(file.get(), path, image.sha256)
+                        : Result<image::Profile>(image::Profile{.image = image.sha256, .blocks = {}});
+    return profile ? std::move(*profile) : image::Profile{.image = image.sha256, .blocks = {}};
+}
+
+Result<Recording> record_profile(const fs::path& prefix, const ProfileRequest& request) {
+    auto janitor = prefix::Janitor::start();
+    if (!janitor) return fail(std::move(janitor.error()));
+    janitor->sweep_staging_later(request.staging_parent);
+    auto staging = Staging::create(request.staging_parent);
+    if (!staging) return fail(std::move(staging.error()));
+    janitor->remove_tree_later(staging->path());
+    const auto record = staging->path() / "record";
+    if (auto made = write_file(record, ""); !made) return fail(std::move(made.error()));
+    const auto environment = recording_environment(record);
+    Recording recording;
+    if (request.commands.empty()) {
+        auto done = run_imports(prefix, request, environment, staging->path());
+        if (!done) return fail(std::move(done.error()));
+        recording.exit_code = *done;
+    }
+    for (const auto& command : request.commands) {
+        auto done = run_recorded(inside(prefix, command), environment, request.at_terminal);
+        if (!done) return fail(std::move(done.error()));
+        if (*done != 0) recording.exit_code = *done;
+    }
+    wait_for_end_of_session(record);
+    if (interrupted()) return fail_interrupted();
+    // A command that failed may have read too little to replace the earlier profile.
+    const bool replace = request.replace && recording.exit_code == 0;
+    if (auto written = write_profiles(prefix, record, replace); !written)
+        return fail(std::move(written.error()));
+    auto coverage = profile_coverage(prefix);
+    if (!coverage) return fail(std::move(coverage.error()));
+    recording.coverage = *coverage;
+    return recording;
+}
+
+Result<ProfileCoverage> profile_coverage(const fs::path& prefix) {
+    auto manifest = manifest::read_manifest(prefix);
+    if (!manifest) return fail(std::move(manifest.error()));
+    ProfileCoverage coverage;
+    for (const auto& image : manifest->images()) {
+        const auto profile = profile_beside(prefix, image);
+        coverage.blocks += profile.blocks.size();
+        coverage.bytes += profile.bytes();
+        coverage.requests += requests_for(profile.blocks, {}).size();
+    }
+    return coverage;
+}
+
+void record_after_build(const inputs::BuildOptions& options, bool replace) {
+    if (!options.profile) return;
+    const auto prefix = resolve(options.prefix);
+    if (!prefix) return;
+    std::error_code failed;
+    const bool has_python = fs::exists(fs::symlink_status(*prefix / "bin/python", failed));
+    if (options.profile_commands.empty() && !has_python) return; // nothing to run
+    Stage stage("Recording what programs read first");
+    ProfileRequest request{.commands = {},
+                           .at_terminal = false,
+                           .replace = replace,
+                           .share = options.share,
+                           .staging_parent = options.staging_parent};
+    for (const auto& command : options.profile_commands)
+        request.commands.push_back({"/bin/sh", "-c", command});
+    const auto recording = record_profile(*prefix, request);
+    if (recording && recording->exit_code != 0 && !request.commands.empty())
+        log::warn("a command of --profile ended with exit code " + std::to_string(recording->exit_code));
+    if (recording)
+        stage.finish(as_text(recording->coverage));
+    else if (request.commands.empty())
+        stage.finish("left out: " + recording.error().what);
+    else
+        log::warn(to_string(recording.error()));
+}
+
+} // namespace containerize::build

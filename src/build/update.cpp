@@ -1,0 +1,54 @@
+#include "build/update.h"
+
+#include "build/build_directory.h"
+#include "build/record_profile.h"
+#include "build/steps.h"
+#include "inputs/inputs.h"
+#include "manifest/manifest.h"
+#include "prefix/states.h"
+
+namespace containerize::build {
+
+namespace {
+
+Status check_request(const UpdateOptions& options) {
+    const auto& build = options.build;
+    const bool something = !build.spec.empty() || !build.conda.requirements.empty() || build.pre_install ||
+                           build.post_install || build.environ_script || !build.wrapper_paths.empty() ||
+                           build.engine || !options.command.empty();
+    if (something) return {};
+    return fail_input(
+        "there is nothing to update", {}, {},
+        "Give an environment or requirements file, -r, --pre-install, --post-install, --environ, "
+        "-w, --engine, or a command after --.");
+}
+
+} // namespace
+
+Result<BuildSummary> update(const UpdateOptions& options) {
+    auto previous = prefix::read_unmoved(options.build.prefix);
+    if (!previous) return fail(std::move(previous.error()));
+    if (auto good = check_request(options); !good) return fail(std::move(good.error()));
+    auto inputs = inputs::check_update(options.build, *previous);
+    if (!inputs) return fail(std::move(inputs.error()));
+    if (options.prune && !inputs->conda && !inputs->locked)
+        return fail_input("--prune needs an environment file of conda", "pip removes nothing", {},
+                          "Leave it out, or give one.");
+    const environments::UpdateRequest request{.command = options.command, .prune = options.prune};
+    auto updated = in_workplace(options.build, *inputs,
+                                [&](environments::Workshop& shop, prefix::Janitor& janitor,
+                                    const prefix::Claim& claim) -> Result<BuildSummary> {
+                                    // Read it again: another update may have made a new state before the
+                                    // claim.
+                                    auto current = prefix::read_unmoved(options.build.prefix);
+                                    if (!current) return fail(std::move(current.error()));
+                                    shop.record = current->build;
+                                    const auto recipe =
+                                        environments::make_update_recipe(shop, *current, request);
+                                    return run_steps(shop, *recipe, janitor, claim, &*current);
+                                });
+    if (updated && !updated->unchanged) record_after_build(options.build, false);
+    return updated;
+}
+
+} // namespace containerize::build

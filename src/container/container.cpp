@@ -1,0 +1,354 @@
+#include "container/container.h"
+
+#include "container/host_root.h"
+#include "core/fd.h"
+#include "core/filesystem.h"
+#include "fuse/server.h"
+#include "image/layers.h"
+#include "image/layers_view.h"
+#include "image/tree_view.h"
+#include "launch/carried_call.h"
+#include "manifest/manifest.h"
+#include "mounts/mount_point.h"
+#include "root/drivers.h"
+#include "root/root.h"
+#include "util/process.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace containerize::container {
+
+namespace {
+
+/// Searched for container runtimes after the caller's PATH.
+constexpr const char* usual_path = "/usr/local/bin:/usr/bin:/bin:/opt/apptainer/bin:/opt/singularity/bin";
+// The only variables of the caller that the runtime gets. The program gets all of them (carried_call.h).
+constexpr std::array<std::string_view, 15> passed_variables = {"HOME",
+                                                               "USER",
+                                                               "LOGNAME",
+                                                               "TERM",
+                                                               "TMPDIR",
+                                                               "XDG_RUNTIME_DIR",
+                                                               "LD_LIBRARY_PATH", // for a runtime of a module
+                                                               "APPTAINER_TMPDIR",
+                                                               "APPTAINER_CACHEDIR",
+                                                               "APPTAINER_CONFIGDIR",
+                                                               "APPTAINER_CONFIG_FILE",
+                                                               "SINGULARITY_TMPDIR",
+                                                               "SINGULARITY_CACHEDIR",
+                                                               "SINGULARITY_CONFIGDIR",
+                                                               "SINGULARITY_CONFIG_FILE"};
+
+bool exists(const std::string& path) {
+    struct stat info {};
+    return stat(path.c_str(), &info) == 0;
+}
+
+/// A field of the comma-separated value of the runtimes' option --mount, quoted if necessary.
+std::string quoted_field(const std::string& key, const std::string& value) {
+    std::string field = key + "=" + value;
+    if (field.find_first_of(",\"\n") == std::string::npos) return field;
+    for (std::size_t at = 0; (at = field.find('"', at)) != std::string::npos; at += 2)
+        field.insert(at, 1, '"');
+    return '"' + field + '"';
+}
+
+/// PATH for the runtime, without our wrappers: a wrapper that it called would start the runtime again.
+std::string path_without_installations(std::string_view path) {
+    std::string kept;
+    while (!path.empty()) {
+        const auto end = std::min(path.find(':'), path.size());
+        const std::string directory(path.substr(0, end));
+        path.remove_prefix(std::min(end + 1, path.size()));
+        if (!directory.starts_with('/') || !manifest::installation_of_program(directory + "/.").empty())
+            continue;
+        kept += directory + ":";
+    }
+    return kept + usual_path;
+}
+
+class ContainerCommand {
+public:
+    ContainerCommand(const ContainerCall& call, manifest::Manifest manifest)
+        : call_(call), manifest_(std::move(manifest)),
+          path_(path_without_installations(std::getenv("PATH") == nullptr ? "" : std::getenv("PATH"))) {}
+
+    Error execute() {
+        for (const auto step :
+             {&ContainerCommand::choose_runtime, &ContainerCommand::add_options, &ContainerCommand::add_root,
+              &ContainerCommand::add_binds, &ContainerCommand::add_images})
+            if (auto done = (this->*step)(); !done) return std::move(done.error());
+        arguments_.push_back(root_);
+        if (auto done = add_program(); !done) return std::move(done.error());
+        std::vector<char*> pointers;
+        for (auto& argument : arguments_)
+            pointers.push_back(argument.data());
+        pointers.push_back(nullptr);
+        std::vector<char*> variables;
+        for (auto& variable : environment_)
+            variables.push_back(variable.data());
+        variables.push_back(nullptr);
+        execve(runtime_.c_str(), pointers.data(), variables.data());
+        return fail_errno("cannot start the container runtime", runtime_).error();
+    }
+
+private:
+    Status choose_runtime() {
+        const auto recorded = launch::parse_engine(manifest_.engine);
+        const auto insisted = launch::engine_of_environment();
+        if (!insisted) return fail(Error(insisted.error()));
+        if (!recorded) return fail(Error(recorded.error()));
+        const launch::Engine engine = *insisted == launch::Engine::automatic ? *recorded : *insisted;
+        if (engine == launch::Engine::native)
+            return no_runtime("this installation is to be run by the native engine");
+        for (const auto candidate : {launch::Engine::apptainer, launch::Engine::singularity}) {
+            if (engine != launch::Engine::automatic && engine != candidate) continue;
+            // "singularity" is also a game, which Debian puts in /usr/games.
+            const auto is_a_runtime = [](const fs::path& program) {
+                return manifest::installation_of_program(program).empty() &&
+                       program.parent_path().filename() != "games";
+            };
+            const auto found = find_program(to_text(candidate), path_, is_a_runtime);
+            if (!found) continue;
+            runtime_ = found->string();
+            return {};
+        }
+        return no_runtime(engine == launch::Engine::automatic ? "neither apptainer nor singularity is on PATH"
+                                                              : to_text(engine) + " is not on PATH");
+    }
+
+    Status no_runtime(const std::string& why) const {
+        Error error{.what = "no engine can run this installation here",
+                    .why = why,
+                    .where = call_.prefix,
+                    .hint = "Load the module that has a container runtime, if there is one; or set "
+                            "CONTAINERIZE_ENGINE to another engine."};
+        if (!call_.native_failure.empty())
+            error.hint = "The native engine: " + call_.native_failure + "\n" + error.hint;
+        return fail(std::move(error));
+    }
+
+    Status add_options() {
+        arguments_ = {runtime_, "--silent", "exec", "--no-home", "--pwd", "/"};
+        arguments_.emplace_back("--no-mount");
+        arguments_.emplace_back(manifest_.base.is_host() ? "home,cwd,tmp,bind-paths" : "home,cwd");
+        if (manifest_.base.isolate) arguments_.emplace_back("--contain");
+        return {};
+    }
+
+    Status add_root() {
+        auto state = launch::open_state_directory();
+        if (!state) return fail(std::move(state.error()));
+        auto host = make_host_root(*state);
+        if (!host) return fail(std::move(host.error()));
+        if (manifest_.base.is_host()) {
+            root_ = host->directory.string();
+            for (const auto& name : host->names)
+                add_mount(name, name);
+            return {};
+        }
+        root_ = manifest_.base.file.string();
+        if (!exists(root_)) return fail_errno("cannot open the base", root_, ENOENT);
+        add_gpu_options();
+        if (auto added = inject(); !added) return added;
+        if (manifest_.base.isolate) return {};
+        for (const auto& name : host->names)
+            if (!launch::is_of_base(std::string_view(name).substr(1))) add_mount(name, name);
+        if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/' && exists(home))
+            add_mount(home, home);
+        return {};
+    }
+
+    // Only for a base: the host's own root has its drivers.
+    void add_gpu_options() {
+        const auto wanted = root::wanted_gpu(manifest_);
+        const auto add = [&](const char* vendor, const char* device, const char* option) {
+            if (wanted != vendor && (wanted != "auto" || !exists(device))) return;
+            arguments_.emplace_back(option);
+            manifest_.gpu = "none"; // the runtime provides the drivers
+        };
+        manifest_.gpu = wanted;
+        add("nvidia", "/dev/nvidiactl", "--nv");
+        add("amd", "/dev/kfd", "--rocm");
+    }
+
+    /// Binds libraries of the host, and drivers for which the runtime has no option.
+    Status inject() {
+        if (manifest_.gpu == "none" && manifest_.host_libraries.empty()) return {};
+        auto view = open_root();
+        if (!view) return fail(std::move(view.error()));
+        const auto injection = root::find_drivers(**view, manifest_, call_.prefix);
+        for (const auto& bind : injection.binds)
+            if (exists(bind.source)) add_mount(bind.source, bind.target, bind.read_only ? ",ro" : "");
+        // No link can be created in the container's root, so the file is bound at the link's path, too.
+        for (const auto& [path, target] : injection.links) {
+            const auto file = (fs::path(path).parent_path() / target).string();
+            const auto bind = std::ranges::find(injection.binds, file, &manifest::Bind::target);
+            if (bind != injection.binds.end()) add_mount(bind->source, path, ",ro");
+        }
+        for (const auto& warning : injection.warnings)
+            std::fprintf(stderr, "containerize: warning: %s\n", warning.c_str());
+        injected_environment_ = injection.environment;
+        return {};
+    }
+
+    [[nodiscard]] Result<std::unique_ptr<image::TreeView>> open_root() const {
+        if (fs::is_directory(root_)) return std::make_unique<image::DirectoryView>(root_);
+        return root::open_tree(manifest_.base);
+    }
+
+    Status add_binds() {
+        auto binds = manifest_.binds;
+        // The runtime itself reads the binds in its own variables.
+        auto asked = root::binds_of_environment();
+        if (!asked) return fail(std::move(asked.error()));
+        binds.insert(binds.end(), asked->begin(), asked->end());
+        for (const auto& bind : binds) {
+            if (exists(bind.source))
+                add_mount(bind.source, bind.target, bind.read_only ? ",ro" : "");
+            else if (bind.required)
+                return fail_errno("what is to be bound is missing", bind.source, ENOENT);
+        }
+        return {};
+    }
+
+    Status add_images() {
+        if (auto opened = manifest::open_images(manifest_, call_.prefix); !opened)
+            return fail(std::move(opened.error()));
+        for (const auto& place : {fs::path(call_.prefix), manifest_.prefix, manifest_.mask}) {
+            if (place.empty() || (place == call_.prefix && !shown_.empty())) continue;
+            if (auto ready = make_place(place); !ready) return ready;
+            if (auto shown = show_at(place.string()); !shown) return shown;
+            shown_.push_back(place);
+        }
+        return {};
+    }
+
+    Status show_at(const std::string& place) {
+        if (manifest_.layers.empty()) {
+            const auto image = call_.prefix + "/" + manifest_.image.file;
+            add_mount(image, place, ",image-src=/");
+            return {};
+        }
+        const auto server = call_.prefix + "/libexec/containerize-session";
+        for (const auto& word : {call_.prefix, place})
+            if (word.find_first_of(" \t\n\"'\\") != std::string::npos)
+                return fail(
+                    {.what =
+                         "an installation with updates and such a name cannot be run by a container runtime",
+                     .why = "runtimes split the command of a file server at spaces",
+                     .where = word,
+                     .hint =
+                         "Merge the updates, by `containerize squash`, or give the directory another name."});
+        arguments_.emplace_back("--fusemount");
+        arguments_.push_back("host:" + server + " --serve " + call_.prefix + " " + place);
+        return {};
+    }
+
+    // Makes a mount point for the path before a move, or for a masked path. The rules are a session's, except
+    // that no directory can be covered here.
+    Status make_place(const fs::path& place) const {
+        if (place == call_.prefix) return {};
+        if (place == manifest_.prefix)
+            if (auto free = manifest::check_first_path(manifest_, call_.prefix); !free) return free;
+        if (const auto foreign =
+                find_foreign(place.string(), mounts::rules_of_other_place(call_.prefix, lstat)))
+            return mounts::no_safe_place(place, *foreign);
+        std::error_code failed;
+        // The runtime itself creates names at the top of the container's root.
+        if (fs::is_directory(place, failed) || mounts::nearest_directory(place) == place.root_path())
+            return {};
+        if (fs::create_directories(place, failed); failed)
+            return fail({.what = "the installation's first path cannot be made to exist",
+                         .why = failed.message(),
+                         .where = place.string(),
+                         .hint = "Build the installation again where it is now."});
+        return {};
+    }
+
+    Status add_program() {
+        auto carried = launch::call_of_this_process();
+        carried.program = call_.program;
+        carried.target = call_.target;
+        carried.through_prefix = call_.through_prefix;
+        carried.arguments = call_.arguments;
+        carried.plan = manifest::plan_of(manifest_, call_.prefix, {});
+        carried.plan.root = root::environment_of(manifest_.base);
+        carried.plan.root.insert(carried.plan.root.end(), injected_environment_.begin(),
+                                 injected_environment_.end());
+        // Where the runtime puts drivers (--nv, --rocm).
+        if (!manifest_.base.is_host())
+            carried.plan.root.push_back(
+                {launch::EnvironmentChange::Kind::append, "LD_LIBRARY_PATH", "/.singularity.d/libs"});
+        // By descriptor, because the image hides the path.
+        const Fd launcher(open(call_.program.c_str(), O_PATH | O_CLOEXEC));
+        carried.launcher_fd = fcntl(launcher.get(), F_DUPFD, STDERR_FILENO + 1);
+        if (carried.launcher_fd < 0) return fail_errno("cannot open", call_.program);
+        auto packed = launch::pack(carried);
+        if (!packed) return fail(std::move(packed.error()));
+        for (const auto name : passed_variables)
+            if (const char* value = std::getenv(std::string(name).c_str()))
+                environment_.push_back(std::string(name) + "=" + value);
+        environment_.push_back("PATH=" + path_);
+        environment_.push_back(std::string(launch::call_variable) + "=" + std::to_string(packed->release()));
+        arguments_.push_back("/proc/self/fd/" + std::to_string(carried.launcher_fd));
+        return {};
+    }
+
+    void add_mount(const std::string& source, const std::string& target, const std::string& options = {}) {
+        arguments_.emplace_back("--mount");
+        arguments_.push_back("type=bind," + quoted_field("source", source) + "," +
+                             quoted_field("destination", target) + options);
+    }
+
+    const ContainerCall& call_;
+    manifest::Manifest manifest_;
+    std::string path_;    ///< PATH for the runtime
+    std::string runtime_; ///< its executable
+    std::string root_;
+    std::vector<launch::EnvironmentChange> injected_environment_;
+    std::vector<fs::path> shown_; ///< where the images are mounted
+    std::vector<std::string> arguments_, environment_;
+};
+
+} // namespace
+
+Error run_in_container(const ContainerCall& call) {
+    auto manifest = manifest::read_manifest(call.prefix);
+    if (!manifest) return std::move(manifest.error());
+    return ContainerCommand(call, std::move(*manifest)).execute();
+}
+
+Result<int> serve_container(const std::string& prefix, const std::string& device) {
+    static constexpr std::string_view start = "/dev/fd/";
+    int descriptor = -1;
+    if (device.starts_with(start))
+        std::from_chars(device.data() + start.size(), device.data() + device.size(), descriptor);
+    Fd mounted(descriptor);
+    auto manifest = manifest::read_manifest(prefix);
+    if (!manifest) return fail(std::move(manifest.error()));
+    auto images = manifest::open_images(*manifest, prefix);
+    if (!images) return fail(std::move(images.error()));
+    auto layers = image::Layers::open(std::move(*images));
+    if (!layers) return fail(std::move(layers.error()));
+    auto connection = fuse::connect_fuse(std::move(mounted), fuse::server_threads());
+    if (!connection) return fail(std::move(connection.error()));
+    fuse::ServerStatistics statistics; // nobody reads them: there is no session
+    return fuse::serve_fuse(**layers, *connection, {.uid = geteuid(), .gid = getegid()}, statistics) == 0 ? 0
+                                                                                                          : 1;
+}
+
+} // namespace containerize::container

@@ -1,0 +1,47 @@
+#include "core/error.h"
+
+#include "core/printable.h"
+
+#include <cstring>
+
+#include <sys/resource.h>
+
+namespace containerize {
+
+namespace {
+
+std::string file_size_hint() {
+    rlimit limit{};
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return {};
+    return "The file-size limit of this session is " + std::to_string(limit.rlim_cur) +
+           " bytes: raise it by `ulimit -f unlimited`, or ask the site.";
+}
+
+} // namespace
+
+std::unexpected<Error> fail_errno(std::string what, std::string where, int error_number) {
+    return fail({.what = std::move(what),
+                 .why = std::strerror(error_number),
+                 .where = std::move(where),
+                 .hint = error_number == EFBIG ? file_size_hint() : std::string()});
+}
+
+std::unexpected<Error> fail_input(std::string what, std::string why, std::string where, std::string hint) {
+    return fail({.what = std::move(what),
+                 .why = std::move(why),
+                 .where = std::move(where),
+                 .hint = std::move(hint),
+                 .fault = Fault::input});
+}
+
+std::string to_string(const Error& error) {
+    std::string text;
+    if (!error.where.empty()) text += error.where + ": ";
+    text += error.what;
+    // A reason of several lines starts on a line of its own.
+    if (!error.why.empty()) text += (error.why.starts_with('\n') ? ":" : ": ") + error.why;
+    if (!error.hint.empty()) text += "\n" + error.hint;
+    return printable(text);
+}
+
+} // namespace containerize

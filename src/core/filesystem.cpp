@@ -1,0 +1,123 @@
+#include "core/filesystem.h"
+
+#include "core/open_file.h"
+#include "core/ownership.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+namespace containerize {
+
+bool is_ours_alone(const struct stat& info) {
+    return is_of(info) && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+Result<std::string> read_file(const fs::path& path, std::uint64_t limit) {
+    const auto file = open_regular(path);
+    if (!file) return fail(Error(file.error()));
+    std::string text;
+    char buffer[1U << 16U];
+    for (;;) {
+        const ssize_t got = read(file->get(), buffer, sizeof buffer);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return fail_errno("cannot read the file", path.string());
+        if (got == 0) return text;
+        text.append(buffer, static_cast<std::size_t>(got));
+        if (text.size() > limit)
+            return fail({.what = "cannot read the file",
+                         .why = "it is larger than " + std::to_string(limit) + " bytes",
+                         .where = path.string(),
+                         .hint = {}});
+    }
+}
+
+namespace {
+
+Status write_all(int fd, std::string_view data, const fs::path& path) {
+    while (!data.empty()) {
+        const ssize_t done = write(fd, data.data(), data.size());
+        if (done < 0 && errno == EINTR) continue;
+        if (done < 0) return fail_errno("cannot write the file", path.string());
+        data.remove_prefix(static_cast<std::size_t>(done));
+    }
+    return {};
+}
+
+Status write_and_sync(const fs::path& path, std::string_view content, mode_t mode) {
+    Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+    if (!file) return fail_errno("cannot write the file", path.string());
+    if (auto done = write_all(file.get(), content, path); !done) return done;
+    if (fsync(file.get()) != 0) return fail_errno("cannot write the file", path.string());
+    // NFS and quota errors can come as late as close.
+    if (close(file.release()) != 0) return fail_errno("cannot write the file", path.string());
+    return {};
+}
+
+} // namespace
+
+Status write_file(const fs::path& path, std::string_view content, bool executable) {
+    static std::atomic<unsigned> counter{0};
+    fs::path temporary = path.parent_path() / ".";
+    temporary += path.filename();
+    temporary += "." + std::to_string(getpid()) + "-" + std::to_string(counter++);
+    // Left by a killed process with the same pid.
+    unlink(temporary.c_str());
+    Status done = write_and_sync(temporary, content, executable ? 0777 : 0666);
+    if (done && rename(temporary.c_str(), path.c_str()) != 0)
+        done = fail_errno("cannot write the file", path.string());
+    if (!done) {
+        unlink(temporary.c_str());
+        return done;
+    }
+    return sync_directory(path.has_parent_path() ? path.parent_path() : fs::path("."));
+}
+
+Status sync_directory(const fs::path& directory) {
+    const Fd fd(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!fd) return fail_errno("cannot open the directory", directory.string());
+    // Some network and FUSE filesystems cannot sync directories.
+    if (fsync(fd.get()) != 0 && errno != EINVAL && errno != ENOTSUP && errno != EBADF && errno != ENOSYS)
+        return fail_errno("cannot sync the directory", directory.string());
+    return {};
+}
+
+bool is_below(const fs::path& path, const fs::path& directory) {
+    const auto relative = path.lexically_relative(directory);
+    return !relative.empty() && *relative.begin() != "..";
+}
+
+bool stays_below(const fs::path& path) {
+    const bool climbs = std::ranges::find(path, fs::path("..")) != path.end();
+    return !path.empty() && path.is_relative() && !climbs && path.native().find('\0') == std::string::npos;
+}
+
+Result<fs::path> resolve(const fs::path& path) {
+    std::error_code problem;
+    auto resolved = fs::absolute(path, problem);
+    if (!problem) resolved = fs::weakly_canonical(resolved, problem);
+    // The user chose this path: it leads through a directory that may not be entered, or a link to itself.
+    if (problem)
+        return fail_input("this path cannot be followed", problem.message(), path.string(),
+                          "Choose one whose directories you may enter.");
+    // "a/b/" is the same as "a/b", but its parent_path() is "a/b" itself.
+    if (!resolved.has_filename() && resolved.has_relative_path()) resolved = resolved.parent_path();
+    return resolved;
+}
+
+Result<std::uint64_t> available_bytes(const fs::path& path) {
+    auto existing = path;
+    struct statvfs info {};
+    while (statvfs(existing.empty() ? "." : existing.c_str(), &info) != 0) {
+        if (errno != ENOENT || existing.empty() || existing == existing.root_path())
+            return fail_errno("cannot ask for the free space", path.string());
+        existing = existing.parent_path();
+    }
+    return static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize;
+}
+
+} // namespace containerize

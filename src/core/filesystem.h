@@ -1,0 +1,66 @@
+// Files, directories and mounts: what std::filesystem does not do, or not safely.
+#pragma once
+
+#include "core/error.h"
+#include "core/fd.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sys/stat.h>
+#include <sys/types.h>
+
+namespace containerize {
+
+namespace fs = std::filesystem;
+
+Result<std::string> read_file(const fs::path& path, std::uint64_t limit = 64U << 20U);
+
+/// Whether nobody but this user and root can change the content, by the file's owner and mode.
+bool is_ours_alone(const struct stat& info);
+
+/// Replaces `path` atomically, by writing, syncing and renaming another file. The mode is 0666 (0777 if
+/// `executable`) less the umask.
+Status write_file(const fs::path& path, std::string_view content, bool executable = false);
+
+/// Whether both exist and have the same content.
+bool same_content(const fs::path& one, const fs::path& other);
+
+/// Syncs a file, so that its content lasts.
+Status sync_file(const fs::path& path);
+
+/// Syncs a directory, so that a rename in it lasts. Filesystems that cannot do this are no error.
+Status sync_directory(const fs::path& directory);
+
+/// Deletes a tree, and makes its own directories accessible on the way if necessary; never follows links,
+/// never crosses mounts. Deletes as much as it can, and returns the first failure.
+Status remove_tree(const fs::path& path);
+
+/// "lustre", "nfs", "gpfs", "beegfs", "ext4", "tmpfs", ... of the nearest existing ancestor of `path`;
+/// "unknown" if it cannot be found out.
+std::string filesystem_type(const fs::path& path);
+bool is_network_filesystem(std::string_view type);
+struct Mounted {
+    std::string point, type, source;
+    dev_t device; ///< st_dev of the files in it
+};
+/// The mounts that this process sees, as a rule the earliest first.
+std::vector<Mounted> mounted_filesystems();
+/// The mount points at `path` and below; a point appears once for each mount on it.
+std::vector<std::string> mount_points_below(const fs::path& path);
+
+/// The absolute path with `.`, `..` and links resolved, as far as it exists. Fails with an input error.
+Result<fs::path> resolve(const fs::path& path);
+
+/// Whether `path` is `directory` or below it, by the names alone.
+bool is_below(const fs::path& path, const fs::path& directory);
+/// Whether `path` is relative, not empty, and has no "..", by the names alone.
+bool stays_below(const fs::path& path);
+
+/// Bytes that this user can still write to the filesystem of `path`.
+Result<std::uint64_t> available_bytes(const fs::path& path);
+
+} // namespace containerize

@@ -1,0 +1,46 @@
+#include "core/text.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace containerize {
+
+std::string lower(std::string_view text) {
+    std::string result(text);
+    std::ranges::transform(result, result.begin(), [](char c) {
+        return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    });
+    return result;
+}
+
+std::string_view trimmed(std::string_view text) {
+    constexpr std::string_view blanks = " \t\r\f\v\n";
+    const auto start = text.find_first_not_of(blanks);
+    if (start == text.npos) return {};
+    return text.substr(start, text.find_last_not_of(blanks) - start + 1);
+}
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+    std::string result;
+    std::size_t done = 0;
+    for (std::size_t at = 0; (at = text.find(from, done)) != std::string::npos; done = at + from.size()) {
+        result.append(text, done, at - done);
+        result.append(to);
+    }
+    if (done == 0) return;
+    result.append(text, done, std::string::npos);
+    text = std::move(result);
+}
+
+std::string shell_quoted(const std::string& word) {
+    static constexpr const char* plain =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
+    if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
+    std::string quoted = "'";
+    for (const char c : word)
+        // Nothing is special between single quotes, where a single quote itself cannot be written.
+        quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return quoted + "'";
+}
+
+} // namespace containerize

@@ -1,0 +1,32 @@
+// Small functions on text.
+#pragma once
+
+#include <charconv>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace containerize {
+
+/// ASCII letters in lower case, in any locale.
+std::string lower(std::string_view text);
+
+/// Without ASCII white space at both ends.
+std::string_view trimmed(std::string_view text);
+
+/// The whole text as a decimal number without white space; nullopt if it is none, or too large.
+template<class Number>
+std::optional<Number> to_number(std::string_view text) {
+    Number number = 0;
+    const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (problem != std::errc() || end != text.data() + text.size()) return std::nullopt;
+    return number;
+}
+
+/// Replaces each `from`, which is not empty, in linear time.
+void replace_all(std::string& text, std::string_view from, std::string_view to);
+
+/// Quotes a word for a shell, if that is necessary.
+std::string shell_quoted(const std::string& word);
+
+} // namespace containerize

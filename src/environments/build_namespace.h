@@ -1,0 +1,59 @@
+// The namespaces in which a build runs its programs, with the unfinished environment mounted at its prefix.
+#pragma once
+
+#include "core/error.h"
+#include "core/fd.h"
+#include "root/root.h"
+
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string>
+
+#include <sys/types.h>
+
+namespace containerize::environments {
+
+/// A process that keeps new user and mount namespaces alive and mounts in them on request. Other processes
+/// join it by `pid()`. Create it while the caller is single-threaded. The destructor kills the process, and
+/// its mounts go with it.
+class BuildNamespace {
+public:
+    static Result<BuildNamespace> create();
+    /// Also assembles the root that `root` describes, in the empty directory `work`, and enters it.
+    static Result<BuildNamespace> create(const root::RootRequest& root, const std::filesystem::path& work);
+    BuildNamespace(BuildNamespace&& other) noexcept;
+    BuildNamespace& operator=(BuildNamespace&& other) noexcept;
+    ~BuildNamespace();
+
+    /// Binds `directory` over `place`: the prefix of the installation at `prefix`, or another path at which
+    /// it is shown. Creates `place` inside the namespace if it is missing.
+    Status bind(const std::filesystem::path& directory, const std::filesystem::path& place,
+                const std::filesystem::path& prefix);
+    /// Mounts an overlay at `prefix`: `images` (the lowest first) below a writable layer. Changes go to
+    /// "upper" in `staging`, which may hold those of an earlier mount; "lower" and "work" are created there,
+    /// too. Fails if the kernel does not let users mount overlays (before Linux 5.11), or if the filesystem
+    /// of `staging` has no extended attributes.
+    Status mount_overlay(std::span<const std::filesystem::path> images, const std::filesystem::path& staging,
+                         const std::filesystem::path& prefix);
+    /// The same with fuse-overlayfs (`program`), for where the kernel refuses. It needs neither privileges
+    /// nor extended attributes, but "upper" is then in that program's format.
+    Status mount_fuse_overlay(const std::filesystem::path& program,
+                              std::span<const std::filesystem::path> images,
+                              const std::filesystem::path& staging, const std::filesystem::path& prefix);
+
+    /// What was bound or mounted last, as a path for processes outside the namespace. (The ordinary path may
+    /// lead through a FUSE mount, which is closed to them.)
+    [[nodiscard]] std::filesystem::path tree() const;
+    [[nodiscard]] pid_t pid() const { return pid_; }
+
+private:
+    static Result<BuildNamespace> create_with(const std::function<Status()>& set_up);
+    BuildNamespace(pid_t pid, Fd channel) : pid_(pid), channel_(std::move(channel)) {}
+    Status ask(const std::string& request);
+
+    pid_t pid_ = -1;
+    Fd channel_; ///< requests to the process, and its answers
+};
+
+} // namespace containerize::environments

@@ -1,0 +1,65 @@
+#include "environments/byte_code.h"
+
+#include "core/filesystem.h"
+
+namespace containerize::environments {
+
+namespace {
+
+/// Compiles the listed files in parallel and skips those that this Python version cannot compile. Uses
+/// unchecked hashes, so that no run compares timestamps or recompiles; Python 3.6 does not support them yet.
+/// Forces the "fork" start method: the others, which Python 3.14 prefers, re-import the main program, and
+/// `-c` has no file to import.
+constexpr const char* compile_program = R"(
+import py_compile, sys
+def compile_one(path):
+    try:
+        if hasattr(py_compile, 'PycInvalidationMode'):
+            py_compile.compile(path, doraise=True, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+        else:
+            py_compile.compile(path, doraise=True)
+    except Exception as problem:
+        print(path, type(problem).__name__)
+if __name__ == '__main__':
+    with open(sys.argv[1], 'rb') as file:
+        paths = [path.decode('utf-8', 'surrogateescape') for path in file.read().split(b'\0') if path]
+    jobs = int(sys.argv[2])
+    if jobs > 1 and len(paths) > 100:
+        import multiprocessing
+        if hasattr(multiprocessing, 'get_context'):
+            multiprocessing = multiprocessing.get_context('fork')
+        pool = multiprocessing.Pool(jobs)
+        pool.map(compile_one, paths, 64)
+        pool.close()
+        pool.join()
+    else:
+        for path in paths:
+            compile_one(path)
+)";
+
+} // namespace
+
+std::set<std::string> sources_among(const std::vector<std::string>& files, const std::string& python_name) {
+    std::set<std::string> sources;
+    for (const auto& path : files)
+        if (path.ends_with(".py") && path.starts_with("lib/" + python_name + "/")) sources.insert(path);
+    return sources;
+}
+
+Status compile_sources(const Workshop& shop, const std::set<std::string>& sources) {
+    if (sources.empty()) return {};
+    Stage stage("Compiling byte-code");
+    std::string list;
+    for (const auto& source : sources)
+        list += (shop.prefix / source).string() + '\0';
+    const fs::path file = shop.staging / "to-compile";
+    if (auto written = write_file(file, list); !written) return written;
+    auto outcome = shop.run_inside(
+        {shop.python().string(), "-c", compile_program, file.string(), std::to_string(shop.jobs)}, stage,
+        "cannot compile byte-code");
+    if (!outcome) return fail(std::move(outcome.error()));
+    stage.finish(human_count(sources.size()) + (sources.size() == 1 ? " module" : " modules"));
+    return {};
+}
+
+} // namespace containerize::environments

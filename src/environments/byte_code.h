@@ -1,0 +1,20 @@
+// Compiles byte-code ahead of time, so that no program run has to.
+#pragma once
+
+#include "core/error.h"
+#include "environments/environment_builder.h"
+
+#include <set>
+#include <string>
+#include <vector>
+
+namespace containerize::environments {
+
+/// The .py files below lib/`python_name` ("python3.11") among `files`, all relative to the prefix.
+std::set<std::string> sources_among(const std::vector<std::string>& files, const std::string& python_name);
+
+/// Compiles `sources` (relative to the prefix) with the environment's Python. Skips files that this Python
+/// version cannot compile.
+Status compile_sources(const Workshop& shop, const std::set<std::string>& sources);
+
+} // namespace containerize::environments

@@ -1,0 +1,264 @@
+// Streams conda packages straight into an image and runs scripts and pip in a writable layer over it.
+#include "conda/cache_directory.h"
+#include "conda/package_cache.h"
+#include "conda/prefix_records.h"
+#include "conda/virtual_packages.h"
+#include "core/entries.h"
+#include "core/filesystem.h"
+#include "environments/activation.h"
+#include "environments/byte_code.h"
+#include "environments/conda_contents.h"
+#include "environments/conda_plan.h"
+#include "environments/environment_builder.h"
+#include "environments/link_scripts.h"
+#include "environments/pip_part.h"
+#include "environments/writable_images.h"
+#include "util/log.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+namespace containerize::environments {
+
+namespace {
+
+namespace fs = std::filesystem;
+using launch::EnvironmentChange;
+
+/// A timestamp that depends on the packages alone, so that the same packages give the same image.
+std::uint32_t newest(const std::vector<conda::PackageInfo>& packages) {
+    constexpr std::uint64_t first_of_1980 = 315'532'800; // the earliest time that zip archives can hold
+    std::uint64_t seconds = first_of_1980;
+    for (const auto& package : packages)
+        seconds = std::max(seconds, package.record.timestamp / 1000);
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(seconds, 0xFFFFFFFF));
+}
+
+class CondaRecipe : public Recipe {
+public:
+    explicit CondaRecipe(Workshop& shop) : shop_(shop), pip_(shop) {}
+
+    Status create() override {
+        using Step = Status (CondaRecipe::*)();
+        for (const Step step :
+             {&CondaRecipe::plan, &CondaRecipe::fetch, &CondaRecipe::link, &CondaRecipe::mount,
+              &CondaRecipe::prepare_environment, &CondaRecipe::run_scripts})
+            if (auto done = (this->*step)(); !done) return done;
+        return {};
+    }
+
+    Status install() override {
+        if (auto added = pip_.add_uv(python_name()); !added) return added;
+        if (shop_.inputs.locked) {
+            if (auto done = pip_.install_locked(python_name(), PipPart::Present::stays); !done) return done;
+        } else if (!shop_.inputs.conda->pip.empty()) {
+            if (auto done = pip_.install(shop_.inputs.conda->pip, python_name()); !done) return done;
+        }
+        for (const auto& [file, read] : shop_.inputs.more_requirements)
+            if (auto done = pip_.install_file(file, read, shop_.inputs.working_directory, python_name());
+                !done)
+                return done;
+        return {};
+    }
+
+    Status compile() override {
+        if (!has_python_) return {};
+        const auto sources = sources_to_compile();
+        if (!sources) return fail(Error(sources.error()));
+        return compile_sources(shop_, *sources);
+    }
+
+    Result<std::vector<EnvironmentChange>> activation() override {
+        const auto& variables =
+            shop_.inputs.conda ? shop_.inputs.conda->variables : shop_.inputs.locked->variables;
+        if (!variables.empty())
+            if (auto written = write_file(shop_.root() / "conda-meta/state", conda::state(variables));
+                !written)
+                return fail(std::move(written.error()));
+        auto recorded = record_activation(shop_, {});
+        if (!recorded) return fail(std::move(recorded.error()));
+        launch_scripts_ = std::move(recorded->scripts);
+        return std::move(recorded->changes);
+    }
+    std::vector<std::string> launch_scripts() override { return launch_scripts_; }
+
+    Result<std::string> packages() override {
+        auto contents = read_contents(shop_.root(), python_name());
+        if (!contents) return fail(std::move(contents.error()));
+        contents_ = std::move(*contents);
+        return package_list(contents_);
+    }
+
+    std::string lock() override {
+        spec::LockedEnvironment locked;
+        locked.packages = linked_.records;
+        locked.source_date_epoch = epoch_;
+        for (const auto& channel : plan_.channels)
+            locked.channels.push_back(channel.url);
+        locked.variables =
+            shop_.inputs.conda ? shop_.inputs.conda->variables : shop_.inputs.locked->variables;
+        if (plan_.locked) locked.channels = shop_.inputs.locked->channels;
+        locked.requested = plan_.requested;
+        pip_.lock(contents_.of_pip, locked);
+        return spec::lock_text(locked, conda::this_subdir());
+    }
+
+    Result<image::WriteStats>
+    pack(const std::function<void(std::uint64_t, std::uint64_t)>& progress) override {
+        if (!images_.copy().empty()) {
+            writer_.reset(); // also closes the unfinished image, which the changes were compared with
+            return image::write_tree(images_.copy(), shop_.image(), writer_options(),
+                                     shop_.options.umask_bits,
+                                     [&](std::uint64_t done) { progress(done, linked_.bytes); });
+        }
+        auto changes = images_.changes(shop_.options.umask_bits);
+        if (!changes) return fail(std::move(changes.error()));
+        if (auto added = image::add_entries(*writer_, changes->tree, image::Whiteouts::apply,
+                                            [&](std::uint64_t done) { progress(done, 0); });
+            !added)
+            return fail(std::move(added.error()));
+        auto stats = writer_->finish();
+        if (stats) stats->left_out = std::move(changes->tree.left_out);
+        return stats;
+    }
+
+    [[nodiscard]] std::string python_name() const override { return has_python_ ? linked_.python_name : ""; }
+
+private:
+    [[nodiscard]] image::WriterOptions writer_options() const {
+        auto options = shop_.writer_options();
+        options.source_date_epoch = epoch_;
+        return options;
+    }
+
+    Status plan() {
+        auto cache = conda::cache_directory(shop_.inputs.environment, shop_.options.site.cache);
+        if (!cache) return fail(std::move(cache.error()));
+        cache_ = std::move(*cache);
+        auto planned = plan_conda(shop_.options, shop_.inputs, cache_);
+        if (!planned) return fail(std::move(planned.error()));
+        plan_ = std::move(*planned);
+        return {};
+    }
+
+    Status fetch() {
+        const conda::PackageOptions options{.cache = cache_,
+                                            .offline = shop_.options.conda.offline ||
+                                                       shop_.inputs.conda_config.offline,
+                                            .allow_unverified = plan_.locked,
+                                            .umask_bits = shop_.options.umask_bits};
+        auto fetched =
+            conda::fetch_packages(plan_.packages, plan_.channels, shop_.inputs.conda_config, options);
+        if (!fetched) return fail(with_list(std::move(fetched.error()), shop_.inputs));
+        archives_ = std::move(*fetched);
+        return {};
+    }
+
+    Status link() {
+        Stage stage("Installing packages");
+        std::vector<conda::PackageToLink> packages;
+        for (std::size_t i = 0; i < plan_.packages.size(); ++i) {
+            const auto requested = plan_.requested.find(plan_.packages[i].name);
+            packages.push_back({.record = plan_.packages[i],
+                                .archive = archives_[i],
+                                .requested = requested == plan_.requested.end() ? std::vector<std::string>()
+                                                                                : requested->second});
+        }
+        auto infos = conda::read_packages(packages, shop_.jobs);
+        if (!infos) return fail(with_list(std::move(infos.error()), shop_.inputs));
+        epoch_ = epoch_of(*infos);
+        auto writer = image::Writer::create(shop_.image(), writer_options());
+        if (!writer) return fail(std::move(writer.error()));
+        const conda::LinkOptions options{
+            .prefix = shop_.prefix.string(),
+            .jobs = shop_.jobs,
+            .memory = std::clamp<std::uint64_t>(shop_.resources.memory / 8, 64U << 20U, 512U << 20U),
+            .umask_bits = shop_.options.umask_bits,
+            .time = epoch_,
+            .latest = epoch_,
+            .command_line = "containerize new",
+            .tool_version = CONTAINERIZE_VERSION,
+            .python = {},
+            .earlier_history = {},
+            .removed = {},
+            .tree = {}};
+        auto linked = conda::link_packages(packages, std::move(*infos), options, *writer,
+                                           [&stage](std::uint64_t done) { stage.advance(done, 0); });
+        if (!linked) return fail(std::move(linked.error()));
+        linked_ = std::move(*linked);
+        for (const auto& warning : linked_.warnings)
+            log::warn(warning);
+        if (auto done = writer->checkpoint(); !done) return done;
+        writer_.emplace(std::move(*writer));
+        stage.finish(fmt::format("{} packages, {} files, {}", human_count(packages.size()),
+                                 human_count(linked_.files), human_bytes(linked_.bytes)));
+        return {};
+    }
+
+    [[nodiscard]] std::uint32_t epoch_of(const std::vector<conda::PackageInfo>& packages) const {
+        if (shop_.inputs.source_date_epoch) return *shop_.inputs.source_date_epoch;
+        if (shop_.inputs.locked && shop_.inputs.locked->source_date_epoch)
+            return *shop_.inputs.locked->source_date_epoch;
+        return newest(packages);
+    }
+
+    Status mount() {
+        auto mounted = WritableImages::mount(shop_, {shop_.image()}, {});
+        if (!mounted) return fail(std::move(mounted.error()));
+        images_ = std::move(*mounted);
+        return {};
+    }
+
+    Status prepare_environment() {
+        shop_.environment["CONDA_PREFIX"] = shop_.environment["CONDA_DEFAULT_ENV"] = shop_.prefix.string();
+        shop_.environment["CONDA_SHLVL"] = "1";
+        // A package named "python" may hold no interpreter, as in test channels.
+        std::error_code failed;
+        has_python_ = !linked_.python_version.empty() &&
+                      fs::exists(fs::symlink_status(shop_.root() / "bin/python", failed));
+        if (has_python_)
+            shop_.record["python"] = {{"version", linked_.python_version},
+                                      {"executable", shop_.python().string()},
+                                      {"bundled", true}};
+        shop_.record["installer"] = "conda";
+        shop_.record["conda_packages"] = linked_.records.size();
+        return {};
+    }
+
+    Status run_scripts() { return run_link_scripts(shop_, linked_.scripts); }
+
+    /// Paths relative to the prefix: sources that packages ship without byte-code, and those added since.
+    Result<std::set<std::string>> sources_to_compile() const {
+        const auto changed = images_.changes(shop_.options.umask_bits);
+        if (!changed) return fail(Error(changed.error()));
+        auto sources = sources_among(changed->files, linked_.python_name);
+        sources.insert(linked_.to_compile.begin(), linked_.to_compile.end());
+        return sources;
+    }
+
+    Workshop& shop_;
+    fs::path cache_;
+    CondaPlan plan_;
+    std::uint32_t epoch_ = 0;
+    std::vector<OpenFile> archives_;
+    conda::Linked linked_;
+    bool has_python_ = false;
+    WritableImages images_;
+    std::optional<image::Writer> writer_;
+    PipPart pip_;
+    CondaContents contents_;
+    std::vector<std::string> launch_scripts_;
+};
+
+} // namespace
+
+std::unique_ptr<Recipe> make_conda_recipe(Workshop& shop) {
+    return std::make_unique<CondaRecipe>(shop);
+}
+
+} // namespace containerize::environments

@@ -1,0 +1,284 @@
+#include "environments/conda_change.h"
+
+#include "conda/cache_directory.h"
+#include "conda/installed.h"
+#include "conda/package_cache.h"
+#include "core/entries.h"
+#include "core/filesystem.h"
+#include "environments/conda_contents.h"
+#include "environments/conda_plan.h"
+#include "environments/link_scripts.h"
+#include "image/unpack.h"
+#include "inputs/tykky_installation.h"
+#include "util/log.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <set>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace containerize::environments {
+
+namespace {
+
+using conda::InstalledPackage;
+
+/// "a/b/__pycache__/c.cpython-" for "a/b/c.py": the common prefix of its byte-code files.
+std::optional<fs::path> byte_code_of(const fs::path& source) {
+    if (source.extension() != ".py") return std::nullopt;
+    return source.parent_path() / "__pycache__" / (source.stem().string() + ".cpython-");
+}
+
+/// Removes files by their paths below a directory. Never follows symlinks: those of a package may lead out of
+/// the prefix.
+class Remover {
+public:
+    explicit Remover(const fs::path& root) : root_(open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {}
+
+    void remove(const fs::path& path) {
+        const Fd directory = open_below(path.parent_path());
+        if (!directory) return;
+        unlinkat(directory.get(), path.filename().c_str(), 0);
+        for (auto above = path.parent_path(); !above.empty(); above = above.parent_path())
+            directories_.insert(above);
+        if (const auto byte_code = byte_code_of(path)) remove_beginning_with(*byte_code);
+    }
+
+    /// Removes the directories of removed files that are now empty.
+    void remove_empty_directories() {
+        // In reverse order, children come before their parents.
+        for (auto directory = directories_.rbegin(); directory != directories_.rend(); ++directory) {
+            const Fd above = open_below(directory->parent_path());
+            if (above) unlinkat(above.get(), directory->filename().c_str(), AT_REMOVEDIR);
+        }
+    }
+
+private:
+    [[nodiscard]] Fd open_below(const fs::path& path) const {
+        Fd directory(dup(root_.get()));
+        for (const auto& part : path) {
+            if (!directory) break;
+            directory =
+                Fd(openat(directory.get(), part.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+        }
+        return directory;
+    }
+
+    void remove_beginning_with(const fs::path& start) {
+        const Fd directory = open_below(start.parent_path());
+        if (!directory) return;
+        directories_.insert(start.parent_path());
+        const auto listed = fs::path("/proc/self/fd") / std::to_string(directory.get());
+        std::vector<std::string> names;
+        std::error_code failed;
+        for (const auto& entry : entries_in(listed, failed))
+            if (entry.path().filename().string().starts_with(start.filename().string()))
+                names.push_back(entry.path().filename().string());
+        for (const auto& name : names)
+            unlinkat(directory.get(), name.c_str(), 0);
+    }
+
+    Fd root_;
+    std::set<fs::path> directories_;
+};
+
+/// The normalised distribution names of a conda package's Python metadata: "a-b" for
+/// "lib/python3.11/site-packages/a_b-1.0.dist-info/METADATA".
+std::set<std::string> python_names(const InstalledPackage& package) {
+    std::set<std::string> names;
+    for (const auto& file : package.files) {
+        const auto metadata = fs::path(file).parent_path().filename();
+        if (metadata.extension() != ".dist-info" && metadata.extension() != ".egg-info") continue;
+        const auto name = metadata.stem().string();
+        names.insert(pip::normalised_name(name.substr(0, name.find('-'))));
+    }
+    return names;
+}
+
+class CondaChanger {
+public:
+    CondaChanger(const Workshop& shop, bool prune)
+        : shop_(shop), prune_(prune), place_(inputs::place_of_environment(shop.record, shop.prefix)) {}
+
+    Result<std::vector<conda::Channel>> change() {
+        using Step = Status (CondaChanger::*)();
+        for (const Step step : {&CondaChanger::plan, &CondaChanger::fetch, &CondaChanger::remove,
+                                &CondaChanger::link, &CondaChanger::run_scripts})
+            if (auto done = (this->*step)(); !done) return fail(std::move(done.error()));
+        return changes_.plan.channels;
+    }
+
+private:
+    Status plan() {
+        auto cache = conda::cache_directory(shop_.inputs.environment, shop_.options.site.cache);
+        if (!cache) return fail(std::move(cache.error()));
+        cache_ = std::move(*cache);
+        auto installed = conda::read_installed(tree());
+        if (!installed) return fail(std::move(installed.error()));
+        installed_ = std::move(*installed);
+        const auto pinned = conda::read_pinned(tree());
+        if (!pinned) return fail(Error(pinned.error()));
+        auto changes = plan_conda_changes(shop_.options, shop_.inputs, cache_, installed_, *pinned, prune_,
+                                          shop_.staging);
+        if (!changes) return fail(std::move(changes.error()));
+        changes_ = std::move(*changes);
+        return shop_.inputs.locked ? relink_what_pip_replaced() : Status();
+    }
+
+    /// pip deletes the files of a conda package that it replaces, so they are missing once pip's version is
+    /// uninstalled. Leaves replacements alone that the lock keeps.
+    Status relink_what_pip_replaced() {
+        const auto contents = read_contents(tree(), name_of_python(shop_));
+        if (!contents) return fail(Error(contents.error()));
+        std::set<std::string> of_pip;
+        for (const auto& one : contents->of_pip)
+            of_pip.insert(pip::normalised_name(one.name));
+        const auto is_of_pip = [&](const std::string& name) { return of_pip.contains(name); };
+        for (const auto& package : installed_) {
+            if (goes(package) || !lacks_files(package)) continue;
+            if (std::ranges::any_of(python_names(package), is_of_pip)) continue;
+            log::detail("files are missing, so it is installed again: " + package.record.distribution());
+            relink(package, changes_);
+        }
+        return {};
+    }
+
+    /// Ignores byte-code, which is compiled again.
+    [[nodiscard]] bool lacks_files(const InstalledPackage& package) const {
+        return std::ranges::any_of(package.files, [&](const std::string& file) {
+            struct stat info {};
+            return !file.ends_with(".pyc") && lstat((tree() / file).c_str(), &info) != 0;
+        });
+    }
+
+    Status fetch() {
+        const conda::PackageOptions options{.cache = cache_,
+                                            .offline = shop_.options.conda.offline ||
+                                                       shop_.inputs.conda_config.offline,
+                                            .allow_unverified = changes_.plan.locked,
+                                            .umask_bits = shop_.options.umask_bits};
+        auto fetched = conda::fetch_packages(changes_.plan.packages, changes_.plan.channels,
+                                             shop_.inputs.conda_config, options);
+        if (!fetched) return fail(with_list(std::move(fetched.error()), shop_.inputs));
+        archives_ = std::move(*fetched);
+        return {};
+    }
+
+    Status remove() {
+        if (changes_.removed.empty()) return {};
+        Stage stage("Removing packages");
+        run_unlink_scripts(shop_, removed_records());
+        std::set<std::string> kept; ///< files that a remaining package owns, too
+        for (const auto& package : installed_)
+            if (!goes(package)) kept.insert(package.files.begin(), package.files.end());
+        Remover remover(tree());
+        for (const auto& package : changes_.removed) {
+            for (const auto& file : package.files)
+                if (!kept.contains(file)) remover.remove(file);
+            remover.remove(fs::path("conda-meta") / package.record_file.filename());
+        }
+        remover.remove_empty_directories();
+        stage.finish(human_count(changes_.removed.size()) + " packages");
+        return {};
+    }
+
+    Status link() {
+        if (changes_.plan.packages.empty() && changes_.removed.empty()) return {};
+        Stage stage("Installing packages");
+        // Not compressed: this image is unpacked again right away.
+        auto options = shop_.writer_options();
+        options.compression = {.compressor = image::Compressor::none, .level = 0};
+        const fs::path image = shop_.staging / "added.sqfs";
+        auto writer = image::Writer::create(image, options);
+        if (!writer) return fail(std::move(writer.error()));
+        const auto packages = packages_to_link();
+        auto infos = conda::read_packages(packages, shop_.jobs);
+        if (!infos) return fail(with_list(std::move(infos.error()), shop_.inputs));
+        auto linked = conda::link_packages(packages, std::move(*infos), link_options(), *writer,
+                                           [&stage](std::uint64_t done) { stage.advance(done, 0); });
+        if (!linked) return fail(std::move(linked.error()));
+        linked_ = std::move(*linked);
+        for (const auto& warning : linked_.warnings)
+            log::warn(warning);
+        if (auto finished = writer->finish(); !finished) return fail(std::move(finished.error()));
+        if (auto unpacked = image::unpack(std::array{image}, tree()); !unpacked) return unpacked;
+        std::error_code ignored;
+        fs::remove(image, ignored);
+        stage.finish(fmt::format("{} packages, {} files, {}", human_count(changes_.plan.packages.size()),
+                                 human_count(linked_.files), human_bytes(linked_.bytes)));
+        return {};
+    }
+
+    Status run_scripts() {
+        if (auto linked = inputs::link_environment(shop_.root(), place_.relative); !linked) return linked;
+        return run_link_scripts(shop_, linked_.scripts);
+    }
+
+    [[nodiscard]] fs::path tree() const { return shop_.root() / place_.relative; }
+
+    std::vector<conda::PackageToLink> packages_to_link() const {
+        const auto& plan = changes_.plan;
+        std::vector<conda::PackageToLink> packages;
+        for (std::size_t i = 0; i < plan.packages.size(); ++i) {
+            const auto requested = plan.requested.find(plan.packages[i].name);
+            packages.push_back({.record = plan.packages[i],
+                                .archive = archives_[i],
+                                .requested = requested == plan.requested.end() ? std::vector<std::string>()
+                                                                               : requested->second});
+        }
+        return packages;
+    }
+
+    conda::LinkOptions link_options() const {
+        const auto python = std::ranges::find_if(
+            installed_, [](const auto& package) { return package.record.name == "python"; });
+        const bool stays = python != installed_.end() && !goes(*python);
+        return {.prefix = place_.inside.string(),
+                .jobs = shop_.jobs,
+                .memory = std::clamp<std::uint64_t>(shop_.resources.memory / 8, 64U << 20U, 512U << 20U),
+                .umask_bits = shop_.options.umask_bits,
+                .time = shop_.inputs.source_date_epoch.value_or(static_cast<std::uint32_t>(time(nullptr))),
+                .latest = std::nullopt,
+                .command_line = "containerize update",
+                .tool_version = CONTAINERIZE_VERSION,
+                .python = stays ? std::optional(python->record) : std::nullopt,
+                .earlier_history = read_file(tree() / "conda-meta/history").value_or(""),
+                .removed = removed_records(),
+                .tree = tree()};
+    }
+
+    std::vector<conda::PackageRecord> removed_records() const {
+        std::vector<conda::PackageRecord> records;
+        for (const auto& package : changes_.removed)
+            records.push_back(package.record);
+        return records;
+    }
+
+    [[nodiscard]] bool goes(const InstalledPackage& package) const {
+        return std::ranges::any_of(changes_.removed, [&](const auto& removed) {
+            return removed.record_file == package.record_file;
+        });
+    }
+
+    const Workshop& shop_;
+    bool prune_;
+    inputs::EnvironmentPlace place_;
+    fs::path cache_;
+    std::vector<InstalledPackage> installed_;
+    CondaChanges changes_;
+    std::vector<OpenFile> archives_;
+    conda::Linked linked_;
+};
+
+} // namespace
+
+Result<std::vector<conda::Channel>> change_packages(const Workshop& shop, bool prune) {
+    return CondaChanger(shop, prune).change();
+}
+
+} // namespace containerize::environments

@@ -1,0 +1,46 @@
+#include "environments/conda_contents.h"
+
+#include <set>
+
+#include <fmt/format.h>
+
+namespace containerize::environments {
+
+namespace fs = std::filesystem;
+
+Result<CondaContents> read_contents(const fs::path& root, const std::string& python_name) {
+    auto packages = conda::read_installed(root);
+    if (!packages) return fail(std::move(packages.error()));
+    CondaContents contents{.packages = std::move(*packages), .of_conda = {}, .of_pip = {}};
+    if (python_name.empty()) return contents;
+    std::set<std::string> files;
+    for (const auto& package : contents.packages)
+        files.insert(package.files.begin(), package.files.end());
+    const std::string site_packages = "lib/" + python_name + "/site-packages";
+    for (auto& one : pip::read_distributions(root / site_packages)) {
+        auto& list = files.contains(site_packages + "/" + one.metadata) ? contents.of_conda : contents.of_pip;
+        list.push_back(std::move(one));
+    }
+    return contents;
+}
+
+std::string package_list(const CondaContents& contents) {
+    std::set<std::string> lines;
+    const auto add = [&](const std::string& name, const std::string& version, const std::string& build,
+                         const std::string& channel) {
+        lines.insert(fmt::format("{:<30} {:<15} {:<25} {}", name, version, build, channel));
+    };
+    for (const auto& [record, requested, files, file] : contents.packages) {
+        const auto slash = record.channel.rfind('/');
+        add(record.name, record.version, record.build,
+            slash == std::string::npos ? record.channel : record.channel.substr(slash + 1));
+    }
+    for (const auto& one : contents.of_pip)
+        add(one.name, one.version, "pypi_0", "pypi");
+    std::string text;
+    for (const auto& line : lines)
+        text += line + "\n";
+    return text;
+}
+
+} // namespace containerize::environments

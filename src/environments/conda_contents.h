@@ -1,0 +1,26 @@
+// Reads what a conda environment contains from its own metadata.
+#pragma once
+
+#include "conda/installed.h"
+#include "core/error.h"
+#include "pip/distributions.h"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace containerize::environments {
+
+struct CondaContents {
+    std::vector<conda::InstalledPackage> packages;
+    std::vector<pip::Distribution> of_conda; ///< Python packages that conda installed
+    std::vector<pip::Distribution> of_pip;   ///< Python packages installed by pip or other means
+};
+
+/// Reads the environment at `root`. `python_name` ("python3.11") is empty without Python.
+Result<CondaContents> read_contents(const std::filesystem::path& root, const std::string& python_name);
+
+/// One package per line, in the columns of `conda list`.
+std::string package_list(const CondaContents& contents);
+
+} // namespace containerize::environments

@@ -1,0 +1,445 @@
+#include "environments/conda_plan.h"
+
+#include "conda/repodata.h"
+#include "conda/repodata_index.h"
+#include "conda/solver.h"
+#include "conda/virtual_packages.h"
+#include "core/filesystem.h"
+#include "core/url.h"
+#include "gpu/c_library.h"
+#include "root/root.h"
+#include "util/log.h"
+#include "util/progress.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+namespace containerize::environments {
+
+namespace {
+
+std::vector<conda::Located> channels_of_packages(std::vector<spec::CondaDependency> dependencies,
+                                                 const std::vector<spec::CondaDependency>& earlier) {
+    dependencies.insert(dependencies.end(), earlier.begin(), earlier.end());
+    std::vector<conda::Located> channels;
+    for (const auto& dependency : dependencies)
+        if (!dependency.spec.channel.empty())
+            channels.push_back({.text = dependency.spec.channel, .where = dependency.where});
+    return channels;
+}
+
+/// The URLs of the channel that a spec names; empty if it names none, an input error if `channels` lacks it.
+Result<std::vector<std::string>> channel_urls(const spec::CondaDependency& dependency,
+                                              const std::vector<conda::Channel>& channels,
+                                              const conda::Config& config) {
+    const auto& asked = dependency.spec.channel;
+    std::vector<std::string> urls;
+    if (asked.empty()) return urls;
+    for (const auto& channel : channels)
+        if (conda::is_channel(asked, channel.url, config)) urls.push_back(channel.url);
+    if (!urls.empty()) return urls;
+    return fail_input("the channel of this package is not among those that may be used",
+                      without_credentials(asked), dependency.where, "Name another channel, or leave it out.");
+}
+
+Result<conda::MatchSpec> parse_located(const conda::Located& given) {
+    auto spec = conda::parse_match_spec(given.text);
+    if (!spec) spec.error().where = given.where;
+    return spec;
+}
+
+Status add_pins(const std::vector<conda::Located>& pins, conda::SolveRequest& request) {
+    for (const auto& pin : pins) {
+        auto spec = parse_located(pin);
+        if (!spec) return fail(std::move(spec.error()));
+        if (!spec->channel.empty())
+            log::warn(fmt::format("{}: the channel of the pin '{}' does not count", pin.where, spec->text));
+        request.pins.push_back({.spec = std::move(*spec), .channels = {}, .where = pin.where});
+    }
+    return {};
+}
+
+Result<conda::SolveRequest> make_request(const inputs::Inputs& inputs,
+                                         const std::vector<conda::Channel>& channels) {
+    const auto& config = inputs.conda_config;
+    conda::SolveRequest request;
+    request.priority = inputs.conda->channel_priority.value_or(config.channel_priority);
+    for (const auto& dependency : inputs.conda->dependencies) {
+        auto urls = channel_urls(dependency, channels, config);
+        if (!urls) return fail(std::move(urls.error()));
+        request.wanted.push_back(
+            {.spec = dependency.spec, .channels = std::move(*urls), .where = dependency.where});
+    }
+    // pip requirements need pip, and therefore Python, in the environment.
+    const auto asks_for = [&](const char* name) {
+        return std::ranges::any_of(request.wanted, [name](const auto& one) { return one.spec.name == name; });
+    };
+    if (!inputs.conda->pip.empty())
+        for (const char* name : {"python", "pip"})
+            if (!asks_for(name))
+                if (auto spec = conda::parse_match_spec(name))
+                    request.wanted.push_back(
+                        {.spec = std::move(*spec), .channels = {}, .where = inputs.spec.string()});
+    request.pip_with_python = config.pip_with_python;
+    if (auto added = add_pins(config.pinned_packages, request); !added) return fail(std::move(added.error()));
+    return request;
+}
+
+/// Adds default_packages of conda's configuration, except those that the input requests itself.
+Status add_default_packages(const conda::Config& config, const std::vector<conda::Channel>& channels,
+                            conda::SolveRequest& request) {
+    std::set<std::string> asked;
+    for (const auto& one : request.wanted)
+        asked.insert(one.spec.name);
+    for (const auto& one : config.default_packages) {
+        auto spec = parse_located(one);
+        if (!spec) return fail(std::move(spec.error()));
+        if (asked.contains(spec->name)) continue;
+        auto urls = channel_urls({.spec = *spec, .where = one.where}, channels, config);
+        if (!urls) return fail(std::move(urls.error()));
+        request.wanted.push_back(
+            {.spec = std::move(*spec), .channels = std::move(*urls), .where = one.where});
+    }
+    return {};
+}
+
+/// Fails with an input error if a package matches disallowed_packages.
+Status check_allowed(const std::vector<conda::PackageRecord>& packages, const conda::Config& config) {
+    for (const auto& one : config.disallowed_packages) {
+        const auto spec = parse_located(one);
+        if (!spec) return fail(Error(spec.error()));
+        for (const auto& record : packages)
+            if (spec->matches(record))
+                return fail_input("this package may not be installed: " + record.distribution(),
+                                  "disallowed_packages of conda's configuration has '" + spec->text + "'",
+                                  one.where, "Ask for another version, or for what does not need it.");
+    }
+    return {};
+}
+
+std::string names_of(const std::vector<conda::Channel>& channels) {
+    std::string names;
+    for (const auto& channel : channels)
+        names += (names.empty() ? "" : ", ") + channel.name;
+    return names;
+}
+
+/// The installed packages as repodata, in the format of a channel; nothing if there are none.
+Result<std::optional<conda::Repodata>> list_installed(const std::vector<conda::InstalledPackage>& installed,
+                                                      const std::filesystem::path& directory) {
+    if (installed.empty()) return std::nullopt;
+    nlohmann::json packages = nlohmann::json::object();
+    for (const auto& one : installed) {
+        auto entry = conda::to_json(one.record);
+        entry["channel"] = one.record.channel;
+        const auto& file = one.record.file_name; // the file name that a spec with `fn=` matches
+        const bool known = conda::parse_file_name(file) && file.find('/') == std::string::npos;
+        packages[known ? file : one.record.distribution() + ".conda"] = std::move(entry);
+    }
+    conda::Repodata list;
+    list.channel.name = "installed";
+    const auto file = directory / "installed.json";
+    const nlohmann::json root = {{"packages.conda", std::move(packages)}};
+    if (auto written = write_file(file, root.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+        !written)
+        return fail(std::move(written.error()));
+    auto opened = OpenFile::open(file);
+    if (!opened) return fail(std::move(opened.error()));
+    list.json = std::move(*opened);
+    return list;
+}
+
+// Earlier requests remain in force unless the input has a spec for the same package.
+std::vector<spec::CondaDependency> earlier_requests(const std::vector<conda::InstalledPackage>& installed,
+                                                    const spec::CondaEnvironment& environment) {
+    std::set<std::string> asked;
+    for (const auto& one : environment.dependencies)
+        asked.insert(one.spec.name);
+    std::vector<spec::CondaDependency> earlier;
+    for (const auto& one : installed) {
+        if (asked.contains(one.record.name)) continue;
+        auto requests = one.requested;
+        if (requests.empty()) requests.push_back(one.record.name);
+        for (const auto& text : requests) {
+            auto spec = conda::parse_match_spec(text);
+            // Accept any version if our parser rejects a spec that conda understood.
+            if (!spec || spec->name != one.record.name) spec = conda::parse_match_spec(one.record.name);
+            if (spec)
+                earlier.push_back(
+                    {.spec = std::move(*spec), .where = "conda-meta/" + one.record_file.filename().string()});
+        }
+    }
+    return earlier;
+}
+
+/// Keeps the earlier channel even if it may not be used for new packages: installed packages may stay.
+Status add_earlier(const std::vector<spec::CondaDependency>& earlier,
+                   const std::vector<conda::Channel>& channels, const conda::Config& config,
+                   conda::SolveRequest& request) {
+    for (const auto& one : earlier) {
+        auto urls = channel_urls(one, channels, config);
+        if (!urls) {
+            const auto before =
+                conda::resolve_channel({.text = one.spec.channel, .where = one.where}, config);
+            if (!before) return fail(Error(before.error()));
+            urls.emplace();
+            for (const auto& channel : *before)
+                urls->push_back(channel.url);
+        }
+        request.wanted.push_back({.spec = one.spec, .channels = std::move(*urls), .where = {}});
+    }
+    return {};
+}
+
+struct Solved {
+    CondaPlan plan;
+    std::vector<std::string> removed; ///< names of packages
+};
+
+/// The existing environment that an update changes.
+struct Present {
+    const std::vector<conda::InstalledPackage>& installed;
+    const std::vector<conda::Located>& pinned;
+    bool prune;
+    const std::filesystem::path& directory; ///< for temporary files
+};
+
+/// `present` is null for a new environment.
+Result<Solved> solve(const inputs::BuildOptions& options, const inputs::Inputs& inputs,
+                     const std::filesystem::path& cache, const Present* present) {
+    const auto& config = inputs.conda_config;
+    for (const auto& note : inputs.conda->notes)
+        log::info("Note: " + note);
+    auto asked = inputs.conda->channels;
+    auto effective = config;
+    if (inputs.conda->no_defaults) effective.channels.clear();
+    const auto earlier = present == nullptr || present->prune
+                             ? std::vector<spec::CondaDependency>()
+                             : earlier_requests(present->installed, *inputs.conda);
+    auto choice = conda::choose_channels(asked, channels_of_packages(inputs.conda->dependencies, earlier),
+                                         effective, options.conda.allow_defaults);
+    if (!choice) return fail(std::move(choice.error()));
+    for (const auto& note : choice->notes)
+        log::info("Note: " + note);
+
+    Solved result;
+    auto& plan = result.plan;
+    plan.channels = std::move(choice->channels);
+    auto request = make_request(inputs, plan.channels);
+    if (!request) return fail(std::move(request.error()));
+    if (present == nullptr)
+        if (auto added = add_default_packages(config, plan.channels, *request); !added)
+            return fail(std::move(added.error()));
+    for (const auto& wanted : request->wanted)
+        plan.requested[wanted.spec.name].push_back(wanted.spec.to_string());
+    // Keep the earlier requests on record for packages that are replaced by other versions.
+    if (present != nullptr && !present->prune)
+        for (const auto& one : present->installed)
+            if (!one.requested.empty()) plan.requested.emplace(one.record.name, one.requested);
+    if (auto added = add_earlier(earlier, plan.channels, config, *request); !added)
+        return fail(std::move(added.error()));
+    if (present != nullptr)
+        if (auto added = add_pins(present->pinned, *request); !added) return fail(std::move(added.error()));
+    if (request->wanted.empty()) return result;
+    std::optional<std::string> glibc;
+    if (!inputs.base.is_host()) {
+        const auto base = root::open_tree(inputs.base);
+        if (!base) return fail(Error(base.error()));
+        glibc = gpu::glibc_version(**base);
+    }
+    auto machine = conda::virtual_packages(inputs.environment, options.conda.cuda, glibc);
+    if (!machine) return fail(std::move(machine.error()));
+    for (const auto& package : *machine)
+        log::detail(fmt::format("this machine: {} {} {}", package.name, package.version, package.build));
+
+    auto lists = conda::fetch_repodata(plan.channels, {conda::this_subdir(), "noarch"}, config,
+                                       {.cache = cache, .offline = options.conda.offline || config.offline});
+    if (!lists) return fail(std::move(lists.error()));
+    Stage stage("Solving");
+    std::optional<conda::Repodata> installed;
+    if (present != nullptr) {
+        auto listed = list_installed(present->installed, present->directory);
+        if (!listed) return fail(std::move(listed.error()));
+        installed = std::move(*listed);
+    }
+    auto pool = conda::PackagePool::load(*lists, conda::names_in(*request), *machine,
+                                         installed ? &*installed : nullptr);
+    if (!pool) return fail(std::move(pool.error()));
+    stage.detail(human_count(pool->size()) + " packages");
+    auto solved = conda::solve(*pool, std::move(*request));
+    if (!solved) return fail(std::move(solved.error()));
+    plan.packages = std::move(solved->install);
+    if (auto allowed = check_allowed(plan.packages, config); !allowed)
+        return fail(std::move(allowed.error()));
+    result.removed = std::move(solved->remove);
+    stage.finish(fmt::format("{} of {} packages, from {}", human_count(plan.packages.size()),
+                             human_count(pool->size()), names_of(plan.channels)));
+    return result;
+}
+
+void log_packages(const CondaPlan& plan) {
+    for (const auto& record : plan.packages)
+        log::detail(record.distribution() + " of " + record.channel);
+}
+
+/// The names in `present` that are not required, directly or indirectly, by a request in `wanted`.
+std::set<std::string> not_needed(const std::vector<const conda::PackageRecord*>& present,
+                                 const conda::Requests& wanted, bool pip_with_python) {
+    std::map<std::string, const conda::PackageRecord*> by_name;
+    for (const auto* record : present)
+        by_name.emplace(record->name, record);
+    std::vector<std::string> next;
+    for (const auto& [name, specs] : wanted)
+        next.push_back(name);
+    // conda's add_pip_as_python_dependency makes pip a dependency of Python.
+    if (pip_with_python && wanted.contains("python")) next.emplace_back("pip");
+    while (!next.empty()) {
+        const auto found = by_name.find(next.back());
+        next.pop_back();
+        if (found == by_name.end()) continue;
+        for (const auto& dependency : found->second->depends)
+            next.push_back(conda::name_of_dependency(dependency));
+        by_name.erase(found);
+    }
+    std::set<std::string> names;
+    for (const auto& [name, record] : by_name)
+        names.insert(name);
+    return names;
+}
+
+// A new minor version of Python has another site-packages directory, so noarch packages must be linked again.
+void relink_for_new_python(const std::vector<conda::InstalledPackage>& installed, CondaChanges& changes) {
+    const auto minor = [](const std::string& version) {
+        return version.substr(0, version.find('.', version.find('.') + 1));
+    };
+    const auto is_python = [](const auto& record) { return record.name == "python"; };
+    const auto before = std::ranges::find_if(installed, is_python, &conda::InstalledPackage::record);
+    const auto after = std::ranges::find_if(changes.plan.packages, is_python);
+    if (before == installed.end() || after == changes.plan.packages.end() ||
+        minor(before->record.version) == minor(after->version))
+        return;
+    std::set<std::string> removed;
+    for (const auto& one : changes.removed)
+        removed.insert(one.record.name);
+    for (const auto& one : installed) {
+        if (one.record.noarch != conda::Noarch::python || removed.contains(one.record.name)) continue;
+        relink(one, changes);
+    }
+}
+
+/// Whether the package that a lock names is already installed. Without a comparable checksum the answer is
+/// no: reinstalling verifies the lock's checksum.
+bool is_installed(const conda::PackageRecord& locked, const conda::PackageRecord& present) {
+    if (locked.distribution() != present.distribution()) return false;
+    if (!locked.sha256.empty() && !present.sha256.empty()) return locked.sha256 == present.sha256;
+    return locked.md5.empty() ? locked.sha256.empty() : locked.md5 == present.md5;
+}
+
+/// The channels of all packages in a list, without duplicates.
+std::vector<conda::Located> channels_of_list(const inputs::Inputs& inputs) {
+    std::set<std::string> urls;
+    for (const auto& record : inputs.locked->packages)
+        urls.insert(record.channel.empty() ? record.url.substr(0, record.url.rfind('/')) : record.channel);
+    std::vector<conda::Located> channels;
+    for (const auto& url : urls)
+        channels.push_back({.text = url, .where = inputs.spec.string()});
+    return channels;
+}
+
+Result<CondaPlan> take_list(const inputs::Inputs& inputs) {
+    for (const auto& note : inputs.locked->notes)
+        log::info("Note: " + note);
+    auto notes = conda::check_listed_channels(channels_of_list(inputs), inputs.conda_config);
+    if (!notes) return fail(std::move(notes.error()));
+    for (const auto& note : *notes)
+        log::info("Note: " + note);
+    if (auto allowed = check_allowed(inputs.locked->packages, inputs.conda_config); !allowed)
+        return fail(std::move(allowed.error()));
+    CondaPlan plan;
+    plan.locked = true;
+    plan.packages = inputs.locked->packages;
+    plan.requested = inputs.locked->requested;
+    return plan;
+}
+
+} // namespace
+
+Result<CondaPlan> plan_conda(const inputs::BuildOptions& options, const inputs::Inputs& inputs,
+                             const std::filesystem::path& cache) {
+    auto plan = [&]() -> Result<CondaPlan> {
+        if (inputs.locked) return take_list(inputs);
+        auto solved = solve(options, inputs, cache, nullptr);
+        if (!solved) return fail(std::move(solved.error()));
+        return std::move(solved->plan);
+    }();
+    if (plan) log_packages(*plan);
+    return plan;
+}
+
+Error with_list(Error error, const inputs::Inputs& inputs) {
+    if (!inputs.locked || error.where.empty()) return error;
+    error.hint += (error.hint.empty() ? "" : "\n") + ("This package is listed in " + inputs.spec.string()) +
+                  ": if what that says of it is wrong, lock it again.";
+    return error;
+}
+
+void relink(const conda::InstalledPackage& package, CondaChanges& changes) {
+    changes.plan.packages.push_back(package.record);
+    if (!package.requested.empty()) changes.plan.requested.emplace(package.record.name, package.requested);
+    changes.removed.push_back(package);
+}
+
+Result<CondaChanges> plan_conda_changes(const inputs::BuildOptions& options, const inputs::Inputs& inputs,
+                                        const std::filesystem::path& cache,
+                                        const std::vector<conda::InstalledPackage>& installed,
+                                        const std::vector<conda::Located>& pinned, bool prune,
+                                        const std::filesystem::path& directory) {
+    CondaChanges changes;
+    std::set<std::string> removed; ///< names of packages
+    if (inputs.locked) {
+        auto listed = take_list(inputs);
+        if (!listed) return fail(std::move(listed.error()));
+        changes.plan = std::move(*listed);
+        std::set<std::string> there;
+        for (const auto& one : installed) {
+            const auto same = std::ranges::find_if(
+                changes.plan.packages, [&](const auto& record) { return is_installed(record, one.record); });
+            if (same == changes.plan.packages.end())
+                removed.insert(one.record.name);
+            else
+                there.insert(one.record.distribution());
+        }
+        std::erase_if(changes.plan.packages,
+                      [&](const auto& record) { return there.contains(record.distribution()); });
+    } else {
+        const Present present{
+            .installed = installed, .pinned = pinned, .prune = prune, .directory = directory};
+        auto solved = solve(options, inputs, cache, &present);
+        if (!solved) return fail(std::move(solved.error()));
+        changes.plan = std::move(solved->plan);
+        removed.insert(solved->removed.begin(), solved->removed.end());
+        if (prune) {
+            std::vector<const conda::PackageRecord*> there;
+            for (const auto& record : changes.plan.packages)
+                there.push_back(&record);
+            for (const auto& one : installed)
+                if (!removed.contains(one.record.name)) there.push_back(&one.record);
+            removed.merge(not_needed(there, changes.plan.requested, inputs.conda_config.pip_with_python));
+        }
+    }
+    for (const auto& one : installed)
+        if (removed.contains(one.record.name)) changes.removed.push_back(one);
+    relink_for_new_python(installed, changes);
+    for (const auto& one : changes.removed)
+        log::detail("without " + one.record.distribution());
+    log_packages(changes.plan);
+    return changes;
+}
+
+} // namespace containerize::environments

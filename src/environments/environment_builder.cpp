@@ -1,0 +1,77 @@
+#include "environments/environment_builder.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace containerize::environments {
+
+Command Workshop::inside(std::vector<std::string> argv) const {
+    return {.argv = std::move(argv),
+            .environment = environment,
+            .working_directory = prefix,
+            .in_child = join,
+            .on_line = {}};
+}
+
+Result<Outcome> Workshop::run_inside(std::vector<std::string> argv, Stage& stage,
+                                     const std::string& what) const {
+    return run_successfully(inside(std::move(argv)), stage, what);
+}
+
+Result<Outcome> Workshop::run_hook(const std::filesystem::path& script, Stage& stage) const {
+    auto command = inside({"bash", "-e", script.string()});
+    command.working_directory = inputs.working_directory;
+    // Variables that scripts written for tykky expect.
+    const std::pair<const char*, std::string> known[] = {{"CW_INSTALLATION_PATH", prefix.string()},
+                                                         {"CW_INSTALLATION_PREFIX", prefix.string()},
+                                                         {"CW_WORKDIR", inputs.working_directory.string()},
+                                                         {"CW_BUILD_TMPDIR", staging.string()},
+                                                         {"CW_NUM_CPUS", std::to_string(jobs)},
+                                                         {"CW_MODE", inputs.mode}};
+    for (const auto& [name, value] : known)
+        (*command.environment)[name] = value;
+    return run_successfully(std::move(command), stage, "the script failed");
+}
+
+Result<Outcome> Workshop::run_successfully(Command command, Stage& stage, const std::string& what) const {
+    command.on_line = [&stage](std::string_view line) { stage.detail(line); };
+    auto outcome = run(command);
+    if (!outcome || outcome->ok()) return outcome;
+    const auto said = tail(outcome->output, 12);
+    return fail({.what = what,
+                 .why = "exit code " + std::to_string(outcome->exit_code) + (said.empty() ? "" : "\n" + said),
+                 .where = {},
+                 .hint = {}});
+}
+
+image::WriterOptions Workshop::writer_options() const {
+    return {.compression = options.compression,
+            .block_size = options.block_size,
+            .jobs = jobs,
+            .memory = std::clamp<std::uint64_t>(resources.memory / 8, 64U << 20U, 512U << 20U),
+            .source_date_epoch = inputs.source_date_epoch};
+}
+
+std::vector<launch::EnvironmentChange> path_activation() {
+    return {{launch::EnvironmentChange::Kind::prepend, "PATH", "${prefix}/bin"}};
+}
+
+std::vector<launch::EnvironmentChange> venv_activation() {
+    using Kind = launch::EnvironmentChange::Kind;
+    return {{Kind::set, "VIRTUAL_ENV", "${prefix}"},
+            {Kind::unset, "PYTHONHOME", {}},
+            {Kind::prepend, "PATH", "${prefix}/bin"}};
+}
+
+std::string name_of_python(const Workshop& shop) {
+    std::error_code failed;
+    if (!std::filesystem::exists(std::filesystem::symlink_status(shop.root() / "bin/python", failed)))
+        return {};
+    constexpr const char* question =
+        "import os, sysconfig; print(os.path.basename(sysconfig.get_path('stdlib')))";
+    const auto answer = capture(shop.inside({shop.python().string(), "-c", question}));
+    if (!answer || !answer->ok()) return {};
+    return answer->output.substr(0, answer->output.find('\n'));
+}
+
+} // namespace containerize::environments

@@ -1,0 +1,116 @@
+// The steps in which one kind of environment is made; builder.cpp runs them in order.
+#pragma once
+
+#include "core/error.h"
+#include "core/resources.h"
+#include "environments/build_namespace.h"
+#include "image/writer.h"
+#include "inputs/build_options.h"
+#include "inputs/inputs.h"
+#include "launch/environment.h"
+#include "manifest/manifest.h"
+#include "util/process.h"
+#include "util/progress.h"
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace containerize::environments {
+
+/// State shared by all steps of a build.
+struct Workshop {
+    const inputs::BuildOptions& options;
+    const inputs::Inputs& inputs;
+    std::filesystem::path prefix;
+    std::filesystem::path staging; ///< node-local, removed after the build
+    Resources resources;
+    unsigned jobs;
+    environments::BuildNamespace space;               ///< has the environment mounted at the prefix
+    std::function<int()> join;                        ///< makes a child process join `space`
+    Environment environment;                          ///< for commands run in `space`
+    nlohmann::json record = nlohmann::json::object(); ///< the manifest's "build" object: what was used
+    bool log_has_reason = true; ///< false if the output of what failed went to the terminal only
+
+    /// The environment's tree, as this process can reach it.
+    [[nodiscard]] std::filesystem::path root() const { return space.tree(); }
+    [[nodiscard]] std::filesystem::path python() const { return prefix / "bin/python"; }
+    [[nodiscard]] std::filesystem::path image() const { return staging / "env.sqfs"; }
+    [[nodiscard]] Command inside(std::vector<std::string> argv) const;
+    /// Runs a program, shows its lines as the stage's details, and fails with the message `what` if it fails.
+    Result<Outcome> run_inside(std::vector<std::string> argv, Stage& stage, const std::string& what) const;
+    /// Runs a user's script in the user's working directory, with `bash -e`.
+    Result<Outcome> run_hook(const std::filesystem::path& script, Stage& stage) const;
+    [[nodiscard]] image::WriterOptions writer_options() const;
+
+private:
+    Result<Outcome> run_successfully(Command command, Stage& stage, const std::string& what) const;
+};
+
+class Recipe {
+public:
+    virtual ~Recipe() = default;
+
+    /// Creates an environment at the prefix that the pre-install script and later steps can use.
+    virtual Status create() = 0;
+    /// Installs everything that was asked for.
+    virtual Status install() = 0;
+    /// Compiles modules that have no byte-code.
+    virtual Status compile() = 0;
+    /// Changes at each launch that activates the environment.
+    virtual Result<std::vector<launch::EnvironmentChange>> activation() = 0;
+    /// Scripts that every launch must source, because their effect depends on the caller.
+    virtual std::vector<std::string> launch_scripts() { return {}; }
+    /// Changes at every launch, whether it activates the environment or not.
+    virtual Result<std::vector<launch::EnvironmentChange>> environment() { return {}; }
+    /// The installed packages, one per line.
+    virtual Result<std::string> packages() = 0;
+    /// The lock file that reproduces this environment; empty if there is none.
+    virtual std::string lock() { return {}; }
+    /// In an update, whether anything has changed. Called once, right before pack().
+    [[nodiscard]] virtual bool has_changes() { return true; }
+    /// An image that is used unchanged, below the layer that pack() writes; empty for none.
+    [[nodiscard]] virtual std::filesystem::path image_below() const { return {}; }
+    /// Writes Workshop::image(). `progress` gets the bytes done and the total, or 0 if that is unknown.
+    virtual Result<image::WriteStats>
+    pack(const std::function<void(std::uint64_t, std::uint64_t)>& progress) = 0;
+    /// The name of Python's directory in "lib", such as "python3.11"; empty without Python.
+    [[nodiscard]] virtual std::string python_name() const = 0;
+};
+
+std::unique_ptr<Recipe> make_pip_recipe(Workshop& shop);
+
+/// For conda packages, solved or from a lock, and the `pip:` section.
+std::unique_ptr<Recipe> make_conda_recipe(Workshop& shop);
+
+/// For a directory of software, packed as it is on disk.
+std::unique_ptr<Recipe> make_wrap_recipe(Workshop& shop);
+
+/// For tykky's installations, whose image is taken over.
+std::unique_ptr<Recipe> make_import_recipe(Workshop& shop);
+
+/// For programs of the base: links to those named, singly or by directory, in Inputs::programs.
+std::unique_ptr<Recipe> make_container_recipe(Workshop& shop);
+
+struct UpdateRequest {
+    std::vector<std::string> command; ///< run at the terminal; empty for none
+    bool prune = false;               ///< remove conda packages that the environment file does not need
+};
+/// For updates: the installation's images are mounted at the prefix with a writable layer over them, which
+/// receives what the input and the user's command change.
+std::unique_ptr<Recipe> make_update_recipe(Workshop& shop, const manifest::Manifest& previous,
+                                           const UpdateRequest& request);
+
+/// The changes that activating a venv at the prefix makes.
+std::vector<launch::EnvironmentChange> venv_activation();
+/// The change for other software: its commands are put on PATH.
+std::vector<launch::EnvironmentChange> path_activation();
+
+/// The name of Python's directory in "lib", such as "python3.11"; empty if no Python runs there.
+std::string name_of_python(const Workshop& shop);
+
+} // namespace containerize::environments

@@ -1,0 +1,172 @@
+// Takes over tykky's image unchanged and adds a layer that adapts its environment to this tool.
+#include "core/filesystem.h"
+#include "environments/activation.h"
+#include "environments/conda_contents.h"
+#include "environments/environ_script.h"
+#include "environments/environment_builder.h"
+#include "environments/writable_images.h"
+#include "util/log.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace containerize::environments {
+
+namespace {
+
+using launch::EnvironmentChange;
+
+/// The variables that a program in tykky's container would see: SINGULARITYENV_X outside becomes X inside.
+Environment inside_container(const Environment& outside) {
+    constexpr std::array<std::string_view, 2> for_inside = {"SINGULARITYENV_", "APPTAINERENV_"};
+    constexpr std::array<std::string_view, 3> of_wrappers = {"SINGULARITY_", "APPTAINER_", "_CW_"};
+    Environment inside;
+    Environment given;
+    for (const auto& [name, value] : outside) {
+        const auto starts = [&name = name](std::string_view start) { return name.starts_with(start); };
+        if (const auto* start = std::ranges::find_if(for_inside, starts); start != for_inside.end())
+            given[name.substr(start->size())] = value;
+        else if (std::ranges::none_of(of_wrappers, starts))
+            inside.emplace(name, value);
+    }
+    for (auto& [name, value] : given)
+        inside[name] = std::move(value);
+    return inside;
+}
+
+class ImportRecipe : public Recipe {
+public:
+    explicit ImportRecipe(Workshop& shop) : shop_(shop), tykky_(*shop.inputs.tykky) {}
+
+    Status create() override {
+        Stage stage("Mounting the image");
+        auto mounted = WritableImages::mount(shop_, {tykky_.image}, tykky_.path_inside);
+        if (!mounted) return fail(std::move(mounted.error()));
+        images_ = std::move(*mounted);
+        if (auto found = find_environment(); !found) return found;
+        std::error_code failed;
+        if (environment_ != ".") // our own files go there
+            fs::create_directory(shop_.root() / environment_ / "share", failed);
+        if (auto linked = inputs::link_environment(shop_.root(), environment_); !linked) return linked;
+        if (tykky_.mode != "wrapdisk")
+            if (auto good = find_python(); !good) return good;
+        shop_.record["tykky"] = inputs::record_of(tykky_, environment_);
+        if (tykky_.mode == "wrapdisk") shop_.record["source"] = tykky_.path_inside.string();
+        stage.finish(tykky_.mode + ", made for " + tykky_.path_inside.string());
+        return {};
+    }
+
+    Status install() override { return {}; }
+    Status compile() override { return {}; }
+
+    Result<std::vector<EnvironmentChange>> activation() override {
+        if (tykky_.mode == "venv") return venv_activation();
+        if (tykky_.mode == "wrapdisk") return path_activation();
+        auto recorded = record_activation(shop_, {});
+        if (!recorded) return fail(std::move(recorded.error()));
+        launch_scripts_ = std::move(recorded->scripts);
+        return std::move(recorded->changes);
+    }
+    std::vector<std::string> launch_scripts() override { return launch_scripts_; }
+
+    // The variables that tykky's wrappers set at each launch. The user's --environ script is included, at the
+    // end of tykky's common.sh.
+    Result<std::vector<EnvironmentChange>> environment() override {
+        const auto script = shop_.staging / "environment-of-tykky.sh";
+        // tykky ignores the exit status of the script's last command.
+        if (auto written = write_file(script, ". \"$DIR/../common.sh\"\nreturn 0\n"); !written)
+            return fail(std::move(written.error()));
+        Environment environment = shop_.inputs.environment;
+        environment["DIR"] = (tykky_.directory / "bin").string();
+        environment["OLD_PATH"] = environment["PATH"];
+        environment["LD_LIBRARY_PATH"] =
+            "/containerize-trial/lib"; // makes extensions of the variable recognisable
+        auto before = source_script({}, shop_.prefix, environment, shop_.join);
+        if (!before) return fail(std::move(before.error()));
+        auto after = source_script(script, shop_.prefix, environment, shop_.join);
+        if (!after) return fail(std::move(after.error()));
+        if (after->output.empty())
+            return fail({.what = "what it sets at each launch cannot be recorded",
+                         .why = tail(after->errors, 12),
+                         .where = (tykky_.directory / "common.sh").string(),
+                         .hint = "Use `return` where the script for --environ, which it has at its end, has "
+                                 "`exit`."});
+        auto changes = difference(inside_container(parse_listing(before->output)),
+                                  inside_container(parse_listing(after->output)), shop_.prefix);
+        // A new value, as opposed to an extension, only makes sense inside tykky's container.
+        std::erase_if(changes, [](const EnvironmentChange& change) {
+            const bool extends = change.kind == EnvironmentChange::Kind::prepend ||
+                                 change.kind == EnvironmentChange::Kind::append;
+            return !extends && (change.name == "PATH" || change.name == "LD_LIBRARY_PATH");
+        });
+        return changes;
+    }
+
+    Result<std::string> packages() override {
+        if (tykky_.mode == "wrapdisk") return std::string();
+        auto contents = read_contents(shop_.root(), python_name_);
+        if (!contents) return fail(std::move(contents.error()));
+        if (tykky_.mode == "conda") {
+            shop_.record["conda_packages"] = contents->packages.size();
+            return package_list(*contents);
+        }
+        std::string text;
+        for (const auto& one : contents->of_pip)
+            text += one.name + "==" + one.version + "\n";
+        return text;
+    }
+
+    [[nodiscard]] fs::path image_below() const override { return tykky_.image; }
+
+    Result<image::WriteStats>
+    pack(const std::function<void(std::uint64_t, std::uint64_t)>& progress) override {
+        auto changes = images_.changes(shop_.options.umask_bits);
+        if (!changes) return fail(std::move(changes.error()));
+        return image::write_changes(*changes, shop_.image(), shop_.writer_options(),
+                                    [&](std::uint64_t done) { progress(done, 0); });
+    }
+
+    [[nodiscard]] std::string python_name() const override { return python_name_; }
+
+private:
+    Status find_environment() {
+        std::error_code failed;
+        for (const auto& candidate : tykky_.environments)
+            if (fs::is_directory(shop_.root() / candidate, failed)) {
+                environment_ = candidate;
+                return {};
+            }
+        return fail_input("there is no environment in the image",
+                          "it has no " + tykky_.environments.front().string(), tykky_.image.string(),
+                          "Build it again with `containerize new`: " + inputs_of_tykky());
+    }
+
+    Status find_python() {
+        python_name_ = name_of_python(shop_);
+        std::error_code failed;
+        const auto python = shop_.root() / "bin/python";
+        if (!python_name_.empty() || !fs::exists(fs::symlink_status(python, failed))) return {};
+        return fail_input("the environment's Python does not run here", {}, tykky_.directory.string(),
+                          "Build it again with `containerize new`: " + inputs_of_tykky());
+    }
+
+    [[nodiscard]] std::string inputs_of_tykky() const {
+        return "what it was made from is in " + (tykky_.directory / "share/previous_input").string() + ".";
+    }
+
+    Workshop& shop_;
+    const inputs::TykkyInstallation& tykky_;
+    WritableImages images_;
+    fs::path environment_; ///< relative to the image's root
+    std::string python_name_;
+    std::vector<std::string> launch_scripts_;
+};
+
+} // namespace
+
+std::unique_ptr<Recipe> make_import_recipe(Workshop& shop) {
+    return std::make_unique<ImportRecipe>(shop);
+}
+
+} // namespace containerize::environments

@@ -1,0 +1,230 @@
+#include "environments/installers.h"
+
+#include "core/entries.h"
+#include "core/filesystem.h"
+#include "core/interrupt.h"
+#include "environments/requirements_text.h"
+#include "environments/scripts.h"
+#include "pip/git_logins.h"
+#include "util/log.h"
+#include "util/redact.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+namespace containerize::environments {
+
+namespace {
+
+/// Whether pip has --report. `version` is its output, "pip 23.0.1 from ...".
+bool writes_reports(const std::string& version) {
+    char* rest = nullptr;
+    const auto start = version.find(' ');
+    if (start == std::string::npos) return false;
+    const auto major = std::strtoul(version.c_str() + start, &rest, 10);
+    const auto minor = *rest == '.' ? std::strtoul(rest + 1, nullptr, 10) : 0;
+    return major > 22 || (major == 22 && minor >= 2);
+}
+
+} // namespace
+
+/// Copies pip to the staging directory, for environments that must not contain it. Takes the pip that the
+/// environment's Python bundles for venvs, so that nothing is downloaded and no other Python is needed.
+Result<fs::path> Installers::place_pip() {
+    const fs::path venv = shop_.staging / "venv-of-pip";
+    auto made = capture(shop_.inside({shop_.python().string(), "-m", "venv", venv.string()}));
+    if (!made) return fail(std::move(made.error()));
+    std::error_code failed;
+    for (const auto& library : entries_in(venv / "lib", failed)) {
+        const auto code = library.path() / "site-packages/pip";
+        if (!fs::exists(code / "__main__.py", failed)) continue;
+        // Isolated, so that no other package beside it looks installed.
+        const fs::path place = shop_.staging / "pip";
+        fs::create_directory(place, failed);
+        if (!failed) fs::rename(code, place / "pip", failed);
+        if (failed) return fail_errno("cannot put pip aside", place.string(), failed.value());
+        fs::remove_all(venv, failed);
+        return place / "pip";
+    }
+    return fail({.what = "there is no pip in the environment, and its Python brings none",
+                 .why = made->ok() ? "" : "`python -m venv` said\n" + tail(made->errors, 6),
+                 .where = {},
+                 .hint = "Add pip to the environment, or have uv on PATH, which needs none."});
+}
+
+/// The environment's own uv if it was asked for, otherwise the one on PATH.
+std::optional<fs::path> Installers::uv() const {
+    std::error_code failed;
+    const bool has_own = shop_.options.uv && fs::exists(shop_.root() / "bin/uv", failed);
+    return has_own ? shop_.prefix / "bin/uv" : shop_.inputs.uv;
+}
+
+Status Installers::prepare() {
+    if (std::exchange(prepared_, true)) return {};
+    target_ = {.python = shop_.python(),
+               .pip = {},
+               .offline = shop_.options.conda.offline || shop_.inputs.conda_config.offline,
+               .environment = shop_.environment,
+               .in_child = shop_.join};
+    // By default pip clones editable packages into the working directory unless it is in a venv.
+    target_.environment.emplace("PIP_SRC", (shop_.prefix / "src").string());
+    // "switch": reset the URL of an existing clone, which differs because its login was removed.
+    target_.environment.emplace("PIP_EXISTS_ACTION", "s");
+    // pip's own byte-code is not wanted, and that of the packages is compiled later.
+    target_.environment["PYTHONDONTWRITEBYTECODE"] = "1";
+    const auto ask = [&](const std::vector<std::string>& question) {
+        auto argv = pip::pip_command(target_);
+        argv.insert(argv.end(), question.begin(), question.end());
+        return capture(shop_.inside(std::move(argv)));
+    };
+    auto version = ask({"--version"});
+    if (version && !version->ok()) {
+        auto place = place_pip();
+        const bool needed = !uv() || shop_.options.installer == pip::Installer::pip;
+        if (!place && (needed || interrupted())) return fail(std::move(place.error()));
+        if (!place) return {};
+        target_.pip = std::move(*place);
+        version = ask({"--version"});
+    }
+    if (!version) return fail(std::move(version.error()));
+    writes_report_ = writes_reports(version->output);
+    auto configuration = ask({"config", "list"});
+    if (!configuration) return fail(std::move(configuration.error()));
+    configuration_ = std::move(configuration->output);
+    remember_secrets_in(configuration_);
+    return {};
+}
+
+Status Installers::choose(const spec::Requirements& requirements) {
+    if (auto ready = prepare(); !ready) return ready;
+    auto choice = pip::choose_installer(shop_.options.installer, uv(), configuration_, requirements,
+                                        shop_.inputs.environment);
+    if (!choice) return fail(std::move(choice.error()));
+    choice_ = std::move(*choice);
+    return {};
+}
+
+/// Whether git reads settings from GIT_CONFIG_ variables (2.31 or newer).
+bool Installers::git_takes_settings() const {
+    const auto said = capture(shop_.inside({"git", "--version"}));
+    if (!said || !said->ok()) return false;
+    int major = 0, minor = 0;
+    if (std::sscanf(said->output.c_str(), "git version %d.%d", &major, &minor) != 2) return false;
+    return major > 2 || (major == 2 && minor >= 31);
+}
+
+Result<pip::InstallRequest> Installers::request_for(const RequirementsToInstall& requirements) {
+    pip::InstallRequest request{.target = target_,
+                                .requirements = requirements.file,
+                                .working_directory = requirements.directory,
+                                .constraints = requirements.constraints,
+                                .report = writes_report_ ? report_file() : fs::path(),
+                                .dependencies = requirements.dependencies,
+                                .verified = requirements.verified};
+    auto of_git = pip::git_logins_in(requirements.read);
+    if (!of_git.empty() && !git_takes_settings()) of_git.clear();
+    const auto of_indexes = index_logins(requirements.read);
+    if (of_git.empty() && of_indexes.empty()) return request;
+    auto copy =
+        copy_requirements(requirements.read, shop_.staging / "without-logins", [&](std::string_view line) {
+            const auto text = of_git.empty() ? std::string(line) : pip::without_git_logins(line);
+            return pip::without_index_logins(text, of_indexes);
+        });
+    if (!copy) return fail(std::move(copy.error()));
+    request.requirements = std::move(*copy);
+    pip::hand_to_git(of_git, request.target.environment);
+    if (auto handed = hand_to_pip(of_indexes, request.target.environment); !handed)
+        return fail(std::move(handed.error()));
+    return request;
+}
+
+/// Empty for uv: only pip passes index URLs to subprocesses, whose command lines others can see.
+pip::IndexLogins Installers::index_logins(const spec::Requirements& requirements) const {
+    if (choice_.installer == pip::Installer::uv) return {};
+    std::vector<std::string> texts;
+    for (const auto& line : requirements.lines)
+        texts.push_back(line.text);
+    for (const auto& [variable, addresses] : pip::index_settings(configuration_))
+        texts.push_back(addresses);
+    return pip::index_logins_in(texts);
+}
+
+Status Installers::hand_to_pip(const pip::IndexLogins& logins, Environment& environment) const {
+    if (logins.empty()) return {};
+    for (const auto& [variable, addresses] : pip::index_settings(configuration_))
+        if (auto without = pip::without_index_logins(addresses, logins); without != addresses)
+            environment[variable] = std::move(without);
+    const auto file = netrc_file();
+    // The staging directory is private, so the file's initial mode does not matter.
+    if (auto written = write_file(file, pip::netrc_with(netrc_of_user(), logins)); !written) return written;
+    std::error_code failed;
+    fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write, failed);
+    if (failed) return fail_errno("cannot write the file", file.string(), failed.value());
+    environment["NETRC"] = file.string();
+    return {};
+}
+
+/// The netrc file that pip would read. Like pip, ignores a file that Python's netrc module cannot parse.
+std::string Installers::netrc_of_user() const {
+    constexpr const char* find = R"(
+import netrc, os
+places = [os.environ["NETRC"]] if "NETRC" in os.environ else ["~/.netrc", "~/_netrc"]
+file = next(filter(os.path.exists, map(os.path.expanduser, places)))
+netrc.netrc(file)
+print(file, end=""))";
+    const auto found = capture(shop_.inside({shop_.python().string(), "-c", find}));
+    return found && found->ok() ? read_file(found->output).value_or("") : "";
+}
+
+fs::path Installers::netrc_file() const {
+    return shop_.staging / "netrc";
+}
+
+Status Installers::install(const RequirementsToInstall& requirements, Stage& stage) {
+    for (const auto& line : requirements.read.lines) // remember them now: their variables have been expanded
+        remember_secrets_in(line.text);
+    if (auto chosen = choose(requirements.read); !chosen) return chosen;
+    if (!choice_.warning.empty()) log::warn(choice_.warning);
+    log::detail("installing with " + choice_.reason);
+    std::error_code ignored;
+    fs::remove(report_file(), ignored);
+    const auto request = request_for(requirements);
+    if (!request) return fail(Error(request.error()));
+    auto installed = pip::install(choice_, *request, [&stage](std::string_view line) { stage.detail(line); });
+    fs::remove(netrc_file(), ignored);
+    if (!installed) installed.error().where = requirements.file.string();
+    if (!installed && !requirements.constraints.empty() && !interrupted()) {
+        auto& hint = installed.error().hint;
+        hint += (hint.empty() ? "" : "\n") +
+                std::string("What conda installed stays as it is: if that is in the way, ask conda for "
+                            "another version, or give --no-constraints.");
+    }
+    if (!installed) return installed;
+    shop_.record["installer"] = name();
+    return repair_scripts(shop_.root() / "bin", shop_.prefix);
+}
+
+Status Installers::uninstall(const std::vector<std::string>& names, Stage& stage) {
+    if (auto chosen = choose({}); !chosen) return chosen;
+    return pip::uninstall(choice_, target_, names, [&stage](std::string_view line) { stage.detail(line); });
+}
+
+std::string Installers::report() const {
+    return read_file(report_file()).value_or("");
+}
+
+Result<std::string> Installers::checksums(const fs::path& pins) const {
+    if (choice_.installer != pip::Installer::uv) return std::string();
+    return pip::checksums_by_uv(choice_, target_, pins);
+}
+
+std::string Installers::name() const {
+    return choice_.installer == pip::Installer::uv ? "uv" : "pip";
+}
+
+fs::path Installers::report_file() const {
+    return shop_.staging / "pip-report.json";
+}
+
+} // namespace containerize::environments

@@ -1,0 +1,67 @@
+// Runs pip and uv during a build.
+#pragma once
+
+#include "core/error.h"
+#include "environments/environment_builder.h"
+#include "pip/index_logins.h"
+#include "pip/installer.h"
+#include "spec/requirements.h"
+#include "util/progress.h"
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace containerize::environments {
+
+/// The build stage in which pip or uv installs packages.
+inline constexpr const char* pip_stage = "Installing pip packages";
+
+struct RequirementsToInstall {
+    std::filesystem::path file;
+    const spec::Requirements& read;    ///< the parsed `file`
+    std::filesystem::path directory;   ///< local paths in the file are relative to it
+    std::filesystem::path constraints; ///< like the members of pip::InstallRequest
+    bool dependencies = true, verified = false;
+};
+
+class Installers {
+public:
+    explicit Installers(Workshop& shop) : shop_(shop) {}
+
+    /// Installs requirements into the environment at the prefix.
+    Status install(const RequirementsToInstall& requirements, Stage& stage);
+
+    Status uninstall(const std::vector<std::string>& names, Stage& stage);
+
+    /// pip's report on the last install(); empty if there is none, as with uv or an old pip.
+    [[nodiscard]] std::string report() const;
+
+    /// The result of pip::checksums_by_uv() for `pins` if the last install() used uv; otherwise empty.
+    [[nodiscard]] Result<std::string> checksums(const std::filesystem::path& pins) const;
+
+    /// "pip" or "uv": what the last install() used.
+    [[nodiscard]] std::string name() const;
+
+private:
+    Status prepare();
+    Result<std::filesystem::path> place_pip();
+    [[nodiscard]] std::optional<std::filesystem::path> uv() const;
+    Status choose(const spec::Requirements& requirements);
+    Result<pip::InstallRequest> request_for(const RequirementsToInstall& requirements);
+    [[nodiscard]] bool git_takes_settings() const;
+    [[nodiscard]] pip::IndexLogins index_logins(const spec::Requirements& requirements) const;
+    Status hand_to_pip(const pip::IndexLogins& logins, Environment& environment) const;
+    [[nodiscard]] std::string netrc_of_user() const;
+    [[nodiscard]] std::filesystem::path netrc_file() const;
+    [[nodiscard]] std::filesystem::path report_file() const;
+
+    Workshop& shop_;
+    pip::Target target_;
+    bool prepared_ = false, writes_report_ = false;
+    std::string configuration_; ///< output of `pip config list`
+    pip::Choice choice_;
+};
+
+} // namespace containerize::environments

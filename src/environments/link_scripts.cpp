@@ -1,0 +1,79 @@
+#include "environments/link_scripts.h"
+
+#include "core/filesystem.h"
+#include "util/log.h"
+
+namespace containerize::environments {
+
+namespace {
+
+/// Sources the script, as conda does, because it may end with `return`.
+Command command_of(const Workshop& shop, const conda::LinkScript& script) {
+    std::string program = script.before ? ""
+                                        : "for one in \"$PREFIX\"/etc/conda/activate.d/*.sh; do [ ! -f "
+                                          "\"$one\" ] || . \"$one\"; done; ";
+    program += "one=$1; shift; . \"$one\"";
+    auto command = shop.inside(
+        {"bash", "--noprofile", "--norc", "-c", program, "bash", (shop.prefix / script.path).string()});
+    auto& environment = *command.environment;
+    environment["PREFIX"] = environment["ROOT_PREFIX"] = environment["CONDA_ROOT_PREFIX"] =
+        shop.prefix.string();
+    environment["PKG_NAME"] = script.package.name;
+    environment["PKG_VERSION"] = script.package.version;
+    environment["PKG_BUILDNUM"] = std::to_string(script.package.build_number);
+    environment["PKG_BUILD"] = script.package.build;
+    if (script.before) environment["SOURCE_DIR"] = shop.prefix.string();
+    const auto path = environment.find("PATH");
+    environment["PATH"] =
+        (shop.prefix / "bin").string() + ":" + (path == environment.end() ? "/usr/bin:/bin" : path->second);
+    return command;
+}
+
+// Shows and removes the file into which scripts write messages for the user.
+void show_message(const Workshop& shop, const std::string& package) {
+    const auto messages = shop.root() / ".messages.txt";
+    const auto text = read_file(messages);
+    if (!text || text->empty()) return;
+    log::info(package + " says:\n" + *text);
+    std::error_code ignored;
+    fs::remove(messages, ignored);
+}
+
+} // namespace
+
+Status run_link_scripts(const Workshop& shop, const std::vector<conda::LinkScript>& scripts) {
+    if (scripts.empty()) return {};
+    Stage stage("Running link scripts");
+    for (const auto& script : scripts) {
+        auto command = command_of(shop, script);
+        command.on_line = [&stage](std::string_view line) { stage.detail(line); };
+        auto outcome = run(command);
+        if (!outcome) return fail(std::move(outcome.error()));
+        show_message(shop, script.package.name);
+        if (outcome->ok()) continue;
+        return fail(
+            {.what = std::string("the ") + (script.before ? "pre-link" : "post-link") + " script of " +
+                     script.package.distribution() + " failed",
+             .why = "exit code " + std::to_string(outcome->exit_code) + "\n" + tail(outcome->output, 12),
+             .where = {},
+             .hint = "Ask for another version of " + script.package.name + ", or tell its maintainers."});
+    }
+    stage.finish(human_count(scripts.size()));
+    return {};
+}
+
+void run_unlink_scripts(const Workshop& shop, const std::vector<conda::PackageRecord>& packages) {
+    for (const auto& package : packages) {
+        const conda::LinkScript script{
+            .package = package, .path = "bin/." + package.name + "-pre-unlink.sh", .before = false};
+        std::error_code failed;
+        if (!fs::is_regular_file(fs::symlink_status(shop.root() / script.path, failed))) continue;
+        const auto outcome = run(command_of(shop, script));
+        show_message(shop, package.name);
+        if (!outcome || !outcome->ok())
+            log::warn("the pre-unlink script of " + package.distribution() +
+                      " failed; the package is removed all the same.");
+    }
+}
+
+} // namespace containerize::environments

@@ -1,0 +1,178 @@
+#include "environments/pip_lock.h"
+
+#include "core/url.h"
+#include "spec/requirement_options.h"
+#include "spec/text.h"
+#include "util/json.h"
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+namespace containerize::environments {
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+/// The object at `key`; an empty object if there is none.
+json part(const json& entry, const char* key) {
+    const auto found = entry.is_object() ? entry.find(key) : entry.end();
+    return found != entry.end() && found->is_object() ? *found : json::object();
+}
+
+std::string text(const json& entry, const char* key) {
+    const auto found = entry.find(key);
+    return found != entry.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+/// The words of a line of options to keep in the lock; empty if it includes a file or names a project.
+std::vector<std::string> lasting_words(const spec::RequirementLine& line, const fs::path& directory) {
+    auto words = line.text.starts_with('-') ? spec::split_words(line.text) : std::nullopt;
+    if (!words) return {};
+    for (std::size_t at = 0; at < words->size(); ++at) {
+        auto& word = (*words)[at];
+        const auto* option = spec::find_option(word);
+        if (option == nullptr) continue;
+        if (option->kind != spec::OptionKind::other) return {};
+        if (!option->takes_value) continue;
+        const bool apart = spec::attached_value(word).empty();
+        if (apart && ++at == words->size()) break;
+        if (option->name != "--find-links") continue;
+        // Like pip: relative to the file that names it, otherwise to pip's working directory.
+        auto& value = (*words)[at];
+        const auto path = apart ? value : std::string(spec::attached_value(value));
+        std::error_code failed;
+        for (const auto& base : {line.file.parent_path(), directory})
+            if (fs::exists(base / path, failed)) {
+                value.replace(value.size() - path.size(), path.size(),
+                              (base / path).lexically_normal().string());
+                break;
+            }
+    }
+    return *words;
+}
+
+std::string pin(std::string_view name, std::string_view version) {
+    return pip::normalised_name(name) + "==" + pip::normalised_version(version);
+}
+
+/// The "--hash=..." options of a line.
+std::set<std::string> hashes_of(const std::string& line) {
+    std::set<std::string> hashes;
+    for (const auto& word : spec::split_words(line).value_or(std::vector<std::string>()))
+        if (word.starts_with("--hash=")) hashes.insert(word);
+    return hashes;
+}
+
+/// Quotes a word for spec::split_words().
+std::string quoted(const std::string& word) {
+    std::string result;
+    for (const char c : word) {
+        if (std::string_view(" \t'\"\\#").find(c) != std::string_view::npos) result += '\\';
+        result += c;
+    }
+    return result;
+}
+
+} // namespace
+
+std::string pin_of(const pip::Distribution& distribution) {
+    return pin(distribution.name, distribution.version);
+}
+
+Checksums checksums_in_report(std::string_view content) {
+    Checksums checksums;
+    const auto root = parse_json_quietly(content);
+    const auto installed = root.is_object() ? root.find("install") : root.end();
+    if (installed == root.end() || !installed->is_array()) return checksums;
+    for (const auto& one : *installed) {
+        if (!one.is_object() || one.value("is_direct", json()) == true) continue;
+        const auto metadata = part(one, "metadata");
+        const auto sha256 = text(part(part(part(one, "download_info"), "archive_info"), "hashes"), "sha256");
+        if (!sha256.empty())
+            checksums[pin(text(metadata, "name"), text(metadata, "version"))] = " --hash=sha256:" + sha256;
+    }
+    return checksums;
+}
+
+Checksums checksums_in_lines(const std::vector<std::string>& lines) {
+    Checksums checksums;
+    for (const auto& line : lines) {
+        const auto words = spec::split_words(line);
+        if (!words || words->empty()) continue;
+        const auto equals = words->front().find("==");
+        std::string hashes;
+        for (const auto& hash : hashes_of(line))
+            hashes += " " + hash;
+        if (equals != std::string::npos && !hashes.empty())
+            checksums[pin(words->front().substr(0, equals), words->front().substr(equals + 2))] = hashes;
+    }
+    return checksums;
+}
+
+std::string requirement_line(const pip::Distribution& distribution) {
+    const auto& name = distribution.name;
+    if (!distribution.origin) return name + "==" + distribution.version;
+    const auto& origin = *distribution.origin;
+    if (origin.editable) return "-e " + origin.url;
+    std::string url = origin.url;
+    // pip rejects "name @ git+file:///...", whose URL has no host.
+    const bool unnamed = !origin.vcs.empty() && url.starts_with("file:");
+    if (!origin.vcs.empty()) url = origin.vcs + "+" + url + "@" + origin.commit;
+    std::string fragment;
+    for (const auto& [key, value] :
+         {std::pair("egg", unnamed ? name : ""), std::pair("sha256", origin.sha256),
+          std::pair("subdirectory", origin.subdirectory)})
+        if (!value.empty()) fragment += (fragment.empty() ? "#" : "&") + (std::string(key) + "=" + value);
+    return (unnamed ? "" : name + " @ ") + url + fragment;
+}
+
+bool fits_line(const pip::Distribution& installed, const std::string& line, const Checksums& known) {
+    if (line.substr(0, line.find(" --hash=")) != requirement_line(installed)) return false;
+    const auto wanted = hashes_of(line);
+    if (wanted.empty()) return true;
+    const auto found = known.find(pin_of(installed));
+    return found != known.end() && std::ranges::includes(wanted, hashes_of(found->second));
+}
+
+void lock_requirements(const std::vector<pip::Distribution>& installed, const Checksums& checksums,
+                       const std::vector<std::string>& options, spec::LockedEnvironment& locked) {
+    std::vector<std::string> lines;
+    locked.pip_requested.emplace();
+    locked.of_pip.emplace();
+    for (const auto& one : installed) {
+        const auto known = one.origin ? checksums.end() : checksums.find(pin_of(one));
+        lines.push_back(requirement_line(one) + (known == checksums.end() ? "" : known->second));
+        if (one.requested) locked.pip_requested->push_back(pip::normalised_name(one.name));
+        locked.of_pip->push_back({.name = one.name,
+                                  .version = one.version,
+                                  .build = {},
+                                  .commit = one.origin ? one.origin->commit : "",
+                                  .directory = one.origin && one.origin->directory});
+    }
+    std::ranges::sort(lines);
+    std::ranges::sort(*locked.pip_requested);
+    locked.pip.clear();
+    lines.insert(lines.begin(), options.begin(), options.end());
+    for (const auto& line : lines)
+        locked.pip.push_back({.text = without_credentials_within(line), .where = {}});
+}
+
+std::vector<std::string> lasting_options(const spec::Requirements& requirements, const fs::path& directory) {
+    std::vector<std::string> options;
+    for (const auto& line : requirements.lines) {
+        std::string option;
+        for (const auto& word : lasting_words(line, directory))
+            option += (option.empty() ? "" : " ") + quoted(word);
+        if (!option.empty() && std::ranges::find(options, option) == options.end())
+            options.push_back(std::move(option));
+    }
+    return options;
+}
+
+} // namespace containerize::environments

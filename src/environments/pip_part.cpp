@@ -1,0 +1,239 @@
+#include "environments/pip_part.h"
+
+#include "core/filesystem.h"
+#include "environments/lock_check.h"
+#include "environments/requirements_text.h"
+#include "util/log.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace containerize::environments {
+
+namespace {
+
+using spec::Located;
+
+bool has_checksum(const std::string& line) {
+    return line.find(" --hash=") != std::string::npos;
+}
+
+bool is_option(const std::string& line) {
+    return line.starts_with('-') && !line.starts_with("-e ") && !line.starts_with("--editable");
+}
+
+std::vector<std::string> texts_of(const std::vector<Located>& lines) {
+    std::vector<std::string> texts;
+    for (const auto& line : lines)
+        texts.push_back(line.text);
+    return texts;
+}
+
+} // namespace
+
+Status PipPart::check_python(const std::string& python_name) const {
+    if (!python_name.empty()) return {};
+    return fail_input("there is no Python for what pip is to install", {}, shop_.inputs.spec.string(),
+                      "Add `- python` and `- pip` to the dependencies.");
+}
+
+Status PipPart::add_uv(const std::string& python_name) {
+    if (!shop_.options.uv || python_name.empty()) return {};
+    // uv's cache is usually on another filesystem, where hard links fail with a warning, also in users'
+    // scripts.
+    shop_.environment.emplace("UV_LINK_MODE", "copy");
+    std::error_code failed;
+    if (fs::exists(shop_.root() / "bin/uv", failed)) return {};
+    const fs::path file = shop_.staging / "uv-requirement.txt";
+    if (auto written = write_file(file, "uv\n"); !written) return written;
+    auto read = spec::read_requirements(file, shop_.staging);
+    if (!read) return fail(std::move(read.error()));
+    auto installed = install_file(file, *read, shop_.staging, python_name);
+    if (!installed) installed.error().where = "--uv";
+    return installed;
+}
+
+Status PipPart::install(const std::vector<Located>& lines, const std::string& python_name) {
+    const fs::path file = shop_.staging / "pip-requirements.txt";
+    const fs::path directory = shop_.inputs.spec.parent_path();
+    if (auto written = write_file(file, requirements_text(lines, directory)); !written) return written;
+    auto read = spec::read_requirements(file, directory);
+    if (!read) {
+        read.error().where = shop_.inputs.spec.string();
+        return fail(std::move(read.error()));
+    }
+    auto installed = install_file(file, *read, directory, python_name);
+    if (!installed) installed.error().where = shop_.inputs.spec.string();
+    return installed;
+}
+
+Status PipPart::install_file(const fs::path& file, const spec::Requirements& read, const fs::path& directory,
+                             const std::string& python_name) {
+    if (auto good = check_python(python_name); !good) return good;
+    Stage stage(pip_stage);
+    fs::path constraints;
+    auto contents = read_contents(shop_.root(), python_name);
+    if (!contents) return fail(std::move(contents.error()));
+    if (!contents->packages.empty() && shop_.options.conda.constraints) {
+        constraints = shop_.staging / "conda-constraints.txt";
+        std::string text;
+        for (const auto& one : contents->of_conda)
+            text += one.name + "==" + one.version + "\n";
+        if (auto written = write_file(constraints, text); !written) return written;
+    }
+    if (auto done = installers_.install(
+            {.file = file, .read = read, .directory = directory, .constraints = constraints}, stage);
+        !done)
+        return done;
+    stage.finish("with " + installers_.name());
+    // Only conda environments get a lock.
+    return contents->packages.empty() ? Status() : note(read, directory, python_name);
+}
+
+Status PipPart::install_locked(const std::string& python_name, Present present) {
+    const auto& locked = *shop_.inputs.locked;
+    remember(locked);
+    auto contents = read_contents(shop_.root(), python_name);
+    if (!contents) return fail(std::move(contents.error()));
+    auto before = std::move(contents->of_pip);
+    if (present == Present::goes && locked.of_pip) before.clear();
+    if (!locked.pip.empty()) {
+        if (auto good = check_python(python_name); !good) return good;
+        Stage stage(pip_stage);
+        if (auto installed = install_lines_of_lock(stage); !installed) return installed;
+        stage.finish("with " + installers_.name());
+    }
+    contents = read_contents(shop_.root(), python_name);
+    if (!contents) return fail(std::move(contents.error()));
+    if (auto same = check_against_lock(locked, *contents, before, shop_.inputs.spec.string()); !same)
+        return same;
+    return forget_requests(contents->of_pip, python_name);
+}
+
+// pip verifies all requirements of a file or none, and VCS requirements have no checksum: so use two files.
+Status PipPart::install_lines_of_lock(Stage& stage) {
+    const auto& locked = *shop_.inputs.locked;
+    const fs::path directory = shop_.inputs.spec.parent_path();
+    for (const bool verified : {true, false}) {
+        std::vector<Located> lines;
+        bool some = false;
+        for (const auto& line : locked.pip) {
+            if (!is_option(line.text) && has_checksum(line.text) != verified) continue;
+            some = some || !is_option(line.text);
+            lines.push_back(line);
+        }
+        if (!some) continue;
+        const fs::path file = shop_.staging / (verified ? "locked-verified.txt" : "locked.txt");
+        if (auto written = write_file(file, requirements_text(lines, directory)); !written) return written;
+        auto read = spec::read_requirements(file, directory);
+        if (!read) {
+            read.error().where = shop_.inputs.spec.string();
+            return fail(std::move(read.error()));
+        }
+        // A lock lists all packages, dependencies included, except older locks without `of_pip`.
+        auto installed = installers_.install({.file = file,
+                                              .read = *read,
+                                              .directory = directory,
+                                              .constraints = {},
+                                              .dependencies = !locked.of_pip,
+                                              .verified = verified},
+                                             stage);
+        if (!installed) {
+            installed.error().where = shop_.inputs.spec.string();
+            return installed;
+        }
+    }
+    return {};
+}
+
+// pip compares only versions: it would keep a package of the same version with another origin or checksum.
+Status PipPart::remove_what_differs(const std::string& python_name, const spec::LockedEnvironment& present) {
+    if (!shop_.inputs.locked->of_pip) return {};
+    const auto contents = read_contents(shop_.root(), python_name);
+    if (!contents) return fail(Error(contents.error()));
+    const auto& wanted = shop_.inputs.locked->pip;
+    const auto known = checksums_in_lines(texts_of(present.pip));
+    std::vector<std::string> names;
+    for (const auto& one : contents->of_pip)
+        if (std::ranges::none_of(wanted,
+                                 [&](const Located& line) { return fits_line(one, line.text, known); }))
+            names.push_back(one.name);
+    if (names.empty()) return {};
+    Stage stage("Removing pip packages");
+    // Not installers_: conda packages are changed after this and may add or remove pip.
+    if (auto removed = Installers(shop_).uninstall(names, stage); !removed) return removed;
+    stage.finish(human_count(names.size()) + " packages");
+    return {};
+}
+
+// pip marks every package of a lock as REQUESTED, so the image would differ from the original.
+Status PipPart::forget_requests(const std::vector<pip::Distribution>& installed,
+                                const std::string& python_name) const {
+    if (!shop_.inputs.locked->pip_requested) return {};
+    const auto& requested = *shop_.inputs.locked->pip_requested;
+    const auto site_packages = shop_.root() / "lib" / python_name / "site-packages";
+    for (const auto& one : installed) {
+        if (!one.requested || std::ranges::find(requested, pip::normalised_name(one.name)) != requested.end())
+            continue;
+        const auto directory = fs::path(one.metadata).parent_path();
+        auto record = read_file(site_packages / directory / "RECORD");
+        if (!record) return fail(std::move(record.error()));
+        const std::string line = (directory / "REQUESTED").string() + ",";
+        if (const auto at = record->find(line); at != std::string::npos)
+            record->erase(at, std::min(record->find('\n', at), record->size() - 1) - at + 1);
+        std::error_code failed;
+        fs::remove(site_packages / directory / "REQUESTED", failed);
+        if (auto written = write_file(site_packages / directory / "RECORD", *record); !written)
+            return written;
+    }
+    return {};
+}
+
+void PipPart::remember(const spec::LockedEnvironment& earlier) {
+    const auto lines = texts_of(earlier.pip);
+    checksums_.merge(checksums_in_lines(lines));
+    for (const auto& line : lines)
+        if (is_option(line) && std::ranges::find(options_, line) == options_.end()) options_.push_back(line);
+}
+
+/// Collects what a lock needs beyond what the installed files tell: options and checksums.
+Status PipPart::note(const spec::Requirements& requirements, const fs::path& directory,
+                     const std::string& python_name) {
+    for (auto& option : lasting_options(requirements, directory))
+        if (std::ranges::find(options_, option) == options_.end()) options_.push_back(std::move(option));
+    for (auto& [pin, checksum] : checksums_in_report(installers_.report()))
+        checksums_[pin] = std::move(checksum);
+    if (installers_.name() != "uv") return {};
+    auto contents = read_contents(shop_.root(), python_name);
+    if (!contents) return fail(std::move(contents.error()));
+    std::string pins;
+    for (const auto& one : contents->of_pip)
+        if (!one.origin && !checksums_.contains(pin_of(one))) pins += one.name + "==" + one.version + "\n";
+    if (pins.empty()) return {};
+    std::string text;
+    for (const auto& option : options_)
+        text += option + "\n";
+    const auto file = shop_.staging / "uv-pins.txt";
+    if (auto written = write_file(file, text + pins); !written) return written;
+    const auto answer = installers_.checksums(file);
+    if (!answer) {
+        log::warn(answer.error().what + ": the lock has versions without them");
+        log::detail(answer.error().why);
+        return {};
+    }
+    const auto answered = shop_.staging / "uv-checksums.txt";
+    if (auto written = write_file(answered, *answer); !written) return written;
+    auto read = spec::read_requirements(answered, directory);
+    if (!read) return fail(std::move(read.error()));
+    std::vector<std::string> lines;
+    for (const auto& line : read->lines)
+        lines.push_back(line.text);
+    checksums_.merge(checksums_in_lines(lines));
+    return {};
+}
+
+void PipPart::lock(const std::vector<pip::Distribution>& installed, spec::LockedEnvironment& locked) const {
+    lock_requirements(installed, checksums_, options_, locked);
+}
+
+} // namespace containerize::environments

@@ -1,0 +1,62 @@
+// Installs pip packages, on top of conda's, from an environment file, a lock or an update.
+#pragma once
+
+#include "core/error.h"
+#include "environments/conda_contents.h"
+#include "environments/environment_builder.h"
+#include "environments/installers.h"
+#include "environments/pip_lock.h"
+#include "spec/conda_environment.h"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace containerize::environments {
+
+class PipPart {
+public:
+    explicit PipPart(Workshop& shop) : shop_(shop), installers_(shop) {}
+
+    /// Installs uv if the options ask for it and nothing else has installed it. Does nothing without Python.
+    Status add_uv(const std::string& python_name);
+
+    /// Installs requirement lines of an environment file. `python_name` is that of Recipe.
+    Status install(const std::vector<spec::Located>& lines, const std::string& python_name);
+
+    /// Installs a requirements file, in which paths are relative to `directory`.
+    Status install_file(const std::filesystem::path& file, const spec::Requirements& read,
+                        const std::filesystem::path& directory, const std::string& python_name);
+
+    /// Uninstalls pip packages that differ from the lock, if the lock lists pip packages. Call it before
+    /// conda packages are changed: pip deletes files by path, whoever owns them by then. `present` is the
+    /// lock of the existing installation, with its checksums.
+    Status remove_what_differs(const std::string& python_name, const spec::LockedEnvironment& present);
+
+    enum class Present { stays, goes };
+    /// Installs the lock's pip packages and fails if the environment then differs from the lock. `present`:
+    /// whether existing pip packages that the lock lacks may stay, such as those that conda packages' scripts
+    /// installed.
+    Status install_locked(const std::string& python_name, Present present);
+
+    /// Takes over options and checksums from an earlier lock.
+    void remember(const spec::LockedEnvironment& earlier);
+
+    /// Fills in pip's part of a lock.
+    void lock(const std::vector<pip::Distribution>& installed, spec::LockedEnvironment& locked) const;
+
+private:
+    Status check_python(const std::string& python_name) const;
+    Status install_lines_of_lock(Stage& stage);
+    Status forget_requests(const std::vector<pip::Distribution>& installed,
+                           const std::string& python_name) const;
+    Status note(const spec::Requirements& requirements, const std::filesystem::path& directory,
+                const std::string& python_name);
+
+    Workshop& shop_;
+    Installers installers_;
+    Checksums checksums_;
+    std::vector<std::string> options_;
+};
+
+} // namespace containerize::environments

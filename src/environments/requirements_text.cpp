@@ -1,0 +1,77 @@
+#include "environments/requirements_text.h"
+
+#include "core/filesystem.h"
+#include "core/text.h"
+#include "core/url.h"
+#include "spec/requirement_options.h"
+#include "spec/text.h"
+
+#include <map>
+
+namespace containerize::environments {
+
+namespace {
+
+/// Maps files to their copies.
+using Places = std::map<fs::path, fs::path>;
+
+/// Whether pip resolves the option's value relative to the file that contains it.
+bool is_relative_to_file(const spec::Option& option, const fs::path& path) {
+    if (option.kind == spec::OptionKind::include) return true;
+    std::error_code failed;
+    return option.name == "--find-links" && fs::exists(path, failed);
+}
+
+/// Rewrites a line of a file in `directory` for a file elsewhere.
+std::string for_another_place(const std::string& line, const fs::path& directory, const Places& places) {
+    if (!line.starts_with('-')) return line;
+    const auto words = spec::split_words(line);
+    const auto* option = words && !words->empty() ? spec::find_option(words->front()) : nullptr;
+    if (option == nullptr) return line;
+    std::string value(spec::attached_value(words->front()));
+    if (value.empty() && words->size() > 1) value = (*words)[1];
+    // A variable may expand to an absolute path.
+    if (value.empty() || is_url(value) || value.starts_with("file:") || value.starts_with("${")) return line;
+    const auto path = (directory / value).lexically_normal();
+    if (!is_relative_to_file(*option, path)) return line;
+    const auto place = places.find(path);
+    return std::string(option->name) + " " +
+           shell_quoted((place == places.end() ? path : place->second).string());
+}
+
+using Change = std::function<std::string(std::string_view)>;
+
+Status copy_file(const fs::path& file, const Places& places, const Change& changed) {
+    auto content = read_file(file);
+    if (!content) return fail(std::move(content.error()));
+    const auto decoded = spec::decode(*content, file);
+    if (!decoded) return fail(Error(decoded.error()));
+    std::string text;
+    for (const auto line : spec::split_lines(*decoded))
+        text += for_another_place(changed(line), file.parent_path(), places) + "\n";
+    return write_file(places.at(file), text);
+}
+
+} // namespace
+
+std::string requirements_text(const std::vector<spec::Located>& lines, const fs::path& directory) {
+    std::string text;
+    for (const auto& line : lines)
+        text += for_another_place(line.text, directory, {}) + "\n";
+    return text;
+}
+
+Result<fs::path> copy_requirements(const spec::Requirements& read, const fs::path& directory,
+                                   const Change& changed) {
+    std::error_code failed;
+    fs::create_directories(directory, failed);
+    if (failed) return fail_errno("cannot make a directory", directory.string(), failed.value());
+    Places places;
+    for (const auto& file : read.files)
+        places.emplace(file, directory / (std::to_string(places.size()) + "-" + file.filename().string()));
+    for (const auto& file : read.files)
+        if (auto copied = copy_file(file, places, changed); !copied) return fail(std::move(copied.error()));
+    return places.at(read.files.front());
+}
+
+} // namespace containerize::environments

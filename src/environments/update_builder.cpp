@@ -1,0 +1,253 @@
+// Mounts an installation's images with a writable layer over them and changes the environment in it.
+#include "conda/virtual_packages.h"
+#include "core/filesystem.h"
+#include "environments/activation.h"
+#include "environments/byte_code.h"
+#include "environments/conda_change.h"
+#include "environments/conda_contents.h"
+#include "environments/environ_script.h"
+#include "environments/environment_builder.h"
+#include "environments/pip_part.h"
+#include "environments/writable_images.h"
+#include "prefix/states.h"
+#include "util/json.h"
+#include "util/log.h"
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <ranges>
+#include <set>
+#include <utility>
+
+#include <termios.h>
+#include <unistd.h>
+
+namespace containerize::environments {
+
+namespace {
+
+using launch::EnvironmentChange;
+using manifest::Manifest;
+
+class UpdateRecipe : public Recipe {
+public:
+    UpdateRecipe(Workshop& shop, const Manifest& previous, const UpdateRequest& request)
+        : shop_(shop), previous_(previous), request_(request),
+          of_conda_(previous.build.contains("conda_packages")), pip_(shop) {}
+
+    Status create() override {
+        Stage stage("Mounting the environment");
+        auto mounted = WritableImages::mount(shop_, previous_);
+        if (!mounted) return fail(std::move(mounted.error()));
+        images_ = std::move(*mounted);
+        bare_environment_ = shop_.environment;
+        for (const auto* changes : {&previous_.activation, &previous_.environment})
+            shop_.environment = with_changes(shop_.environment, *changes, shop_.prefix);
+        python_name_ = name_of_python(shop_);
+        stage.finish("state " + std::to_string(previous_.state));
+        return {};
+    }
+
+    Status install() override {
+        if (auto added = keeping_installer([&] { return pip_.add_uv(python_name_); }); !added) return added;
+        if (!shop_.inputs.spec.empty())
+            if (auto done = install_spec(); !done) return done;
+        for (const auto& [file, read] : shop_.inputs.more_requirements)
+            if (auto done = install_file(file, read); !done) return done;
+        return run_command();
+    }
+
+    Status compile() override {
+        if (python_name_.empty()) return {};
+        const auto changed = images_.changes(shop_.options.umask_bits);
+        if (!changed) return fail(changed.error());
+        return compile_sources(shop_, sources_among(changed->files, python_name_));
+    }
+
+    Result<std::vector<EnvironmentChange>> activation() override {
+        if (!of_conda_) return previous_.activation;
+        // Record from an environment without the activation, in which the scripts would change nothing more.
+        Environment environment = with_changes(
+            bare_environment_, {{EnvironmentChange::Kind::prepend, "PATH", (shop_.prefix / "bin").string()}},
+            shop_.prefix);
+        std::swap(shop_.environment, environment);
+        auto recorded = record_activation(shop_, {});
+        std::swap(shop_.environment, environment);
+        if (!recorded) return fail(std::move(recorded.error()));
+        launch_scripts_ = std::move(recorded->scripts);
+        return std::move(recorded->changes);
+    }
+    std::vector<std::string> launch_scripts() override {
+        return of_conda_ ? launch_scripts_ : previous_.activation_scripts;
+    }
+
+    Result<std::string> packages() override {
+        if (!of_conda_) {
+            std::string text;
+            for (const auto& one :
+                 pip::read_distributions(shop_.root() / "lib" / python_name_ / "site-packages"))
+                text += one.name + "==" + one.version + "\n";
+            return text;
+        }
+        auto contents = read_contents(shop_.root(), python_name_);
+        if (!contents) return fail(std::move(contents.error()));
+        contents_ = std::move(*contents);
+        shop_.record["conda_packages"] = contents_.packages.size();
+        return package_list(contents_);
+    }
+
+    std::string lock() override {
+        if (!of_conda_) return {};
+        auto locked = earlier_lock();
+        locked.packages.clear();
+        locked.requested.clear();
+        for (const auto& package : contents_.packages) {
+            locked.packages.push_back(package.record);
+            if (!package.requested.empty()) locked.requested.emplace(package.record.name, package.requested);
+        }
+        for (const auto& channel : channels_)
+            if (std::ranges::find(locked.channels, channel.url) == locked.channels.end())
+                locked.channels.push_back(channel.url);
+        if (shop_.inputs.conda)
+            for (const auto& [name, value] : shop_.inputs.conda->variables) {
+                std::erase_if(locked.variables, [&](const auto& one) { return one.first == name; });
+                locked.variables.emplace_back(name, value);
+            }
+        pip_.remember(locked);
+        pip_.lock(contents_.of_pip, locked);
+        return spec::lock_text(locked, conda::this_subdir());
+    }
+
+    bool has_changes() override {
+        changed_ = images_.changes(shop_.options.umask_bits);
+        return !changed_ || !changed_->files.empty();
+    }
+
+    Result<image::WriteStats>
+    pack(const std::function<void(std::uint64_t, std::uint64_t)>& progress) override {
+        if (!changed_) return fail(std::move(changed_.error()));
+        return image::write_changes(*changed_, shop_.image(), shop_.writer_options(),
+                                    [&](std::uint64_t done) { progress(done, 0); });
+    }
+
+    [[nodiscard]] std::string python_name() const override { return python_name_; }
+
+private:
+    /// The lock of the installed state; an empty one if there is none.
+    [[nodiscard]] spec::LockedEnvironment earlier_lock() const {
+        const auto file = shop_.prefix / prefix::state_directory(previous_.state) / "containerize.lock";
+        auto read = spec::read_locked(file, spec::SpecKind::lock, {.subdir = conda::this_subdir()});
+        return read ? std::move(*read) : spec::LockedEnvironment();
+    }
+
+    Status install_spec() {
+        if (shop_.inputs.kind == spec::SpecKind::requirements)
+            return install_file(shop_.inputs.spec, shop_.inputs.requirements);
+        if (!of_conda_)
+            return fail_input("this installation was not made of packages of conda",
+                              "so none can be added to it", shop_.inputs.spec.string(),
+                              "Give a requirements file, or make a new installation.");
+        if (shop_.inputs.locked)
+            if (auto removed = pip_.remove_what_differs(python_name_, earlier_lock()); !removed)
+                return removed;
+        auto channels = change_packages(shop_, request_.prune);
+        if (!channels) return fail(std::move(channels.error()));
+        channels_ = std::move(*channels);
+        python_name_ = name_of_python(shop_);
+        if (auto kept = keep_variables(); !kept) return kept;
+        return keeping_installer([&]() -> Status {
+            if (shop_.inputs.locked) return pip_.install_locked(python_name_, PipPart::Present::goes);
+            if (shop_.inputs.conda->pip.empty()) return {};
+            return pip_.install(shop_.inputs.conda->pip, python_name_);
+        });
+    }
+
+    /// Keeps the recorded installer while `action` runs, which may use another one.
+    Status keeping_installer(const std::function<Status()>& action) {
+        const auto installer = shop_.record.value("installer", "");
+        auto done = action();
+        if (!installer.empty()) shop_.record["installer"] = installer;
+        return done;
+    }
+
+    // Adds the variables of the input to those that were set before.
+    Status keep_variables() const {
+        const auto& variables =
+            shop_.inputs.conda ? shop_.inputs.conda->variables : shop_.inputs.locked->variables;
+        if (variables.empty()) return {};
+        const auto file = shop_.root() / "conda-meta/state";
+        auto state = parse_json_quietly(read_file(file).value_or("{}"));
+        if (!state.is_object()) state = nlohmann::json::object();
+        const auto before = state;
+        for (const auto& [name, value] : variables)
+            state["env_vars"][name] = value;
+        if (state == before) return {};
+        return write_file(file, state.dump() + "\n");
+    }
+
+    Status install_file(const fs::path& file, const spec::Requirements& read) {
+        return keeping_installer(
+            [&] { return pip_.install_file(file, read, shop_.inputs.working_directory, python_name_); });
+    }
+
+    Status run_command() {
+        if (request_.command.empty()) return {};
+        if (is_interactive_shell())
+            log::info("Everything below " + shop_.prefix.string() +
+                      " can be changed now. `exit` ends it, and packs what you changed.");
+        auto command = shop_.inside(request_.command);
+        command.working_directory = shop_.inputs.working_directory;
+        auto code = run_in_foreground(command, is_interactive_shell() ? Keyboard::for_program
+                                                                      : Keyboard::interrupts_us);
+        if (!code) return fail(std::move(code.error()));
+        if (*code == 0 || (is_interactive_shell() && user_wants_to_keep(*code))) return {};
+        shop_.log_has_reason = false;
+        return fail({.what = "the command failed",
+                     .why = "exit code " + std::to_string(*code),
+                     .where = {},
+                     .hint = "Nothing was changed."});
+    }
+
+    // A shell exits with the status of its last command, which alone must not discard the user's changes.
+    [[nodiscard]] bool is_interactive_shell() const {
+        static const std::set<std::string> shells = {"bash", "sh",   "dash", "zsh", "ksh",
+                                                     "mksh", "fish", "tcsh", "csh"};
+        const auto only_options =
+            std::ranges::all_of(request_.command | std::views::drop(1), [](const std::string& word) {
+                return word.starts_with('-') && word != "-c";
+            });
+        return isatty(STDIN_FILENO) != 0 && only_options &&
+               shells.contains(fs::path(request_.command.front()).filename().string());
+    }
+
+    static bool user_wants_to_keep(int code) {
+        log::info("The shell ended with exit code " + std::to_string(code) +
+                  ". Keep what was changed? [y/N]");
+        tcflush(STDIN_FILENO, TCIFLUSH); // discard input typed ahead
+        char answer = 0;
+        return read(STDIN_FILENO, &answer, 1) == 1 && (answer == 'y' || answer == 'Y');
+    }
+
+    Workshop& shop_;
+    const Manifest& previous_;
+    UpdateRequest request_;
+    bool of_conda_;
+    PipPart pip_;
+    WritableImages images_;
+    Result<image::Changes> changed_; ///< set by has_changes(), right before pack()
+    Environment bare_environment_;
+    std::string python_name_;
+    std::vector<conda::Channel> channels_;
+    CondaContents contents_;
+    std::vector<std::string> launch_scripts_;
+};
+
+} // namespace
+
+std::unique_ptr<Recipe> make_update_recipe(Workshop& shop, const Manifest& previous,
+                                           const UpdateRequest& request) {
+    return std::make_unique<UpdateRecipe>(shop, previous, request);
+}
+
+} // namespace containerize::environments

@@ -1,0 +1,118 @@
+// Packs software that is already installed on disk.
+#include "core/filesystem.h"
+#include "environments/environment_builder.h"
+#include "environments/writable_images.h"
+#include "image/tree_entries.h"
+#include "util/log.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+namespace containerize::environments {
+
+namespace {
+
+using launch::EnvironmentChange;
+
+/// Whether the symlink `path` below `root` leads out of `root`.
+bool leaves(const fs::path& root, const std::string& path, const fs::path& target) {
+    const auto whole =
+        target.is_absolute() ? target : ((root / path).parent_path() / target).lexically_normal();
+    const auto relative = whole.lexically_normal().lexically_relative(root);
+    return relative.empty() || *relative.begin() == "..";
+}
+
+class WrapRecipe : public Recipe {
+public:
+    explicit WrapRecipe(Workshop& shop) : shop_(shop) {}
+
+    Status create() override {
+        if (auto packed = pack_source(); !packed) return packed;
+        auto mounted = WritableImages::mount(shop_, {shop_.image()}, shop_.inputs.mask);
+        if (!mounted) return fail(std::move(mounted.error()));
+        images_ = std::move(*mounted);
+        if (!images_.copy().empty()) writer_.reset(); // also closes the unfinished image
+        return {};
+    }
+
+    Status install() override { return {}; }
+    Status compile() override { return {}; }
+
+    Result<std::vector<EnvironmentChange>> activation() override { return path_activation(); }
+
+    Result<std::string> packages() override { return std::string(); }
+
+    Result<image::WriteStats>
+    pack(const std::function<void(std::uint64_t, std::uint64_t)>& progress) override {
+        const auto on_bytes = [&](std::uint64_t done) { progress(done, 0); };
+        const mode_t umask_bits = shop_.options.umask_bits;
+        if (!writer_)
+            return image::write_tree(images_.copy(), shop_.image(), shop_.writer_options(), umask_bits,
+                                     on_bytes);
+        auto changes = images_.changes(umask_bits);
+        if (!changes) return fail(std::move(changes.error()));
+        const auto& added = changes->tree;
+        if (auto done = image::add_entries(*writer_, added, image::Whiteouts::apply, on_bytes); !done)
+            return fail(std::move(done.error()));
+        auto stats = writer_->finish();
+        left_out_.insert(left_out_.end(), added.left_out.begin(), added.left_out.end());
+        if (stats) stats->left_out = left_out_;
+        return stats;
+    }
+
+    [[nodiscard]] std::string python_name() const override { return {}; }
+
+private:
+    Status pack_source() {
+        Stage stage("Packing the software");
+        const auto& source = shop_.inputs.wrap_source;
+        auto tree = image::list_tree(source, shop_.options.umask_bits);
+        if (!tree) return fail(std::move(tree.error()));
+        report_links(source, *tree);
+        std::uint64_t bytes = 0;
+        for (const auto& entry : tree->entries)
+            bytes += entry.original == image::TreeEntry::npos ? entry.size : 0;
+        auto writer = image::Writer::create(shop_.image(), shop_.writer_options());
+        if (!writer) return fail(std::move(writer.error()));
+        if (auto added = image::add_entries(*writer, *tree, image::Whiteouts::apply,
+                                            [&](std::uint64_t done) { stage.advance(done, bytes); });
+            !added)
+            return added;
+        if (auto done = writer->checkpoint(); !done) return done;
+        writer_.emplace(std::move(*writer));
+        left_out_ = std::move(tree->left_out);
+        shop_.record["source"] = source.string();
+        stage.finish(fmt::format("{} entries, {}", human_count(tree->entries.size()), human_bytes(bytes)));
+        return {};
+    }
+
+    // The targets are not in the image, so every node must have them.
+    static void report_links(const fs::path& source, const image::TreeEntries& tree) {
+        constexpr std::size_t shown = 10;
+        std::size_t count = 0;
+        for (const auto& entry : tree.entries) {
+            if (!S_ISLNK(entry.type) || !leaves(source, entry.path, entry.target)) continue;
+            if (++count <= shown)
+                log::warn("the link " + entry.path + " leads out of the software, to " + entry.target + ".");
+            else
+                log::detail("leads out of the software: " + entry.path + " -> " + entry.target);
+        }
+        if (count > shown)
+            log::warn(human_count(count - shown) + " more links lead out of it; the log has them all.");
+    }
+
+    Workshop& shop_;
+    WritableImages images_;
+    std::optional<image::Writer> writer_; ///< not set if a copy on disk is packed instead
+    std::vector<std::string> left_out_;
+};
+
+} // namespace
+
+std::unique_ptr<Recipe> make_wrap_recipe(Workshop& shop) {
+    return std::make_unique<WrapRecipe>(shop);
+}
+
+} // namespace containerize::environments

@@ -1,0 +1,40 @@
+// Mounts an installation's images at its prefix in a build's namespace, with a writable layer over them.
+#pragma once
+
+#include "core/error.h"
+#include "environments/environment_builder.h"
+#include "image/changes.h"
+#include "manifest/manifest.h"
+
+#include <filesystem>
+#include <vector>
+
+namespace containerize::environments {
+
+class WritableImages {
+public:
+    /// Uses the kernel's overlayfs, otherwise fuse-overlayfs, otherwise a copy on disk. Tells the user if it
+    /// is not the first.
+    static Result<WritableImages> mount(Workshop& shop, const manifest::Manifest& manifest);
+    /// Mounts `images`, lowest first; also at `mask` unless that is empty.
+    static Result<WritableImages> mount(Workshop& shop, std::vector<std::filesystem::path> images,
+                                        const std::filesystem::path& mask);
+
+    /// The differences between the mounted tree and the images.
+    [[nodiscard]] Result<image::Changes> changes(mode_t umask_bits) const;
+    /// The copy on disk that is mounted at the prefix; empty if an overlay is used.
+    [[nodiscard]] std::filesystem::path copy() const;
+
+private:
+    enum class Means { overlay, fuse_overlay, copy };
+    Status mount_without_overlay(Workshop& shop, const std::string& why);
+    Status make_copy(Workshop& shop);
+
+    std::filesystem::path staging_;
+    std::filesystem::path merged_;              ///< the tree at the prefix
+    std::vector<std::filesystem::path> images_; ///< lowest first
+    Means means_ = Means::overlay;
+    image::Snapshot as_copied_; ///< for a copy: its initial state
+};
+
+} // namespace containerize::environments

@@ -1,0 +1,205 @@
+#include "http/failure.h"
+
+#include "core/filesystem.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+namespace containerize::http {
+
+namespace {
+
+Error failure(const Attempt& attempt, std::string why, std::string hint = {}) {
+    if (!attempt.redirected_to.empty()) why += fmt::format(" (redirected to {})", attempt.redirected_to);
+    return {.what = "cannot download", .why = std::move(why), .where = attempt.url, .hint = std::move(hint)};
+}
+
+std::string login_advice(const Attempt& attempt) {
+    return fmt::format("Check the login for {}: ~/.netrc, ~/.mamba/auth/authentication.json, or the token or "
+                       "password in the channel's URL.\n"
+                       "Some channels also want their terms of service accepted first.",
+                       attempt.host);
+}
+
+std::string network_advice(const Attempt& attempt) {
+    if (!attempt.proxy.empty())
+        return fmt::format("The proxy is {} (from proxy_servers in .condarc, or https_proxy).",
+                           attempt.proxy);
+    return "Check the address, and whether this machine reaches it: compute nodes often have no internet, "
+           "login "
+           "nodes do.\nBehind a proxy set https_proxy, or proxy_servers in .condarc.";
+}
+
+std::string tls_advice(const Settings& settings) {
+    const auto used = certificates(settings);
+    return fmt::format("Certificates are read from {}. Where a site has its own authority, name its file by\n"
+                       "`ssl_verify: /path/to/ca.pem` in .condarc, or by SSL_CERT_FILE.",
+                       used.empty() ? "the system's store" : used.string());
+}
+
+std::string_view reason_of(long status) {
+    switch (status) {
+    case 400:
+        return "Bad Request";
+    case 408:
+        return "Request Timeout";
+    case 410:
+        return "Gone";
+    case 429:
+        return "Too Many Requests";
+    case 500:
+        return "Internal Server Error";
+    case 502:
+        return "Bad Gateway";
+    case 503:
+        return "Service Unavailable";
+    case 504:
+        return "Gateway Timeout";
+    default:
+        return "";
+    }
+}
+
+/// Whether the rest of another answer was left on the connection.
+bool is_no_http(const Attempt& attempt) {
+    return attempt.message.find("HTTP/0.9") != std::string::npos;
+}
+
+std::string variable(const char* name) {
+    const char* value = std::getenv(name);
+    return value == nullptr ? "" : value;
+}
+
+} // namespace
+
+std::filesystem::path certificates(const Settings& settings) {
+    if (!settings.ca.empty()) return settings.ca;
+    std::error_code ignored;
+    // The first two are set by users of conda and pip.
+    for (const char* name : {"REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR"})
+        if (const fs::path path = variable(name); !path.empty() && fs::exists(path, ignored)) return path;
+    // A libcurl that was built elsewhere looks where that distribution keeps them.
+    constexpr std::array places = {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt",
+                                   "/etc/ssl/ca-bundle.pem",
+                                   "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "/etc/ssl/cert.pem"};
+    for (const char* place : places)
+        if (fs::exists(place, ignored)) return place;
+    return {};
+}
+
+bool status_may_pass(long status) {
+    return status == 408 || status == 425 || status == 429 ||
+           (status >= 500 && status != 501 && status != 505);
+}
+
+bool code_may_pass(CURLcode code, const Attempt& attempt) {
+    if (attempt.proxy_status >= 400) return status_may_pass(attempt.proxy_status);
+    switch (code) {
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_RESOLVE_PROXY:
+    case CURLE_COULDNT_CONNECT:
+    case CURLE_PARTIAL_FILE:
+    case CURLE_OPERATION_TIMEDOUT:
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_GOT_NOTHING:
+    case CURLE_WEIRD_SERVER_REPLY:
+    case CURLE_SEND_ERROR:
+    case CURLE_RECV_ERROR:
+    case CURLE_HTTP2:
+    case CURLE_HTTP2_STREAM:
+        return true;
+    case CURLE_UNSUPPORTED_PROTOCOL:
+        return is_no_http(attempt);
+    default:
+        return false;
+    }
+}
+
+Error explain_status(long status, const Attempt& attempt) {
+    switch (status) {
+    case 206:
+        return failure(attempt, "the server sent another part of the file than was asked for");
+    case 401:
+        return failure(attempt, "the server asks for a login (401 Unauthorized)", login_advice(attempt));
+    case 403:
+        return failure(attempt, "the server refuses access (403 Forbidden)", login_advice(attempt));
+    case 404:
+        return failure(attempt, "there is no such file on the server (404 Not Found)",
+                       "Check the channel's name or URL.");
+    case 407:
+        return failure(attempt, "the proxy asks for a login (407 Proxy Authentication Required)",
+                       fmt::format("The proxy is {}. Give it as http://USER:PASSWORD@HOST:PORT in "
+                                   "proxy_servers in .condarc, or in https_proxy.",
+                                   attempt.proxy));
+    default:
+        break;
+    }
+    const auto reason = reason_of(status);
+    return failure(
+        attempt, fmt::format("the server answered {}{}{}", status, reason.empty() ? "" : " ", reason),
+        status == 429 ? "It limits how much one address may ask: try again later." : std::string());
+}
+
+Error explain_code(CURLcode code, const Attempt& attempt) {
+    if (attempt.proxy_status >= 400) {
+        if (attempt.proxy_status == 407) return explain_status(407, attempt);
+        return failure(attempt, fmt::format("the proxy refuses (it answered {})", attempt.proxy_status),
+                       network_advice(attempt));
+    }
+    switch (code) {
+    case CURLE_COULDNT_RESOLVE_HOST:
+        return failure(attempt, fmt::format("the name {} cannot be resolved", attempt.host),
+                       network_advice(attempt));
+    case CURLE_COULDNT_RESOLVE_PROXY:
+        return failure(attempt, "the proxy's name cannot be resolved", network_advice(attempt));
+    case CURLE_COULDNT_CONNECT:
+        return failure(attempt, fmt::format("no connection: {}", attempt.message), network_advice(attempt));
+    case CURLE_OPERATION_TIMEDOUT:
+        if (attempt.connect_time == 0)
+            return failure(
+                attempt,
+                fmt::format("no connection within {:.0f} s",
+                            std::chrono::duration<double>(attempt.settings->connect_timeout).count()),
+                network_advice(attempt));
+        return failure(
+            attempt, fmt::format("nothing came for {} s", attempt.settings->stall_timeout.count()),
+            "The server or the network is very slow; remote_read_timeout_secs in .condarc allows more.");
+    case CURLE_PARTIAL_FILE:
+    case CURLE_GOT_NOTHING:
+    case CURLE_RECV_ERROR:
+    case CURLE_SEND_ERROR:
+    case CURLE_HTTP2:
+    case CURLE_HTTP2_STREAM:
+        return failure(attempt, fmt::format("the connection broke: {}", attempt.message));
+    case CURLE_SSL_CONNECT_ERROR:
+        return failure(attempt, fmt::format("no encrypted connection: {}", attempt.message),
+                       network_advice(attempt));
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_ISSUER_ERROR:
+        return failure(attempt, fmt::format("the server's identity cannot be verified: {}", attempt.message),
+                       tls_advice(*attempt.settings));
+    case CURLE_SSL_CERTPROBLEM:
+        return failure(attempt, fmt::format("the client certificate cannot be used: {}", attempt.message),
+                       "Check client_ssl_cert and client_ssl_cert_key in .condarc.");
+    case CURLE_FILE_COULDNT_READ_FILE:
+        return failure(attempt, "there is no such file, or it cannot be read");
+    case CURLE_TOO_MANY_REDIRECTS:
+        return failure(attempt, "the server redirects without end");
+    case CURLE_WEIRD_SERVER_REPLY:
+        return failure(attempt, "the server's answer is not HTTP");
+    case CURLE_UNSUPPORTED_PROTOCOL:
+        if (is_no_http(attempt)) return failure(attempt, "the server's answer is not HTTP");
+        return failure(attempt,
+                       "the address is not one of http, https and file, or an encrypted one redirects "
+                       "to one that is not");
+    default:
+        break;
+    }
+    return failure(attempt, attempt.message.empty() ? curl_easy_strerror(code) : attempt.message);
+}
+
+} // namespace containerize::http

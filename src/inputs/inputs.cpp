@@ -1,0 +1,385 @@
+#include "inputs/inputs.h"
+
+#include "conda/virtual_packages.h"
+#include "core/filesystem.h"
+#include "inputs/secrets.h"
+#include "manifest/manifest.h"
+#include "pip/venv.h"
+#include "prefix/prefix.h"
+#include "prefix/wrappers.h"
+#include "spec/spec.h"
+
+#include <cstdlib>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace containerize::inputs {
+
+namespace {
+
+Result<std::optional<std::uint32_t>> source_date_epoch() {
+    const char* text = std::getenv("SOURCE_DATE_EPOCH");
+    if (text == nullptr || *text == '\0') return std::nullopt;
+    char* end = nullptr;
+    const unsigned long long value = std::strtoull(text, &end, 10);
+    if (*end != '\0' || *text == '-' || value > 0xFFFFFFFFULL)
+        return fail_input("SOURCE_DATE_EPOCH is not a number of seconds", {}, text,
+                          "Unset it, or set it to seconds since 1970.");
+    return static_cast<std::uint32_t>(value);
+}
+
+/// Removes variables that would make byte-code depend on the user or place it elsewhere, or let Python see
+/// packages outside the environment.
+Environment clean_environment() {
+    Environment environment = current_environment();
+    for (const char* name :
+         {"PYTHONHOME", "PYTHONPATH", "PYTHONSTARTUP", "PYTHONOPTIMIZE", "PYTHONPYCACHEPREFIX",
+          "PYTHONINSPECT", "PYTHONWARNINGS", "PYTHONDEBUG", "PYTHONVERBOSE", "PYTHONEXECUTABLE",
+          "PYTHONPLATLIBDIR", "VIRTUAL_ENV", "CONDA_PREFIX", "__PYVENV_LAUNCHER__", "CONTAINERIZE_PREFIX",
+          "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_PYTHON"})
+        environment.erase(name);
+    environment["PYTHONNOUSERSITE"] = "1";
+    environment["PYTHONHASHSEED"] = "0";
+    environment["PIP_DISABLE_PIP_VERSION_CHECK"] = "1";
+    environment["PIP_USER"] = "0"; // a site's pip.conf may set `user`, which fails in a venv
+    return environment;
+}
+
+Status check_script(const fs::path& file, const char* option) {
+    struct stat info {};
+    if (stat(file.c_str(), &info) == 0 && S_ISREG(info.st_mode) && access(file.c_str(), R_OK) == 0) return {};
+    return fail_input(std::string("cannot read the script for ") + option, {}, file.string(),
+                      "Give a file that you may read.");
+}
+
+Status collect_files(const BuildOptions& options, Inputs& inputs) {
+    for (const auto& [file, option] : {std::pair{&options.pre_install, "--pre-install"},
+                                       std::pair{&options.post_install, "--post-install"},
+                                       std::pair{&options.environ_script, "--environ"}}) {
+        if (!*file) continue;
+        if (auto good = check_script(**file, option); !good) return good;
+        inputs.files.push_back(**file);
+    }
+    remember_secrets_of(inputs);
+    for (const auto& file : inputs.files)
+        if (auto outside = prefix::check_outside(file, inputs.prefix); !outside) return outside;
+    if (options.log_copy) return prefix::check_outside(*options.log_copy, inputs.prefix);
+    return {};
+}
+
+Status check_staging(const fs::path& parent, const fs::path& prefix) {
+    if (parent.empty()) return {};
+    auto resolved = resolve(parent);
+    if (!resolved) return fail(std::move(resolved.error()));
+    if (!is_below(*resolved, prefix)) return {};
+    return fail_input("the directory for building lies in the prefix", {}, resolved->string(),
+                      "Give --tmpdir a directory elsewhere, on a disk of this node.");
+}
+
+Status choose_uv(const BuildOptions& options, Inputs& inputs) {
+    const auto entry = inputs.environment.find("PATH");
+    // Skip wrappers of an installation: their uv would run in its session, which cannot see the build.
+    inputs.uv =
+        find_program("uv", entry == inputs.environment.end() ? "/usr/bin:/bin" : entry->second,
+                     [](const fs::path& one) { return manifest::installation_of_program(one).empty(); });
+    if (options.installer == pip::Installer::uv && !inputs.uv)
+        return fail_input("there is no uv on PATH", {}, {}, "Install uv, or use --installer pip.");
+    return {};
+}
+
+Status check_isolation(const BuildOptions& options) {
+    if (!options.isolate || options.base != "host") return {};
+    return fail_input("--isolate needs a base image", "the host's root is all that there would be", {},
+                      "Give one by --base, such as docker://debian:13.");
+}
+
+Status choose_programs(const BuildOptions& options, Inputs& inputs) {
+    if (auto good = check_isolation(options); !good) return good;
+    if (options.bundle_python && options.base != "host")
+        return fail_input("--bundle-python is for interpreters of the host", "a base brings its own",
+                          options.base, "Leave it out.");
+    if (auto chosen = choose_uv(options, inputs); !chosen) return chosen;
+    // A base brings its own interpreters, which are looked up inside it.
+    if (inputs.kind != spec::SpecKind::requirements || options.base != "host") return {};
+    auto interpreter = pip::choose_interpreter(options.python, inputs.environment);
+    if (!interpreter) return fail(std::move(interpreter.error()));
+    inputs.interpreter = std::move(*interpreter);
+    return pip::check_venv(inputs.interpreter, inputs.uv);
+}
+
+Status refuse_pip_options(const BuildOptions& options, const std::string& file) {
+    if (options.python.empty() && !options.bundle_python) return {};
+    return fail_input(options.bundle_python ? "--bundle-python is for requirements of pip"
+                                            : "--python is for requirements of pip",
+                      "a conda environment brings its own Python", file,
+                      "Ask for a version there: `- python=3.11`.");
+}
+
+Status refuse_conda_options(const BuildOptions& options, const std::string& file) {
+    if (!options.conda.requirements.empty() || !options.conda.cuda.empty())
+        return fail_input(options.conda.cuda.empty() ? "-r is for conda environments"
+                                                     : "--cuda is for conda environments",
+                          "this is a requirements file", file, "Put everything into that file.");
+    return {};
+}
+
+/// Determines the working directory and the environment.
+Status read_surroundings(Inputs& inputs) {
+    std::error_code failed;
+    inputs.working_directory = fs::current_path(failed);
+    if (failed)
+        return fail_input("the working directory does not exist any more", failed.message(), {},
+                          "Change to another directory.");
+    inputs.environment = clean_environment();
+    remember_configured_secrets(inputs.environment);
+    return {};
+}
+
+/// Checks that apply to every kind of build.
+Status check_rest(const BuildOptions& options, Inputs& inputs) {
+    if (auto good = collect_files(options, inputs); !good) return good;
+    auto epoch = source_date_epoch();
+    if (!epoch) return fail(std::move(epoch.error()));
+    inputs.source_date_epoch = *epoch;
+    return check_staging(options.staging_parent, inputs.prefix);
+}
+
+// Adds the -r files to the pip requirements that the environment file lists.
+Status add_requirements(const BuildOptions& options, const Inputs& inputs, std::vector<spec::Located>& pip) {
+    for (const auto& given : options.conda.requirements) {
+        auto file = resolve(given);
+        if (!file) return fail(std::move(file.error()));
+        std::error_code failed;
+        if (!fs::is_regular_file(*file, failed))
+            return fail_input("cannot read the requirements", {}, given.string(),
+                              "Give -r a file that you may read.");
+        pip.push_back({.text = "-r " + file->string(), .where = "-r"});
+    }
+    // A pre-install script may create the files that the requirements name.
+    return options.pre_install ? Status() : spec::check_requirements(pip, inputs.spec.parent_path());
+}
+
+/// The paths that the user asks for, followed by the site's.
+Status collect_wrapper_paths(const BuildOptions& options, Inputs& inputs) {
+    auto asked = prefix::check_wrapper_paths(options.wrapper_paths, inputs.prefix);
+    if (!asked) return fail(std::move(asked.error()));
+    auto paths = options.wrapper_paths;
+    paths.insert(paths.end(), options.site.wrapper_paths.begin(), options.site.wrapper_paths.end());
+    auto all = prefix::check_wrapper_paths(paths, inputs.prefix);
+    if (!all) return fail(std::move(all.error()));
+    inputs.wrapper_paths = std::move(*all);
+    // The user's paths come first, so the rest are the site's.
+    inputs.optional_wrapper_paths.assign(inputs.wrapper_paths.begin() +
+                                             static_cast<std::ptrdiff_t>(asked->size()),
+                                         inputs.wrapper_paths.end());
+    return {};
+}
+
+/// A site's default channels yield to .condarc; forced ones do not.
+void add_channels(const SiteSettings& site, conda::Config& config) {
+    auto& channels = config.channels;
+    if (site.channels_forced || channels.empty()) channels = site.channels;
+    channels.insert(channels.begin(), site.first_channels.begin(), site.first_channels.end());
+    channels.insert(channels.end(), site.last_channels.begin(), site.last_channels.end());
+}
+
+Status refuse_lock_options(const BuildOptions& options, const Inputs& inputs) {
+    const bool by_category = options.conda.environment.empty() && !options.conda.categories.empty();
+    if (options.conda.environment.empty() && !by_category) return {};
+    return fail_input(by_category ? "--category is for conda-lock files"
+                                  : "--environment is for pixi lock files",
+                      "this is " + spec::describe(inputs.kind), inputs.spec.string(), "Leave it out.");
+}
+
+Status read_lock(const BuildOptions& options, Inputs& inputs) {
+    const spec::LockChoice choice{.subdir = conda::this_subdir(),
+                                  .environment = options.conda.environment,
+                                  .categories = options.conda.categories,
+                                  .machine = [&] {
+                                      return conda::virtual_packages(inputs.environment, options.conda.cuda,
+                                                                     std::nullopt);
+                                  }};
+    auto locked = spec::read_locked(inputs.spec, inputs.kind, choice);
+    if (!locked) return fail(std::move(locked.error()));
+    inputs.locked = std::move(*locked);
+    return options.pre_install ? Status()
+                               : spec::check_requirements(inputs.locked->pip, inputs.spec.parent_path());
+}
+
+/// Reads the -r files, which are installed last.
+Status read_more_requirements(const BuildOptions& options, Inputs& inputs) {
+    for (const auto& given : options.conda.requirements) {
+        auto file = resolve(given);
+        if (!file) return fail(std::move(file.error()));
+        auto read = spec::read_requirements(*file, inputs.working_directory);
+        if (!read) return fail(std::move(read.error()));
+        inputs.files.insert(inputs.files.end(), read->files.begin(), read->files.end());
+        inputs.more_requirements.push_back({.file = std::move(*file), .read = std::move(*read)});
+    }
+    return {};
+}
+
+} // namespace
+
+Status read_spec(const BuildOptions& options, Inputs& inputs) {
+    auto kind = spec::recognise_supported(options.spec);
+    if (!kind) return fail(std::move(kind.error()));
+    inputs.kind = *kind;
+    auto file = resolve(options.spec);
+    if (!file) return fail(std::move(file.error()));
+    inputs.spec = std::move(*file);
+    if (auto read = read_surroundings(inputs); !read) return read;
+    if (*kind == spec::SpecKind::requirements) {
+        auto requirements = spec::read_requirements(inputs.spec, inputs.working_directory);
+        if (!requirements) return fail(std::move(requirements.error()));
+        inputs.requirements = std::move(*requirements);
+        inputs.files = inputs.requirements.files;
+        if (auto good = refuse_lock_options(options, inputs); !good) return good;
+        return refuse_conda_options(options, inputs.spec.string());
+    }
+    inputs.mode = "conda";
+    if (auto good = refuse_pip_options(options, inputs.spec.string()); !good) return good;
+    inputs.files = {inputs.spec};
+    auto config =
+        options.conda.use_config ? conda::read_config(current_environment()) : conda::Config::defaults();
+    if (!config) return fail(std::move(config.error()));
+    inputs.conda_config = std::move(*config);
+    auto& of_machine = inputs.conda_config.site_channels;
+    of_machine.insert(of_machine.end(), options.site.machine_channels.begin(),
+                      options.site.machine_channels.end());
+    if (*kind == spec::SpecKind::environment_yaml || *kind == spec::SpecKind::conda_list_export) {
+        if (auto good = refuse_lock_options(options, inputs); !good) return good;
+        auto environment = *kind == spec::SpecKind::environment_yaml
+                               ? spec::read_environment_yaml(inputs.spec)
+                               : spec::read_list_export(inputs.spec);
+        if (!environment) return fail(std::move(environment.error()));
+        inputs.conda = std::move(*environment);
+        if (inputs.conda->channels.empty()) add_channels(options.site, inputs.conda_config);
+        return add_requirements(options, inputs, inputs.conda->pip);
+    }
+    return read_lock(options, inputs);
+}
+
+Result<Inputs> check_inputs(const BuildOptions& options) {
+    Inputs inputs;
+    auto prefix = prefix::check_prefix(options.prefix, options.force);
+    if (!prefix) return fail(std::move(prefix.error()));
+    inputs.prefix = std::move(*prefix);
+    if (auto read = read_spec(options, inputs); !read) return fail(std::move(read.error()));
+    if (inputs.locked)
+        if (auto read = read_more_requirements(options, inputs); !read) return fail(std::move(read.error()));
+    if (auto good = collect_wrapper_paths(options, inputs); !good) return fail(std::move(good.error()));
+    if (auto good = check_rest(options, inputs); !good) return fail(std::move(good.error()));
+    if (auto chosen = choose_programs(options, inputs); !chosen) return fail(std::move(chosen.error()));
+    return inputs;
+}
+
+Result<Inputs> check_wrap(const BuildOptions& options, const fs::path& source, bool mask) {
+    Inputs inputs;
+    auto prefix = prefix::check_prefix(options.prefix, options.force);
+    if (!prefix) return fail(std::move(prefix.error()));
+    inputs.prefix = std::move(*prefix);
+    auto resolved = resolve(source);
+    if (!resolved) return fail(std::move(resolved.error()));
+    inputs.wrap_source = std::move(*resolved);
+    if (mask) inputs.mask = inputs.wrap_source;
+    inputs.mode = "wrapdisk";
+    std::error_code failed;
+    if (!fs::is_directory(inputs.wrap_source, failed))
+        return fail_input("there is no such directory to wrap",
+                          failed                           ? failed.message()
+                          : fs::exists(inputs.wrap_source) ? "it is no directory"
+                                                           : "",
+                          source.string(), "Give the directory in which the software is installed.");
+    if (is_below(inputs.prefix, inputs.wrap_source) || is_below(inputs.wrap_source, inputs.prefix))
+        return fail_input("the prefix and the software must not lie in one another", {}, source.string(),
+                          "Give another --prefix.");
+    if (auto read = read_surroundings(inputs); !read) return fail(std::move(read.error()));
+    // Paths may be given as they are on disk, or relative to the source directory.
+    std::vector<std::string> given;
+    for (const auto& path : options.wrapper_paths) {
+        const auto whole = fs::path(path).is_absolute() ? resolve(path) : Result<fs::path>(path);
+        const bool on_disk = whole && is_below(*whole, inputs.wrap_source);
+        given.push_back(on_disk ? whole->lexically_relative(inputs.wrap_source).string() : path);
+    }
+    auto paths = prefix::check_wrapper_paths(given, inputs.prefix);
+    if (!paths) return fail(std::move(paths.error()));
+    inputs.wrapper_paths = std::move(*paths);
+    // A post-install script may create missing ones.
+    for (const auto& path : inputs.wrapper_paths)
+        if (path != "bin" && !options.post_install && !fs::exists(inputs.wrap_source / path, failed))
+            return fail_input("the software has no such directory or program for wrappers", path,
+                              source.string(), "Give -w what is below it.");
+    if (auto good = check_rest(options, inputs); !good) return fail(std::move(good.error()));
+    return inputs;
+}
+
+Result<Inputs> check_import(const BuildOptions& options, const fs::path& directory) {
+    Inputs inputs;
+    auto prefix = prefix::check_prefix(options.prefix, options.force);
+    if (!prefix) return fail(std::move(prefix.error()));
+    inputs.prefix = std::move(*prefix);
+    auto tykky = read_tykky_installation(directory);
+    if (!tykky) return fail(std::move(tykky.error()));
+    if (is_below(inputs.prefix, tykky->directory) || is_below(tykky->directory, inputs.prefix))
+        return fail_input("an installation of tykky cannot be imported into itself", "it stays as it is",
+                          directory.string(), "Give another directory for the new one.");
+    inputs.mode = tykky->mode;
+    inputs.mask = tykky->path_inside;
+    inputs.files = tykky->records;
+    if (auto read = read_surroundings(inputs); !read) return fail(std::move(read.error()));
+    auto paths = prefix::check_wrapper_paths(tykky->wrapper_paths, inputs.prefix);
+    if (!paths) return fail(std::move(paths.error()));
+    inputs.wrapper_paths = std::move(*paths);
+    // tykky ignored missing paths as well.
+    inputs.optional_wrapper_paths.assign(inputs.wrapper_paths.begin() + 1, inputs.wrapper_paths.end());
+    inputs.tykky = std::move(*tykky);
+    if (auto good = check_rest(options, inputs); !good) return fail(std::move(good.error()));
+    return inputs;
+}
+
+Result<Inputs> check_wrap_container(const BuildOptions& options) {
+    Inputs inputs;
+    auto prefix = prefix::check_prefix(options.prefix, options.force);
+    if (!prefix) return fail(std::move(prefix.error()));
+    inputs.prefix = std::move(*prefix);
+    inputs.mode = "wrapcont";
+    inputs.wrapper_paths = {"bin"};
+    for (const auto& path : options.wrapper_paths) {
+        const auto plain = fs::path(path).lexically_normal();
+        if (!plain.is_absolute())
+            return fail_input("not an absolute path in the container", {}, path,
+                              "Give -w paths such as /opt/tool/bin.");
+        inputs.programs.push_back(plain.has_filename() ? plain.string() : plain.parent_path().string());
+    }
+    if (inputs.programs.empty())
+        return fail_input("-w/--wrapper-paths is missing", "it says which programs get wrappers", {},
+                          "Give the directories of the container that hold them, such as -w /usr/local/bin.");
+    if (auto read = read_surroundings(inputs); !read) return fail(std::move(read.error()));
+    if (auto good = check_rest(options, inputs); !good) return fail(std::move(good.error()));
+    return inputs;
+}
+
+Result<Inputs> check_update(const BuildOptions& options, const manifest::Manifest& previous) {
+    Inputs inputs;
+    inputs.prefix = previous.prefix;
+    inputs.base = previous.base;
+    inputs.binds = previous.binds;
+    inputs.mode = previous.build.contains("conda_packages") ? "conda"
+                  : previous.build.contains("source")       ? "wrapdisk"
+                                                            : "venv";
+    if (auto read = options.spec.empty() ? read_surroundings(inputs) : read_spec(options, inputs); !read)
+        return fail(std::move(read.error()));
+    if (auto read = read_more_requirements(options, inputs); !read) return fail(std::move(read.error()));
+    auto paths = previous.wrapper_paths;
+    paths.insert(paths.end(), options.wrapper_paths.begin(), options.wrapper_paths.end());
+    auto checked = prefix::check_wrapper_paths(paths, inputs.prefix);
+    if (!checked) return fail(std::move(checked.error()));
+    inputs.wrapper_paths = std::move(*checked);
+    if (auto good = check_rest(options, inputs); !good) return fail(std::move(good.error()));
+    if (auto chosen = choose_uv(options, inputs); !chosen) return fail(std::move(chosen.error()));
+    return inputs;
+}
+
+} // namespace containerize::inputs

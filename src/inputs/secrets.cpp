@@ -1,0 +1,154 @@
+#include "inputs/secrets.h"
+
+#include "core/base64.h"
+#include "core/entries.h"
+#include "core/filesystem.h"
+#include "core/text.h"
+#include "core/url.h"
+#include "spec/text.h"
+#include "util/digest.h"
+#include "util/redact.h"
+
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace containerize::inputs {
+
+namespace {
+
+/// Configuration files are smaller than this.
+constexpr std::uint64_t largest_file = 1U << 20U;
+constexpr std::uint64_t largest_input = std::uint64_t{256} << 20U;
+
+std::string variable(const Environment& environment, const std::string& name) {
+    const auto found = environment.find(name);
+    return found == environment.end() ? "" : found->second;
+}
+
+void remember_file(const fs::path& file) {
+    std::error_code ignored;
+    if (!fs::is_regular_file(file, ignored)) return;
+    if (const auto text = read_file(file, largest_file)) remember_secrets_in(*text);
+}
+
+void remember_netrc(const fs::path& file) {
+    std::error_code ignored;
+    if (!fs::is_regular_file(file, ignored)) return;
+    if (const auto text = read_file(file, largest_file)) remember_secrets_of_netrc(*text);
+}
+
+/// Updates the size and checksum of another metadata file in RECORD.
+Status correct_record(const fs::path& metadata, const std::string& name, std::string_view content) {
+    const auto file = metadata / "RECORD";
+    auto record = read_file(file);
+    if (!record) return {}; // without a RECORD there is nothing to update
+    const auto start = metadata.filename().string() + "/" + name + ",";
+    auto at = record->find(start);
+    if (at != 0) at = record->find("\n" + start);
+    if (at == std::string::npos) return {};
+    if (at != 0) ++at;
+    const auto end = std::min(record->find_first_of("\r\n", at), record->size());
+    std::string bytes;
+    const auto digest = sha256(content);
+    for (std::size_t i = 0; i + 1 < digest.size(); i += 2)
+        bytes += static_cast<char>(std::stoi(digest.substr(i, 2), nullptr, 16));
+    auto encoded = base64(bytes);
+    replace_all(encoded, "+", "-");
+    replace_all(encoded, "/", "_");
+    encoded.resize(encoded.find('='));
+    record->replace(at, end - at, start + "sha256=" + encoded + "," + std::to_string(content.size()));
+    return write_file(file, *record);
+}
+
+/// Cleans direct_url.json (PEP 610), which records the origin of a package that did not come from an index.
+Status clean_direct_url(const fs::path& metadata) {
+    const auto file = metadata / "direct_url.json";
+    std::error_code ignored;
+    if (!fs::is_regular_file(fs::symlink_status(file, ignored))) return {};
+    auto text = read_file(file, largest_file);
+    auto object = nlohmann::json::parse(text ? *text : std::string(), nullptr, false);
+    if (!object.is_object() || !object.contains("url") || !object["url"].is_string()) return {};
+    const auto url = object["url"].get<std::string>();
+    if (redacted(url) == url) return {};
+    object["url"] = without_credentials_within(url);
+    const auto cleaned = object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    if (auto written = write_file(file, cleaned); !written) return written;
+    return correct_record(metadata, "direct_url.json", cleaned);
+}
+
+/// Cleans the configuration of a clone or of one of its submodules.
+Status clean_git_configuration(const fs::path& file) {
+    std::error_code ignored;
+    if (!fs::is_regular_file(fs::symlink_status(file, ignored))) return {};
+    const auto text = read_file(file, largest_file);
+    if (!text || redacted(*text) == *text) return {};
+    std::string cleaned;
+    for (const auto line : spec::split_lines(*text))
+        cleaned += without_credentials_within(line) + "\n";
+    return write_file(file, cleaned);
+}
+
+/// Searches the whole tree: pip clones to PIP_SRC, users' commands anywhere, and submodules lie inside
+/// clones. Skips unreadable directories, which do not get into the image either.
+Status clean_clones(const fs::path& root) {
+    std::error_code failed;
+    for (const auto& entry : entries_below(root, failed, fs::directory_options::skip_permission_denied)) {
+        const auto& path = entry.path().native();
+        const bool is_of_git =
+            path.ends_with("/config") && path.find("/.git/", root.native().size()) != path.npos;
+        if (!is_of_git) continue;
+        if (auto done = clean_git_configuration(entry.path()); !done) return done;
+    }
+    if (failed) return fail_errno("cannot read the directory", root.string(), failed.value());
+    return {};
+}
+
+/// Fails if the directory exists but cannot be listed, since its entries may hold secrets.
+Result<std::vector<fs::directory_entry>> entries_where_there_are_some(const fs::path& directory) {
+    std::error_code failed;
+    auto entries = entries_in(directory, failed);
+    if (failed && failed != std::errc::no_such_file_or_directory)
+        return fail_errno("cannot read the directory", directory.string(), failed.value());
+    return entries;
+}
+
+} // namespace
+
+void remember_configured_secrets(const Environment& environment) {
+    for (const char* name : {"PIP_CONFIG_FILE", "UV_CONFIG_FILE", "GIT_CONFIG_GLOBAL"})
+        if (const auto file = variable(environment, name); !file.empty()) remember_file(file);
+    for (const char* file : {"/etc/pip.conf", "/etc/xdg/pip/pip.conf", "/etc/uv/uv.toml", "/etc/gitconfig"})
+        remember_file(file);
+    if (const auto netrc = variable(environment, "NETRC"); !netrc.empty()) remember_netrc(netrc);
+    const fs::path home = variable(environment, "HOME");
+    if (!home.is_absolute()) return;
+    remember_netrc(home / ".netrc");
+    const fs::path given = variable(environment, "XDG_CONFIG_HOME");
+    for (const auto& configuration : {home / ".config", given})
+        for (const char* file : {"pip/pip.conf", "uv/uv.toml", "git/config", "git/credentials"})
+            if (configuration.is_absolute()) remember_file(configuration / file);
+    for (const char* file : {".pip/pip.conf", ".gitconfig", ".git-credentials"})
+        remember_file(home / file);
+}
+
+void remember_secrets_of(const Inputs& inputs) {
+    for (const auto& file : inputs.files) {
+        const auto content = read_file(file, largest_input);
+        if (!content) continue; // reported by whoever needs the file
+        const auto text = spec::decode(*content, file);
+        remember_secrets_in(text ? *text : *content);
+    }
+}
+
+Status remove_secrets_of_packages(const fs::path& root, const std::string& python_name) {
+    const auto site_packages = root / "lib" / python_name / "site-packages";
+    auto installed = entries_where_there_are_some(site_packages);
+    if (!installed) return fail(std::move(installed.error()));
+    for (const auto& entry : *installed)
+        if (entry.path().extension() == ".dist-info")
+            if (auto done = clean_direct_url(entry.path()); !done) return done;
+    return clean_clones(root);
+}
+
+} // namespace containerize::inputs

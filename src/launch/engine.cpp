@@ -1,0 +1,39 @@
+#include "launch/engine.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <iterator>
+
+namespace containerize::launch {
+
+namespace {
+
+constexpr std::array<std::string_view, 4> names = {"auto", "native", "apptainer", "singularity"};
+
+} // namespace
+
+Result<Engine> parse_engine(std::string_view name) {
+    const auto* found = std::ranges::find(names, name);
+    if (found != names.end()) return static_cast<Engine>(std::distance(names.begin(), found));
+    return fail_input("not an engine: '" + std::string(name) + "'", {}, {},
+                      "Give auto, native, apptainer or singularity.");
+}
+
+std::string to_text(Engine engine) {
+    return std::string(names.at(static_cast<std::size_t>(engine)));
+}
+
+bool is_container_runtime(Engine engine) {
+    return engine == Engine::apptainer || engine == Engine::singularity;
+}
+
+Result<Engine> engine_of_environment() {
+    const char* name = std::getenv("CONTAINERIZE_ENGINE");
+    if (name == nullptr || *name == '\0') return Engine::automatic;
+    auto engine = parse_engine(name);
+    if (!engine) engine.error().where = "CONTAINERIZE_ENGINE";
+    return engine;
+}
+
+} // namespace containerize::launch

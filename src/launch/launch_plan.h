@@ -1,0 +1,45 @@
+// What a launcher must know about an installation, computed once by the session that mounted it.
+#pragma once
+
+#include "launch/environment.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sys/stat.h>
+
+namespace containerize::launch {
+
+/// Version of the launch plan and of everything else that launchers and sessions exchange. It is part of each
+/// session's name, so that different versions never meet. Increment it with every change.
+inline constexpr unsigned session_format = 4;
+
+/// Kept in the session's directory, one file for each installation, which exists only while the image is
+/// mounted.
+struct LaunchPlan {
+    std::string identity;                ///< of the manifest that the plan was made from (manifest_identity)
+    std::string prefix;                  ///< where the installation is
+    std::vector<EnvironmentChange> root; ///< what the root needs, applied before all else
+    std::vector<EnvironmentChange> activation;
+    std::vector<std::string> scripts; ///< part of the activation: paths of shell scripts to source
+    std::vector<EnvironmentChange> environment;
+};
+
+std::string to_bytes(const LaunchPlan& plan);
+/// Returns nullopt if `bytes` is not a complete plan of this version.
+std::optional<LaunchPlan> plan_from_bytes(std::string_view bytes);
+
+/// Identifies the manifest at `prefix` by its device, inode, size and times; empty if there is none. One
+/// system call, so that each launch can check whether the installation was replaced.
+std::string manifest_identity(const std::string& prefix);
+/// The same for an open directory, because a session's own mount hides the path.
+std::string manifest_identity(int directory);
+/// The same from a result of stat().
+std::string manifest_identity(const struct stat& manifest);
+
+/// Name of the plan's file for an installation at `prefix`.
+std::string plan_file_name(std::string_view prefix);
+
+} // namespace containerize::launch

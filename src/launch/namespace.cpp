@@ -1,0 +1,175 @@
+#include "launch/namespace.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <string>
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace containerize::launch {
+
+namespace {
+
+// AppArmor, for one, allows the namespace itself and then refuses its use.
+std::unexpected<Error> no_namespace(std::unexpected<Error> error) {
+    error.error().fault = Fault::engine;
+    return error;
+}
+
+Status write_proc(const char* path, const std::string& text) {
+    const Fd fd(open(path, O_WRONLY | O_CLOEXEC));
+    if (!fd || write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+        return no_namespace(fail_errno("cannot set up a user namespace", path));
+    return {};
+}
+
+bool setting_is(const char* path, std::string_view value) {
+    std::ifstream file(path);
+    std::string text;
+    return std::getline(file, text) && text == value;
+}
+
+// Why unshare() was refused: looks at the settings that sites use.
+std::string unshare_hint(int error_number) {
+    if (setting_is("/proc/sys/user/max_user_namespaces", "0"))
+        return "The setting user.max_user_namespaces is 0 on this machine. An administrator can allow user "
+               "namespaces "
+               "with `sysctl -w user.max_user_namespaces=15000`.";
+    if (setting_is("/proc/sys/kernel/unprivileged_userns_clone", "0"))
+        return "The setting kernel.unprivileged_userns_clone is 0 on this machine. An administrator can "
+               "allow user "
+               "namespaces with `sysctl -w kernel.unprivileged_userns_clone=1`.";
+    if (setting_is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1"))
+        return "The setting kernel.apparmor_restrict_unprivileged_userns is 1 on this machine: AppArmor "
+               "allows user "
+               "namespaces only to listed programs.";
+    if (error_number == ENOSPC)
+        return "The limit user.max_user_namespaces (or of namespaces within each other, 32) is used up on "
+               "this machine.";
+    if (error_number == EINVAL) return "This kernel was built without user namespaces.";
+    return "A security policy of this machine (seccomp, SELinux or a container without that right) refuses "
+           "it.";
+}
+
+Status make_mounts_slaves() {
+    if (mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0)
+        return no_namespace(fail_errno("cannot make the mounts of the new namespace slaves", "/"));
+    return {};
+}
+
+Status enter_mount_namespace() {
+    if (unshare(CLONE_NEWNS) != 0) return no_namespace(fail_errno("cannot make a mount namespace"));
+    return make_mounts_slaves();
+}
+
+/// Whether this is root of the initial user namespace: its map covers all uids.
+bool is_root_of_machine() {
+    if (geteuid() != 0) return false;
+    std::ifstream map("/proc/self/uid_map");
+    unsigned long inside = 1, outside = 1, size = 0;
+    map >> inside >> outside >> size;
+    return inside == 0 && outside == 0 && size == 0xffffffffUL;
+}
+
+Fd open_namespace(pid_t pid, const char* name) {
+    char path[64];
+    std::snprintf(path, sizeof path, "/proc/%d/ns/%s", pid, name);
+    return Fd(open(path, O_RDONLY | O_CLOEXEC));
+}
+
+ino_t number_of_pid_namespace(pid_t pid) {
+    char path[64];
+    std::snprintf(path, sizeof path, "/proc/%d/ns/pid", pid);
+    struct stat info {};
+    return stat(path, &info) == 0 ? info.st_ino : 0;
+}
+
+} // namespace
+
+Status enter_namespaces() {
+    if (is_root_of_machine() && enter_mount_namespace()) return {};
+    return enter_new_namespaces();
+}
+
+Status enter_new_namespaces() {
+    // Read before unshare(): until the maps are written, both are the overflow ids.
+    const uid_t uid = geteuid();
+    const gid_t gid = getegid();
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) {
+        const int error_number = errno;
+        // The caller is usually root, for whom its current user namespace will do.
+        if (enter_mount_namespace()) return {};
+        return fail(
+            {.what = "cannot make a user namespace",
+             .why = std::strerror(error_number),
+             .where = {},
+             .hint = unshare_hint(error_number) + "\n`containerize doctor` shows what this machine allows.",
+             .fault = Fault::engine});
+    }
+    // An unprivileged process may write a gid map only after it has given up setgroups.
+    if (auto done = write_proc("/proc/self/setgroups", "deny"); !done) return done;
+    const auto identity = [](unsigned id) { return std::to_string(id) + " " + std::to_string(id) + " 1"; };
+    if (auto done = write_proc("/proc/self/uid_map", identity(uid)); !done) return done;
+    if (auto done = write_proc("/proc/self/gid_map", identity(gid)); !done) return done;
+    return make_mounts_slaves();
+}
+
+ProcessNamespaces ProcessNamespaces::of(pid_t pid) {
+    ProcessNamespaces namespaces;
+    namespaces.pid_ = pid;
+    namespaces.process_.reset(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+    if (namespaces.process_ || errno == ESRCH) return namespaces;
+    namespaces.users_ = open_namespace(pid, "user");
+    namespaces.mounts_ = open_namespace(pid, "mnt");
+    return namespaces;
+}
+
+bool ProcessNamespaces::in_pid_namespace(ino_t number) const {
+    if (number_of_pid_namespace(pid_) == number) return true;
+    // /proc may be that of another pid namespace, with other pids; fdinfo then has the process's pid there.
+    // Read without streams, because launchers use this.
+    char text[512] = {};
+    const Fd file(
+        open(("/proc/self/fdinfo/" + std::to_string(process_.get())).c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file || read(file.get(), text, sizeof text - 1) <= 0) return false;
+    static constexpr const char* field = "\nPid:";
+    const char* line = std::strstr(text, field);
+    return line != nullptr && number_of_pid_namespace(std::atoi(line + std::strlen(field))) == number;
+}
+
+int ProcessNamespaces::enter() const {
+    if (!process_) return enter_by_files();
+    // One call joins both in the right order (Linux 5.8).
+    if (setns(process_.get(), CLONE_NEWUSER | CLONE_NEWNS) == 0) return 0;
+    if (errno != EINVAL) return errno;
+    // EINVAL also means that the session is in our own user namespace, which cannot be joined again: root's
+    // is.
+    if (setns(process_.get(), CLONE_NEWNS) == 0) return 0;
+    if (errno != EINVAL) return errno;
+    ProcessNamespaces files;
+    files.users_ = open_namespace(pid_, "user");
+    files.mounts_ = open_namespace(pid_, "mnt");
+    // If the process has ended, its pid may already be another's.
+    if (syscall(SYS_pidfd_send_signal, process_.get(), 0, nullptr, 0) != 0) return errno;
+    return files.enter_by_files();
+}
+
+int ProcessNamespaces::enter_by_files() const {
+    if (!users_ || !mounts_) return ESRCH;
+    if (setns(users_.get(), CLONE_NEWUSER) != 0 && errno != EINVAL) return errno;
+    return setns(mounts_.get(), CLONE_NEWNS) == 0 ? 0 : errno;
+}
+
+int join_namespaces(pid_t pid) {
+    return ProcessNamespaces::of(pid).enter();
+}
+
+} // namespace containerize::launch

@@ -1,0 +1,305 @@
+#include "manifest/manifest.h"
+
+#include "core/filesystem.h"
+#include "core/open_file.h"
+#include "core/ownership.h"
+#include "launch/engine.h"
+#include "manifest/launch_settings.h"
+#include "manifest/moved.h"
+#include "util/json.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <iterator>
+#include <tuple>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+namespace containerize::manifest {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kind_names[] = {"set", "unset", "prepend", "append"};
+
+json to_json(const std::vector<launch::EnvironmentChange>& changes) {
+    json list = json::array();
+    for (const auto& change : changes) {
+        json entry = {{"op", kind_names[static_cast<std::size_t>(change.kind)]}, {"name", change.name}};
+        if (change.kind != launch::EnvironmentChange::Kind::unset) entry["value"] = change.value;
+        list.push_back(std::move(entry));
+    }
+    return list;
+}
+
+// The json library throws on wrong types; parse_manifest turns that into errors in one place.
+std::vector<launch::EnvironmentChange> changes_from(const json& list) {
+    std::vector<launch::EnvironmentChange> changes;
+    for (const auto& entry : list) {
+        launch::EnvironmentChange change;
+        const auto op = entry.at("op").get<std::string>();
+        std::size_t kind = 0;
+        while (kind < std::size(kind_names) && op != kind_names[kind])
+            ++kind;
+        if (kind == std::size(kind_names))
+            throw json::other_error::create(501, "unknown op '" + op + "'", &entry);
+        change.kind = static_cast<launch::EnvironmentChange::Kind>(kind);
+        change.name = entry.at("name").get<std::string>();
+        if (change.kind != launch::EnvironmentChange::Kind::unset)
+            change.value = entry.at("value").get<std::string>();
+        const bool has_nul =
+            change.name.find('\0') != std::string::npos || change.value.find('\0') != std::string::npos;
+        if (change.name.empty() || change.name.find('=') != std::string::npos || has_nul)
+            throw json::other_error::create(501, "impossible variable '" + change.name + "'", &entry);
+        changes.push_back(std::move(change));
+    }
+    return changes;
+}
+
+json to_json(const ImageFile& image) {
+    return {{"file", image.file}, {"size", image.size}, {"sha256", image.sha256}};
+}
+
+ImageFile image_from(const json& entry) {
+    return {.file = entry.at("file").get<std::string>(),
+            .size = to_integer<std::uint64_t>(entry.at("size")),
+            .sha256 = entry.at("sha256").get<std::string>()};
+}
+
+json to_json(const Base& base) {
+    if (base.is_host()) return base.reference;
+    return {{"reference", base.reference}, {"digest", base.digest},
+            {"file", base.file.string()},  {"offset", base.offset},
+            {"isolate", base.isolate},     {"environment", to_json(base.environment)}};
+}
+
+Base base_from(const json& entry) {
+    if (entry.is_string()) return {};
+    return {.reference = entry.at("reference").get<std::string>(),
+            .digest = entry.at("digest").get<std::string>(),
+            .file = entry.at("file").get<std::string>(),
+            .offset = to_integer<std::uint64_t>(entry.at("offset")),
+            .isolate = entry.at("isolate").get<bool>(),
+            .environment = changes_from(entry.at("environment"))};
+}
+
+Bind bind_from(const json& entry) {
+    auto bind = parse_bind(entry.get<std::string>());
+    if (!bind) throw json::other_error::create(501, to_string(bind.error()), &entry);
+    return std::move(*bind);
+}
+
+/// Checks the types of entries that programs read; the rest is for people.
+json build_from(const json& entry) {
+    if (entry.is_null()) return json::object();
+    if (entry.contains("files")) std::ignore = to_integer<std::uint64_t>(entry.at("files"));
+    for (const char* name : {"command", "layout"})
+        std::ignore = entry.value(name, std::string());
+    const auto python = entry.value("python", json::object());
+    for (const char* name : {"version", "executable"})
+        std::ignore = python.value(name, std::string());
+    std::ignore = python.value("bundled", false);
+    return entry;
+}
+
+std::unexpected<Error> bad_manifest(const std::filesystem::path& file, std::string why) {
+    return fail({.what = "not a manifest that this version can read",
+                 .why = std::move(why),
+                 .where = file.string(),
+                 .hint = "Build the installation again with `containerize new --force`.",
+                 .fault = Fault::input});
+}
+
+} // namespace
+
+Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::path& file) {
+    try {
+        const json root = parse_json(text);
+        const int format = to_integer<int>(root.at("format"));
+        if (format != manifest_format)
+            return bad_manifest(file, "its format is " + std::to_string(format) + ", this version knows " +
+                                          std::to_string(manifest_format));
+        Manifest manifest;
+        manifest.tool_version = root.at("tool_version").get<std::string>();
+        manifest.prefix = root.at("prefix").get<std::string>();
+        manifest.created = root.at("created").get<std::string>();
+        manifest.base = base_from(root.at("base"));
+        for (const auto& bind : root.value("binds", json::array()))
+            manifest.binds.push_back(bind_from(bind));
+        manifest.host_libraries = root.value("host_libraries", std::vector<std::string>());
+        if (!std::ranges::all_of(manifest.host_libraries, is_library_name))
+            return bad_manifest(file, "a library that it wants of the host has no such name");
+        manifest.gpu = root.value("gpu", "auto");
+        manifest.engine = root.value("engine", "auto");
+        if (!launch::parse_engine(manifest.engine)) return bad_manifest(file, "its engine is unknown");
+        manifest.stage = root.value("stage", "auto");
+        if (!parse_stage_place(manifest.stage))
+            return bad_manifest(file, "it wants copies of its images in a place that is unknown");
+        manifest.prefetch = root.value("prefetch", "auto");
+        if (!parse_prefetch(manifest.prefetch))
+            return bad_manifest(file, "it reads ahead in a way that is unknown");
+        manifest.kernel_mount = root.value("kernel_mount", false);
+        manifest.image = image_from(root.at("image"));
+        for (const auto& layer : root.at("layers"))
+            manifest.layers.push_back(image_from(layer));
+        manifest.state = to_integer<unsigned>(root.at("state"));
+        manifest.parent = to_integer<unsigned>(root.at("parent"));
+        manifest.mask = root.value("mask", "");
+        manifest.wrapper_paths = root.at("wrapper_paths").get<std::vector<std::string>>();
+        manifest.activation = changes_from(root.at("activation"));
+        manifest.activation_scripts = root.at("activation_scripts").get<std::vector<std::string>>();
+        manifest.environment = changes_from(root.at("environment"));
+        manifest.build = build_from(root.at("build"));
+        for (const auto& script : manifest.activation_scripts)
+            if (!stays_below(script)) return bad_manifest(file, "a script of it is not below the prefix");
+        if (!std::ranges::all_of(manifest.wrapper_paths, stays_below))
+            return bad_manifest(file, "a directory of its commands is not below the prefix");
+        if (!manifest.prefix.is_absolute()) return bad_manifest(file, "its prefix is not an absolute path");
+        if (!manifest.base.is_host() && !manifest.base.file.is_absolute())
+            return bad_manifest(file, "its base is not an absolute path");
+        if (!manifest.mask.empty() && !manifest.mask.is_absolute())
+            return bad_manifest(file, "what it masks is not an absolute path");
+        for (const auto& image : manifest.images())
+            if (!stays_below(image.file))
+                return bad_manifest(file, "an image of it is not a file of the installation");
+        return manifest;
+    } catch (const json::exception& problem) {
+        return bad_manifest(file, reason(problem, text));
+    }
+}
+
+std::vector<ImageFile> Manifest::images() const {
+    std::vector<ImageFile> all = layers;
+    all.insert(all.begin(), image);
+    return all;
+}
+
+std::string to_text(const Manifest& manifest) {
+    json layers = json::array();
+    for (const auto& layer : manifest.layers)
+        layers.push_back(to_json(layer));
+    json binds = json::array();
+    for (const auto& bind : manifest.binds)
+        binds.push_back(to_text(bind));
+    const json root = {
+        {"format", manifest_format},
+        {"tool_version", manifest.tool_version},
+        {"prefix", manifest.prefix.string()},
+        {"created", manifest.created},
+        {"base", to_json(manifest.base)},
+        {"binds", binds},
+        {"host_libraries", manifest.host_libraries},
+        {"gpu", manifest.gpu},
+        {"engine", manifest.engine},
+        {"prefetch", manifest.prefetch},
+        {"stage", manifest.stage},
+        {"kernel_mount", manifest.kernel_mount},
+        {"image", to_json(manifest.image)},
+        {"layers", layers},
+        {"state", manifest.state},
+        {"parent", manifest.parent},
+        {"mask", manifest.mask.string()},
+        {"wrapper_paths", manifest.wrapper_paths},
+        {"activation", to_json(manifest.activation)},
+        {"activation_scripts", manifest.activation_scripts},
+        {"environment", to_json(manifest.environment)},
+        {"build", manifest.build},
+    };
+    return root.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+Result<Manifest> read_manifest(const std::filesystem::path& directory) {
+    const auto file = directory / launch::manifest_name;
+    auto text = read_file(file);
+    if (!text) return fail(std::move(text.error()));
+    return parse_manifest(*text, file);
+}
+
+Result<std::vector<image::Layers::ImageFile>> open_images(const Manifest& manifest,
+                                                          const std::filesystem::path& directory) {
+    std::vector<image::Layers::ImageFile> opened;
+    for (const auto& image : manifest.images()) {
+        const auto path = directory / image.file;
+        auto file = open_regular(path, O_NOFOLLOW);
+        if (!file) return fail(std::move(file.error()));
+        struct stat info {};
+        if (fstat(file->get(), &info) != 0) return fail_errno("cannot open the image", path.string());
+        if (static_cast<std::uint64_t>(info.st_size) != image.size)
+            return fail(
+                {.what = "the image is not the one that was built",
+                 .why = "it has " + std::to_string(info.st_size) + " bytes where the manifest says " +
+                        std::to_string(image.size),
+                 .where = path.string(),
+                 .hint = "Copy the installation again, or build it again with `containerize new --force`."});
+        if (auto good = image::Reader::check(file->get(), path); !good) return fail(std::move(good.error()));
+        opened.push_back({.file = std::move(*file), .path = path, .offset = 0});
+    }
+    return opened;
+}
+
+launch::LaunchPlan plan_of(const Manifest& manifest, const std::string& prefix, std::string identity) {
+    launch::LaunchPlan plan{.identity = std::move(identity),
+                            .prefix = prefix,
+                            .root = {},
+                            .activation = launch::with_prefix(manifest.activation, prefix),
+                            .scripts = {},
+                            .environment = launch::with_prefix(manifest.environment, prefix)};
+    for (const auto& script : manifest.activation_scripts)
+        plan.scripts.push_back(prefix + "/" + script);
+    return plan;
+}
+
+Status check_first_path(const Manifest& manifest, const std::string& prefix) {
+    std::error_code failed;
+    const auto& path = manifest.prefix;
+    if (!std::filesystem::exists(path, failed) || std::filesystem::is_empty(path, failed)) return {};
+    const auto back = command_to_move_back(manifest, prefix);
+    return fail({.what = "this installation was built for another place, where something else is now",
+                 .why = "its programs name " + path.string(),
+                 .where = prefix,
+                 .hint = back.empty() ? "Build it again at " + prefix + ", or move away what is at " +
+                                            path.string() + "."
+                                      : "Move it back: `" + back + "`."});
+}
+
+std::unexpected<Error> no_installation(const std::filesystem::path& directory) {
+    // Inside a session, the environment itself is mounted at that path.
+    const bool inside = std::getenv("CONTAINERIZE_PREFIX") != nullptr;
+    return fail_input("there is no installation", {}, directory.string(),
+                      inside ? "You may be inside one (`containerize shell`, `run`): leave it first."
+                             : "Give a directory that `containerize new --prefix` made.");
+}
+
+bool is_installation(const std::filesystem::path& directory) {
+    struct stat info {};
+    return stat((directory / launch::manifest_name).c_str(), &info) == 0 && S_ISREG(info.st_mode);
+}
+
+namespace {
+
+/// The same check as at the start of a wrapper: anybody could have put a manifest into /tmp.
+bool made_together(const std::filesystem::path& program, const std::filesystem::path& directory) {
+    struct stat own {};
+    struct stat place {};
+    struct stat manifest {};
+    return stat(program.c_str(), &own) == 0 && stat(directory.c_str(), &place) == 0 &&
+           stat((directory / launch::manifest_name).c_str(), &manifest) == 0 &&
+           why_foreign(place, manifest, own.st_uid) == nullptr;
+}
+
+} // namespace
+
+std::filesystem::path installation_of_program(const std::filesystem::path& program) {
+    std::error_code ignored;
+    const auto real = std::filesystem::canonical(program, ignored);
+    if (real.empty()) return {};
+    for (auto directory = real.parent_path(); directory != directory.root_path();
+         directory = directory.parent_path())
+        if (is_installation(directory))
+            return made_together(real, directory) ? directory : std::filesystem::path();
+    return {};
+}
+
+} // namespace containerize::manifest

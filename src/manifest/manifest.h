@@ -1,0 +1,94 @@
+// containerize.json: what an installation is. Written by install/, read by the session that mounts it.
+#pragma once
+
+#include "core/error.h"
+#include "image/layers.h"
+#include "launch/environment.h"
+#include "launch/launch_plan.h"
+#include "launch/manifest_name.h"
+#include "manifest/bind.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace containerize::manifest {
+
+inline constexpr int manifest_format = 1;
+
+struct ImageFile {
+    std::string file; ///< relative to the installation, and below it
+    std::uint64_t size = 0;
+    std::string sha256;
+};
+
+/// The root filesystem that programs run in.
+struct Base {
+    std::string reference = "host"; ///< as given by the user
+    std::string digest;         ///< "sha256:..." of what the reference named; empty for host and directories
+    std::filesystem::path file; ///< image or directory, absolute; empty for "host", the caller's own root
+    std::uint64_t offset = 0;   ///< of the squashfs in the file, in bytes
+    bool isolate = false;       ///< of the host, only what is bound is visible
+    /// Variables that an image's configuration sets, applied before the environment's own activation.
+    std::vector<launch::EnvironmentChange> environment;
+    [[nodiscard]] bool is_host() const { return file.empty(); }
+};
+
+struct Manifest {
+    std::string tool_version;
+    std::filesystem::path prefix; ///< where it was built for; this path always exists inside
+    std::string created;          ///< UTC, ISO 8601
+    Base base;
+    std::vector<Bind> binds;                 ///< of every launch; each launch may ask for more
+    std::vector<std::string> host_libraries; ///< the host's, shown in an image's root where a node has them
+    std::string gpu = "auto"; ///< vendor of the libraries for an image's root: auto, nvidia, amd, intel, none
+    std::string engine = "auto";   ///< what runs its programs: auto, native, apptainer, singularity
+    std::string stage = "auto";    ///< whether sessions copy its images first (staged_image.h)
+    std::string prefetch = "auto"; ///< how its images are prefetched (cold_start.h)
+    bool kernel_mount = false; ///< whether root's sessions let the kernel mount its image (kernel_mount.h)
+    ImageFile image;
+    std::vector<ImageFile> layers; ///< of updates, over the image; the newest last
+    unsigned state = 1;            ///< number of this state of the installation, higher than all earlier ones
+    unsigned parent = 0;           ///< the state that it was made from; 0 for none
+    std::filesystem::path mask;    ///< a directory of the host over which the image is shown; empty for none
+    std::vector<std::string> wrapper_paths = {"bin"}; ///< directories with wrappers, relative to the prefix
+    /// What activating the environment changes. Skipped if another venv on top of the installation is active.
+    std::vector<launch::EnvironmentChange> activation;
+    /// Shell scripts, relative to the prefix, that activation sources at each launch after those changes.
+    /// What they do depends on the caller's environment, so it could not be recorded.
+    std::vector<std::string> activation_scripts;
+    std::vector<launch::EnvironmentChange> environment; ///< always applied (--environ)
+    nlohmann::json build; ///< provenance, for `inspect`: spec kind, python, installer, times
+
+    /// Image and layers, the lowest first.
+    [[nodiscard]] std::vector<ImageFile> images() const;
+};
+
+/// Reads the manifest in `directory`, where the installation is now. Fails if there is none, and with an
+/// input error if this version cannot read it.
+Result<Manifest> read_manifest(const std::filesystem::path& directory);
+/// Opens the images of the installation at `directory`. Fails if one does not have its recorded size, or is
+/// no image.
+Result<std::vector<image::Layers::ImageFile>> open_images(const Manifest& manifest,
+                                                          const std::filesystem::path& directory);
+Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::path& file);
+std::string to_text(const Manifest& manifest);
+
+/// The launch plan for the installation at `prefix`, whose manifest has this `identity`.
+launch::LaunchPlan plan_of(const Manifest& manifest, const std::string& prefix, std::string identity);
+
+/// A moved installation, now at `prefix`, is also shown at its original path. Fails if that is not empty,
+/// because the image would hide it from other programs.
+Status check_first_path(const Manifest& manifest, const std::string& prefix);
+
+/// Whether `directory` is an installation.
+bool is_installation(const std::filesystem::path& directory);
+/// The input error for a directory that is none.
+std::unexpected<Error> no_installation(const std::filesystem::path& directory);
+/// The installation that `program` (a wrapper, or a link to one) belongs to; empty if it is not our wrapper.
+std::filesystem::path installation_of_program(const std::filesystem::path& program);
+
+} // namespace containerize::manifest

@@ -1,0 +1,72 @@
+#include "mounts/outside_view.h"
+
+#include "core/fd_message.h"
+
+#include <array>
+#include <csignal>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace containerize::mounts {
+
+namespace {
+
+struct Answer {
+    bool seen; ///< false on our own mounts, which are closed to other namespaces
+    uid_t uid;
+    gid_t gid;
+};
+
+[[noreturn]] void answer_all(const Fd& channel) {
+    for (;;) {
+        const auto asked = receive_message(channel.get(), 1);
+        if (asked.text.empty()) _exit(0);
+        struct stat info {};
+        const bool seen = asked.file && fstat(asked.file.get(), &info) == 0;
+        const Answer answer{.seen = seen, .uid = info.st_uid, .gid = info.st_gid};
+        if (send(channel.get(), &answer, sizeof answer, MSG_NOSIGNAL) != sizeof answer) _exit(0);
+    }
+}
+
+} // namespace
+
+Result<OutsideView> OutsideView::keep() {
+    std::array<int, 2> ends{};
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
+        return fail_errno("cannot make a socket");
+    OutsideView view;
+    view.channel_.reset(ends[0]);
+    const Fd theirs(ends[1]);
+    const pid_t parent = getpid();
+    const pid_t pid = fork();
+    if (pid < 0) return fail_errno("cannot start a process");
+    if (pid > 0) return view;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(0);
+    view.channel_.reset();
+    answer_all(theirs);
+}
+
+Look OutsideView::look() const {
+    return [this](const char* path, struct stat* info) { return look_at(path, info); };
+}
+
+int OutsideView::look_at(const char* path, struct stat* info) const {
+    const Fd file(open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    if (!file || fstat(file.get(), info) != 0) return -1;
+    if (!channel_) return 0;
+    Answer answer{};
+    if (!send_message(channel_.get(), "?", file.get()) ||
+        recv(channel_.get(), &answer, sizeof answer, 0) != sizeof answer)
+        answer = {.seen = true, .uid = static_cast<uid_t>(-1), .gid = static_cast<gid_t>(-1)};
+    if (!answer.seen) return 0;
+    info->st_uid = answer.uid;
+    info->st_gid = answer.gid;
+    return 0;
+}
+
+} // namespace containerize::mounts

@@ -1,0 +1,26 @@
+// The owners of files as seen from outside of a user namespace: inside, all files but the user's own appear
+// to belong to nobody, root's as well as other users'.
+#pragma once
+
+#include "core/error.h"
+#include "core/fd.h"
+#include "core/ownership.h"
+
+namespace containerize::mounts {
+
+/// Asks a helper process that stays outside. The helper ends with this process, and with the object.
+class OutsideView {
+public:
+    /// Starts the helper. The caller must have one thread and no namespaces of its own yet.
+    static Result<OutsideView> keep();
+    OutsideView() = default;
+
+    /// lstat(), with owner and group as they are outside. Valid as long as this object.
+    [[nodiscard]] Look look() const;
+
+private:
+    int look_at(const char* path, struct stat* info) const;
+    Fd channel_;
+};
+
+} // namespace containerize::mounts

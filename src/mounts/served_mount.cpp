@@ -1,0 +1,310 @@
+#include "mounts/served_mount.h"
+
+#include "core/filesystem.h"
+#include "core/thread.h"
+#include "fuse/server.h"
+#include "mounts/kernel_mount.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace containerize::mounts {
+
+namespace {
+
+/// The longest pause between two looks at a process that usually ends within a millisecond.
+constexpr auto longest_pause = std::chrono::microseconds(5000);
+
+/// The source by which our overlays are recognized in the list of mounts.
+constexpr const char* overlay_source = "containerize";
+
+void (*server_cleanup)(void*) = nullptr;
+void* server_cleanup_argument = nullptr;
+
+// Without asking the server: it may just have died, and the caller is the one to replace it.
+dev_t device_at(const std::string& path) {
+    struct statx info {};
+    if (statx(AT_FDCWD, path.c_str(), AT_STATX_DONT_SYNC, STATX_TYPE, &info) != 0) return 0;
+    return makedev(info.stx_dev_major, info.stx_dev_minor);
+}
+
+/// Covers the FUSE mount at `mount_point` by an overlay of its content. The overlay itself answers what FUSE
+/// must ask the server (Python asks of each file that it opens whether it is a terminal). Users may mount one
+/// from Linux 5.11 on; without it everything works the same, but slower.
+bool cover(const std::string& mount_point) {
+    const Fd tree(open((mount_point + "/" + fuse::layer_name).c_str(), O_PATH | O_CLOEXEC));
+    const Fd empty(open((mount_point + "/" + fuse::empty_layer_name).c_str(), O_PATH | O_CLOEXEC));
+    if (!tree || !empty) return false;
+    const std::string options = "userxattr,lowerdir=" + path_of(tree) + ":" + path_of(empty);
+    return mount(overlay_source, mount_point.c_str(), "overlay", MS_RDONLY | MS_NOSUID | MS_NODEV,
+                 options.c_str()) == 0;
+}
+
+std::string link(const std::string& path) {
+    std::array<char, 512> target;
+    const auto size = readlink(path.c_str(), target.data(), target.size());
+    return {target.data(), size > 0 ? static_cast<std::size_t>(size) : 0};
+}
+
+} // namespace
+
+void set_server_cleanup(void (*cleanup)(void*), void* argument) {
+    server_cleanup = cleanup;
+    server_cleanup_argument = argument;
+}
+
+Result<ServedMount> ServedMount::mount(std::vector<image::Layers::ImageFile> images,
+                                       const std::filesystem::path& mount_point, Use use,
+                                       ColdStart cold_start) {
+    ServedMount mounted;
+    mounted.use_ = use;
+    mounted.images_ = std::move(images);
+    mounted.cold_start_ = std::move(cold_start);
+    auto statistics = fuse::make_shared_statistics();
+    if (!statistics) return fail(std::move(statistics.error()));
+    mounted.statistics_ = std::move(*statistics);
+    auto connection = fuse::mount_fuse(mount_point, geteuid(), getegid(), fuse::server_threads());
+    if (!connection) return fail(std::move(connection.error()));
+    mounted.connection_ = std::move(*connection);
+    mounted.mount_points_.push_back(mount_point.string());
+    mounted.below_ = device_at(mount_point);
+    auto shown = mounted.start_server();
+    if (shown && use == Use::tree) shown = mounted.cover_by_overlay();
+    if (!shown) {
+        mounted.unmount();
+        return fail(std::move(shown.error()));
+    }
+    mounted.device_ = device_at(mount_point);
+    return mounted;
+}
+
+Result<ServedMount> ServedMount::mount_without_server(const image::Layers::ImageFile& image,
+                                                      const std::filesystem::path& mount_point) {
+    if (auto done = mount_by_kernel(image, mount_point); !done) return fail(std::move(done.error()));
+    ServedMount mounted;
+    mounted.mount_points_.push_back(mount_point.string());
+    mounted.device_ = mounted.below_ = device_at(mount_point);
+    return mounted;
+}
+
+// In another process: mounting asks the server, which may die meanwhile, and this one must be free to replace
+// it.
+Status ServedMount::cover_by_overlay() {
+    const pid_t pid = fork();
+    if (pid < 0) return {};
+    if (pid == 0) {
+        // While any process has these open, the kernel does not fail requests that nobody will answer.
+        close_devices();
+        _exit(cover(mount_points_.front()) ? 0 : 1);
+    }
+    for (auto pause = std::chrono::microseconds(50); waitpid(pid, nullptr, WNOHANG) != pid;
+         pause = std::min(2 * pause, longest_pause)) {
+        int status = 0;
+        Status served;
+        if (server_ > 0 && waitpid(server_, &status, WNOHANG) == server_) served = mourn(status);
+        if (served) served = revive_when_due();
+        if (!served) {
+            waitpid(pid, nullptr, 0); // without a connection it ends at once
+            return served;
+        }
+        std::this_thread::sleep_for(pause);
+    }
+    return {};
+}
+
+Status ServedMount::show_at(const std::string& path) {
+    if (::mount(mount_points_.front().c_str(), path.c_str(), nullptr, MS_BIND, nullptr) != 0)
+        return fail_errno("cannot show the image at its other path", path);
+    mount_points_.push_back(path);
+    return {};
+}
+
+bool ServedMount::in_place() const {
+    return std::ranges::all_of(mount_points_,
+                               [this](const std::string& path) { return device_at(path) == device_; });
+}
+
+Status ServedMount::start_server() {
+    std::array<int, 2> ends{};
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) return fail_errno("cannot make a pipe");
+    const Fd left(ends[0]);
+    Fd leaving(ends[1]);
+    deaths_.born(statistics_->progress, fuse::ServerDeaths::Clock::now());
+    const pid_t supervisor = getpid();
+    const pid_t pid = fork();
+    if (pid < 0) return fail_errno("cannot start a server process");
+    if (pid > 0) {
+        server_ = pid;
+        leaving.reset();
+        // The server of a root must have left the namespace before the root is changed.
+        char none = 0;
+        while (use_ == Use::root && read(left.get(), &none, 1) < 0 && errno == EINTR) {
+        }
+        return {};
+    }
+    // The supervisor's death is reported by a signal, for which one thread waits.
+    sigset_t signals;
+    sigfillset(&signals);
+    sigprocmask(SIG_SETMASK, &signals, nullptr);
+    prctl(PR_SET_PDEATHSIG, SIGUSR1);
+    if (getppid() != supervisor) raise(SIGUSR1);
+    serve(std::move(leaving));
+}
+
+void ServedMount::serve(Fd leaving) {
+    const fuse::FuseConnection connection = std::move(connection_); // the cleanup closes those of all images
+    if (server_cleanup != nullptr) server_cleanup(server_cleanup_argument);
+
+    auto instruments = instruments_of_environment();
+    instruments.statistics = {statistics_, &statistics_->image};
+    auto layers = image::Layers::open(std::move(images_), instruments);
+    if (!layers) end_server(to_string(layers.error()));
+    const std::string mounts = mount_namespace();
+    // The server of a root must not keep the namespace of that root alive. A successor cannot leave it: it
+    // has no other root.
+    const bool leaves = use_ == Use::root && !revived_;
+    if (leaves && (unshare(CLONE_NEWNS) != 0 || umount2(mount_points_.front().c_str(), MNT_DETACH) != 0))
+        end_server(std::strerror(errno));
+    leaving.reset();
+    sigset_t death;
+    sigemptyset(&death);
+    sigaddset(&death, SIGUSR1);
+    const bool outlives = if_threads_are_left([&] {
+        std::thread([this, mounts, death] {
+            int signal = 0;
+            sigwait(&death, &signal);
+            outlive_supervisor(mounts);
+        }).detach();
+    });
+    if (!outlives) sigprocmask(SIG_UNBLOCK, &death, nullptr);
+    // In the background, while requests are answered. Not in a successor: if memory is short, its predecessor
+    // may have died of it.
+    if (!revived_ && !cold_start_.profiles.empty())
+        if_threads_are_left(
+            [&] { std::thread([this, &layers] { prefetch(**layers, cold_start_); }).detach(); });
+    const auto root = use_ == Use::tree ? fuse::MountRoot::tree_and_layers : fuse::MountRoot::tree;
+    statistics_->progress.serving = true;
+    const int failed = fuse::serve_fuse(**layers, connection, {.uid = geteuid(), .gid = getegid()},
+                                        *statistics_, root, fuse::HardLinks::one_file, deaths_.suspects());
+    if (failed != 0) end_server(std::strerror(failed));
+    _exit(0);
+}
+
+void ServedMount::end_server(const std::string& why) {
+    auto& failure = statistics_->progress.failure;
+    failure.at(why.copy(failure.data(), failure.size() - 1)) = '\0';
+    _exit(1);
+}
+
+// Servers outlive a killed supervisor for as long as processes use their mount.
+void ServedMount::outlive_supervisor(const std::string& mounts) {
+    while (namespace_in_use(mounts))
+        std::this_thread::sleep_for(std::chrono::seconds(2));
+    if (use_ == Use::root && revived_) _exit(0);
+    unmount();
+    for (;;)
+        pause(); // the server's threads end the process once the last file is closed
+}
+
+Status ServedMount::mourn(int status) {
+    const std::string where = mount_points_.empty() ? std::string() : mount_points_.front();
+    server_ = 0;
+    revived_ = true;
+    const auto now = fuse::ServerDeaths::Clock::now();
+    const auto next = deaths_.died(status, statistics_->progress, now);
+    if (connection_.features.resend && next == fuse::ServerDeaths::Next::successor) {
+        due_ = now + deaths_.pause();
+        return {};
+    }
+    give_up();
+    if (!connection_.features.resend)
+        return fail(
+            {.what = "the server of an image died, and this kernel cannot hand its requests to another one",
+             .why = "that needs Linux 6.9",
+             .where = where,
+             .hint = {}});
+    if (WIFEXITED(status))
+        return fail({.what = "the server of an image cannot go on",
+                     .why = statistics_->progress.failure.data(),
+                     .where = where,
+                     .hint = {}});
+    return fail({.what = "the servers of an image keep dying",
+                 .why = {},
+                 .where = where,
+                 .hint = "If the image was changed, build it again with `containerize new --force`."});
+}
+
+Status ServedMount::revive_when_due() {
+    if (!due_ || fuse::ServerDeaths::Clock::now() < *due_) return {};
+    due_.reset();
+    auto done = start_server();
+    if (done) done = fuse::resend_requests(connection_);
+    if (!done) give_up();
+    return done;
+}
+
+void ServedMount::give_up() {
+    due_.reset();
+    unmount();
+    close_devices(); // the last descriptors: the kernel now fails all pending requests
+}
+
+void ServedMount::unmount() {
+    if (use_ == Use::root) {
+        if (revived_ && server_ > 0) kill(server_, SIGKILL);
+        return;
+    }
+    // At any path: mounts move with a directory that is renamed, and are gone with one that is removed. Other
+    // mounts over them may be the host's, and stay.
+    const auto table = mounted_filesystems();
+    std::set<dev_t> ours = {below_};
+    for (const auto& served : table)
+        for (const auto& over : table)
+            if (served.device == below_ && over.point == served.point && over.type == "overlay" &&
+                over.source == overlay_source)
+                ours.insert(over.device);
+    for (auto mounted = table.rbegin(); mounted != table.rend(); ++mounted)
+        if (ours.contains(mounted->device)) umount2(mounted->point.c_str(), MNT_DETACH);
+    mount_points_.clear();
+}
+
+bool is_in_this_namespace(pid_t process) {
+    return link("/proc/" + std::to_string(process) + "/ns/mnt") == mount_namespace();
+}
+
+std::string mount_namespace() {
+    return link("/proc/self/ns/mnt");
+}
+
+bool namespace_in_use(const std::string& mounts) {
+    const std::string program = link("/proc/self/exe");
+    const std::unique_ptr<DIR, int (*)(DIR*)> proc(opendir("/proc"), closedir);
+    if (!proc) return true; // unknown, so assume that it is in use
+    while (const dirent* entry = readdir(proc.get())) {
+        if (std::isdigit(static_cast<unsigned char>(entry->d_name[0])) == 0) continue;
+        const std::string process = std::string("/proc/") + static_cast<const char*>(entry->d_name);
+        if (link(process + "/ns/mnt") == mounts && link(process + "/exe") != program) return true;
+    }
+    return false;
+}
+
+} // namespace containerize::mounts

@@ -1,0 +1,105 @@
+// A mount of images: by FUSE with a server process, or by the kernel without one.
+#pragma once
+
+#include "core/error.h"
+#include "core/fd.h"
+#include "fuse/connection.h"
+#include "fuse/server_deaths.h"
+#include "fuse/server_statistics.h"
+#include "image/layers.h"
+#include "mounts/cold_start.h"
+
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace containerize::mounts {
+
+class ServedMount {
+public:
+    enum class Use {
+        tree,
+        root ///< becomes the root directory, which cannot be unmounted: its server ends with its last user
+    };
+    /// Mounts `images` (the lowest first) at `mount_point` and starts the server. The caller is the
+    /// supervisor, single-threaded and in the namespaces that the mount is for.
+    static Result<ServedMount> mount(std::vector<image::Layers::ImageFile> images,
+                                     const std::filesystem::path& mount_point, Use use = Use::tree,
+                                     ColdStart cold_start = {});
+    /// Mounts one image by mount_by_kernel(): server() is 0, and there are no statistics.
+    static Result<ServedMount> mount_without_server(const image::Layers::ImageFile& image,
+                                                    const std::filesystem::path& mount_point);
+    ServedMount(ServedMount&&) = default;
+    ServedMount& operator=(ServedMount&&) = default;
+
+    /// Shows the same mount at another path.
+    Status show_at(const std::string& path);
+    /// The paths where it is shown, the first one being where it was mounted.
+    [[nodiscard]] const std::vector<std::string>& mount_points() const { return mount_points_; }
+    /// Whether the mount is still at all of its paths: it moves with the directory that it lies on.
+    [[nodiscard]] bool in_place() const;
+
+    [[nodiscard]] pid_t server() const { return server_; }
+    /// Counters of all its servers together; null without a server.
+    [[nodiscard]] const fuse::ServerStatistics* statistics() const { return statistics_.get(); }
+    /// Handles the death of the server; `status` is from wait(). Fails if no successor can answer the pending
+    /// requests: before Linux 6.9, if the images cannot be opened any more, or if servers do nothing but die.
+    /// The mount is then given up, so that processes see an error instead of waiting for ever.
+    Status mourn(int status);
+    /// When to start a successor, if one is wanted.
+    [[nodiscard]] std::optional<fuse::ServerDeaths::Clock::time_point> successor_due() const { return due_; }
+    /// Once it is due, starts a successor on the same descriptors, and has the kernel resend what its
+    /// predecessor had not answered. Fails as mourn() does.
+    Status revive_when_due();
+    /// How many requests are refused because servers died of them.
+    [[nodiscard]] std::size_t refused() const { return deaths_.suspects().refused.size(); }
+    /// Whether there is a server, or will be one.
+    [[nodiscard]] bool is_served() const { return server_ > 0 || due_; }
+    /// Removes the mount from this namespace. Open files stay readable; the server ends after the last one.
+    void unmount();
+    /// To be called when the server has ended, as it does when nothing uses the mount any more.
+    void forget_server() { server_ = 0; }
+    /// Closes the mount's descriptors, in a process that is not its server.
+    void close_devices() { connection_.devices.clear(); }
+
+private:
+    ServedMount() = default;
+    Status start_server();
+    void give_up();
+    /// Covers the mount by an overlay if the kernel allows it. Fails only if the server is dead for good.
+    Status cover_by_overlay();
+    [[noreturn]] void serve(Fd leaving);
+    /// Ends a server that cannot serve; the supervisor will report `why`.
+    [[noreturn]] void end_server(const std::string& why);
+    [[noreturn]] void outlive_supervisor(const std::string& mounts);
+
+    Use use_ = Use::tree;
+    bool revived_ = false;
+    dev_t device_ = 0; ///< of what is visible
+    dev_t below_ = 0;  ///< of the FUSE mount below it, or of the kernel's mount
+    std::vector<std::string> mount_points_;
+    std::vector<image::Layers::ImageFile> images_; ///< the lowest first
+    ColdStart cold_start_;
+    std::shared_ptr<fuse::ServerStatistics> statistics_;
+    fuse::FuseConnection connection_;
+    pid_t server_ = 0;
+    fuse::ServerDeaths deaths_;
+    std::optional<fuse::ServerDeaths::Clock::time_point> due_;
+};
+
+/// Sets a function that each new server process calls first, to release what only the supervisor needs.
+void set_server_cleanup(void (*cleanup)(void*), void* argument);
+
+/// Whether `process` is in the caller's mount namespace.
+bool is_in_this_namespace(pid_t process);
+/// Identifies the caller's mount namespace.
+std::string mount_namespace();
+/// Whether a process that is not a session's own runs in that mount namespace.
+bool namespace_in_use(const std::string& mounts);
+
+} // namespace containerize::mounts

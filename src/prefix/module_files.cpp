@@ -1,0 +1,90 @@
+#include "prefix/module_files.h"
+
+#include "core/filesystem.h"
+#include "launch/manifest_name.h"
+
+#include <fmt/format.h>
+
+namespace containerize::prefix {
+
+namespace {
+
+std::string lua_quoted(const std::string& text) {
+    std::string quoted = "\"";
+    for (const char c : text) {
+        if (c == '"' || c == '\\') quoted += '\\';
+        quoted += c == '\n' ? ' ' : c;
+    }
+    return quoted + "\"";
+}
+
+std::string tcl_quoted(const std::string& text) {
+    std::string quoted = "\"";
+    for (const char c : text) {
+        if (c == '"' || c == '\\' || c == '$' || c == '[' || c == ']' || c == '{' || c == '}') quoted += '\\';
+        quoted += c == '\n' ? ' ' : c;
+    }
+    return quoted + "\"";
+}
+
+std::string description(const ModuleRequest& request) {
+    return fmt::format("Python environment {}, made {} by containerize", request.prefix.filename().string(),
+                       request.created);
+}
+
+std::string help(const ModuleRequest& request) {
+    return fmt::format(
+        "{}. Its programs (python, pip, torchrun, ...) are on PATH and run as they are. In job "
+        "scripts, `srun containerize-rank python train.py` gives each task its rank. "
+        "What is in it: {}/share/packages.txt",
+        description(request), request.prefix.string());
+}
+
+// The `family` keeps two environments from being loaded at once, whatever their names. The prefix is derived
+// from the file's location, so that it survives a move; a copy elsewhere uses the path that the installation
+// was built for.
+std::string lua(const ModuleRequest& request) {
+    return fmt::format("help({})\n"
+                       "whatis({})\n"
+                       "family(\"containerize_environment\")\n"
+                       "local prefix = {}\n"
+                       "local above = myFileName():match(\"^(.*)/share/modulefiles/[^/]*$\")\n"
+                       "if above and isFile(pathJoin(above, \"{}\")) then prefix = above end\n"
+                       "prepend_path(\"PATH\", prefix .. \"/bin\")\n"
+                       "setenv(\"CONTAINERIZE_PREFIX\", prefix)\n"
+                       "setenv(\"CONTAINERIZE_IMAGE\", prefix .. {})\n"
+                       "setenv(\"CONTAINERIZE_RUNSCRIPTS\", prefix .. \"/bin\")\n",
+                       lua_quoted(help(request)), lua_quoted(description(request)),
+                       lua_quoted(request.prefix.string()), launch::manifest_name,
+                       lua_quoted("/" + request.image));
+}
+
+std::string tcl(const ModuleRequest& request) {
+    return fmt::format("#%Module1.0\n"
+                       "proc ModulesHelp {{}} {{ puts stderr {} }}\n"
+                       "module-whatis {}\n"
+                       "if {{[llength [info commands family]]}} {{ family containerize_environment }}\n"
+                       "set prefix {}\n"
+                       "set above [file dirname [file dirname [file dirname $ModulesCurrentModulefile]]]\n"
+                       "if {{[file exists $above/{}]}} {{ set prefix $above }}\n"
+                       "prepend-path PATH $prefix/bin\n"
+                       "setenv CONTAINERIZE_PREFIX $prefix\n"
+                       "setenv CONTAINERIZE_IMAGE \"$prefix{}\n"
+                       "setenv CONTAINERIZE_RUNSCRIPTS $prefix/bin\n",
+                       tcl_quoted(help(request)), tcl_quoted(description(request)),
+                       tcl_quoted(request.prefix.string()), launch::manifest_name,
+                       tcl_quoted("/" + request.image).substr(1));
+}
+
+} // namespace
+
+Status write_module_files(const std::filesystem::path& directory, const ModuleRequest& request) {
+    std::error_code failed;
+    fs::create_directories(directory, failed);
+    if (failed) return fail_errno("cannot make a directory", directory.string(), failed.value());
+    const auto name = request.prefix.filename().string();
+    if (auto written = write_file(directory / (name + ".lua"), lua(request)); !written) return written;
+    return write_file(directory / name, tcl(request));
+}
+
+} // namespace containerize::prefix

@@ -1,0 +1,209 @@
+#include "prefix/prefix.h"
+
+#include "core/entries.h"
+#include "core/filesystem.h"
+#include "core/ownership.h"
+#include "manifest/manifest.h"
+#include "util/utf8.h"
+
+#include <array>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace containerize::prefix {
+
+namespace {
+
+/// The first entry that no unfinished build of ours left behind; empty if there is none.
+std::string foreign_entry(const fs::path& directory) {
+    std::error_code failed;
+    std::set<std::string> others;
+    std::set<std::string> begun;
+    for (const auto& entry : entries_in(directory, failed)) {
+        const auto name = entry.path().filename().string();
+        if (name.starts_with(own_leftovers) && is_left_by_us(entry.path()))
+            begun.merge(listed_names(entry.path()));
+        else
+            others.insert(name);
+    }
+    for (const auto& name : others)
+        if (!begun.contains(name)) return name;
+    return {};
+}
+
+// An assembly's name holds that of the prefix, a number and the host name: 255 bytes at most.
+constexpr std::size_t longest_name = 160;
+
+bool is_special(const fs::path& prefix) {
+    static constexpr auto places = std::to_array<std::string_view>(
+        {"/",     "/bin",  "/boot", "/dev",  "/etc", "/home", "/lib", "/lib64", "/media",     "/mnt", "/opt",
+         "/proc", "/root", "/run",  "/sbin", "/srv", "/sys",  "/tmp", "/usr",   "/usr/local", "/var"});
+    for (const auto place : places)
+        if (prefix == place) return true;
+    const char* home = std::getenv("HOME");
+    std::error_code failed;
+    return home != nullptr && *home != '\0' && prefix == fs::weakly_canonical(home, failed);
+}
+
+} // namespace
+
+bool is_left_by_us(const fs::path& assembly) {
+    struct stat info {};
+    struct stat parent {};
+    if (lstat(assembly.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return false;
+    if (info.st_uid == geteuid()) return true;
+    return stat(assembly.parent_path().c_str(), &parent) == 0 &&
+           why_foreign(parent, info, geteuid()) == nullptr;
+}
+
+std::set<std::string> listed_names(const fs::path& assembly) {
+    std::set<std::string> names;
+    const auto text = read_file(assembly / names_to_come);
+    std::istringstream lines(text ? *text : std::string());
+    for (std::string name; std::getline(lines, name);)
+        if (!name.empty() && name != "." && name != ".." && !name.contains('/')) names.insert(name);
+    return names;
+}
+
+Result<fs::path> check_prefix(const std::string& given, bool force) {
+    if (given.empty()) return fail_input("the prefix is empty", {}, {}, "Give --prefix a directory.");
+    auto prefix = resolve(given);
+    if (!prefix) return fail(std::move(prefix.error()));
+    std::string shown = prefix->string();
+    if (const auto length = prefix->filename().native().size(); length > longest_name)
+        return fail_input("the name of this prefix is too long",
+                          "it has " + std::to_string(length) + " bytes, and there may be " +
+                              std::to_string(longest_name),
+                          shown, "Choose a shorter name.");
+    // Check the resolved path, not only the one given.
+    if (shown.find(':') != std::string::npos || shown.find('\n') != std::string::npos)
+        return fail_input("this prefix cannot be used",
+                          "PATH cannot hold a directory with ':' or a line break in its name", shown,
+                          "Choose another directory.");
+    if (!is_utf8(shown)) // the manifest is JSON
+        return fail_input("this prefix cannot be used", "its name is not UTF-8, as the manifest must be",
+                          shown, "Choose another directory.");
+    if (is_special(*prefix))
+        return fail_input("this directory is not one for an installation", {}, shown,
+                          "Give a directory of its own, such as " + shown + (shown == "/" ? "" : "/") +
+                              "env.");
+    for (auto parent = prefix->parent_path(); parent != parent.root_path(); parent = parent.parent_path())
+        if (manifest::is_installation(parent))
+            return fail_input("this prefix lies inside another installation", parent.string(), shown,
+                              "Choose a directory beside it.");
+    struct stat info {};
+    if (stat(prefix->c_str(), &info) != 0) {
+        if (errno == ENOENT) return *prefix;
+        return fail_errno("cannot examine the prefix", shown);
+    }
+    if (!S_ISDIR(info.st_mode))
+        return fail_input("the prefix is not a directory", {}, shown,
+                          "Choose another place, or remove the file.");
+    if (manifest::is_installation(*prefix)) {
+        if (force) return *prefix;
+        return fail_input("there is an installation already", {}, shown,
+                          "Use --force to replace it, or choose another prefix.");
+    }
+    if (const auto entry = foreign_entry(*prefix); !entry.empty())
+        return fail_input("the prefix is not empty", "it holds '" + entry + "'", shown,
+                          "Choose a directory that is empty or does not exist.");
+    return *prefix;
+}
+
+Status check_outside(const fs::path& file, const fs::path& prefix) {
+    const auto relative = file.lexically_relative(prefix);
+    if (relative.empty() || *relative.begin() == "..") return {};
+    return fail_input("this file lies in the prefix itself", "the build hides what is there", file.string(),
+                      "Use a file in another place.");
+}
+
+namespace {
+
+std::unexpected<Error> cannot_claim(std::string what, const fs::path& directory) {
+    auto error = fail_errno(std::move(what), directory.string());
+    error.error().fault = Fault::input;
+    error.error().hint = "Choose a prefix where you may write.";
+    return error;
+}
+
+/// " (process N on HOST)", the holder of the directory's lock in /proc/locks; empty if it is not listed.
+std::string holder_of(const Fd& directory) {
+    struct stat info {};
+    if (fstat(directory.get(), &info) != 0) return {};
+    std::ifstream locks("/proc/locks"); // "1: FLOCK  ADVISORY  WRITE 4711 fe:01:1234 0 EOF"
+    for (std::string line; std::getline(locks, line);) {
+        std::istringstream words(line);
+        std::string number, kind, mode, access, process, file;
+        words >> number >> kind >> mode >> access >> process >> file;
+        // Do not compare the device: on some filesystems stat() reports another one.
+        if (kind != "FLOCK" || access != "WRITE" || !file.ends_with(":" + std::to_string(info.st_ino)) ||
+            process.starts_with('-') || process == "0")
+            continue;
+        std::array<char, 256> host{};
+        gethostname(host.data(), host.size() - 1);
+        return " (process " + process + " on " + host.data() + ")";
+    }
+    return {};
+}
+
+std::unexpected<Error> claimed_by_another(const fs::path& prefix, const Fd& directory) {
+    // An existing installation can only be locked by a command that changes it.
+    if (manifest::is_installation(prefix))
+        return fail({.what = "another command changes this installation" + holder_of(directory),
+                     .why = {},
+                     .where = prefix.string(),
+                     .hint = "Wait for it to end."});
+    return fail({.what = "another build is under way there" + holder_of(directory),
+                 .why = {},
+                 .where = prefix.string(),
+                 .hint = "Wait for it to end, or choose another prefix."});
+}
+
+// Returns whether the directory had to be made.
+Result<bool> make_directory(const fs::path& directory, Janitor& janitor) {
+    std::error_code failed;
+    if (fs::exists(directory, failed)) return false;
+    janitor.remove_directory_later(directory); // register first: the build may be killed right after mkdir()
+    if (mkdir(directory.c_str(), 0777) == 0) return true;
+    if (errno != EEXIST) return cannot_claim("cannot make the directory", directory);
+    return false;
+}
+
+// Another build may have replaced the directory after we opened it.
+bool is_same(const Fd& fd, const fs::path& path) {
+    struct stat opened {};
+    struct stat named {};
+    return fstat(fd.get(), &opened) == 0 && stat(path.c_str(), &named) == 0 &&
+           opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
+}
+
+} // namespace
+
+Result<Claim> claim_prefix(const fs::path& prefix, Janitor& janitor) {
+    std::vector<fs::path> missing;
+    std::error_code failed;
+    for (auto one = prefix.parent_path(); !fs::exists(one, failed); one = one.parent_path())
+        missing.insert(missing.begin(), one);
+    for (const auto& directory : missing)
+        if (auto made = make_directory(directory, janitor); !made) return fail(std::move(made.error()));
+    auto made = make_directory(prefix, janitor);
+    if (!made) return fail(std::move(made.error()));
+    if (access(prefix.c_str(), W_OK | X_OK) != 0) return cannot_claim("cannot write to the prefix", prefix);
+    Claim claim{.prefix = prefix, .existed = !*made, .locked = false, .lock = {}};
+    claim.lock.reset(open(prefix.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!claim.lock) return cannot_claim("cannot open the prefix", prefix);
+    // Without such locks (NFS wants a file opened for writing) both builds go on, and the last rename wins.
+    claim.locked = flock(claim.lock.get(), LOCK_EX | LOCK_NB) == 0;
+    if (!claim.locked && errno == EWOULDBLOCK) return claimed_by_another(prefix, claim.lock);
+    if (!is_same(claim.lock, prefix)) return claimed_by_another(prefix, claim.lock);
+    return claim;
+}
+
+} // namespace containerize::prefix

@@ -1,0 +1,42 @@
+// Checks where an installation may be made, and claims that place for one build.
+#pragma once
+
+#include "core/error.h"
+#include "core/fd.h"
+#include "prefix/janitor.h"
+
+#include <filesystem>
+#include <set>
+#include <string>
+
+namespace containerize::prefix {
+
+/// Name prefix of an assembly, the directory in which a new installation is put together.
+inline constexpr const char* own_leftovers = ".containerize-";
+/// A file in an assembly that is published into an empty directory. It lists the names to be created there;
+/// while it exists, entries with these names belong to an unfinished build.
+inline constexpr const char* names_to_come = ".names";
+std::set<std::string> listed_names(const std::filesystem::path& assembly);
+/// Whether the assembly was made by a build of this user, or of a user trusted with the parent directory. One
+/// made by anybody else could list this user's files for removal.
+bool is_left_by_us(const std::filesystem::path& assembly);
+
+/// Returns the prefix as an absolute path without symlinks. Fails unless it is absent, empty or, with
+/// `force`, an installation.
+Result<std::filesystem::path> check_prefix(const std::string& given, bool force);
+
+/// Refuses a `file` below `prefix`: during the build the new environment is mounted there and hides it.
+Status check_outside(const std::filesystem::path& file, const std::filesystem::path& prefix);
+
+/// A build's exclusive right to a prefix. The directory exists, and other builds must not touch it as long as
+/// this object lives.
+struct Claim {
+    std::filesystem::path prefix;
+    bool existed = false; ///< the directory existed before, empty or as an installation
+    bool locked = false;  ///< no other build on this node uses it; false if the filesystem has no locks
+    Fd lock;
+};
+/// Creates missing directories and registers them with the janitor. Fails if another build has the claim.
+Result<Claim> claim_prefix(const std::filesystem::path& prefix, Janitor& janitor);
+
+} // namespace containerize::prefix

@@ -1,0 +1,411 @@
+#include "prefix/publish.h"
+
+#include "core/entries.h"
+#include "core/filesystem.h"
+#include "image/profile.h"
+#include "prefix/states.h"
+#include "prefix/striping.h"
+#include "root/root.h"
+#include "util/copy.h"
+#include "util/log.h"
+#include "util/progress.h"
+
+#include <algorithm>
+#include <array>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace containerize::prefix {
+
+namespace {
+
+using manifest::Manifest;
+
+bool is_image_name(const std::string& name) {
+    return name.starts_with("env.") && name.ends_with("sqfs");
+}
+
+/// The image's name, given that of an image or of its profile.
+std::string image_name(std::string name) {
+    if (name.ends_with(image::profile_suffix)) name.resize(name.size() - image::profile_suffix.size());
+    return name;
+}
+
+Status move(const fs::path& from, const fs::path& to) {
+    if (rename(from.c_str(), to.c_str()) != 0) return fail_errno("cannot put into place", to.string());
+    return {};
+}
+
+// Moves all files below `from` over those in `to`. Old and new launchers are interchangeable.
+Status move_files(const fs::path& from, const fs::path& to) {
+    std::error_code failed;
+    fs::create_directories(to, failed);
+    for (const auto& entry : entries_in(from, failed)) {
+        if (fs::is_directory(entry.symlink_status())) {
+            if (auto moved = move_files(entry.path(), to / entry.path().filename()); !moved) return moved;
+        } else if (auto moved = move(entry.path(), to / entry.path().filename()); !moved) {
+            return moved;
+        }
+    }
+    if (failed) return fail_errno("cannot put into place", to.string(), failed.value());
+    return {};
+}
+
+std::set<std::string> names_in(const fs::path& directory) {
+    std::set<std::string> names;
+    std::error_code failed;
+    for (const auto& entry : entries_in(directory, failed))
+        names.insert(entry.path().filename().string());
+    return names;
+}
+
+// Removes all files in `directory` but those to keep; subdirectories stay.
+void remove_wrappers(const fs::path& prefix, const fs::path& directory, const std::set<std::string>& keep) {
+    std::error_code ignored;
+    for (const auto& name : names_in(prefix / directory)) {
+        const auto entry = prefix / directory / name;
+        if (!keep.contains(name) && !fs::is_directory(fs::symlink_status(entry, ignored)))
+            fs::remove(entry, ignored);
+    }
+    // Then remove the directory and its parents if they are empty.
+    for (auto empty = directory; !empty.empty(); empty = empty.parent_path())
+        if (rmdir((prefix / empty).c_str()) != 0) break;
+}
+
+void remove_old_record_links(const fs::path& prefix, const fs::path& state) {
+    std::error_code ignored;
+    const auto current = fs::path("..") / state;
+    for (const auto& name : names_in(prefix / share_name)) {
+        const auto target = fs::read_symlink(prefix / share_name / name, ignored);
+        if (is_below(target, current.parent_path()) && !is_below(target, current))
+            fs::remove(prefix / share_name / name, ignored);
+    }
+}
+
+std::set<std::string> names_of_states(const Manifest& current, const std::vector<Manifest>& kept) {
+    std::set<std::string> names = {std::to_string(current.state)};
+    for (const auto& state : kept)
+        names.insert(std::to_string(state.state));
+    return names;
+}
+
+// Removes directories of deleted states, and unused images. Failures only leave litter, so they are ignored.
+void remove_unreferenced(const fs::path& prefix, const Manifest& manifest,
+                         const std::vector<Manifest>& kept) {
+    std::set<std::string> images;
+    const auto states = names_of_states(manifest, kept);
+    const auto keep = [&](const Manifest& state) {
+        for (const auto& image : state.images())
+            images.insert(image.file);
+    };
+    keep(manifest);
+    std::ranges::for_each(kept, keep);
+    const auto remove_others = [&](const fs::path& directory, const auto& is_kept) {
+        for (const auto& name : names_in(prefix / directory))
+            if (!is_kept(name)) [[maybe_unused]]
+                const auto removed = remove_tree(prefix / directory / name);
+    };
+    // States first: then, even if this is interrupted, each remaining state has all its images.
+    remove_others(states_name, [&](const std::string& name) { return states.contains(name); });
+    remove_others("", [&](const std::string& name) {
+        return !is_image_name(image_name(name)) || images.contains(image_name(name));
+    });
+    remove_others(layers_name, [&](const std::string& name) {
+        return images.contains((fs::path(layers_name) / image_name(name)).string());
+    });
+    std::error_code ignored;
+    fs::remove(prefix / layers_name, ignored); // fails unless it is empty
+}
+
+/// Moves each state into the assembly by one rename, so that no state is ever half removed.
+void put_aside_old_states(const Publication& publication) {
+    const auto kept = names_of_states(publication.manifest, publication.kept);
+    const auto states = publication.claim.prefix / states_name;
+    std::error_code ignored;
+    for (const auto& name : names_in(states))
+        if (!kept.contains(name))
+            fs::rename(states / name, publication.assembly / ("state-" + name), ignored);
+}
+
+// Removes what no state needs. Called after the manifest was replaced.
+void remove_what_is_gone(const Publication& publication, const Result<Manifest>& old,
+                         const std::vector<std::set<std::string>>& wrappers) {
+    const auto& prefix = publication.claim.prefix;
+    const auto& manifest = publication.manifest;
+    put_aside_old_states(publication);
+    remove_unreferenced(prefix, manifest, publication.kept);
+    remove_old_record_links(prefix, state_directory(manifest.state));
+    std::error_code ignored;
+    if (root::root_name(manifest).empty()) fs::remove(prefix / launch::root_file, ignored);
+    for (std::size_t i = 0; i < manifest.wrapper_paths.size(); ++i)
+        remove_wrappers(prefix, manifest.wrapper_paths[i], wrappers[i]);
+    if (!old) return;
+    for (const auto& path : old->wrapper_paths) {
+        const auto directory = prefix / path;
+        const bool still_used =
+            std::ranges::find(manifest.wrapper_paths, path) != manifest.wrapper_paths.end();
+        // The manifest is not trusted: its paths must not lead out of the prefix.
+        const auto real = resolve(directory);
+        if (!still_used && fs::path(path).is_relative() && real && *real != prefix && is_below(*real, prefix))
+            remove_wrappers(prefix, path, {});
+    }
+}
+
+/// "@HOST", the end of an assembly's name.
+std::string this_host() {
+    std::array<char, 256> name{};
+    gethostname(name.data(), name.size() - 1);
+    return "@" + std::string(name.data());
+}
+
+std::string assembly_name(const fs::path& prefix) {
+    return own_leftovers + prefix.filename().string() + "-";
+}
+
+Status sync_all(const fs::path& assembly) {
+    std::error_code failed;
+    for (const auto& entry : entries_below(assembly, failed)) {
+        if (fs::is_directory(entry.symlink_status())) {
+            if (auto done = sync_directory(entry.path()); !done) return done;
+            continue;
+        }
+        const Fd file(open(entry.path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+        if (file && fsync(file.get()) != 0) return fail_errno("cannot write", entry.path().string());
+    }
+    if (failed) return fail_errno("cannot read the directory", assembly.string(), failed.value());
+    return sync_directory(assembly);
+}
+
+// For steps after publication, which must not fail any more.
+void note(const Status& done) {
+    if (!done) log::warn(to_string(done.error()));
+}
+
+/// Links "share" to the records of the state that becomes current.
+Status add_record_links(const Publication& publication) {
+    const auto state = state_directory(publication.manifest.state);
+    const auto share = publication.assembly / share_name;
+    std::error_code failed;
+    fs::create_directories(share, failed);
+    if (failed) return fail_errno("cannot make a directory", share.string(), failed.value());
+    for (const auto& holder : {publication.assembly, publication.claim.prefix})
+        for (const auto& name : names_in(holder / state)) {
+            if (name == launch::manifest_name) continue;
+            fs::create_symlink(fs::path("..") / state / name, share / name, failed);
+            if (failed && failed != std::errc::file_exists)
+                return fail_errno("cannot make a link", (share / name).string(), failed.value());
+        }
+    return {};
+}
+
+/// Writes the manifest, and a copy into the state's directory.
+Status write_manifest(const Publication& publication) {
+    const auto& assembly = publication.assembly;
+    const auto state = assembly / state_directory(publication.manifest.state);
+    const auto text = to_text(publication.manifest);
+    if (auto written = write_file(assembly / launch::manifest_name, text); !written) return written;
+    std::error_code failed;
+    if (fs::exists(state, failed))
+        if (auto written = write_file(state / launch::manifest_name, text); !written) return written;
+    if (const auto root = root::root_name(publication.manifest); !root.empty())
+        if (auto written = write_file(assembly / launch::root_file, root); !written) return written;
+    if (auto added = add_record_links(publication); !added) return added;
+    return sync_all(assembly);
+}
+
+Status publish_by_one_rename(const Publication& publication) {
+    const auto& prefix = publication.claim.prefix;
+    if (auto written = write_manifest(publication); !written) return written;
+    if (auto moved = move(publication.assembly, prefix); !moved) return moved;
+    note(sync_directory(prefix.parent_path()));
+    return {};
+}
+
+// Moves all new files into place and, last, the manifest that refers to them.
+Status move_new_files(const Publication& publication) {
+    const auto& prefix = publication.claim.prefix;
+    const auto& assembly = publication.assembly;
+    std::error_code failed;
+    for (const auto& image : publication.manifest.images()) {
+        if (!fs::exists(assembly / image.file, failed)) continue; // belongs to an earlier state
+        fs::create_directories((prefix / image.file).parent_path(), failed);
+        if (auto done = move(assembly / image.file, prefix / image.file); !done) return done;
+        if (auto done = sync_directory((prefix / image.file).parent_path()); !done) return done;
+    }
+    // Old and new launchers do the same, so a mixture is harmless.
+    Status done = move_files(assembly / "libexec", prefix / "libexec");
+    for (const auto& path : publication.manifest.wrapper_paths)
+        if (done) done = move_files(assembly / path, prefix / path);
+    const auto state = state_directory(publication.manifest.state);
+    const auto manifest_of_state = assembly / "state.json";
+    if (done && fs::exists(assembly / state, failed)) {
+        // A state without a manifest does not count, so it counts only once it is the current one.
+        done = move(assembly / state / launch::manifest_name, manifest_of_state);
+        fs::create_directories((prefix / state).parent_path(), failed);
+        if (done) done = move(assembly / state, prefix / state);
+        if (done) done = sync_directory((prefix / state).parent_path());
+    }
+    if (done) done = sync_directory(prefix);
+    if (done) done = move(assembly / launch::manifest_name, prefix / launch::manifest_name);
+    if (done && fs::exists(manifest_of_state, failed)) {
+        fs::rename(manifest_of_state, prefix / state / launch::manifest_name, failed);
+        fs::remove(manifest_of_state, failed);
+    }
+    return done;
+}
+
+/// The current state lacks its manifest if the command that published it was killed right then.
+void complete_current_state(const fs::path& prefix, const Manifest& current) {
+    const auto state = prefix / state_directory(current.state);
+    std::error_code failed;
+    if (!fs::is_directory(state, failed) || fs::exists(state / launch::manifest_name, failed)) return;
+    note(write_file(state / launch::manifest_name, to_text(current)));
+}
+
+Status publish_in_place(const Publication& publication, Janitor& janitor) {
+    const auto& prefix = publication.claim.prefix;
+    const auto& assembly = publication.assembly;
+    // Check again: somebody may have put files there during the build, which are not ours to remove.
+    if (auto still = check_prefix(prefix.string(), true); !still) return fail(std::move(still.error()));
+    const bool replacing = manifest::is_installation(prefix);
+    const auto old = manifest::read_manifest(prefix);
+    std::vector<std::set<std::string>> wrappers;
+    for (const auto& path : publication.manifest.wrapper_paths)
+        wrappers.push_back(names_in(assembly / path));
+    if (auto written = write_manifest(publication); !written) return written;
+    if (!replacing) { // after a failure, an empty directory must be empty again
+        std::string list;
+        for (const auto& name : names_in(assembly)) {
+            janitor.remove_tree_later(prefix / name);
+            list += name + "\n";
+        }
+        if (auto listed = write_file(assembly / names_to_come, list); !listed) return listed;
+    }
+
+    std::vector<std::string> new_images;
+    std::error_code ignored;
+    for (const auto& image : publication.manifest.images())
+        if (fs::exists(assembly / image.file, ignored)) new_images.push_back(image.file);
+    const bool new_state = fs::exists(assembly / state_directory(publication.manifest.state), ignored);
+    if (auto done = move_new_files(publication); !done) {
+        for (const auto& image : new_images)
+            fs::remove(prefix / image, ignored);
+        if (new_state) [[maybe_unused]]
+            const auto removed = remove_tree(prefix / state_directory(publication.manifest.state));
+        return done;
+    }
+    note(sync_directory(prefix));
+    fs::remove(assembly / names_to_come, ignored);
+    note(move_files(assembly, prefix)); // links to the records, and files such as pyvenv.cfg
+    remove_what_is_gone(publication, old, wrappers);
+    note(remove_tree(assembly));
+    return {};
+}
+
+} // namespace
+
+Status check_room(const Claim& claim, std::uint64_t bytes) {
+    const auto room = available_bytes(claim.prefix);
+    if (!room || *room >= bytes) return {};
+    return fail({.what = "there is not enough room for the installation",
+                 .why = "it has " + human_bytes(bytes) + ", " + human_bytes(*room) + " are free",
+                 .where = claim.prefix.parent_path().string(),
+                 .hint = "Make room, or choose a prefix on another filesystem."});
+}
+
+void remove_leftovers(const Claim& claim) {
+    if (!claim.locked) return;
+    const auto& prefix = claim.prefix;
+    const auto start = assembly_name(prefix);
+    const auto host = this_host();
+    for (const auto& directory : {prefix, prefix.parent_path()})
+        for (const auto& name : names_in(directory)) {
+            // Only leftovers of this node: many shared filesystems lock per node, so that another node's
+            // build may still be running.
+            if (!name.starts_with(start)) continue;
+            const auto digits = name.find_first_not_of("0123456789", start.size());
+            if (digits == start.size() || digits == std::string::npos || name.substr(digits) != host)
+                continue;
+            if (!is_left_by_us(directory / name)) continue;
+            if (directory == prefix && !manifest::is_installation(prefix))
+                for (const auto& begun : listed_names(prefix / name))
+                    [[maybe_unused]] const auto removed = remove_tree(prefix / begun);
+            [[maybe_unused]] const auto removed = remove_tree(directory / name);
+        }
+    if (!manifest::is_installation(prefix)) return;
+    const auto manifest = manifest::read_manifest(prefix);
+    const auto states = read_states(prefix);
+    if (!manifest || !states) return;
+    complete_current_state(prefix, *manifest);
+    remove_unreferenced(prefix, *manifest, *states);
+}
+
+Result<fs::path> make_assembly(const Claim& claim, Janitor& janitor) {
+    const fs::path parent = claim.existed ? claim.prefix : claim.prefix.parent_path();
+    // Unpredictable, so that nobody can take the name in advance in a directory like /tmp.
+    std::random_device number;
+    fs::path assembly = parent / (assembly_name(claim.prefix) + std::to_string(number()) + this_host());
+    // The assembly becomes the prefix, so it gets the default mode and inherits the parent's group.
+    if (mkdir(assembly.c_str(), 0777) != 0) return fail_errno("cannot make a directory", assembly.string());
+    janitor.remove_tree_later(assembly);
+    return assembly;
+}
+
+std::string free_image_name(const fs::path& prefix) {
+    std::error_code failed;
+    std::string name = "env.sqfs";
+    for (int i = 1; fs::exists(fs::symlink_status(prefix / name, failed)); ++i)
+        name = "env." + std::to_string(i) + ".sqfs";
+    return name;
+}
+
+namespace {
+
+/// Copies into a striped directory first: a file keeps the layout of the directory it was created in.
+Result<std::string> add_striped(const fs::path& image, std::uint64_t size, const fs::path& place,
+                                const std::function<void(std::uint64_t)>& progress) {
+    fs::path directory = place;
+    directory += ".striped";
+    if (!make_striped_directory(directory, stripes_for(size), current_environment()))
+        return copy_file_synced(image, place, progress);
+    const auto copy = directory / "image";
+    auto digest = copy_file_synced(image, copy, progress);
+    std::error_code failed;
+    if (digest) fs::rename(copy, place, failed);
+    if (failed) digest = fail_errno("cannot rename the image", copy.string(), failed.value());
+    fs::remove_all(directory, failed);
+    return digest;
+}
+
+} // namespace
+
+Status add_image(const fs::path& image, ImageIs image_is, const fs::path& assembly,
+                 manifest::ImageFile& entry, const std::function<void(std::uint64_t)>& progress) {
+    struct stat info {};
+    if (stat(image.c_str(), &info) != 0) return fail_errno("cannot examine the image", image.string());
+    const fs::path place = assembly / entry.file;
+    std::error_code failed;
+    fs::create_directories(place.parent_path(), failed);
+    if (failed) return fail_errno("cannot make a directory", place.parent_path().string(), failed.value());
+    entry.size = static_cast<std::uint64_t>(info.st_size);
+    auto digest = filesystem_type(place) == "lustre" ? add_striped(image, entry.size, place, progress)
+                  : image_is == ImageIs::of_others   ? copy_file_synced(image, place, progress)
+                                                     : move_file_synced(image, place, progress);
+    if (!digest) return fail(std::move(digest.error()));
+    entry.sha256 = std::move(*digest);
+    return {};
+}
+
+Status publish(const Publication& publication, Janitor& janitor) {
+    return publication.claim.existed ? publish_in_place(publication, janitor)
+                                     : publish_by_one_rename(publication);
+}
+
+} // namespace containerize::prefix

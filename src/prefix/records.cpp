@@ -1,0 +1,139 @@
+#include "prefix/records.h"
+
+#include "core/filesystem.h"
+#include "core/ownership.h"
+#include "core/text.h"
+#include "spec/text.h"
+#include "util/copy.h"
+#include "util/digest.h"
+#include "util/redact.h"
+
+#include <ctime>
+#include <map>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace containerize::prefix {
+
+namespace {
+
+constexpr std::uint64_t largest_input = std::uint64_t{256} << 20U;
+
+/// Creates a file that nobody else can open before it has its final mode. Fails if it exists.
+Status write_new_file(const fs::path& path, std::string_view content, mode_t mode) {
+    Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (!file) return fail_errno("cannot write the file", path.string());
+    while (!content.empty()) {
+        const ssize_t done = write(file.get(), content.data(), content.size());
+        if (done < 0 && errno == EINTR) continue;
+        if (done < 0) return fail_errno("cannot write the file", path.string());
+        content.remove_prefix(static_cast<std::size_t>(done));
+    }
+    if (fchmod(file.get(), mode) != 0 || fsync(file.get()) != 0 || close(file.release()) != 0)
+        return fail_errno("cannot write the file", path.string());
+    return {};
+}
+
+/// The lock repeats parts of the inputs, such as variables: only those who can read all of them may read it.
+Status write_lock(const fs::path& share, const std::string& text, const std::vector<fs::path>& inputs,
+                  mode_t umask_bits) {
+    mode_t mode = 0666U & ~umask_bits;
+    for (const auto& input : inputs) {
+        struct stat info {};
+        if (stat(input.c_str(), &info) != 0) return fail_errno("cannot read the file", input.string());
+        if ((info.st_mode & S_IRGRP) == 0) mode &= ~mode_t{S_IRWXG};
+        if ((info.st_mode & S_IROTH) == 0) mode &= ~mode_t{S_IRWXO};
+    }
+    return write_new_file(share / "containerize.lock", text, mode);
+}
+
+/// Removes redaction marks from URLs. Without a login, pip, conda and git look one up in ~/.netrc; they would
+/// send the mark literally.
+std::string without_marked_logins(std::string text) {
+    const std::string mark(redaction_mark);
+    replace_all(text, "://" + mark + "@", "://");
+    replace_all(text, ":" + mark + "@", "@"); // keep the user name of an SSH URL
+    return text;
+}
+
+/// Copies an input without its secrets. Keeps a private file private: not every secret can be recognised.
+Status keep_input(const fs::path& file, const fs::path& copy, mode_t umask_bits) {
+    auto content = read_file(file, largest_input);
+    if (!content) return fail(std::move(content.error()));
+    const auto text = spec::decode(*content, file);
+    const auto& readable = text ? *text : *content;
+    const auto kept = without_marked_logins(redacted(readable));
+    if (kept == readable) return copy_file_with_mode(file, copy, umask_bits);
+    struct stat info {};
+    if (stat(file.c_str(), &info) != 0) return fail_errno("cannot read the file", file.string());
+    return write_new_file(copy, kept, info.st_mode & 0777U & ~umask_bits);
+}
+
+std::string log_directory_name() {
+    return fmt::format("containerize-{}-logs", geteuid());
+}
+
+} // namespace
+
+Result<nlohmann::json> keep_records(const fs::path& share, const Records& records, mode_t umask_bits) {
+    std::error_code failed;
+    fs::create_directories(share / "inputs", failed);
+    if (failed) return fail_errno("cannot make a directory", share.string(), failed.value());
+    nlohmann::json listed = nlohmann::json::array();
+    std::map<std::string, int> used;
+    for (const auto& file : records.inputs) {
+        // Files of the same name from different directories are told apart by a number.
+        std::string name = file.filename().string();
+        if (const int before = used[name]++; before > 0) name = std::to_string(before) + "-" + name;
+        const auto copied = share / "inputs" / name;
+        if (auto done = keep_input(file, copied, umask_bits); !done) return fail(std::move(done.error()));
+        auto digest = sha256_of_file(copied);
+        if (!digest) return fail(std::move(digest.error()));
+        listed.push_back({{"file", file.string()}, {"kept_as", name}, {"sha256", *digest}});
+    }
+    if (auto done = copy_file_with_mode(records.log, share / "build.log", umask_bits); !done)
+        return fail(std::move(done.error()));
+    if (auto done = write_file(share / "packages.txt", records.packages); !done)
+        return fail(std::move(done.error()));
+    if (!records.lock.empty())
+        if (auto done = write_lock(share, records.lock, records.inputs, umask_bits); !done)
+            return fail(std::move(done.error()));
+    return listed;
+}
+
+fs::path save_log(const fs::path& log, const fs::path& directory) {
+    const auto ours = directory / log_directory_name();
+    mkdir(ours.c_str(), 0700);
+    if (!open_private_directory(ours)) return {};
+    fs::path saved = ours / fmt::format("build-{}-{}.log", utc_now("%Y%m%dT%H%M%SZ"), getpid());
+    constexpr mode_t private_bits = 077;
+    return copy_file_with_mode(log, saved, private_bits) ? saved : fs::path();
+}
+
+void sweep_logs(const fs::path& directory) {
+    constexpr std::time_t kept_for = std::time_t{7} * 24 * 3600;
+    const auto ours = directory / log_directory_name();
+    if (!open_private_directory(ours)) return;
+    std::error_code problem;
+    for (fs::directory_iterator entry(ours, problem), end; !problem && entry != end;
+         entry.increment(problem)) {
+        const auto name = entry->path().filename().string();
+        if (!name.starts_with("build-") || !name.ends_with(".log")) continue;
+        struct stat info {};
+        if (lstat(entry->path().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
+        if (std::time(nullptr) - info.st_mtime > kept_for) unlink(entry->path().c_str());
+    }
+}
+
+std::string utc_now(const char* format) {
+    const std::time_t now = std::time(nullptr);
+    std::tm parts{};
+    gmtime_r(&now, &parts);
+    char text[64];
+    return {text, std::strftime(text, sizeof text, format, &parts)};
+}
+
+} // namespace containerize::prefix

@@ -1,0 +1,33 @@
+#include "prefix/striping.h"
+
+#include "util/log.h"
+
+#include <algorithm>
+
+namespace containerize::prefix {
+
+namespace fs = std::filesystem;
+
+unsigned stripes_for(std::uint64_t bytes) {
+    return static_cast<unsigned>(std::clamp<std::uint64_t>(bytes >> 26U, 1, 16));
+}
+
+bool make_striped_directory(const fs::path& directory, unsigned stripes, const Environment& environment) {
+    const auto path = environment.find("PATH");
+    const auto lfs = path == environment.end() ? std::nullopt : find_program("lfs", path->second);
+    if (!lfs) return false;
+    std::error_code failed;
+    if (!fs::create_directory(directory, failed)) return false;
+    const auto done =
+        run({.argv = {*lfs, "setstripe", "-c", std::to_string(stripes), "-S", "16M", directory.string()},
+             .environment = environment,
+             .working_directory = {},
+             .in_child = {},
+             .on_line = {}});
+    if (done && done->ok()) return true;
+    log::detail("the image gets no stripes: " + (done ? "lfs fails" : to_string(done.error())));
+    fs::remove(directory, failed);
+    return false;
+}
+
+} // namespace containerize::prefix

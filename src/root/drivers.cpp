@@ -1,0 +1,47 @@
+#include "root/drivers.h"
+
+#include "image/layers.h"
+#include "image/layers_view.h"
+#include "launch/root_key.h"
+
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace containerize::root {
+
+namespace {
+
+std::unique_ptr<image::Layers> open_environment(const manifest::Manifest& manifest,
+                                                const std::string& prefix) {
+    auto files = manifest::open_images(manifest, prefix);
+    if (!files) return nullptr;
+    auto layers = image::Layers::open(std::move(*files));
+    return layers ? std::move(*layers) : nullptr;
+}
+
+} // namespace
+
+gpu::Injection find_drivers(const image::TreeView& root, const manifest::Manifest& manifest,
+                            const std::string& prefix) {
+    const auto policy = gpu::parse_policy(manifest.gpu);
+    std::map<std::string, std::string> variables;
+    for (const auto& variable : launch::root_variables)
+        if (const char* value = std::getenv(variable.name)) variables[variable.name] = value;
+    const auto layers = open_environment(manifest, prefix);
+    std::optional<image::LayersView> environment;
+    if (layers) environment.emplace(*layers);
+    auto found = gpu::find({.policy = policy.value_or(gpu::Policy::automatic),
+                            .libraries = manifest.host_libraries,
+                            .has_devices = !manifest.base.isolate,
+                            .host_root = "/",
+                            .variables = std::move(variables),
+                            .image = root,
+                            .environment = environment ? &*environment : nullptr,
+                            .prefix = prefix});
+    if (!policy) found.warnings.push_back(to_string(policy.error()));
+    return found;
+}
+
+} // namespace containerize::root

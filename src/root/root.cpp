@@ -1,0 +1,592 @@
+#include "root/root.h"
+
+#include "core/fd.h"
+#include "core/filesystem.h"
+#include "image/layers_view.h"
+#include "image/writer.h"
+#include "mounts/mount_point.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <sstream>
+#include <tuple>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace containerize::root {
+
+namespace {
+
+using image::TreeView;
+
+/// Settings of the host that a base cannot know.
+constexpr std::array<const char*, 3> host_settings = {"/etc/resolv.conf", "/etc/hosts", "/etc/localtime"};
+/// What programs expect in an isolated /dev, and what the session itself needs there.
+constexpr std::array<const char*, 9> usual_devices = {"/dev/null",   "/dev/zero",    "/dev/full",
+                                                      "/dev/random", "/dev/urandom", "/dev/tty",
+                                                      "/dev/pts",    "/dev/ptmx",    "/dev/fuse"};
+
+struct Mount {
+    std::string source; ///< empty: a new tmpfs
+    std::string target;
+    bool directory = true;
+    bool read_only = false;
+    bool optional = false;   ///< a failure is only noted
+    bool takes_name = false; ///< hides a link of that name in the base instead of following it
+    [[nodiscard]] bool in_memory() const { return source.empty(); }
+};
+
+bool exists(const std::string& path) {
+    struct stat info {};
+    return stat(path.c_str(), &info) == 0;
+}
+
+bool is_directory(const std::string& path) {
+    struct stat info {};
+    return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+Mount mount_of(const std::string& source, const std::string& target) {
+    Mount mount;
+    mount.source = source;
+    mount.target = target;
+    mount.directory = is_directory(source);
+    return mount;
+}
+
+Mount memory_at(const std::string& target) {
+    Mount mount;
+    mount.target = target;
+    mount.takes_name = true;
+    return mount;
+}
+
+/// The mounts of a root in their order, and the links that it needs.
+class Plan {
+public:
+    Plan(const RootRequest& request, std::string own) : request_(request), own_(std::move(own)) {}
+
+    Status make() {
+        if (!request_.base.is_host()) {
+            auto own = mount_of(own_, own_directory);
+            own.read_only = true;
+            mounts_.push_back(std::move(own));
+            if (request_.base.isolate)
+                add_isolated();
+            else
+                add_host();
+            for (const auto* settings : host_settings)
+                add_settings(settings, settings);
+            for (const std::string name : {"passwd", "group"})
+                add_settings(own_ + "/etc/" + name, "/etc/" + name);
+        }
+        for (const auto& path : request_.needed)
+            if (!is_seen(path)) add_if_there(path, path);
+        for (const auto& bind : request_.binds)
+            if (auto added = add_bind(bind); !added) return added;
+        for (const auto& bind : request_.offered)
+            if (auto added = add_bind(bind, true); !added) return added;
+        return {};
+    }
+
+    /// `optional`: not asked for, so that a failure is only noted.
+    Status add_bind(const manifest::Bind& bind, bool optional = false) {
+        if (!exists(bind.source)) {
+            if (bind.required) return fail_errno("what is to be bound is missing", bind.source, ENOENT);
+            notes_.push_back("not bound, because it is not there: " + bind.source);
+            return {};
+        }
+        // Already visible as wanted, because a directory above it is.
+        if (bind.source == bind.target && !bind.read_only && is_seen(bind.target)) return {};
+        auto mount = mount_of(bind.source, bind.target);
+        mount.read_only = bind.read_only;
+        mount.optional = optional;
+        mounts_.push_back(std::move(mount));
+        return {};
+    }
+
+    [[nodiscard]] const std::vector<Mount>& mounts() const { return mounts_; }
+    /// Top-level links of the host, as path and target.
+    [[nodiscard]] const std::vector<std::pair<std::string, std::string>>& links() const { return links_; }
+    [[nodiscard]] std::vector<std::string>& notes() { return notes_; }
+
+    /// Whether `path` shows, writably, what the host has there, given the mounts added so far.
+    [[nodiscard]] bool is_seen(std::string_view path) const {
+        // Later ones cover earlier ones.
+        for (auto mount = mounts_.rbegin(); mount != mounts_.rend(); ++mount)
+            if (is_below(path, mount->target))
+                return !mount->in_memory() && mount->source == mount->target && !mount->read_only;
+        return request_.base.is_host();
+    }
+
+private:
+    void add_if_there(const std::string& source, const std::string& target) {
+        if (exists(source)) mounts_.push_back(mount_of(source, target));
+    }
+
+    // Hides the base's own file, which may be a link to a file that others name, too, or to nowhere.
+    void add_settings(const std::string& source, const std::string& target) {
+        if (!exists(source)) return;
+        auto mount = mount_of(source, target);
+        mount.optional = mount.takes_name = true;
+        mounts_.push_back(std::move(mount));
+    }
+
+    void add_host() {
+        for (const auto& name : image::DirectoryView("/").list("/")) {
+            if (launch::is_of_base(name) || name.starts_with('.')) continue;
+            const std::string path = "/" + name;
+            std::error_code no_link;
+            if (const auto target = fs::read_symlink(path, no_link); !no_link)
+                links_.emplace_back(path, target.string());
+            else if (is_directory(path))
+                add_if_there(path, path);
+        }
+        add_if_there("/var/tmp", "/var/tmp");
+        if (!request_.home.empty() && is_directory(request_.home) && !is_seen(request_.home))
+            add_if_there(request_.home, request_.home);
+    }
+
+    void add_isolated() {
+        for (const char* path : {"/proc", "/sys"})
+            add_if_there(path, path);
+        std::vector<std::string> empty = {"/dev", "/tmp", "/var/tmp", "/run"};
+        if (!request_.home.empty() && request_.home != "/") empty.push_back(request_.home);
+        for (const auto& path : empty)
+            mounts_.push_back(memory_at(path));
+        for (const char* device : usual_devices)
+            add_if_there(device, device);
+        mounts_.push_back(memory_at("/dev/shm"));
+    }
+
+    const RootRequest& request_;
+    std::string own_;
+    std::vector<Mount> mounts_;
+    std::vector<std::pair<std::string, std::string>> links_;
+    std::vector<std::string> notes_;
+};
+
+/// Opens `target` for mount(2), with links resolved inside the tree at `root` (empty: the current root). No
+/// descriptor if it is missing. (openat2 does that from Linux 5.6 on; here nobody else changes links.)
+Fd open_in_root(const std::string& root, const std::string& target) {
+    const auto resolved = image::DirectoryView(root.empty() ? "/" : root).resolve(target);
+    if (!resolved) return {};
+    return Fd(open((root + *resolved).c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+}
+
+/// The same for `target` itself; no descriptor if it is a link.
+Fd open_itself_in_root(const std::string& root, const std::string& target) {
+    const image::DirectoryView view(root.empty() ? "/" : root);
+    const auto place = view.own_place(target);
+    if (!place || view.own_kind(target) == TreeView::Kind::link) return {};
+    return Fd(open((root + *place).c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+}
+
+Status remount_read_only(const std::string& path) {
+    struct statvfs info {};
+    unsigned long flags = MS_REMOUNT | MS_BIND | MS_RDONLY;
+    // The kernel refuses a remount that drops restrictions of the original mount.
+    if (statvfs(path.c_str(), &info) == 0)
+        flags |= info.f_flag & (ST_NOSUID | ST_NODEV | ST_NOEXEC | ST_NOATIME | ST_NODIRATIME | ST_RELATIME);
+    return mount(nullptr, path.c_str(), nullptr, flags, nullptr) == 0
+               ? Status()
+               : fail_errno("cannot make a bind read-only", path);
+}
+
+/// Makes the mount and all mounts in it read-only.
+Status make_read_only(const Fd& mounted) {
+    mount_attr attributes{};
+    attributes.attr_set = MOUNT_ATTR_RDONLY;
+    if (syscall(SYS_mount_setattr, mounted.get(), "", AT_EMPTY_PATH | AT_RECURSIVE, &attributes,
+                sizeof attributes) == 0)
+        return {};
+    if (auto done = remount_read_only(path_of(mounted)); !done) return done;
+    // Before Linux 5.12: one by one, by path. What cannot be reached by its path cannot be written to either.
+    std::array<char, PATH_MAX> name;
+    const auto size = readlink(path_of(mounted).c_str(), name.data(), name.size());
+    if (size <= 0) return fail_errno("cannot make a bind read-only", path_of(mounted));
+    const std::string place(name.data(), static_cast<std::size_t>(size));
+    for (const auto& path : mount_points_below(place))
+        if (path != place) std::ignore = remount_read_only(path);
+    return {};
+}
+
+std::unexpected<Error> no_base(const manifest::Base& base, int error_number) {
+    auto error = fail_errno("cannot open the base", base.file.string(), error_number);
+    auto& hint = error.error().hint;
+    if (base.digest.empty()) {
+        hint = "Was it moved? Put it back, or build the installation again with another --base.";
+    } else if (base.reference.starts_with("docker://")) {
+        // A tag may have another image by now.
+        const auto named = base.reference.find('@') != std::string::npos;
+        hint = "Was it removed? `containerize base pull " + base.reference +
+               (named ? "" : "@" + base.digest) + "` brings it back where it was.";
+    } else {
+        hint = "Was it removed? `containerize base pull " + base.reference +
+               "` brings it back where it was, if that is still the image " + base.digest + ".";
+    }
+    return error;
+}
+
+class Assembly {
+public:
+    Assembly(const RootRequest& request, const fs::path& work)
+        : request_(request), root_(request.base.is_host() ? std::string() : (work / "root").string()),
+          own_((work / "own").string()), work_(work), plan_(request, own_) {}
+
+    Result<Root> run() {
+        if (!request_.base.is_host())
+            if (auto made = make_work(); !made) return fail(std::move(made.error()));
+        if (auto made = plan_.make(); !made) return fail(std::move(made.error()));
+        auto laid = lay_floor();
+        if (!laid) return fail(std::move(laid.error()));
+        for (const auto& mount : plan_.mounts()) {
+            auto done = carry_out(mount);
+            if (!done && !mount.optional) return fail(std::move(done.error()));
+            if (!done) made_.notes.push_back("left out: " + to_string(done.error()));
+        }
+        if (request_.base.isolate) link_descriptors();
+        if (!request_.base.is_host())
+            if (auto changed = mounts::change_root(root_); !changed) return fail(std::move(changed.error()));
+        // The bind of /tmp has copied this mount, too.
+        if (!request_.base.is_host()) umount2(work_.c_str(), MNT_DETACH);
+        const auto own = environment_of(request_.base);
+        made_.environment.insert(made_.environment.begin(), own.begin(), own.end());
+        made_.notes.insert(made_.notes.end(), plan_.notes().begin(), plan_.notes().end());
+        return std::move(made_);
+    }
+
+private:
+    /// Mounts a tmpfs for mount points and for files that we write.
+    Status make_work() {
+        if (mount("containerize", work_.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=64m") != 0)
+            return fail_errno("cannot mount a directory in memory", work_.string());
+        std::error_code failed;
+        fs::create_directory(root_, failed);
+        if (!failed) fs::create_directories(own_ + "/etc", failed);
+        if (failed) return fail_errno("cannot make a directory", work_.string(), failed.value());
+        return write_names();
+    }
+
+    // Writes passwd and group: the host's, with the caller's own entries added if they are missing.
+    Status write_names() {
+        const auto content = [](const char* path) { return read_file(path).value_or(std::string()); };
+        const auto with_id = [](std::string text, const std::string& id, const std::string& line) {
+            for (std::size_t start = 0; start < text.size();) {
+                const auto end = std::min(text.find('\n', start), text.size());
+                const auto fields = std::string_view(text).substr(start, end - start);
+                const auto second = fields.find(':', fields.find(':') + 1);
+                if (second != std::string_view::npos && fields.substr(second + 1).starts_with(id + ":"))
+                    return text;
+                start = end + 1;
+            }
+            if (!text.empty() && !text.ends_with('\n')) text += '\n';
+            return text + line + "\n";
+        };
+        const auto uid = std::to_string(geteuid());
+        const auto gid = std::to_string(getegid());
+        const auto plain = [](const std::string& text, const std::string& otherwise) {
+            return text.empty() || text.find_first_of(":\n") != std::string::npos ? otherwise : text;
+        };
+        const std::string name = plain(request_.user, "user" + uid);
+        std::string user = name;
+        user.append(":x:").append(uid).append(":").append(gid).append("::");
+        user.append(plain(request_.home, "/")).append(":").append(plain(request_.shell, "/bin/sh"));
+        std::string group = name;
+        group.append(":x:").append(gid).append(":");
+        if (auto written = write_file(own_ + "/etc/passwd", with_id(content("/etc/passwd"), uid, user));
+            !written)
+            return written;
+        return write_file(own_ + "/etc/group", with_id(content("/etc/group"), gid, group));
+    }
+
+    Status lay_floor() {
+        if (request_.base.is_host()) return lay_host();
+        struct stat info {};
+        if (stat(request_.base.file.c_str(), &info) != 0) return no_base(request_.base, errno);
+        return S_ISDIR(info.st_mode) ? lay_directory() : lay_image();
+    }
+
+    static std::unexpected<Error> no_target(const std::string& target) {
+        return fail(
+            {.what = "there is no such path to bind to",
+             .why = {},
+             .where = target,
+             .hint = "It would lie in a directory of the host: make it there, or bind to another path."});
+    }
+
+    /// Unlike for an installation's original path, it does not matter who owns the directories: the user or
+    /// the installation's maker has named the bind's target, and without the bind, what is there is up to its
+    /// owner as well. The same holds for targets that exist.
+    Status lay_host() {
+        const auto missing = missing_in(image::DirectoryView("/"));
+        for (const auto& one : missing) {
+            // Programs may write there, and a cover would be read-only.
+            if (access(mounts::nearest_directory(one.path).c_str(), W_OK) == 0) return no_target(one.path);
+        }
+        return mounts::cover_missing({}, missing);
+    }
+
+    Status lay_directory() {
+        const image::DirectoryView view(request_.base.file);
+        if (auto injected = inject(view); !injected) return injected;
+        if (mount(request_.base.file.c_str(), root_.c_str(), nullptr, MS_BIND | MS_REC, nullptr) != 0)
+            return fail_errno("cannot bind the base's directory", request_.base.file.string());
+        if (auto done = make_read_only(Fd(open(root_.c_str(), O_PATH | O_CLOEXEC))); !done) return done;
+        if (!plan_.links().empty())
+            plan_.notes().emplace_back("the host's top-level links are not shown over a directory");
+        return mounts::cover_missing(root_, missing_in(view));
+    }
+
+    Status lay_image() {
+        auto files = open_base(request_.base);
+        if (!files) return fail(std::move(files.error()));
+        auto layers = image::Layers::open(std::move(*files));
+        if (!layers) return fail(std::move(layers.error()));
+        const image::LayersView view(**layers);
+        if (auto injected = inject(view); !injected) return injected;
+        const fs::path layer = work_ / "mount-points.sqfs";
+        if (auto written = write_layer(layer, view); !written) return written;
+        files = open_base(request_.base);
+        if (!files) return fail(std::move(files.error()));
+        files->push_back({.file = Fd(open(layer.c_str(), O_RDONLY | O_CLOEXEC)), .path = layer});
+        auto served = mounts::ServedMount::mount(std::move(*files), root_, mounts::ServedMount::Use::root);
+        if (!served) return fail(std::move(served.error()));
+        made_.base.emplace(std::move(*served));
+        return {};
+    }
+
+    Status inject(const TreeView& view) {
+        if (!request_.inject) return {};
+        auto injection = request_.inject(view);
+        for (const auto& bind : injection.binds)
+            if (auto added = plan_.add_bind(bind, true); !added) return added;
+        for (const auto& [path, target] : injection.links) {
+            const auto inside = own_path(path);
+            std::error_code failed;
+            if (!inside.empty()) fs::create_directories(inside.parent_path(), failed);
+            if (!inside.empty() && !failed) fs::create_symlink(target, inside, failed);
+            if (inside.empty() || failed) made_.notes.push_back("a link could not be made: " + path);
+        }
+        made_.environment = std::move(injection.environment);
+        made_.notes = std::move(injection.notes);
+        made_.warnings = std::move(injection.warnings);
+        return {};
+    }
+
+    /// Where a path in `own_directory` is until the root is changed; empty for other paths.
+    [[nodiscard]] fs::path own_path(const std::string& path) const {
+        if (!is_below(path, own_directory) || !stays_below(path.substr(1))) return {};
+        return own_ + path.substr(std::strlen(own_directory));
+    }
+
+    /// The targets that the base's own tree lacks; others are in what is mounted on it.
+    std::vector<mounts::MissingPath> missing_in(const TreeView& view) {
+        std::vector<mounts::MissingPath> missing;
+        std::vector<std::string> mounted;
+        for (const auto& mount : plan_.mounts()) {
+            if (const auto inside = own_path(mount.target); !inside.empty() && inside != own_) {
+                make_own(inside, mount.directory);
+                continue;
+            }
+            const std::string target =
+                (mount.takes_name ? view.own_place(mount.target) : view.would_be(mount.target)).value_or("");
+            const bool on_a_mount =
+                std::ranges::any_of(mounted, [&](const std::string& one) { return is_below(target, one); });
+            if (mount.directory) mounted.push_back(target);
+            if (on_a_mount || target.empty()) continue;
+            const auto kind = mount.takes_name ? view.own_kind(target) : view.kind(target);
+            const bool fits = mount.directory ? kind == TreeView::Kind::directory
+                                              : kind == TreeView::Kind::file || kind == TreeView::Kind::other;
+            if (!fits) missing.push_back({.path = target, .directory = mount.directory});
+        }
+        return missing;
+    }
+
+    static void make_own(const fs::path& path, bool directory) {
+        std::error_code ignored; // the mount reports what is wrong
+        fs::create_directories(directory ? path : path.parent_path(), ignored);
+        if (!directory) mknod(path.c_str(), S_IFREG | 0644, 0);
+    }
+
+    // Writes what the base lacks to one more image over it: nothing is copied, and no kernel overlay is
+    // needed.
+    Status write_layer(const fs::path& file, const TreeView& view) {
+        auto writer =
+            image::Writer::create(file, {.compression = {.compressor = image::Compressor::none, .level = 0},
+                                         .block_size = 4096,
+                                         .jobs = 1,
+                                         .memory = 1U << 20U,
+                                         .source_date_epoch = {}});
+        if (!writer) return fail(std::move(writer.error()));
+        Status done;
+        for (const auto& [path, directory] : missing_in(view)) {
+            const auto name = path.substr(1);
+            if (!done || writer->contains(name)) continue;
+            if (directory) {
+                done = writer->add_directory(name, {.mode = 0755, .mtime = 0, .xattrs = {}});
+            } else {
+                done = writer->begin_file(name, {.mode = 0644, .mtime = 0, .xattrs = {}});
+                if (done) done = writer->end_file();
+            }
+        }
+        for (const auto& [path, target] : plan_.links())
+            if (done && view.own_kind(path) == TreeView::Kind::missing)
+                done = writer->add_symlink(path.substr(1), target, {.mode = 0777, .mtime = 0, .xattrs = {}});
+        if (!done) return done;
+        auto finished = writer->finish();
+        return finished ? Status() : fail(std::move(finished.error()));
+    }
+
+    Status carry_out(const Mount& wanted) {
+        const Fd target = wanted.takes_name ? open_itself_in_root(root_, wanted.target)
+                                            : open_in_root(root_, wanted.target);
+        // Inside a new tmpfs, the target can be created now.
+        if (!target && (wanted.in_memory() || is_in_memory(wanted.target)))
+            return carry_out_in_memory(wanted);
+        if (!target) return no_target(wanted.target);
+        return mount_on(wanted, path_of(target));
+    }
+
+    // The links that every /dev has.
+    void link_descriptors() const {
+        std::error_code ignored;
+        for (const auto& [name, target] :
+             {std::pair{"fd", "/proc/self/fd"}, std::pair{"stdin", "/proc/self/fd/0"},
+              std::pair{"stdout", "/proc/self/fd/1"}, std::pair{"stderr", "/proc/self/fd/2"}})
+            fs::create_symlink(target, root_ + "/dev/" + name, ignored);
+    }
+
+    [[nodiscard]] bool is_in_memory(const std::string& path) const {
+        return std::ranges::any_of(plan_.mounts(), [&](const Mount& mount) {
+            return mount.in_memory() && mount.target != path && is_below(path, mount.target);
+        });
+    }
+
+    Status carry_out_in_memory(const Mount& wanted) {
+        const auto place = image::DirectoryView(root_).would_be(wanted.target);
+        if (!place) return no_target(wanted.target);
+        const std::string path = root_ + *place;
+        make_own(path, wanted.directory);
+        return mount_on(wanted, path);
+    }
+
+    Status mount_on(const Mount& wanted, const std::string& path) {
+        if (wanted.in_memory()) {
+            // In a world-writable directory, the kernel refuses O_CREAT on device files of other users.
+            const char* mode = wanted.target == "/dev" ? "mode=755" : "mode=1777";
+            if (mount("containerize", path.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, mode) != 0)
+                return fail_errno("cannot mount a directory in memory", wanted.target);
+            return {};
+        }
+        if (mount(wanted.source.c_str(), path.c_str(), nullptr, MS_BIND | MS_REC, nullptr) != 0)
+            return fail_errno("cannot bind " + wanted.source, wanted.target);
+        if (!wanted.read_only) return {};
+        return make_read_only(open_in_root(root_, wanted.target));
+    }
+
+    const RootRequest& request_;
+    std::string root_; ///< where the new root is assembled; empty if the old one stays
+    std::string own_;  ///< becomes `own_directory`
+    fs::path work_;
+    Plan plan_;
+    Root made_;
+};
+
+} // namespace
+
+Result<Root> enter_root(const RootRequest& request, const fs::path& work) {
+    auto made = Assembly(request, work).run();
+    if (!made) umount2(work.c_str(), MNT_DETACH);
+    return made;
+}
+
+Result<std::vector<image::Layers::ImageFile>> open_base(const manifest::Base& base) {
+    std::vector<image::Layers::ImageFile> files;
+    files.push_back({.file = Fd(open(base.file.c_str(), O_RDONLY | O_CLOEXEC)),
+                     .path = base.file,
+                     .offset = base.offset});
+    if (!files.back().file) return no_base(base, errno);
+    return files;
+}
+
+Result<std::unique_ptr<image::TreeView>> open_tree(const manifest::Base& base) {
+    std::error_code failed;
+    if (base.is_host() || fs::is_directory(base.file, failed))
+        return std::make_unique<image::DirectoryView>(base.is_host() ? "/" : base.file);
+    auto files = root::open_base(base);
+    if (!files) return fail(std::move(files.error()));
+    auto layers = image::Layers::open(std::move(*files));
+    if (!layers) return fail(std::move(layers.error()));
+    return std::make_unique<image::LayersView>(std::move(*layers));
+}
+
+std::vector<launch::EnvironmentChange> environment_of(const manifest::Base& base) {
+    if (base.is_host()) return {};
+    // The base's programs must not load the host's libraries.
+    std::vector<launch::EnvironmentChange> changes = {
+        {launch::EnvironmentChange::Kind::unset, "LD_LIBRARY_PATH", {}},
+        {launch::EnvironmentChange::Kind::unset, "LD_PRELOAD", {}}};
+    changes.insert(changes.end(), base.environment.begin(), base.environment.end());
+    return changes;
+}
+
+std::string root_name(const manifest::Manifest& manifest) {
+    if (manifest.base.is_host() && manifest.binds.empty()) return {};
+    std::string text = manifest.base.reference + '\0' + manifest.base.digest + '\0' +
+                       manifest.base.file.string() + '\0' + std::to_string(manifest.base.offset) + '\0' +
+                       manifest.gpu;
+    for (const auto& bind : manifest.binds)
+        text += '\0' + to_text(bind);
+    for (const auto& library : manifest.host_libraries)
+        text += '\0' + library;
+    const auto kind = manifest.base.is_host() ? launch::host_root
+                      : manifest.base.isolate ? launch::isolated_root
+                                              : launch::image_root;
+    return std::string(kind) + launch::short_hash(text);
+}
+
+std::string wanted_gpu(const manifest::Manifest& manifest) {
+    const char* asked = std::getenv("CONTAINERIZE_GPU");
+    return asked != nullptr && *asked != '\0' ? asked : manifest.gpu;
+}
+
+Result<std::vector<manifest::Bind>> binds_of_environment() {
+    std::vector<manifest::Bind> binds;
+    for (const auto& variable : launch::root_variables) {
+        const char* value = std::getenv(variable.name);
+        if (!variable.binds || value == nullptr || variable.for_images_only) continue;
+        auto parsed = manifest::parse_binds(value);
+        if (!parsed) {
+            parsed.error().hint += std::string("\nIt is in the variable ") + variable.name + ".";
+            return fail(std::move(parsed.error()));
+        }
+        binds.insert(binds.end(), parsed->begin(), parsed->end());
+    }
+    return binds;
+}
+
+std::vector<manifest::Bind> binds_of_other_tools() {
+    std::vector<manifest::Bind> binds;
+    for (const auto& variable : launch::root_variables) {
+        const char* value = std::getenv(variable.name);
+        if (!variable.binds || value == nullptr || !variable.for_images_only) continue;
+        std::istringstream entries(value);
+        for (std::string entry; std::getline(entries, entry, ',');)
+            if (auto bind = manifest::parse_bind(entry)) binds.push_back(std::move(*bind));
+    }
+    return binds;
+}
+
+} // namespace containerize::root

@@ -1,0 +1,185 @@
+#include "session/mounted_image.h"
+
+#include "launch/engine.h"
+#include "manifest/launch_settings.h"
+#include "manifest/manifest.h"
+#include "mounts/cold_start.h"
+#include "mounts/held_image.h"
+#include "mounts/kernel_mount.h"
+#include "mounts/mount_point.h"
+#include "mounts/outside_view.h"
+#include "mounts/staged_image.h"
+#include "root/root.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <utility>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace containerize::session {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+Status check_native(const manifest::Manifest& manifest, const std::string& prefix) {
+    const auto wanted = launch::parse_engine(manifest.engine);
+    const auto insisted = launch::engine_of_environment();
+    const bool insists_on_native = insisted && *insisted == launch::Engine::native;
+    if (!wanted || !launch::is_container_runtime(*wanted) || insists_on_native) return {};
+    return fail({.what = "this installation is run by " + manifest.engine,
+                 .why = {},
+                 .where = prefix,
+                 .hint = {},
+                 .fault = Fault::engine});
+}
+
+// A mistake in the environment must not keep programs from starting.
+manifest::StagePlace stage_place_for(const manifest::Manifest& manifest) {
+    if (const char* asked = std::getenv(manifest::stage_variable))
+        if (const auto place = manifest::parse_stage_place(asked)) return *place;
+    return manifest::parse_stage_place(manifest.stage).value_or(manifest::StagePlace::held);
+}
+
+} // namespace
+
+Result<std::vector<std::string>> MountedImage::other_mount_points(const manifest::Manifest& manifest,
+                                                                  std::span<const MountedImage> others,
+                                                                  const mounts::OutsideView& outside) const {
+    const auto rules = mounts::rules_of_other_place(plan_.prefix, outside.look());
+    std::vector<std::string> paths;
+    for (const auto& path : {manifest.prefix, manifest.mask}) {
+        if (path.empty() || path == plan_.prefix) continue;
+        const auto owner = std::ranges::find_if(others, [&](const MountedImage& other) {
+            return std::ranges::find(other.mount_points(), path.string()) != other.mount_points().end();
+        });
+        if (owner != others.end()) {
+            // A copy of this installation shows the same images there, provided that nobody can replace them.
+            const auto foreign = find_foreign(path.string(), rules);
+            if (foreign) return mounts::no_safe_place(path, *foreign);
+            if (owner->digests_ == digests_) continue;
+            return fail({.what = "this installation must be shown where another one is in use",
+                         .why = path.string() + " shows " + owner->plan_.prefix,
+                         .where = plan_.prefix,
+                         .hint = "Wait until nothing of the other runs any more (ten minutes, as a rule), or "
+                                 "build this one again where it is."});
+        }
+        if (path == manifest.prefix)
+            if (auto free = manifest::check_first_path(manifest, plan_.prefix); !free)
+                return fail(std::move(free.error()));
+        if (auto made = mounts::make_mount_point(path, rules); !made) return fail(std::move(made.error()));
+        paths.push_back(path);
+    }
+    return paths;
+}
+
+Result<MountedImage> MountedImage::mount(const std::string& prefix, std::span<const MountedImage> others,
+                                         const std::vector<launch::EnvironmentChange>& root,
+                                         const mounts::OutsideView& outside) {
+    MountedImage mounted;
+    mounted.below_.reset(open(prefix.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!mounted.below_) return fail_errno("cannot open the installation", prefix);
+    mounted.plan_.identity = launch::manifest_identity(mounted.below_.get());
+    auto manifest = manifest::read_manifest(prefix);
+    if (!manifest) return fail(std::move(manifest.error()));
+    if (auto ours = check_native(*manifest, prefix); !ours) return fail(std::move(ours.error()));
+    if (launch::recorded_root(prefix) != root::root_name(*manifest))
+        return fail(
+            {.what = "the installation is being replaced, or it is damaged",
+             .why = "its root is not the one that its manifest names",
+             .where = prefix + "/" + launch::root_file,
+             .hint = "Try again; if that does not help, build it again with `containerize new --force`."});
+    mounted.plan_ = manifest::plan_of(*manifest, prefix, std::move(mounted.plan_.identity));
+    mounted.plan_.root = root;
+
+    auto images = manifest::open_images(*manifest, prefix);
+    if (!images) return fail(std::move(images.error()));
+    for (const auto& image : manifest->images())
+        mounted.digests_.push_back(image.sha256);
+    auto further = mounted.other_mount_points(*manifest, others, outside);
+    if (!further) return fail(std::move(further.error()));
+    auto staged = mounted.stage(*manifest, *images);
+    if (!staged) return fail(std::move(staged.error()));
+    if (auto shown = mounted.show(*manifest, std::move(*images), *staged); !shown)
+        return fail(std::move(shown.error()));
+    for (const auto& other : *further)
+        if (auto shown = mounted.served_->show_at(other); !shown) {
+            mounted.served_->unmount();
+            return fail(std::move(shown.error()));
+        }
+    return mounted;
+}
+
+Status MountedImage::show(const manifest::Manifest& manifest, std::vector<image::Layers::ImageFile> images,
+                          bool staged) {
+    const auto& prefix = plan_.prefix;
+    if (mounts::is_for_kernel_mount(manifest, prefix)) {
+        auto mounted = mounts::ServedMount::mount_without_server(images.front(), prefix);
+        if (mounted) {
+            served_.emplace(std::move(*mounted));
+            notes_.emplace_back("the kernel mounts the image");
+            return {};
+        }
+        notes_.push_back("the kernel does not mount the image: " + to_string(mounted.error()));
+    } else if (manifest.kernel_mount && geteuid() == 0) {
+        notes_.emplace_back(
+            "the kernel does not mount the image: there are updates over it, or others than root could "
+            "have written it");
+    }
+    // Copies on the node need no prefetching.
+    auto cold_start = staged ? mounts::ColdStart() : mounts::cold_start_of(manifest, prefix, images);
+    auto served = mounts::ServedMount::mount(std::move(images), prefix, mounts::ServedMount::Use::tree,
+                                             std::move(cold_start));
+    if (!served) return fail(std::move(served.error()));
+    served_.emplace(std::move(*served));
+    return {};
+}
+
+Result<bool> MountedImage::stage(const manifest::Manifest& manifest,
+                                 std::vector<image::Layers::ImageFile>& images) {
+    const auto place = stage_place_for(manifest);
+    if (place == manifest::StagePlace::off) return false;
+    const auto files = manifest.images();
+    bool all = true, holder_answers = true;
+    for (std::size_t i = 0; i < images.size(); ++i) {
+        const auto start = std::chrono::steady_clock::now();
+        auto held = holder_answers ? mounts::held_image(files[i].sha256, files[i].size) : std::nullopt;
+        // A suspended holder must not cost its timeout again for each image.
+        holder_answers = std::chrono::steady_clock::now() - start < std::chrono::milliseconds(500);
+        if (held) {
+            images[i].file = std::move(*held);
+            notes_.push_back("the copy of " + files[i].file + " that this node holds is used");
+            continue;
+        }
+        if (place == manifest::StagePlace::held) {
+            all = false;
+            continue;
+        }
+        auto copy =
+            mounts::stage_image(images[i].file, images[i].path, files[i].size, files[i].sha256, place);
+        // The copy is only for speed: without it, everything works as well.
+        if (!copy) {
+            notes_.push_back("no copy on this node: " + to_string(copy.error()));
+            return false;
+        }
+        images[i].file = std::move(*copy);
+        notes_.push_back("a copy of " + files[i].file + " is on this node");
+    }
+    return all;
+}
+
+bool MountedImage::needs_new_root(const std::string& prefix) {
+    const auto manifest = manifest::read_manifest(prefix);
+    if (!manifest) return false;
+    const auto missing = [](const fs::path& path) { return !path.empty() && mounts::needs_new_root(path); };
+    return missing(manifest->prefix) || missing(manifest->mask);
+}
+
+bool MountedImage::current() const {
+    return launch::manifest_identity(below_.get()) == plan_.identity && served_->in_place();
+}
+
+} // namespace containerize::session

@@ -1,0 +1,753 @@
+#include "session/session.h"
+
+#include "container/host_root.h"
+#include "core/ownership.h"
+#include "core/resources.h"
+#include "launch/control_message.h"
+#include "launch/namespace.h"
+#include "launch/session_state.h"
+#include "manifest/launch_settings.h"
+#include "manifest/manifest.h"
+#include "mounts/cold_start.h"
+#include "mounts/staged_image.h"
+#include "root/drivers.h"
+#include "root/root.h"
+#include "session/logind.h"
+#include "session/mounted_image.h"
+#include "session/ssh_settings.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <optional>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/mempolicy.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace containerize::session {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// How long an idle session waits for work before it ends, and the page cache of its mounts is lost.
+constexpr std::chrono::seconds default_idle{600};
+constexpr std::uint64_t fewest_files = 64;
+constexpr int largest_idle = 7 * 24 * 3600;
+
+/// In the session's directory: the mount point for assembling a root.
+constexpr const char* root_name_here = "root";
+
+std::chrono::seconds idle_time() {
+    const char* text = std::getenv("CONTAINERIZE_SESSION_IDLE");
+    if (text == nullptr) return default_idle;
+    char* end = nullptr;
+    const long seconds = std::strtol(text, &end, 10);
+    if (end == text || *end != '\0' || seconds < 0 || seconds > largest_idle) return default_idle;
+    return std::chrono::seconds(seconds);
+}
+
+class Session {
+public:
+    Session(const SessionArguments& arguments, Fd step)
+        : arguments_(arguments),
+          name_(!arguments.key_of_login.empty() && logins_end_their_processes() ? arguments.key_of_login
+                                                                                : arguments.key),
+          step_(std::move(step)) {}
+
+    Status start() {
+        // Held open, so that the kernel does not reuse the inode numbers in this session's name.
+        outer_mounts_.reset(open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
+        outer_user_.reset(open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC));
+        state_.path = arguments_.state_path;
+        state_.fd = open_private_directory(state_.path);
+        if (!state_.fd)
+            return fail({.what = "the directory for session state is not used",
+                         .why = "it is not what the launcher has opened",
+                         .where = state_.path,
+                         .hint = {}});
+        remove_remains();
+        // The launcher could not enter a session of this name, so it does not serve the same processes as we
+        // do.
+        remove_directory(name_);
+        if (mkdirat(state_.fd.get(), name_.c_str(), 0700) != 0)
+            return fail_errno("cannot make the session's directory", state_.path + "/" + name_);
+        directory_.reset(
+            openat(state_.fd.get(), name_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+        log_.reset(openat(directory_.get(), launch::session_log_name,
+                          O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+        if (auto done = set_up(); !done) {
+            const bool superseded = is_superseded(); // then a missing directory may be the cause
+            end_mounts();
+            remove_own_directory();
+            if (superseded)
+                return fail({.what = launch::superseded_answer, .why = {}, .where = {}, .hint = {}});
+            return done;
+        }
+        note("started with " + arguments_.prefix);
+        warn_of_mistakes_in(launch::prefetch_variable, manifest::parse_prefetch);
+        warn_of_mistakes_in(manifest::stage_variable, manifest::parse_stage_place);
+        return {};
+    }
+
+    /// Mistakes of the caller, for the launcher to print.
+    [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
+
+    int run() {
+        auto last_look = Clock::now();
+        while (!ended_ || !images_.empty()) {
+            std::array<pollfd, 3> events{pollfd{.fd = children_.get(), .events = POLLIN, .revents = 0},
+                                         pollfd{.fd = control_.get(), .events = POLLIN, .revents = 0},
+                                         pollfd{.fd = step_.get(), .events = POLLIN, .revents = 0}};
+            poll(events.data(), events.size(), patience());
+            if ((events[0].revents & POLLIN) != 0) collect_servers();
+            start_successors();
+            if (!ended_ && (events[1].revents & POLLIN) != 0) answer_control();
+            if ((events[2].revents & POLLIN) != 0) end_with_step();
+            if (!ended_ && Clock::now() - last_look >= tick()) {
+                last_look = Clock::now();
+                refresh_ssh_settings();
+                end_if_idle();
+            }
+        }
+        return 0;
+    }
+
+private:
+    /// How often to look whether anybody is in the session.
+    [[nodiscard]] std::chrono::milliseconds tick() const {
+        return std::clamp<std::chrono::milliseconds>(idle_ / 4, std::chrono::milliseconds(250),
+                                                     std::chrono::seconds(30));
+    }
+
+    /// For poll(): the time until the next look, or until a successor of a server is due.
+    [[nodiscard]] int patience() const {
+        std::optional<Clock::time_point> next;
+        if (!ended_) next = Clock::now() + tick();
+        const auto consider = [&next](const mounts::ServedMount& served) {
+            if (const auto due = served.successor_due(); due && (!next || *due < *next)) next = due;
+        };
+        for (const auto& image : images_)
+            consider(image.served());
+        if (base_) consider(*base_);
+        if (!next) return -1;
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(*next - Clock::now());
+        return static_cast<int>(std::max<std::int64_t>(left.count(), 0));
+    }
+
+    // Needed where Slurm does not kill all that a step has started, and when an interactive shell's
+    // allocation ends. Processes that go on keep the session.
+    void end_with_step() {
+        step_.reset();
+        idle_ = std::chrono::seconds(0);
+        note("the job step has ended");
+        end_if_idle();
+    }
+
+    Status set_up() {
+        // With fewer it might start and then be unable to end: it looks in /proc whether anybody is in it.
+        if (auto allowed = allow_open_files(fewest_files); !allowed) return allowed;
+        auto outside = mounts::OutsideView::keep();
+        if (!outside) return fail(std::move(outside.error()));
+        outside_ = std::move(*outside);
+        if (auto done = launch::enter_namespaces(); !done) return done;
+        mounts_ = mounts::mount_namespace();
+        inside_link_ = launch::inside_link_name(launch::own_identity({}));
+
+        sigset_t signals;
+        sigemptyset(&signals);
+        for (const int signal : {SIGCHLD, SIGTERM})
+            sigaddset(&signals, signal);
+        sigprocmask(SIG_SETMASK, &signals, nullptr);
+        children_.reset(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+        if (!children_) return fail_errno("cannot watch server processes");
+        mounts::set_server_cleanup([](void* self) { static_cast<Session*>(self)->let_go_in_server(); }, this);
+
+        if (auto done = set_up_root(); !done) return done;
+        ssh_settings_.emplace(state_.path + "/" + name_);
+        refresh_ssh_settings();
+        if (auto done = mount(arguments_.prefix); !done) return done;
+        if (auto done = listen_for_requests(); !done) return done;
+        if (is_superseded())
+            return fail({.what = launch::superseded_answer, .why = {}, .where = {}, .hint = {}});
+        unlinkat(state_.fd.get(), inside_link_.c_str(), 0);
+        if (symlinkat(name_.c_str(), state_.fd.get(), inside_link_.c_str()) != 0)
+            return fail_errno("cannot announce the session", state_.path + "/" + inside_link_);
+        // Last: from now on launchers find this session.
+        lock_.reset(
+            openat(directory_.get(), launch::lock_name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+        if (!lock_ || !launch::lock_byte(lock_.get(), launch::supervisor_byte, F_WRLCK))
+            return fail_errno("cannot lock the session", state_.path + "/" + name_ + "/" + launch::lock_name);
+        return {};
+    }
+
+    void refresh_ssh_settings() {
+        for (const auto& path : ssh_settings_->refresh())
+            note("shown as the user's own, for ssh: " + path);
+    }
+
+    /// Whether another session may have taken our place. Our standard input is start.lock, locked for us by
+    /// the launcher, which unlocks it if it has waited too long.
+    [[nodiscard]] bool is_superseded() const {
+        return flock(STDIN_FILENO, LOCK_EX | LOCK_NB) != 0 || !directory_has_its_name();
+    }
+
+    /// Assembles the root for the first installation; all others in this session need the same root.
+    Status set_up_root() {
+        if (launch::root_in_name(name_).empty()) return {};
+        auto request = root_request();
+        if (!request) return fail(std::move(request.error()));
+        const std::string work =
+            std::string(state_.path).append("/").append(name_).append("/").append(root_name_here);
+        if (mkdir(work.c_str(), 0700) != 0) return fail_errno("cannot make a directory", work);
+        auto root = root::enter_root(*request, work);
+        if (!root) return fail(std::move(root.error()));
+        base_ = std::move(root->base);
+        root_environment_ = std::move(root->environment);
+        for (const auto& line : root->notes)
+            note(line);
+        for (const auto& line : root->warnings)
+            warn(line);
+        return {};
+    }
+
+    [[nodiscard]] Result<root::RootRequest> root_request() const {
+        auto manifest = manifest::read_manifest(arguments_.prefix);
+        if (!manifest) return fail(std::move(manifest.error()));
+        const auto variable = [](const char* name) {
+            const char* value = std::getenv(name);
+            return std::string(value == nullptr ? "" : value);
+        };
+        root::RootRequest request{.base = manifest->base,
+                                  .needed = {arguments_.prefix},
+                                  .binds = manifest->binds,
+                                  .offered = {},
+                                  .user = variable("USER"),
+                                  .home = variable("HOME"),
+                                  .shell = variable("SHELL"),
+                                  .inject = {}};
+        auto asked = root::binds_of_environment();
+        if (!asked) return fail(std::move(asked.error()));
+        request.binds.insert(request.binds.end(), asked->begin(), asked->end());
+        if (!request.base.is_host()) request.offered = root::binds_of_other_tools();
+        manifest->gpu = root::wanted_gpu(*manifest);
+        if (!request.base.is_host())
+            request.inject = [this, manifest = *manifest](const image::TreeView& view) {
+                return root::find_drivers(view, manifest, arguments_.prefix);
+            };
+        return request;
+    }
+
+    Status listen_for_requests() {
+        control_.reset(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+        sockaddr_un address{};
+        address.sun_family = AF_UNIX;
+        launch::control_address(directory_)
+            .copy(static_cast<char*>(address.sun_path), sizeof address.sun_path - 1);
+        if (!control_ ||
+            bind(control_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+            listen(control_.get(), SOMAXCONN) != 0)
+            return fail_errno("cannot listen for requests",
+                              state_.path + "/" + name_ + "/" + launch::control_name);
+        return {};
+    }
+
+    Status mount(const std::string& prefix) {
+        auto mounted = MountedImage::mount(prefix, images_, root_environment_, outside_);
+        if (!mounted) return fail(std::move(mounted.error()));
+        images_.push_back(std::move(*mounted));
+        for (const auto& line : images_.back().notes())
+            note(line);
+        if (auto written = write_plan(images_.back().plan()); !written) {
+            give_up(images_.end() - 1);
+            return written;
+        }
+        return {};
+    }
+
+    // Written to another name and renamed: a launcher sees a complete plan or none.
+    [[nodiscard]] Status write_plan(const launch::LaunchPlan& plan) const {
+        const std::string bytes = launch::to_bytes(plan);
+        const std::string file = launch::plan_file_name(plan.prefix);
+        const std::string temporary = file + ".new";
+        const Fd out(
+            openat(directory_.get(), temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+        errno = out ? ENOSPC : errno; // a short write does not set it
+        if (out && write(out.get(), bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()) &&
+            renameat(directory_.get(), temporary.c_str(), directory_.get(), file.c_str()) == 0)
+            return {};
+        const bool full = errno == ENOSPC || errno == EDQUOT;
+        auto failed = fail_errno("cannot write the launch plan", state_.path + "/" + name_ + "/" + file);
+        if (full) failed.error().hint = "Make room on that filesystem: each program needs its plan to start.";
+        unlinkat(directory_.get(), temporary.c_str(), 0);
+        return failed;
+    }
+
+    /// Removes a mount that no launcher could use. Its server ends by itself.
+    void give_up(std::vector<MountedImage>::iterator image) {
+        image->served().unmount();
+        if (image->served().server() == 0) forget(image);
+    }
+
+    void answer_control() {
+        Fd client(accept4(control_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+        if (!client) return;
+        const timeval patience{.tv_sec = 5, .tv_usec = 0};
+        setsockopt(client.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+        setsockopt(client.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+        ucred peer{};
+        socklen_t size = sizeof peer;
+        if (getsockopt(client.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.uid != geteuid())
+            return;
+        std::string request(launch::control_message_size, '\0');
+        const auto got = recv(client.get(), request.data(), request.size(), 0);
+        if (got <= 0) return;
+        request.resize(static_cast<std::size_t>(got));
+        const auto asked = launch::parse_request(request);
+        if (!asked)
+            reply(client, "unknown request to a session");
+        else if (asked->verb == launch::ControlVerb::mount)
+            mount_when_it_answers(std::move(client), asked->prefix, peer.pid);
+        else
+            reply(client, answer_statistics(asked->prefix));
+    }
+
+    static void reply(const Fd& client, const std::string& answer) {
+        send(client.get(), answer.data(), std::min(answer.size(), launch::control_message_size),
+             MSG_NOSIGNAL);
+    }
+
+    /// Opening files may block for ever on some filesystems. That must block only the launcher and a process
+    /// for it, but not the supervisor, which has to answer others and replace servers.
+    void mount_when_it_answers(Fd client, const std::string& prefix, pid_t caller) {
+        const auto same = std::ranges::find(waiting_, prefix, &Waiting::prefix);
+        const pid_t probe = same == waiting_.end() ? start_probe(prefix) : same->probe;
+        if (probe > 0)
+            waiting_.push_back(
+                {.probe = probe, .client = std::move(client), .prefix = prefix, .caller = caller});
+        else
+            reply(client, launch::answer_for(fail_errno("cannot start a process").error()));
+    }
+
+    /// Starts a process that opens what mounting opens, and then exits. Returns what fork() does.
+    pid_t start_probe(const std::string& prefix) {
+        const pid_t parent = getpid();
+        const pid_t pid = fork();
+        if (pid != 0) return pid;
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent) _exit(1);
+        let_go_in_server();
+        if (const auto manifest = manifest::read_manifest(prefix))
+            std::ignore = manifest::open_images(*manifest, prefix);
+        _exit(0);
+    }
+
+    /// Answers the launchers that wait for `probe`; returns false if there are none.
+    bool answer_waiting(pid_t probe) {
+        const auto is_for_it = [probe](const Waiting& one) { return one.probe == probe; };
+        bool found = false;
+        for (auto one = waiting_.begin();
+             (one = std::find_if(one, waiting_.end(), is_for_it)) != waiting_.end();
+             one = waiting_.erase(one)) {
+            reply(one->client, answer_mount(one->prefix, one->caller));
+            found = true;
+        }
+        return found;
+    }
+
+    [[nodiscard]] const MountedImage* find_mounted(const std::string& prefix) const {
+        const auto found = std::ranges::find_if(images_, [&](const MountedImage& image) {
+            return image.plan().prefix == prefix && !image.mount_points().empty();
+        });
+        return found == images_.end() ? nullptr : &*found;
+    }
+
+    /// Writes the plan of a mounted installation again: two launchers may have asked at once, or the plan was
+    /// removed or is damaged.
+    std::string answer_known(const MountedImage& image) {
+        if (!image.current()) {
+            retire();
+            return std::string(launch::stale_answer);
+        }
+        if (auto written = write_plan(image.plan()); !written) return launch::answer_for(written.error());
+        return std::string(launch::mounted_answer);
+    }
+
+    std::string answer_mount(const std::string& prefix, pid_t caller) {
+        if (const auto* known = find_mounted(prefix)) return answer_known(*known);
+        // Either its filesystem was mounted after we started and did not propagate to our namespace, or it
+        // now needs another root.
+        if (const auto root = launch::root_key(prefix);
+            !manifest::is_installation(prefix) || (!root.empty() && root != launch::root_in_name(name_))) {
+            retire();
+            return std::string(launch::stale_answer);
+        }
+        // A new root would disturb running programs, so that a new session is better. A caller that is inside
+        // can have no other session, however.
+        if (!mounts::is_in_this_namespace(caller) && mounts::namespace_in_use(mounts_) &&
+            MountedImage::needs_new_root(prefix)) {
+            retire();
+            return std::string(launch::stale_answer);
+        }
+        if (auto done = mount(prefix); !done) {
+            note("cannot mount " + prefix + ": " + to_string(done.error()));
+            return launch::answer_for(done.error());
+        }
+        note("mounted " + prefix);
+        return std::string(launch::mounted_answer);
+    }
+
+    [[nodiscard]] std::string answer_statistics(const std::string& prefix) const {
+        const auto* known = find_mounted(prefix);
+        if (known == nullptr) return "no installation of this session";
+        const auto* statistics = known->statistics();
+        return statistics == nullptr ? "the kernel mounts its image" : to_json(*statistics);
+    }
+
+    // Makes way for a new session: programs inside keep the images that they have; new launches get that
+    // session.
+    void retire() {
+        std::string retired = "old-" + inside_link_;
+        if (const auto root = launch::root_in_name(name_); !root.empty())
+            retired.append(1, launch::root_separator).append(root);
+        if (name_ == retired || !directory_has_its_name()) return;
+        remove_directory(retired);
+        if (renameat(state_.fd.get(), name_.c_str(), state_.fd.get(), retired.c_str()) != 0) return;
+        name_ = retired;
+        unlinkat(state_.fd.get(), inside_link_.c_str(), 0);
+        symlinkat(name_.c_str(), state_.fd.get(), inside_link_.c_str());
+        note("new launches get another session");
+    }
+
+    void collect_servers() {
+        signalfd_siginfo info{};
+        while (read(children_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info))
+            if (info.ssi_signo == SIGTERM) idle_ = std::chrono::seconds(0);
+        int status = 0;
+        for (pid_t pid = 0; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+            if (base_ && base_->server() == pid) {
+                note_death("the base", status);
+                keep_base(base_->mourn(status));
+                continue;
+            }
+            if (answer_waiting(pid)) continue;
+            const auto image = std::ranges::find_if(
+                images_, [pid](MountedImage& one) { return one.served().server() == pid; });
+            if (image == images_.end()) continue;
+            if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+                // Unmounted everywhere, and the last file closed.
+                forget(image);
+                continue;
+            }
+            auto& served = image->served();
+            const auto refused = served.refused();
+            note_death(image->plan().prefix, status);
+            if (auto kept = served.mourn(status); !kept) {
+                note(to_string(kept.error()));
+                forget(image);
+            } else if (served.refused() > refused) {
+                note("a request that its servers die of is failed");
+            }
+        }
+    }
+
+    void note_death(const std::string& of, int status) const {
+        note("the server of " + of + " died" +
+             (WIFSIGNALED(status) ? " of signal " + std::to_string(WTERMSIG(status)) : std::string()));
+    }
+
+    void start_successors() {
+        for (auto image = images_.begin(); image != images_.end();)
+            if (auto kept = image->served().revive_when_due(); !kept) {
+                note(to_string(kept.error()));
+                image = forget(image);
+            } else {
+                ++image;
+            }
+        if (base_) keep_base(base_->revive_when_due());
+    }
+
+    void keep_base(const Status& kept) {
+        if (kept) return;
+        note(to_string(kept.error()));
+        base_.reset();
+        retire(); // nothing can be started in it any more
+    }
+
+    std::vector<MountedImage>::iterator forget(std::vector<MountedImage>::iterator image) {
+        const std::string prefix = image->plan().prefix;
+        image->served().forget_server();
+        const auto next = images_.erase(image);
+        if (find_mounted(prefix) == nullptr)
+            unlinkat(directory_.get(), launch::plan_file_name(prefix).c_str(), 0);
+        return next;
+    }
+
+    void end_if_idle() {
+        if (mounts::namespace_in_use(mounts_)) {
+            last_use_ = Clock::now();
+            return;
+        }
+        if (Clock::now() - last_use_ < idle_) return;
+        // With both locks held, nobody is starting a session or entering this one, so the second look is
+        // final.
+        const Fd starts(
+            openat(state_.fd.get(), "start.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+        if (!starts || flock(starts.get(), LOCK_EX | LOCK_NB) != 0) return;
+        if (!launch::lock_byte(lock_.get(), launch::entering_byte, F_WRLCK)) return;
+        if (mounts::namespace_in_use(mounts_)) {
+            launch::lock_byte(lock_.get(), launch::entering_byte, F_UNLCK);
+            return;
+        }
+        remove_own_directory();
+        ended_ = true;
+        control_.reset();
+        end_mounts();
+    }
+
+    // Servers end by themselves when the kernel releases the mount: open files, and copies of it in other
+    // namespaces, keep both.
+    void end_mounts() {
+        for (auto& image : images_)
+            image.served().unmount();
+        // A mount without a server leaves nothing to wait for.
+        std::erase_if(images_, [](const MountedImage& image) { return !image.served().is_served(); });
+        if (base_) base_->unmount();
+    }
+
+    // A cleaner of /tmp may have removed our directory, and another session may have made one of the same
+    // name.
+    [[nodiscard]] bool directory_has_its_name() const {
+        struct stat opened {};
+        struct stat named {};
+        return fstat(directory_.get(), &opened) == 0 &&
+               fstatat(state_.fd.get(), name_.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+               opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
+    }
+
+    void remove_own_directory() const {
+        if (directory_has_its_name()) remove_directory(name_);
+        unlinkat(state_.fd.get(), inside_link_.c_str(), 0);
+    }
+
+    // Removes only names that sessions create, in case the directory holds anything else.
+    void remove_directory(const std::string& name) const {
+        const Fd directory(
+            openat(state_.fd.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+        if (!directory) return;
+        for (const char* file :
+             {launch::lock_name, launch::control_name, launch::session_log_name, SshSettings::copy_name})
+            unlinkat(directory.get(), file, 0);
+        for (const auto& file : names_in(directory))
+            if (file.starts_with("plan-")) unlinkat(directory.get(), file.c_str(), 0);
+        unlinkat(directory.get(), root_name_here, AT_REMOVEDIR);
+        unlinkat(state_.fd.get(), name.c_str(), AT_REMOVEDIR);
+    }
+
+    // Removes what killed sessions left. Nobody starts or ends a session meanwhile, since start.lock is held.
+    // Processes that a killed session left must not take this one for theirs.
+    void remove_remains() const {
+        const auto names = names_in(state_.fd);
+        for (const auto& name : names)
+            if (!name.starts_with(launch::inside_link_start) &&
+                !name.starts_with(container::host_root_start) && launch::is_dead(state_, name))
+                remove_directory(name);
+        for (const auto& name : names)
+            if (name.starts_with(launch::inside_link_start) && !leads_to_another_session(name))
+                unlinkat(state_.fd.get(), name.c_str(), 0);
+    }
+
+    // A link to our own name was a killed session's: numbers of namespaces are reused, and so are session
+    // names.
+    [[nodiscard]] bool leads_to_another_session(const std::string& link) const {
+        std::array<char, 256> target;
+        const auto size = readlinkat(state_.fd.get(), link.c_str(), target.data(), target.size());
+        if (size <= 0) return false;
+        const std::string name(target.data(), static_cast<std::size_t>(size));
+        return name != name_ && faccessat(state_.fd.get(), name.c_str(), F_OK, 0) == 0;
+    }
+
+    static std::vector<std::string> names_in(const Fd& directory) {
+        std::vector<std::string> names;
+        const int copy = openat(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        DIR* listing = copy < 0 ? nullptr : fdopendir(copy);
+        if (listing == nullptr) return names;
+        while (const dirent* entry = readdir(listing))
+            if (const std::string name = static_cast<const char*>(entry->d_name); name != "." && name != "..")
+                names.push_back(name);
+        closedir(listing);
+        return names;
+    }
+
+    void let_go_in_server() {
+        dup2(STDERR_FILENO, STDIN_FILENO);
+        control_.reset();
+        step_.reset();
+        children_.reset();
+        outside_ = {};
+        for (auto& image : images_)
+            image.served().close_devices();
+        if (base_) base_->close_devices();
+    }
+
+    /// For variables whose mistakes must not keep programs from starting.
+    template<class Parse>
+    void warn_of_mistakes_in(const char* variable, Parse parse) {
+        const char* value = std::getenv(variable);
+        if (value == nullptr || *value == '\0') return;
+        auto parsed = parse(value);
+        if (parsed) return;
+        parsed.error().where = variable;
+        warn(to_string(parsed.error()));
+    }
+
+    void warn(std::string text) {
+        note(text);
+        warnings_.push_back(std::move(text));
+    }
+
+    void note(const std::string& text) const {
+        const std::time_t now = std::time(nullptr);
+        std::tm parts{};
+        gmtime_r(&now, &parts);
+        std::array<char, 32> when{};
+        std::strftime(when.data(), when.size(), "%Y-%m-%dT%H:%M:%SZ ", &parts);
+        const std::string line = when.data() + text + "\n";
+        [[maybe_unused]] const auto written = write(log_.get(), line.data(), line.size());
+    }
+
+    /// A launcher that waits for its installation to be mounted.
+    struct Waiting {
+        pid_t probe = 0; ///< ends when the installation's filesystem has answered
+        Fd client;
+        std::string prefix;
+        pid_t caller = 0;
+    };
+
+    SessionArguments arguments_;
+    std::string name_; ///< of our directory; changes when we retire
+    std::string inside_link_;
+    launch::StateDirectory state_;
+    Fd outer_mounts_, outer_user_, directory_, lock_, control_, children_, log_;
+    Fd step_; ///< readable when the job step has ended
+    mounts::OutsideView outside_;
+    std::string mounts_; ///< the session's mount namespace
+    std::optional<SshSettings> ssh_settings_;
+    std::optional<mounts::ServedMount> base_;
+    std::vector<launch::EnvironmentChange> root_environment_;
+    std::vector<std::string> warnings_;
+    std::vector<MountedImage> images_;
+    std::vector<Waiting> waiting_;
+    std::chrono::seconds idle_ = idle_time();
+    Clock::time_point last_use_ = Clock::now();
+    bool ended_ = false;
+};
+
+// Resets what the launcher that happened to start the session had: its terminal, its directory, the CPU that
+// its rank is bound to, its memory policy, signal settings and soft limits.
+void leave_the_launcher() {
+    setsid();
+    if (chdir("/") != 0) _exit(1);
+    for (int signal = 1; signal < NSIG; ++signal)
+        std::signal(signal, SIG_DFL);
+    for (const int signal : {SIGHUP, SIGINT, SIGPIPE})
+        std::signal(signal, SIG_IGN);
+    umask(0077);
+    cpu_set_t all;
+    std::memset(&all, 0xff, sizeof all);
+    sched_setaffinity(0, sizeof all, &all); // the kernel restricts this to what the cgroup allows
+    syscall(SYS_set_mempolicy, MPOL_DEFAULT, nullptr, 0);
+    const sched_param usual{.sched_priority = 0};
+    sched_setscheduler(0, SCHED_OTHER, &usual);
+    // The kernel applies some limits to a user namespace and all that will ever be in it. Hard limits, which
+    // nobody can raise, are part of the session's name.
+    for (int resource = 0; resource < RLIM_NLIMITS; ++resource) {
+        const auto which = static_cast<__rlimit_resource_t>(resource);
+        rlimit limit{};
+        if (getrlimit(which, &limit) != 0) continue;
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(which, &limit);
+    }
+    const rlimit no_core{.rlim_cur = 0, .rlim_max = 0};
+    setrlimit(RLIMIT_CORE, &no_core);
+}
+
+int signs_of_life_to = -1;
+
+/// Writes a sign of life every second, from a signal handler: that does not run while the process is blocked
+/// by a filesystem.
+class SignsOfLife {
+public:
+    explicit SignsOfLife(const Fd& to) {
+        signs_of_life_to = to.get();
+        struct sigaction action {};
+        action.sa_flags = SA_RESTART;
+        action.sa_handler = [](int) {
+            const int error_number = errno;
+            [[maybe_unused]] const auto written = write(signs_of_life_to, &launch::sign_of_life, 1);
+            errno = error_number;
+        };
+        sigaction(SIGALRM, &action, nullptr);
+        set_timer(1);
+    }
+    ~SignsOfLife() {
+        set_timer(0);
+        std::signal(SIGALRM, SIG_DFL);
+    }
+    SignsOfLife(const SignsOfLife&) = delete;
+    SignsOfLife& operator=(const SignsOfLife&) = delete;
+
+private:
+    static void set_timer(time_t seconds) {
+        const timeval period{.tv_sec = seconds, .tv_usec = 0};
+        const itimerval timer{.it_interval = period, .it_value = period};
+        setitimer(ITIMER_REAL, &timer, nullptr);
+    }
+};
+
+} // namespace
+
+int run_session(const SessionArguments& arguments, Fd step, Fd report) {
+    leave_the_launcher();
+    Session session(arguments, std::move(step));
+    auto started = [&] {
+        const SignsOfLife going_on(report);
+        return session.start();
+    }();
+    // Unlocks start.lock, our standard input, for good: servers that were forked have the descriptor, too.
+    flock(STDIN_FILENO, LOCK_UN);
+    dup2(STDERR_FILENO, STDIN_FILENO);
+    std::string text = started ? "ok" : launch::answer_for(started.error());
+    if (started)
+        for (const auto& warning : session.warnings())
+            text += "\ncontainerize: warning: " + warning;
+    [[maybe_unused]] const auto written = write(report.get(), text.c_str(), text.size() + 1);
+    report.reset();
+    return started ? session.run() : 1;
+}
+
+} // namespace containerize::session

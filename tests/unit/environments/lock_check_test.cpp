@@ -1,0 +1,77 @@
+#include "environments/lock_check.h"
+
+#include <gtest/gtest.h>
+
+namespace containerize::environments {
+namespace {
+
+conda::InstalledPackage of_conda(const std::string& name, const std::string& version,
+                                 const std::string& build) {
+    conda::InstalledPackage package;
+    package.record.name = name;
+    package.record.version = version;
+    package.record.build = build;
+    return package;
+}
+
+pip::Distribution of_pip(const std::string& name, const std::string& version,
+                         const std::string& commit = {}) {
+    pip::Distribution distribution{.name = name, .version = version, .metadata = {}, .origin = {}};
+    if (!commit.empty())
+        distribution.origin = pip::Origin{
+            .url = "https://h/r", .vcs = "git", .commit = commit, .subdirectory = {}, .sha256 = {}};
+    return distribution;
+}
+
+spec::LockedPackage locked(const std::string& name, const std::string& version, const std::string& build,
+                           const std::string& commit, bool directory = false) {
+    return {.name = name, .version = version, .build = build, .commit = commit, .directory = directory};
+}
+
+TEST(LockCheck, WhatIsTheSameIsNotNamed) {
+    spec::LockedEnvironment lock;
+    lock.of_conda = {locked("a", "1.0", "0", ""), locked("numpy", "1.26.4", "py_0", "")};
+    lock.of_pip = {{locked("Two_Three", "1.0", "", ""), locked("git", "1", "", "c0ffee"),
+                    locked("numpy", "1.26.4", "", ""), locked("unknown", "", "", ""),
+                    locked("mine", "0.1", "", "", true)}};
+    const CondaContents contents{.packages = {of_conda("a", "1.0", "0"), of_conda("numpy", "1.26.4", "py_0")},
+                                 .of_conda = {of_pip("numpy", "1.26.4")},
+                                 .of_pip = {of_pip("two-three", "1.0.0"), of_pip("git", "1.0", "c0ffee"),
+                                            of_pip("unknown", "7"), of_pip("mine", "0.2"),
+                                            of_pip("of-a-script", "1")}};
+    const auto same = check_against_lock(lock, contents, {of_pip("of-a-script", "1")}, "x.lock");
+    EXPECT_TRUE(same) << to_string(same.error());
+}
+
+TEST(LockCheck, EachDifferenceIsNamed) {
+    spec::LockedEnvironment lock;
+    lock.of_conda = {locked("a", "1.0", "0", ""), locked("b", "1.0", "0", ""), locked("c", "1.0", "0", "")};
+    lock.of_pip = {{locked("d", "1.0", "", ""), locked("e", "1.0", "", "c0ffee"), locked("f", "1.0", "", ""),
+                    locked("g", "1.0", "", "")}};
+    const CondaContents contents{
+        .packages = {of_conda("a", "2.0", "0"), of_conda("b", "1.0", "1"), of_conda("extra", "1", "0")},
+        .of_conda = {},
+        .of_pip = {of_pip("d", "2.0"), of_pip("e", "1.0", "decade"), of_pip("g", "1.0", "c0ffee"),
+                   of_pip("more", "3")}};
+    const auto checked = check_against_lock(lock, contents, {}, "x.lock");
+    ASSERT_FALSE(checked);
+    EXPECT_EQ(to_string(checked.error()),
+              "x.lock: what was installed is not what the lock says:\n"
+              "- a: the lock has 1.0 (0), installed is 2.0 (0)\n"
+              "- b: the lock has 1.0 (0), installed is 1.0 (1)\n"
+              "- c: the lock has 1.0 (0), installed is nothing of that name\n"
+              "- extra 1: the lock does not have it\n"
+              "- d: the lock has 1.0, installed is 2.0\n"
+              "- e: the lock has 1.0 (commit c0ffee), installed is 1.0 (commit decade)\n"
+              "- f: the lock has 1.0, installed is nothing of that name\n"
+              "- g: the lock has 1.0, installed is 1.0 (commit c0ffee)\n"
+              "- more 3: the lock does not have it\n"
+              "Lock it again: the file does not fit the packages that it names.");
+    lock.of_pip.reset();
+    EXPECT_EQ(to_string(check_against_lock(lock, contents, {}, "x.lock").error()).find("more 3"),
+              std::string::npos)
+        << "an older lock does not tell";
+}
+
+} // namespace
+} // namespace containerize::environments

@@ -1,0 +1,107 @@
+#include "../temporary.h"
+#include "environments/pip_lock.h"
+
+#include <gtest/gtest.h>
+
+namespace containerize::environments {
+namespace {
+
+using test::TemporaryDirectory;
+using Texts = std::vector<std::string>;
+
+pip::Distribution distribution(const std::string& name, std::optional<pip::Origin> origin = {}) {
+    return {.name = name,
+            .version = "1.16.0",
+            .metadata = {},
+            .requested = name != "r",
+            .origin = std::move(origin)};
+}
+
+pip::Origin from(const std::string& url) {
+    return {.url = url, .vcs = {}, .commit = {}, .subdirectory = {}, .sha256 = {}};
+}
+
+pip::Origin repository(const std::string& url, const std::string& subdirectory) {
+    return {.url = url, .vcs = "git", .commit = "c0ffee", .subdirectory = subdirectory, .sha256 = {}};
+}
+
+TEST(PipLock, SaysWhereEachCameFrom) {
+    auto archive = from("https://h/w.zip");
+    archive.sha256 = "bb";
+    archive.subdirectory = "d";
+    auto editable = from("file:///e");
+    editable.directory = editable.editable = true;
+    EXPECT_EQ(requirement_line(distribution("Six")), "Six==1.16.0");
+    EXPECT_EQ(requirement_line(distribution("w", archive)), "w @ https://h/w.zip#sha256=bb&subdirectory=d");
+    EXPECT_EQ(requirement_line(distribution("r", repository("https://github.com/o/r", "py"))),
+              "r @ git+https://github.com/o/r@c0ffee#subdirectory=py");
+    EXPECT_EQ(requirement_line(distribution("l", repository("file:///l", ""))), "git+file:///l@c0ffee#egg=l");
+    EXPECT_EQ(requirement_line(distribution("p", from("file:///p"))), "p @ file:///p");
+    EXPECT_EQ(requirement_line(distribution("e", editable)), "-e file:///e");
+}
+
+TEST(PipLock, WhatIsInstalledFitsALineIfItsChecksumIsKnownToFit) {
+    const auto six = distribution("Six");
+    const std::string line = "Six==1.16.0", a = " --hash=sha256:a", b = " --hash=sha256:b";
+    const auto fits = [&](const std::string& wanted, const Checksums& known) {
+        return fits_line(six, wanted, known);
+    };
+    EXPECT_TRUE(fits(line, {}));
+    EXPECT_FALSE(fits("Six==1.17", {}));
+    EXPECT_TRUE(fits(line + a, {{"six==1.16", a}}));
+    EXPECT_TRUE(fits(line + b + a, {{"six==1.16", a}}));
+    EXPECT_TRUE(fits(line + a + b, {{"six==1.16", b + a}}));
+    EXPECT_FALSE(fits(line + a, {{"six==1.16", a + b}})) << "which of the two was installed?";
+    EXPECT_FALSE(fits(line + a, {{"six==1.16", b}}));
+    EXPECT_FALSE(fits(line + a, {})) << "nobody knows";
+}
+
+TEST(PipLock, HasTheChecksumsThatAreKnown) {
+    const auto checksums = checksums_in_report(R"({"install": [
+        {"metadata": {"name": "Six", "version": "1.16"}, "download_info":
+            {"url": "https://i/six.whl", "archive_info": {"hashes": {"sha256": "aa"}}}},
+        {"metadata": {"name": "w", "version": "1.16"}, "is_direct": true, "download_info":
+            {"url": "https://h/w.zip", "archive_info": {"hashes": {"sha256": "bb"}}}}, 1]})");
+    EXPECT_EQ(checksums, (Checksums{{"six==1.16", " --hash=sha256:aa"}}));
+    for (const char* text : {"", "[]", "{}", R"({"install": 1})"})
+        EXPECT_TRUE(checksums_in_report(text).empty()) << text;
+    EXPECT_EQ(checksums_in_lines({"Two.Three==1.0     --hash=sha256:1     --hash=sha256:2", "four==1", "-i x",
+                                  "f @ https://h/f.whl#sha256=1"}),
+              (Checksums{{"two-three==1", " --hash=sha256:1 --hash=sha256:2"}}));
+    spec::LockedEnvironment locked;
+    lock_requirements({distribution("Six"), distribution("other"),
+                       distribution("r", repository("https://u:secret@h/r", ""))},
+                      checksums, {"--pre"}, locked);
+    Texts lines;
+    for (const auto& line : locked.pip)
+        lines.push_back(line.text);
+    EXPECT_EQ(lines, (Texts{"--pre", "Six==1.16.0 --hash=sha256:aa", "other==1.16.0",
+                            "r @ git+https://h/r@c0ffee"}));
+    EXPECT_EQ(*locked.pip_requested, (Texts{"other", "six"}));
+    ASSERT_EQ(locked.of_pip->size(), 3U);
+    EXPECT_EQ(locked.of_pip->at(2).commit, "c0ffee");
+}
+
+TEST(LastingOptions, OfAllFilesInEveryForm) {
+    const TemporaryDirectory directory;
+    fs::create_directories(directory.path() / "sub/wheels");
+    fs::create_directories(directory.path() / "a b");
+    directory.write("sub/more.txt", "-fwheels\n--no-binary numpy\n--find-links ./'a b'\nsix\n-c pins.txt\n");
+    directory.write("sub/pins.txt", "six<2\n");
+    const auto file = directory.write("main.txt", "-i https://i.org/simple # ours\n"
+                                                  "--extra-index-url=https://e.org/simple --pre\n"
+                                                  "-r sub/more.txt\n"
+                                                  "-f https://f.org/x\n"
+                                                  "-e git+https://g.org/p#egg=p\n"
+                                                  "rich --config-settings a=b\n"
+                                                  "-i https://i.org/simple\n");
+    const auto requirements = spec::read_requirements(file, directory.path());
+    ASSERT_TRUE(requirements) << to_string(requirements.error());
+    EXPECT_EQ(lasting_options(*requirements, directory.path()),
+              (Texts{"-i https://i.org/simple", "--extra-index-url=https://e.org/simple --pre",
+                     "-f" + (directory.path() / "sub/wheels").string(), "--no-binary numpy",
+                     "--find-links " + directory.path().string() + "/a\\ b", "-f https://f.org/x"}));
+}
+
+} // namespace
+} // namespace containerize::environments

@@ -1,0 +1,50 @@
+#include "manifest/bind.h"
+
+#include <gtest/gtest.h>
+
+namespace containerize::manifest {
+namespace {
+
+TEST(Bind, IsReadInAllItsForms) {
+    const std::pair<const char*, Bind> cases[] = {
+        {"/data", {"/data", "/data"}},           {"/data/", {"/data/", "/data"}},
+        {"/data:/mnt", {"/data", "/mnt"}},       {"/data:/mnt/:ro", {"/data", "/mnt", true}},
+        {"/data::ro", {"/data", "/data", true}}, {"/data:/mnt:ro,required", {"/data", "/mnt", true, true}},
+        {"/data:/mnt:rw", {"/data", "/mnt"}},
+    };
+    for (const auto& [text, expected] : cases) {
+        const auto bind = parse_bind(text);
+        ASSERT_TRUE(bind) << text << to_string(bind.error());
+        EXPECT_EQ(*bind, expected) << text;
+        EXPECT_EQ(*parse_bind(to_text(*bind)), expected) << text;
+    }
+}
+
+TEST(Bind, WhatCannotBeOneIsRefused) {
+    const std::pair<const char*, const char*> cases[] = {
+        {"", "its source is not an absolute path"},
+        {"data", "its source is not an absolute path"},
+        {"/data:mnt", "its target is not an absolute path"},
+        {"/data:/a/../b", "its target is not an absolute path"},
+        {"/data:/", "it would cover the whole root"},
+        {"/data://", "it would cover the whole root"},
+        {"/a:/b:ro:x", "it has more than three parts"},
+        {"/a:/b:frob", "unknown option 'frob'"},
+    };
+    for (const auto& [text, why] : cases) {
+        const auto bind = parse_bind(text);
+        ASSERT_FALSE(bind) << text;
+        EXPECT_NE(to_string(bind.error()).find(why), std::string::npos) << to_string(bind.error());
+    }
+}
+
+TEST(Bind, ListsKeepTheOptionsOfEach) {
+    const auto binds = parse_binds("/a,/b:/c:ro,required,/d:/e:ro,");
+    ASSERT_TRUE(binds);
+    const std::vector<Bind> expected = {{"/a", "/a"}, {"/b", "/c", true, true}, {"/d", "/e", true}};
+    EXPECT_EQ(*binds, expected);
+    EXPECT_FALSE(parse_binds("/a,b"));
+}
+
+} // namespace
+} // namespace containerize::manifest

@@ -1,0 +1,91 @@
+#include "launch/launch_plan.h"
+#include "manifest/manifest.h"
+
+#include <gtest/gtest.h>
+
+namespace containerize::manifest {
+namespace {
+
+Manifest example() {
+    Manifest manifest;
+    manifest.tool_version = "1.2.3";
+    manifest.prefix = "/data/env \"x\"";
+    manifest.created = "2026-01-02T03:04:05Z";
+    manifest.image = {.file = "env.sqfs", .size = 4096, .sha256 = "abc"};
+    manifest.wrapper_paths = {"bin", "opt/bin"};
+    manifest.activation = {{launch::EnvironmentChange::Kind::prepend, "PATH", "${prefix}/bin"}};
+    manifest.activation_scripts = {"etc/conda/activate.d/x.sh"};
+    manifest.environment = {{launch::EnvironmentChange::Kind::unset, "GONE", {}},
+                            {launch::EnvironmentChange::Kind::set, "TEXT", "line\nbreak"}};
+    manifest.build = {{"files", 3}};
+    manifest.base = {.reference = "docker://debian:13",
+                     .digest = "sha256:abc",
+                     .file = "/bases/abc.sqfs",
+                     .offset = 512,
+                     .isolate = true,
+                     .environment = {{launch::EnvironmentChange::Kind::prepend, "PATH", "/opt/bin"}}};
+    manifest.binds = {{.source = "/a", .target = "/b", .read_only = true, .required = false}};
+    manifest.gpu = "amd";
+    return manifest;
+}
+
+TEST(Manifest, IsReadAsItWasWritten) {
+    const auto read = parse_manifest(to_text(example()), "m");
+    ASSERT_TRUE(read) << to_string(read.error());
+    EXPECT_EQ(read->prefix, example().prefix);
+    EXPECT_EQ(read->image.size, 4096U);
+    EXPECT_EQ(read->wrapper_paths, example().wrapper_paths);
+    ASSERT_EQ(read->environment.size(), 2U);
+    EXPECT_EQ(read->environment[0].kind, launch::EnvironmentChange::Kind::unset);
+    EXPECT_EQ(read->environment[1].value, "line\nbreak");
+    EXPECT_EQ(to_text(*read), to_text(example()));
+}
+
+TEST(Manifest, WhatCannotBeOneIsRefused) {
+    const auto changed = [](const std::string& from, const std::string& to) {
+        std::string text = to_text(example());
+        const auto at = text.find(from);
+        EXPECT_NE(at, std::string::npos) << from;
+        return text.replace(at, from.size(), to);
+    };
+    const std::pair<std::string, const char*> cases[] = {
+        {"", "its JSON ends too early, in line 1"},
+        {"[]", "a part of it is not the object that it must be"},
+        {"{}", "'format' not found"},
+        {changed("\"format\": 1", "\"format\": 2"), "its format is 2, this version knows 1"},
+        {changed("\"env.sqfs\"", "\"../env.sqfs\""), "an image of it is not a file of the installation"},
+        {changed("\"env.sqfs\"", "\"\""), "an image of it is not a file of the installation"},
+        {changed("\"/data/", "\"data/"), "its prefix is not an absolute path"},
+        {changed("\"etc/conda", "\"../conda"), "a script of it is not below the prefix"},
+        {changed("\"opt/bin\"", "\"../../etc\""), "a directory of its commands is not below the prefix"},
+        {changed("\"etc/conda", "\"/etc/conda"), "a script of it is not below the prefix"},
+        {changed("\"unset\"", "\"frob\""), "unknown op 'frob'"},
+        {changed("\"GONE\"", "\"A=B\""), "impossible variable 'A=B'"},
+        {changed("\"size\": 4096", "\"size\": \"big\""), "a number must be whole, and fit"},
+    };
+    for (const auto& [text, why] : cases) {
+        const auto read = parse_manifest(text, "/e/containerize.json");
+        ASSERT_FALSE(read) << text;
+        EXPECT_NE(to_string(read.error()).find(why), std::string::npos) << to_string(read.error());
+        EXPECT_TRUE(to_string(read.error()).starts_with("/e/containerize.json: not a manifest"));
+    }
+}
+
+TEST(Manifest, WhatItSaysOfItsBuildHasTheShapeThatIsRead) {
+    auto root = nlohmann::json::parse(to_text(example()));
+    for (const auto* build :
+         {"[]", "7", "\"x\"", R"({"files": "many"})", R"({"command": {}})", R"({"python": "3"})",
+          R"({"python": {"version": 3}})", R"({"python": {"bundled": []}})"}) {
+        root["build"] = nlohmann::json::parse(build);
+        const auto read = parse_manifest(root.dump(), "/e/containerize.json");
+        ASSERT_FALSE(read) << build;
+        EXPECT_EQ(read.error().fault, Fault::input);
+    }
+    root["build"] = nullptr;
+    const auto read = parse_manifest(root.dump(), "/e/containerize.json");
+    ASSERT_TRUE(read);
+    EXPECT_EQ(read->build, nlohmann::json::object());
+}
+
+} // namespace
+} // namespace containerize::manifest

@@ -1,0 +1,156 @@
+#include "../temporary.h"
+#include "launch/manifest_name.h"
+#include "prefix/prefix.h"
+
+#include <cstdlib>
+#include <optional>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+namespace containerize::prefix {
+
+namespace {
+
+using test::TemporaryDirectory;
+
+std::string message(const std::string& prefix, bool force = false) {
+    const auto checked = check_prefix(prefix, force);
+    if (checked) return "accepted";
+    EXPECT_EQ(checked.error().fault, Fault::input) << prefix;
+    return to_string(checked.error());
+}
+
+TEST(Prefix, EmptyOrAbsentIsAccepted) {
+    const TemporaryDirectory directory;
+    const auto empty = directory.path() / "empty";
+    fs::create_directory(empty);
+    EXPECT_EQ(*check_prefix(empty, false), empty);
+    EXPECT_EQ(*check_prefix(empty.string() + "/", false), empty);
+    EXPECT_EQ(*check_prefix(directory.path() / "a/b/../c", false), directory.path() / "a/c");
+    EXPECT_EQ(message(directory.path() / "with 'quotes\" $and é"), "accepted");
+    directory.write("left/.containerize-left-123/x", "");
+    EXPECT_EQ(message(directory.path() / "left"), "accepted");
+}
+
+TEST(Prefix, LinksAndRelativePathsAreResolved) {
+    const TemporaryDirectory directory;
+    fs::create_directory(directory.path() / "real");
+    fs::create_symlink("real", directory.path() / "link");
+    EXPECT_EQ(*check_prefix(directory.path() / "link/env", false), directory.path() / "real/env");
+    EXPECT_EQ(*check_prefix("some-new-env", false), fs::current_path() / "some-new-env");
+}
+
+TEST(Prefix, UnfitPlacesAreRefused) {
+    const TemporaryDirectory directory;
+    directory.write("full/data", "");
+    directory.write("file", "");
+    directory.write(fs::path("env") / launch::manifest_name, "{}");
+    const std::string here = directory.path().string();
+    const std::pair<std::string, std::string> cases[] = {
+        {"", "the prefix is empty"},
+        {"a:b", "PATH cannot hold a directory with ':'"},
+        {"a\nb", "line break"},
+        {here + "/\xFF", "its name is not UTF-8"},
+        {"/", "this directory is not one for an installation\nGive a directory of its own, such as /env."},
+        {"/tmp", "such as /tmp/env."},
+        {"/usr/../home", "/home: this directory is not one for an installation"},
+        {here + "/" + std::string(161, 'a'),
+         "the name of this prefix is too long: it has 161 bytes, and there may be 160\nChoose a shorter"},
+        {here + "/full", "the prefix is not empty: it holds 'data'"},
+        {here + "/file", "the prefix is not a directory"},
+        {here + "/env", "there is an installation already\nUse --force to replace it"},
+        {here + "/env/inner/deep", "lies inside another installation: " + here + "/env"},
+    };
+    for (const auto& [prefix, expected] : cases)
+        EXPECT_NE(message(prefix).find(expected), std::string::npos) << prefix << ": " << message(prefix);
+}
+
+TEST(Prefix, HomeIsRefused) {
+    const TemporaryDirectory directory;
+    const std::string before = std::getenv("HOME") == nullptr ? "" : std::getenv("HOME");
+    setenv("HOME", directory.path().c_str(), 1);
+    EXPECT_NE(message(directory.path()).find("not one for an installation"), std::string::npos);
+    setenv("HOME", before.c_str(), 1);
+}
+
+TEST(Prefix, ForceReplacesInstallationsAlone) {
+    const TemporaryDirectory directory;
+    directory.write("full/data", "");
+    directory.write(fs::path("env") / launch::manifest_name, "{}");
+    EXPECT_EQ(message(directory.path() / "env", true), "accepted");
+    EXPECT_NE(message(directory.path() / "full", true).find("not empty"), std::string::npos);
+}
+
+TEST(Prefix, FilesInsideAreHiddenByTheBuild) {
+    EXPECT_TRUE(check_outside("/data/r.txt", "/data/env"));
+    EXPECT_TRUE(check_outside("/data/env2/r.txt", "/data/env"));
+    EXPECT_FALSE(check_outside("/data/env/share/r.txt", "/data/env"));
+}
+
+TEST(Claim, MakesDirectoriesAndTakesThemBack) {
+    const TemporaryDirectory directory;
+    const auto prefix = directory.path() / "a/b/env";
+    {
+        auto janitor = Janitor::start();
+        const auto claim = claim_prefix(prefix, *janitor);
+        ASSERT_TRUE(claim);
+        EXPECT_FALSE(claim->existed);
+        EXPECT_TRUE(fs::is_directory(prefix));
+    }
+    EXPECT_FALSE(fs::exists(directory.path() / "a"));
+}
+
+TEST(Claim, LeavesWhatWasThere) {
+    const TemporaryDirectory directory;
+    const auto prefix = directory.path() / "env";
+    fs::create_directory(prefix);
+    {
+        auto janitor = Janitor::start();
+        const auto claim = claim_prefix(prefix, *janitor);
+        ASSERT_TRUE(claim);
+        EXPECT_TRUE(claim->existed);
+    }
+    EXPECT_TRUE(fs::is_directory(prefix));
+}
+
+TEST(Claim, OldJanitorLeavesTheNextBuildsDirectory) {
+    const TemporaryDirectory directory;
+    const auto prefix = directory.path() / "env";
+    auto next = Janitor::start();
+    std::optional<Janitor> killed(std::move(*Janitor::start()));
+    ASSERT_TRUE(claim_prefix(prefix, *killed)); // this claim ends here, before its janitor does
+    const auto claim = claim_prefix(prefix, *next);
+    ASSERT_TRUE(claim);
+    killed.reset();
+    EXPECT_TRUE(fs::exists(prefix));
+}
+
+TEST(Claim, SecondBuildIsTold) {
+    const TemporaryDirectory directory;
+    auto janitor = Janitor::start();
+    const auto first = claim_prefix(directory.path() / "env", *janitor);
+    ASSERT_TRUE(first);
+    const auto second = claim_prefix(directory.path() / "env", *janitor);
+    ASSERT_FALSE(second);
+    const auto us = " (process " + std::to_string(getpid()) + " on ";
+    EXPECT_TRUE(second.error().what.starts_with("another build is under way there" + us))
+        << second.error().what;
+    directory.write(fs::path("env") / launch::manifest_name, "{}");
+    const auto update = claim_prefix(directory.path() / "env", *janitor);
+    ASSERT_FALSE(update);
+    EXPECT_TRUE(update.error().what.starts_with("another command changes this installation" + us))
+        << update.error().what;
+    EXPECT_EQ(update.error().hint, "Wait for it to end.");
+}
+
+TEST(Claim, UnwritablePlaceIsTheUsersMistake) {
+    auto janitor = Janitor::start();
+    const auto claim = claim_prefix("/proc/no/env", *janitor);
+    ASSERT_FALSE(claim);
+    EXPECT_EQ(claim.error().fault, Fault::input);
+}
+
+} // namespace
+
+} // namespace containerize::prefix

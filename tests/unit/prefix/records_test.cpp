@@ -1,0 +1,80 @@
+#include "../temporary.h"
+#include "core/filesystem.h"
+#include "prefix/records.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+namespace containerize::prefix {
+
+namespace {
+
+mode_t mode_of(const fs::path& file) {
+    struct stat info {};
+    EXPECT_EQ(stat(file.c_str(), &info), 0) << file;
+    return info.st_mode & 07777U;
+}
+
+class RecordsTest : public testing::Test {
+protected:
+    fs::path input(const std::string& name, const std::string& text, mode_t mode) {
+        const auto file = directory.write(name, text);
+        EXPECT_EQ(chmod(file.c_str(), mode), 0);
+        return file;
+    }
+    Result<nlohmann::json> keep(std::vector<fs::path> inputs) {
+        return keep_records(directory.path() / "share",
+                            {.inputs = std::move(inputs), .packages = "six==1\n", .lock = "{}\n", .log = log},
+                            022);
+    }
+    std::string kept(const std::string& name) {
+        return read_file(directory.path() / "share/inputs" / name).value_or("nothing");
+    }
+
+    test::TemporaryDirectory directory;
+    fs::path log = directory.write("log", "said\n");
+};
+
+} // namespace
+
+TEST_F(RecordsTest, CopiesOfInputsHaveNoSecretsAndNoMarkForALogin) {
+    const auto listed = keep({input("r.txt", "-i https://me:pw@host/simple\nsix\n", 0644),
+                              input("plain.txt", "six\r\n", 0640), input("own.txt", "ssh://me:pw@h", 0600),
+                              input("utf16.txt", std::string("\xFF\xFEh\0:\0/\0/\0a\0@\0b\0", 16), 0644)});
+    ASSERT_TRUE(listed);
+    EXPECT_EQ(kept("r.txt"), "-i https://host/simple\nsix\n");
+    EXPECT_EQ(kept("plain.txt"), "six\r\n");
+    EXPECT_EQ(kept("own.txt"), "ssh://me@h");
+    EXPECT_EQ(kept("utf16.txt"), "h://b");
+    const auto inputs = directory.path() / "share/inputs";
+    EXPECT_EQ(mode_of(inputs / "r.txt"), 0644U);
+    EXPECT_EQ(mode_of(inputs / "plain.txt"), 0640U);
+    EXPECT_EQ(mode_of(inputs / "own.txt"), 0600U);
+    EXPECT_EQ(mode_of(directory.path() / "share/containerize.lock"), 0600U) << "as the most private input";
+    EXPECT_EQ(listed->at(0).at("kept_as"), "r.txt");
+}
+
+TEST_F(RecordsTest, LogsOfFailuresAreTheOwners) {
+    const auto saved = save_log(log, directory.path());
+    ASSERT_FALSE(saved.empty());
+    EXPECT_EQ(read_file(saved), "said\n");
+    EXPECT_EQ(mode_of(saved), 0600U);
+    EXPECT_EQ(mode_of(saved.parent_path()), 0700U);
+    EXPECT_TRUE(save_log(log, directory.path()).empty()) << "what is there is not written over";
+}
+
+TEST_F(RecordsTest, NoLogGoesWhereOthersCanLook) {
+    const auto ours = save_log(log, directory.path()).parent_path();
+    fs::remove_all(ours);
+    fs::create_directory(ours);
+    ASSERT_EQ(chmod(ours.c_str(), 0755), 0);
+    EXPECT_TRUE(save_log(log, directory.path()).empty());
+    fs::remove_all(ours);
+    fs::create_directory(directory.path() / "elsewhere");
+    ASSERT_EQ(chmod((directory.path() / "elsewhere").c_str(), 0700), 0);
+    fs::create_directory_symlink(directory.path() / "elsewhere", ours);
+    EXPECT_TRUE(save_log(log, directory.path()).empty());
+    EXPECT_TRUE(fs::is_empty(directory.path() / "elsewhere"));
+}
+
+} // namespace containerize::prefix
