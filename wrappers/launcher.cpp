@@ -158,7 +158,7 @@ bool same_file(const char* path, const struct stat& self) {
            info.st_ino == self.st_ino;
 }
 
-Call understand_call(int argc, char** argv) {
+Call parse_call(int argc, char** argv) {
     Call call;
     call.program = own_path();
     call.self = own_file();
@@ -611,7 +611,7 @@ int main(int argc, char** argv) {
     if (!carried) die(carried.error());
     if (*carried) resume(std::move(**carried));
 
-    Call call = understand_call(argc, argv);
+    Call call = parse_call(argc, argv);
     const auto insisted = launch::engine_of_environment();
     if (!insisted) die(to_string(insisted.error()), exit_usage);
     if (launch::is_container_runtime(*insisted)) use_container_runtime(call, argv);

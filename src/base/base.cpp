@@ -30,7 +30,7 @@ std::string plural(std::uint64_t count, std::string_view one, std::string_view m
     return fmt::format("{} {}", human_count(count), count == 1 ? one : many);
 }
 
-void tell_what_was_left_out(const LayerMerge::LeftOut& left_out, const std::string& reference) {
+void report_omissions(const LayerMerge::LeftOut& left_out, const std::string& reference) {
     const auto note = [&reference](const std::string& what) {
         log::info("note: " + reference + ": " + what);
     };
@@ -63,8 +63,8 @@ std::vector<Layer> layers_of(const ImageInfo& info, const std::string& reference
 
 /// Writes the image and adds it to the store.
 Result<StoredImage> make_image(const ImageInfo& info, const std::string& reference, Blobs& blobs,
-                               Workshop& workshop, const Options& options) {
-    const auto file = workshop.path() / "image.sqfs";
+                               StagingDirectory& staging, const Options& options) {
+    const auto file = staging.path() / "image.sqfs";
     std::error_code ignored;
     fs::remove(file, ignored); // left by a killed process
     auto writer = image::Writer::create(file, options.writer);
@@ -74,7 +74,7 @@ Result<StoredImage> make_image(const ImageInfo& info, const std::string& referen
         if (auto done = merge.add(layer); !done) return fail(std::move(done.error()));
     if (auto done = merge.finish(); !done) return fail(std::move(done.error()));
     if (auto stats = writer->finish(); !stats) return fail(std::move(stats.error()));
-    tell_what_was_left_out(merge.left_out(), reference);
+    report_omissions(merge.left_out(), reference);
     return add_image(options.store, {.file = file,
                                      .references = {reference},
                                      .digest = info.digest,
@@ -126,18 +126,18 @@ Result<BaseImage> pull(const Reference& reference, const Options& options) {
         stage.finish("it is there already");
         return base_image(*made, reference.text);
     }
-    auto workshop = Workshop::enter(options.store, info->digest);
-    if (!workshop) return fail(std::move(workshop.error()));
+    auto staging = StagingDirectory::enter(options.store, info->digest);
+    if (!staging) return fail(std::move(staging.error()));
     // Another process may have made it while this one waited.
     made = find_made(*info, reference.text, options);
     if (!made) {
-        if (remote) static_cast<Registry&>(*blobs).download_to(workshop->path());
-        auto stored = make_image(*info, reference.text, *blobs, *workshop, options);
-        blobs.reset(); // ends its background download before the workshop is left
+        if (remote) static_cast<Registry&>(*blobs).download_to(staging->path());
+        auto stored = make_image(*info, reference.text, *blobs, *staging, options);
+        blobs.reset(); // ends its background download before the staging is left
         if (!stored) return fail(std::move(stored.error()));
         made = std::move(*stored);
     }
-    workshop->clean();
+    staging->clean();
     stage.finish(human_bytes(made->size));
     return base_image(*made, reference.text);
 }

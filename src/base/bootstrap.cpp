@@ -324,10 +324,10 @@ Result<BaseImage> bootstrap(const BootstrapOptions& how, const Options& options)
         if (base) stage.finish(human_bytes(base->size));
         return base;
     }
-    // The digest is known only afterwards, so all images that are made this way share a workshop.
-    auto workshop = Workshop::enter(options.store, "sha256:bootstrap");
-    if (!workshop) return fail(std::move(workshop.error()));
-    const auto file = workshop->path() / "image.sqfs";
+    // The digest is known only afterwards, so all images that are made this way share a staging.
+    auto staging = StagingDirectory::enter(options.store, "sha256:bootstrap");
+    if (!staging) return fail(std::move(staging.error()));
+    const auto file = staging->path() / "image.sqfs";
     std::error_code ignored;
     fs::remove(file, ignored); // left by a killed process
     if (auto done = write_image(*collection, file, options); !done) return fail(std::move(done.error()));
@@ -343,7 +343,7 @@ Result<BaseImage> bootstrap(const BootstrapOptions& how, const Options& options)
     image.config.environment = {usual_path, "LANG=C.UTF-8"};
     auto stored = add_image(options.store, std::move(image));
     if (!stored) return fail(std::move(stored.error()));
-    workshop->clean();
+    staging->clean();
     stage.finish(human_bytes(stored->size));
     return base_image(*stored, stored->references.front());
 }

@@ -103,7 +103,7 @@ struct LayerMerge::State {
     Status link(const std::string& path, const std::string& target);
     Status link_waiting(const std::string& target, const std::string& content_at);
     Status hand_on(const std::string& path, const std::string& target);
-    void settle_whiteouts();
+    void apply_whiteouts();
 
     std::vector<std::string> take_waiting(const std::string& target);
     Node* find(const std::vector<std::string>& parts);
@@ -237,7 +237,7 @@ Status LayerMerge::State::take_whiteout(const Entry& entry) {
     return {};
 }
 
-void LayerMerge::State::settle_whiteouts() {
+void LayerMerge::State::apply_whiteouts() {
     for (const auto& path : std::exchange(opaque_directories, {}))
         make(*parts_of(path)).is_opaque = true;
     for (const auto& path : std::exchange(whiteouts, {})) {
@@ -434,7 +434,7 @@ Status LayerMerge::add(const Layer& layer) {
     // The file of a hard link may have been read already, but skipped because an upper layer hides it.
     if (state.waits_in_this_layer && !state.waiting.empty())
         if (auto done = state.read(true); !done) return done;
-    state.settle_whiteouts();
+    state.apply_whiteouts();
     ++state.current;
     return {};
 }

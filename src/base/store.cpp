@@ -20,7 +20,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int format = 1;
-constexpr std::string_view workshops = ".pulling";
+constexpr std::string_view staging_directories = ".pulling";
 
 std::string name_of(const std::string& digest) {
     return "sha256-" + digest.substr(digest.find(':') + 1);
@@ -91,8 +91,8 @@ Status take_reference(const fs::path& store, const std::string& reference, const
     return {};
 }
 
-/// Removes the workshops that no process is in.
-void sweep_workshops(const fs::path& directory, const std::string& except) {
+/// Removes the staging directories that no process is in.
+void sweep_staging_directories(const fs::path& directory, const std::string& except) {
     std::error_code ignored;
     for (const auto& entry : entries_in(directory, ignored)) {
         if (entry.path().filename() == except || !entry.is_directory(ignored)) continue;
@@ -208,11 +208,12 @@ Status remove_image(const fs::path& store, const StoredImage& image) {
     return {};
 }
 
-Workshop::Workshop(fs::path path, FileLock lock) : path_(std::move(path)), lock_(std::move(lock)) {}
-Workshop::Workshop(Workshop&& other) noexcept = default;
+StagingDirectory::StagingDirectory(fs::path path, FileLock lock)
+    : path_(std::move(path)), lock_(std::move(lock)) {}
+StagingDirectory::StagingDirectory(StagingDirectory&& other) noexcept = default;
 
-Result<Workshop> Workshop::enter(const fs::path& store, const std::string& digest) {
-    const auto directory = store / workshops;
+Result<StagingDirectory> StagingDirectory::enter(const fs::path& store, const std::string& digest) {
+    const auto directory = store / staging_directories;
     std::error_code failed;
     fs::create_directories(directory, failed);
     if (failed)
@@ -221,7 +222,7 @@ Result<Workshop> Workshop::enter(const fs::path& store, const std::string& diges
                      .where = directory.string(),
                      .hint = "CONTAINERIZE_BASES names another place."});
     const auto name = name_of(digest);
-    sweep_workshops(directory, name);
+    sweep_staging_directories(directory, name);
     auto path = directory / name;
     auto lock = wait_for_lock(path.string() + ".lock");
     if (!lock) {
@@ -232,12 +233,12 @@ Result<Workshop> Workshop::enter(const fs::path& store, const std::string& diges
     if (failed)
         return fail(
             {.what = "cannot make a directory", .why = failed.message(), .where = path.string(), .hint = {}});
-    return Workshop(std::move(path), std::move(*lock));
+    return StagingDirectory(std::move(path), std::move(*lock));
 }
 
-Workshop::~Workshop() = default;
+StagingDirectory::~StagingDirectory() = default;
 
-void Workshop::clean() {
+void StagingDirectory::clean() {
     std::error_code ignored;
     if (auto removed = remove_tree(path_); !removed) log::detail(to_string(removed.error()));
     fs::remove(path_.string() + ".lock", ignored);

@@ -52,20 +52,20 @@ Status remove_image(const std::filesystem::path& store, const StoredImage& image
 
 /// A directory for making an image, for one process at a time. Entering one removes what killed processes
 /// left of other images; what they have downloaded for this image is used.
-class Workshop {
+class StagingDirectory {
 public:
     /// Waits while another process makes the same image. Makes the store if it does not exist.
-    static Result<Workshop> enter(const std::filesystem::path& store, const std::string& digest);
-    Workshop(Workshop&&) noexcept;
-    Workshop& operator=(Workshop&&) = delete;
-    ~Workshop(); ///< keeps downloads for the next try
+    static Result<StagingDirectory> enter(const std::filesystem::path& store, const std::string& digest);
+    StagingDirectory(StagingDirectory&&) noexcept;
+    StagingDirectory& operator=(StagingDirectory&&) = delete;
+    ~StagingDirectory(); ///< keeps downloads for the next try
     /// Removes everything.
     void clean();
 
     [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
 private:
-    Workshop(std::filesystem::path path, FileLock lock);
+    StagingDirectory(std::filesystem::path path, FileLock lock);
     std::filesystem::path path_;
     FileLock lock_;
 };

@@ -1,6 +1,6 @@
 #include "build/build.h"
 
-#include "build/build_directory.h"
+#include "build/context.h"
 #include "build/history.h"
 #include "build/record_profile.h"
 #include "build/steps.h"
@@ -19,17 +19,18 @@ namespace {
 
 /// Called after all cheap checks: fetching an image may take minutes.
 Status add_base(const inputs::BuildOptions& options, inputs::Inputs& inputs) {
-    auto base = inputs::find_base(options, options.base);
-    if (!base) return fail(std::move(base.error()));
-    inputs.base = std::move(*base);
-    inputs.binds = options.binds;
+    auto& base = inputs.settings.base;
+    auto found = inputs::find_base(options, base.reference);
+    if (!found) return fail(std::move(found.error()));
+    found->isolate = base.isolate;
+    base = std::move(*found);
     return {};
 }
 
 /// An import uses the host's root if its Python runs there, otherwise tykky's container in its place.
 Status add_container(const inputs::BuildOptions& options, inputs::Inputs& inputs) {
     const auto& tykky = *inputs.tykky;
-    inputs.binds = options.binds;
+    inputs.settings.base.reference = "host";
     const auto needed = inputs::needs_container(tykky);
     if (!needed) return fail(Error(needed.error()));
     if (!*needed) return {};
@@ -42,24 +43,27 @@ Status add_container(const inputs::BuildOptions& options, inputs::Inputs& inputs
                               (tykky.directory / "share/previous_input").string() + ".");
     auto base = inputs::find_base(options, tykky.container_image.string());
     if (!base) return fail(std::move(base.error()));
-    inputs.base = std::move(*base);
+    base->isolate = options.settings.base.isolate;
+    inputs.settings.base = std::move(*base);
     log::info("Note: its programs run in tykky's container, and need it where it is: " +
-              inputs.base.file.string());
+              inputs.settings.base.file.string());
     return {};
 }
 
 Result<BuildSummary>
-build_by(const std::function<std::unique_ptr<environments::Recipe>(environments::Workshop&)>& make_recipe,
+build_by(const std::function<std::unique_ptr<environments::EnvironmentBuilder>(environments::BuildContext&)>&
+             make_builder,
          const inputs::BuildOptions& options, const inputs::Inputs& inputs) {
-    return in_workplace(options, inputs,
-                        [&](environments::Workshop& shop, prefix::Janitor& janitor,
-                            const prefix::Claim& claim) -> Result<BuildSummary> {
-                            // Check again: another build may have used the prefix before the claim.
-                            if (auto still = prefix::check_prefix(options.prefix, options.force); !still)
-                                return fail(std::move(still.error()));
-                            const auto recipe = make_recipe(shop);
-                            return run_steps(shop, *recipe, janitor, claim, nullptr);
-                        });
+    return with_build_context(options, inputs,
+                              [&](environments::BuildContext& context, prefix::CleanupProcess& cleanup,
+                                  const prefix::PrefixLock& lock) -> Result<BuildSummary> {
+                                  // Check again: another build may have used the prefix before the lock.
+                                  if (auto still = prefix::check_prefix(options.prefix, options.force);
+                                      !still)
+                                      return fail(std::move(still.error()));
+                                  const auto builder = make_builder(context);
+                                  return run_steps(context, *builder, cleanup, lock, nullptr);
+                              });
 }
 
 /// Post-build steps. The installation is already published and stays even if they fail.
@@ -84,6 +88,7 @@ Result<BuildSummary> finished(const inputs::BuildOptions& options, Result<BuildS
 
 Result<DryRun> dry_run(const inputs::BuildOptions& options) {
     inputs::Inputs inputs;
+    inputs.settings = options.settings;
     if (auto read = inputs::read_spec(options, inputs); !read) return fail(std::move(read.error()));
     if (inputs.kind == spec::SpecKind::requirements)
         return fail_input("--dry-run is for conda environments", {}, inputs.spec.string(),
@@ -103,9 +108,9 @@ Result<BuildSummary> build(const inputs::BuildOptions& options) {
     auto inputs = inputs::check_inputs(options);
     if (!inputs) return fail(std::move(inputs.error()));
     if (auto based = add_base(options, *inputs); !based) return fail(std::move(based.error()));
-    const auto recipe = inputs->kind == spec::SpecKind::requirements ? environments::make_pip_recipe
-                                                                     : environments::make_conda_recipe;
-    return finished(options, build_by(recipe, options, *inputs));
+    const auto builder = inputs->kind == spec::SpecKind::requirements ? environments::make_pip_builder
+                                                                      : environments::make_conda_builder;
+    return finished(options, build_by(builder, options, *inputs));
 }
 
 Result<BuildSummary> wrap_install(const inputs::BuildOptions& options, const std::filesystem::path& source,
@@ -113,7 +118,7 @@ Result<BuildSummary> wrap_install(const inputs::BuildOptions& options, const std
     auto inputs = inputs::check_wrap(options, source, mask);
     if (!inputs) return fail(std::move(inputs.error()));
     if (auto based = add_base(options, *inputs); !based) return fail(std::move(based.error()));
-    return finished(options, build_by(environments::make_wrap_recipe, options, *inputs));
+    return finished(options, build_by(environments::make_wrap_builder, options, *inputs));
 }
 
 Result<BuildSummary> import_tykky(const inputs::BuildOptions& options,
@@ -121,17 +126,17 @@ Result<BuildSummary> import_tykky(const inputs::BuildOptions& options,
     auto inputs = inputs::check_import(options, directory);
     if (!inputs) return fail(std::move(inputs.error()));
     if (auto based = add_container(options, *inputs); !based) return fail(std::move(based.error()));
-    return finished(options, build_by(environments::make_import_recipe, options, *inputs));
+    return finished(options, build_by(environments::make_import_builder, options, *inputs));
 }
 
 Result<BuildSummary> wrap_container(const inputs::BuildOptions& options) {
     auto inputs = inputs::check_wrap_container(options);
     if (!inputs) return fail(std::move(inputs.error()));
     if (auto based = add_base(options, *inputs); !based) return fail(std::move(based.error()));
-    if (inputs->base.is_host())
-        return fail_input("the host is no container", {}, options.base,
+    if (inputs->settings.base.is_host())
+        return fail_input("the host is no container", {}, options.settings.base.reference,
                           "Give an image, or use wrap-install.");
-    return finished(options, build_by(environments::make_container_recipe, options, *inputs));
+    return finished(options, build_by(environments::make_container_builder, options, *inputs));
 }
 
 } // namespace containerize::build

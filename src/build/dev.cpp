@@ -123,7 +123,7 @@ Status mount_overlay(environments::BuildNamespace& space, const Manifest& manife
         if (by_kernel) return fail(std::move(why_not)); // fuse-overlayfs cannot read its format
     }
     const auto path = environment.find("PATH");
-    const auto program = manifest.base.is_host() && path != environment.end()
+    const auto program = manifest.settings.base.is_host() && path != environment.end()
                              ? find_program("fuse-overlayfs", path->second)
                              : std::nullopt;
     if (!program) return fail(std::move(why_not));
@@ -137,8 +137,8 @@ Result<environments::BuildNamespace> make_space(const Manifest& manifest, const 
                                                 const Environment& environment) {
     inputs::Inputs inputs;
     inputs.environment = environment;
-    inputs.base = manifest.base;
-    inputs.binds = manifest.binds;
+    inputs.settings.base = manifest.settings.base;
+    inputs.settings.binds = manifest.settings.binds;
     std::error_code failed;
     inputs.working_directory = fs::current_path(failed);
     return environments::make_namespace(inputs, manifest.prefix, overlay);
@@ -173,7 +173,7 @@ Result<int> develop(const DevOptions& options) {
         return fail(std::move(mounted.error()));
     log::info("What you change in " + prefix.string() + " stays in " + overlay->string() +
               ", for you alone.");
-    const auto of_root = root::environment_of(manifest->base);
+    const auto of_root = root::environment_of(manifest->settings.base);
     for (const std::vector<launch::EnvironmentChange>* changes :
          {&of_root, &std::as_const(*manifest).activation, &std::as_const(*manifest).environment})
         environment = environments::with_changes(environment, *changes, prefix);

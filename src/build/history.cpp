@@ -1,6 +1,6 @@
 #include "build/history.h"
 
-#include "build/build_directory.h"
+#include "build/context.h"
 #include "build/record_profile.h"
 #include "core/filesystem.h"
 #include "core/interrupt.h"
@@ -30,27 +30,28 @@ using manifest::Manifest;
 /// The common part of rollback and squash: an assembly with the wrappers of one state.
 class StateChange {
 public:
-    StateChange(environments::Workshop& shop, prefix::Janitor& janitor, const prefix::Claim& claim)
-        : shop_(shop), janitor_(janitor), claim_(claim) {}
+    StateChange(environments::BuildContext& context, prefix::CleanupProcess& cleanup,
+                const prefix::PrefixLock& lock)
+        : context_(context), cleanup_(cleanup), lock_(lock) {}
 
     /// Returns the number of commands.
     Result<std::size_t> begin(const Manifest& manifest) {
-        if (auto mounted = environments::WritableImages::mount(shop_, manifest); !mounted)
+        if (auto mounted = environments::WritableImages::mount(context_, manifest); !mounted)
             return fail(std::move(mounted.error()));
-        auto assembly = prefix::make_assembly(claim_, janitor_);
+        auto assembly = prefix::make_assembly(lock_, cleanup_);
         if (!assembly) return fail(std::move(assembly.error()));
         assembly_ = std::move(*assembly);
-        const auto surroundings = root::open_tree(manifest.base);
+        const auto surroundings = root::open_tree(manifest.settings.base);
         if (!surroundings) return fail(Error(surroundings.error()));
-        const prefix::WrapperRequest wrappers{.root = shop_.root(),
+        const prefix::WrapperRequest wrappers{.root = context_.root(),
                                               .surroundings = **surroundings,
-                                              .prefix = claim_.prefix,
+                                              .prefix = lock_.prefix,
                                               .mask = manifest.mask,
                                               .paths = manifest.wrapper_paths,
-                                              .libexec = shop_.options.libexec,
+                                              .libexec = context_.options.libexec,
                                               .output = assembly_,
-                                              .existing = claim_.prefix,
-                                              .umask_bits = shop_.options.umask_bits};
+                                              .existing = lock_.prefix,
+                                              .umask_bits = context_.options.umask_bits};
         auto commands = prefix::make_wrappers(wrappers);
         if (!commands) return commands;
         if (auto added = prefix::add_session(wrappers); !added) return fail(std::move(added.error()));
@@ -62,18 +63,18 @@ public:
     Status finish(const Manifest& manifest, std::vector<Manifest> kept) {
         if (interrupted()) return fail_interrupted();
         if (auto done = prefix::publish(
-                {.claim = claim_, .assembly = assembly_, .manifest = manifest, .kept = std::move(kept)},
-                janitor_);
+                {.lock = lock_, .assembly = assembly_, .manifest = manifest, .kept = std::move(kept)},
+                cleanup_);
             !done)
             return done;
-        janitor_.keep_all_but(shop_.staging);
+        cleanup_.keep_all_but(context_.staging);
         return {};
     }
 
 private:
-    environments::Workshop& shop_;
-    prefix::Janitor& janitor_;
-    const prefix::Claim& claim_;
+    environments::BuildContext& context_;
+    prefix::CleanupProcess& cleanup_;
+    const prefix::PrefixLock& lock_;
     fs::path assembly_;
 };
 
@@ -166,28 +167,29 @@ Result<Rollback> rollback(const inputs::BuildOptions& options, std::optional<uns
     auto inputs = inputs_for(options);
     if (!inputs) return fail(std::move(inputs.error()));
     Rollback rolled;
-    auto done = in_workplace(options, *inputs,
-                             [&](environments::Workshop& shop, prefix::Janitor& janitor,
-                                 const prefix::Claim& claim) -> Result<BuildSummary> {
-                                 auto current = manifest::read_manifest(claim.prefix);
-                                 if (!current) return fail(std::move(current.error()));
-                                 auto states = prefix::read_states(claim.prefix);
-                                 if (!states) return fail(std::move(states.error()));
-                                 auto chosen = choose_state(*states, *current, state, claim.prefix);
-                                 if (!chosen) return fail(std::move(chosen.error()));
-                                 // Change nothing if the images of the chosen state are damaged.
-                                 if (auto images = manifest::open_images(*chosen, claim.prefix); !images)
-                                     return fail(std::move(images.error()));
-                                 rolled = {.from = current->state, .to = chosen->state};
-                                 if (rolled.from == rolled.to)
-                                     return BuildSummary{.prefix = claim.prefix, .unchanged = true};
-                                 StateChange change(shop, janitor, claim);
-                                 auto commands = change.begin(*chosen);
-                                 if (!commands) return fail(std::move(commands.error()));
-                                 if (auto finished = change.finish(*chosen, std::move(*states)); !finished)
-                                     return fail(std::move(finished.error()));
-                                 return BuildSummary{.prefix = claim.prefix, .commands = *commands};
-                             });
+    auto done =
+        with_build_context(options, *inputs,
+                           [&](environments::BuildContext& context, prefix::CleanupProcess& cleanup,
+                               const prefix::PrefixLock& lock) -> Result<BuildSummary> {
+                               auto current = manifest::read_manifest(lock.prefix);
+                               if (!current) return fail(std::move(current.error()));
+                               auto states = prefix::read_states(lock.prefix);
+                               if (!states) return fail(std::move(states.error()));
+                               auto chosen = choose_state(*states, *current, state, lock.prefix);
+                               if (!chosen) return fail(std::move(chosen.error()));
+                               // Change nothing if the images of the chosen state are damaged.
+                               if (auto images = manifest::open_images(*chosen, lock.prefix); !images)
+                                   return fail(std::move(images.error()));
+                               rolled = {.from = current->state, .to = chosen->state};
+                               if (rolled.from == rolled.to)
+                                   return BuildSummary{.prefix = lock.prefix, .unchanged = true};
+                               StateChange change(context, cleanup, lock);
+                               auto commands = change.begin(*chosen);
+                               if (!commands) return fail(std::move(commands.error()));
+                               if (auto finished = change.finish(*chosen, std::move(*states)); !finished)
+                                   return fail(std::move(finished.error()));
+                               return BuildSummary{.prefix = lock.prefix, .commands = *commands};
+                           });
     if (!done) return fail(std::move(done.error()));
     return rolled;
 }
@@ -196,13 +198,13 @@ Result<BuildSummary> squash(const inputs::BuildOptions& options) {
     auto inputs = inputs_for(options);
     if (!inputs) return fail(std::move(inputs.error()));
     const auto start = std::chrono::steady_clock::now();
-    return in_workplace(
+    return with_build_context(
         options, *inputs,
-        [&](environments::Workshop& shop, prefix::Janitor& janitor,
-            const prefix::Claim& claim) -> Result<BuildSummary> {
-            auto manifest = manifest::read_manifest(claim.prefix);
+        [&](environments::BuildContext& context, prefix::CleanupProcess& cleanup,
+            const prefix::PrefixLock& lock) -> Result<BuildSummary> {
+            auto manifest = manifest::read_manifest(lock.prefix);
             if (!manifest) return fail(std::move(manifest.error()));
-            BuildSummary summary{.prefix = claim.prefix};
+            BuildSummary summary{.prefix = lock.prefix};
             // Without an option, the layout stays as it was.
             const auto was =
                 inputs::parse_layout(manifest->build.value("layout", "path")).value_or(inputs::Layout::path);
@@ -213,38 +215,38 @@ Result<BuildSummary> squash(const inputs::BuildOptions& options) {
                 summary.unchanged = true;
                 return summary;
             }
-            StateChange change(shop, janitor, claim);
-            auto images = manifest::open_images(*manifest, claim.prefix);
+            StateChange change(context, cleanup, lock);
+            auto images = manifest::open_images(*manifest, lock.prefix);
             if (!images) return fail(std::move(images.error()));
             auto layers = image::Layers::open(std::move(*images));
             if (!layers) return fail(std::move(layers.error()));
-            const auto recorded = recorded_in(**layers, *manifest, claim.prefix);
+            const auto recorded = recorded_in(**layers, *manifest, lock.prefix);
             if (!recorded) return fail(Error(recorded.error()));
             if (options.layout == inputs::Layout::profile && recorded->empty())
                 return fail_input("there is no profile", "nothing says which files are wanted first",
-                                  claim.prefix.string(), "Record one with `containerize profile`.");
+                                  lock.prefix.string(), "Record one with `containerize profile`.");
             Stage stage("Packing the image");
             auto packed = image::write_merged(
-                **layers, shop.image(), shop.writer_options(),
+                **layers, context.image(), context.writer_options(),
                 [&](std::uint64_t done) { stage.advance(done, 0); },
                 layout == inputs::Layout::profile ? *recorded : std::vector<image::RecordedFile>());
             if (!packed) return fail(std::move(packed.error()));
             stage.finish(fmt::format("{} files, {} to {}", human_count(packed->files),
                                      human_bytes(packed->input_bytes), human_bytes(packed->image_bytes)));
             constexpr std::uint64_t allowance = 8U << 20U; // for everything but the image
-            if (auto room = prefix::check_room(claim, packed->image_bytes + allowance); !room)
+            if (auto room = prefix::check_room(lock, packed->image_bytes + allowance); !room)
                 return fail(std::move(room.error()));
             auto commands = change.begin(*manifest);
             if (!commands) return fail(std::move(commands.error()));
-            const auto states = prefix::read_states(claim.prefix);
+            const auto states = prefix::read_states(lock.prefix);
             if (!states) return fail(Error(states.error()));
             const auto line = line_of(manifest->state, *states);
-            const auto next = prefix::next_state(claim.prefix);
+            const auto next = prefix::next_state(lock.prefix);
             if (!next) return fail(Error(next.error()));
             manifest->state = *next;
             manifest->parent = 0;
             manifest->layers.clear();
-            manifest->image = {.file = prefix::free_image_name(claim.prefix), .size = 0, .sha256 = {}};
+            manifest->image = {.file = prefix::free_image_name(lock.prefix), .size = 0, .sha256 = {}};
             manifest->build["files"] = packed->files;
             manifest->build["bytes"] = packed->input_bytes;
             manifest->build["layout"] = layout == inputs::Layout::profile ? "profile" : "path";
@@ -253,13 +255,13 @@ Result<BuildSummary> squash(const inputs::BuildOptions& options) {
                 manifest->build[prefix::squashed_key] = commands_of(line);
             manifest->build["command"] = options.command_line;
             manifest->created = prefix::utc_now("%Y-%m-%dT%H:%M:%SZ");
-            if (auto added = prefix::add_image(shop.image(), prefix::ImageIs::of_this_build,
+            if (auto added = prefix::add_image(context.image(), prefix::ImageIs::of_this_build,
                                                change.assembly(), manifest->image, {});
                 !added)
                 return fail(std::move(added.error()));
             if (auto carried = carry_profile(*recorded, manifest->image, change.assembly()); !carried)
                 return fail(std::move(carried.error()));
-            if (auto kept = keep_records_of(line, claim.prefix,
+            if (auto kept = keep_records_of(line, lock.prefix,
                                             change.assembly() / prefix::state_directory(manifest->state));
                 !kept)
                 return fail(std::move(kept.error()));

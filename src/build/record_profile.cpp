@@ -8,7 +8,7 @@
 #include "launch/namespace.h"
 #include "manifest/manifest.h"
 #include "mounts/cold_start.h"
-#include "prefix/janitor.h"
+#include "prefix/cleanup_process.h"
 #include "util/log.h"
 #include "util/process.h"
 #include "util/progress.h"
@@ -121,12 +121,12 @@ image::Profile profile_beside(const fs::path& prefix, const manifest::ImageFile&
 }
 
 Result<Recording> record_profile(const fs::path& prefix, const ProfileRequest& request) {
-    auto janitor = prefix::Janitor::start();
-    if (!janitor) return fail(std::move(janitor.error()));
-    janitor->sweep_staging_later(request.staging_parent);
+    auto cleanup = prefix::CleanupProcess::start();
+    if (!cleanup) return fail(std::move(cleanup.error()));
+    cleanup->sweep_staging_later(request.staging_parent);
     auto staging = Staging::create(request.staging_parent);
     if (!staging) return fail(std::move(staging.error()));
-    janitor->remove_tree_later(staging->path());
+    cleanup->remove_tree_later(staging->path());
     const auto record = staging->path() / "record";
     if (auto made = write_file(record, ""); !made) return fail(std::move(made.error()));
     const auto environment = recording_environment(record);

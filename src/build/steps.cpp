@@ -31,30 +31,22 @@ using manifest::Manifest;
 
 class Build {
 public:
-    Build(environments::Workshop& shop, environments::Recipe& recipe, prefix::Janitor& janitor,
-          const prefix::Claim& claim, const Manifest* previous, unsigned state)
-        : shop_(shop), recipe_(recipe), janitor_(janitor), claim_(claim), previous_(previous) {
+    Build(environments::BuildContext& context, environments::EnvironmentBuilder& builder,
+          prefix::CleanupProcess& cleanup, const prefix::PrefixLock& lock, const Manifest* previous,
+          unsigned state)
+        : context_(context), builder_(builder), cleanup_(cleanup), lock_(lock), previous_(previous) {
         if (previous != nullptr) {
             manifest_ = *previous;
             manifest_.parent = previous->state;
-            shop_.record = previous->build;
-            shop_.record.erase(prefix::squashed_key); // describes the previous state only
+            context_.record = previous->build;
+            context_.record.erase(prefix::squashed_key); // describes the previous state only
         }
         manifest_.tool_version = CONTAINERIZE_VERSION;
-        manifest_.prefix = claim.prefix;
+        manifest_.prefix = lock.prefix;
         manifest_.state = state;
-        manifest_.wrapper_paths = shop.inputs.wrapper_paths;
-        manifest_.base = shop.inputs.base;
-        manifest_.base.isolate = previous == nullptr ? shop.options.isolate : previous->base.isolate;
-        if (previous == nullptr) manifest_.binds = shop.options.binds;
-        if (previous == nullptr) manifest_.gpu = shop.options.gpu;
-        if (previous == nullptr) manifest_.host_libraries = shop.options.host_libraries;
-        if (previous == nullptr) manifest_.prefetch = shop.options.prefetch;
-        if (previous == nullptr) manifest_.stage = shop.options.stage;
-        if (previous == nullptr) manifest_.kernel_mount = shop.options.kernel_mount;
-        if (!shop.inputs.mask.empty()) manifest_.mask = shop.inputs.mask;
-        if (previous == nullptr || shop.options.engine)
-            manifest_.engine = to_text(shop.options.engine.value_or(shop.options.site.engine));
+        manifest_.wrapper_paths = context.inputs.wrapper_paths;
+        manifest_.settings = context.inputs.settings;
+        if (!context.inputs.mask.empty()) manifest_.mask = context.inputs.mask;
     }
 
     Result<BuildSummary> run() {
@@ -63,14 +55,14 @@ public:
         using Step = Status (Build::*)();
         for (const Step step :
              {&Build::create, &Build::run_pre_install, &Build::install, &Build::add_venv_support,
-              &Build::run_post_install, &Build::remove_secrets, &Build::settle_wrapper_paths, &Build::compile,
-              &Build::record_environment, &Build::list_packages, &Build::pack, &Build::note_accelerators,
-              &Build::assemble}) {
+              &Build::run_post_install, &Build::remove_secrets, &Build::check_wrapper_paths_exist,
+              &Build::compile, &Build::record_environment, &Build::list_packages, &Build::pack,
+              &Build::note_accelerators, &Build::assemble}) {
             if (interrupted()) return fail_interrupted();
             if (auto done = (this->*step)(); !done) return fail(std::move(done.error()));
             if (summary_.unchanged) break;
         }
-        summary_.prefix = claim_.prefix;
+        summary_.prefix = lock_.prefix;
         summary_.state = manifest_.state;
         summary_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
         return summary_;
@@ -78,20 +70,20 @@ public:
 
 private:
     Status create() {
-        if (auto created = recipe_.create(); !created) return created;
+        if (auto created = builder_.create(); !created) return created;
         // Scripts written for tykky use the last two names.
         for (const char* name : {"CONTAINERIZE_PREFIX", "env_root", "install_root"})
-            shop_.environment[name] = claim_.prefix.string();
+            context_.environment[name] = lock_.prefix.string();
         const std::string path =
-            shop_.environment.contains("PATH") ? shop_.environment["PATH"] : "/usr/bin:/bin";
-        shop_.environment["PATH"] = (claim_.prefix / "bin").string() + ":" + path;
+            context_.environment.contains("PATH") ? context_.environment["PATH"] : "/usr/bin:/bin";
+        context_.environment["PATH"] = (lock_.prefix / "bin").string() + ":" + path;
         return {};
     }
 
     Status run_hook(const std::optional<fs::path>& script, const std::string& title) {
         if (!script) return {};
         Stage stage(title);
-        auto outcome = shop_.run_hook(*script, stage);
+        auto outcome = context_.run_hook(*script, stage);
         if (!outcome) {
             if (outcome.error().where.empty()) outcome.error().where = script->string();
             return fail(std::move(outcome.error()));
@@ -99,23 +91,25 @@ private:
         stage.finish(script->filename().string());
         return {};
     }
-    Status run_pre_install() { return run_hook(shop_.options.pre_install, "Running the pre-install script"); }
-    Status install() { return recipe_.install(); }
+    Status run_pre_install() {
+        return run_hook(context_.options.pre_install, "Running the pre-install script");
+    }
+    Status install() { return builder_.install(); }
     Status run_post_install() {
-        return run_hook(shop_.options.post_install, "Running the post-install script");
+        return run_hook(context_.options.post_install, "Running the post-install script");
     }
     Status remove_secrets() {
-        const auto python = recipe_.python_name();
-        return python.empty() ? Status() : inputs::remove_secrets_of_packages(shop_.root(), python);
+        const auto python = builder_.python_name();
+        return python.empty() ? Status() : inputs::remove_secrets_of_packages(context_.root(), python);
     }
-    Status compile() { return recipe_.compile(); }
+    Status compile() { return builder_.compile(); }
 
     // Lets venvs made with this environment's Python build on its packages (see templates/python).
     Status add_venv_support() {
-        if (recipe_.python_name().empty()) return {};
+        if (builder_.python_name().empty()) return {};
         std::error_code failed;
-        const auto library = shop_.root() / "lib" / recipe_.python_name() / "site-packages";
-        const auto support = shop_.options.share / "python";
+        const auto library = context_.root() / "lib" / builder_.python_name() / "site-packages";
+        const auto support = context_.options.share / "python";
         const auto files = entries_below(support, failed);
         if (failed) return fail_errno("cannot read the directory", support.string(), failed.value());
         for (const auto& file : files) {
@@ -131,30 +125,31 @@ private:
     }
 
     Status record_environment() {
-        auto activation = recipe_.activation();
+        auto activation = builder_.activation();
         if (!activation) return fail(std::move(activation.error()));
         manifest_.activation = std::move(*activation);
-        manifest_.activation_scripts = recipe_.launch_scripts();
-        auto environment = recipe_.environment();
+        manifest_.activation_scripts = builder_.launch_scripts();
+        auto environment = builder_.environment();
         if (!environment) return fail(std::move(environment.error()));
         manifest_.environment.insert(manifest_.environment.end(), environment->begin(), environment->end());
-        if (shop_.options.environ_script)
+        if (context_.options.environ_script)
             if (auto recorded = record_environ_script(); !recorded) return recorded;
-        inputs::add_site_environment(shop_.options.site, manifest_.environment);
+        inputs::add_site_environment(context_.options.site, manifest_.environment);
         return {};
     }
 
     Status record_environ_script() {
         // The script's results must not refer to the build's TMPDIR, which is removed after the build.
-        Environment environment = shop_.environment;
+        Environment environment = context_.environment;
         environment.erase("TMPDIR");
-        const auto& users_own = shop_.inputs.environment;
+        const auto& users_own = context_.inputs.environment;
         if (const auto users = users_own.find("TMPDIR"); users != users_own.end()) environment.insert(*users);
         // The script extends the site's variables, as it would at a launch.
-        for (const auto& change : launch::with_prefix(shop_.options.site.environment, claim_.prefix.string()))
+        for (const auto& change :
+             launch::with_prefix(context_.options.site.environment, lock_.prefix.string()))
             environment[change.name] = change.value;
-        auto changes = environments::record_script(*shop_.options.environ_script, claim_.prefix, environment,
-                                                   shop_.join);
+        auto changes = environments::record_script(*context_.options.environ_script, lock_.prefix,
+                                                   environment, context_.join);
         if (!changes) return fail(std::move(changes.error()));
         manifest_.environment = std::move(*changes);
         return {};
@@ -162,11 +157,11 @@ private:
 
     /// Fails if a wrapper path does not exist. Runs right after the installation, when the paths are known,
     /// so that a typo is reported before the slow steps.
-    Status settle_wrapper_paths() {
-        const auto surroundings = root::open_tree(shop_.inputs.base);
+    Status check_wrapper_paths_exist() {
+        const auto surroundings = root::open_tree(context_.inputs.settings.base);
         if (!surroundings) return fail(Error(surroundings.error()));
-        auto paths = prefix::settled_wrapper_paths(wrapper_request(**surroundings, {}),
-                                                   shop_.inputs.optional_wrapper_paths);
+        auto paths = prefix::existing_wrapper_paths(wrapper_request(**surroundings, {}),
+                                                    context_.inputs.optional_wrapper_paths);
         if (!paths) return fail(std::move(paths.error()));
         manifest_.wrapper_paths = std::move(*paths);
         return {};
@@ -174,19 +169,19 @@ private:
 
     [[nodiscard]] prefix::WrapperRequest wrapper_request(const image::TreeView& surroundings,
                                                          fs::path output) const {
-        return {.root = shop_.root(),
+        return {.root = context_.root(),
                 .surroundings = surroundings,
-                .prefix = claim_.prefix,
+                .prefix = lock_.prefix,
                 .mask = manifest_.mask,
                 .paths = manifest_.wrapper_paths,
-                .libexec = shop_.options.libexec,
+                .libexec = context_.options.libexec,
                 .output = std::move(output),
-                .existing = previous_ == nullptr ? fs::path() : claim_.prefix,
-                .umask_bits = shop_.options.umask_bits};
+                .existing = previous_ == nullptr ? fs::path() : lock_.prefix,
+                .umask_bits = context_.options.umask_bits};
     }
 
     Status list_packages() {
-        auto listed = recipe_.packages();
+        auto listed = builder_.packages();
         if (!listed) return fail(std::move(listed.error()));
         packages_ = std::move(*listed);
         return add_list_command();
@@ -194,8 +189,8 @@ private:
 
     // `list-packages` is a command that tykky's users know.
     Status add_list_command() const {
-        const auto list = shop_.root() / "share/containerize/packages.txt";
-        const auto command = shop_.root() / "bin/list-packages";
+        const auto list = context_.root() / "share/containerize/packages.txt";
+        const auto command = context_.root() / "bin/list-packages";
         std::error_code failed;
         const bool ours = fs::exists(list, failed);
         if (!ours && packages_.empty()) return {}; // software without a package manager
@@ -213,22 +208,22 @@ private:
     }
 
     Status pack() {
-        makes_image_ = previous_ == nullptr || recipe_.has_changes();
+        makes_image_ = previous_ == nullptr || builder_.has_changes();
         if (!makes_image_) {
             summary_.unchanged = same_settings();
             return {};
         }
         Stage stage(previous_ == nullptr ? "Packing the image" : "Packing what changed");
         auto written =
-            recipe_.pack([&](std::uint64_t done, std::uint64_t total) { stage.advance(done, total); });
+            builder_.pack([&](std::uint64_t done, std::uint64_t total) { stage.advance(done, total); });
         if (!written) return fail(std::move(written.error()));
         for (const auto& path : written->left_out)
             log::detail("left out, because it is no file: " + path);
         summary_.files = written->files;
         summary_.image_bytes = written->image_bytes;
         if (previous_ == nullptr) {
-            shop_.record["files"] = written->files;
-            shop_.record["bytes"] = written->input_bytes;
+            context_.record["files"] = written->files;
+            context_.record["bytes"] = written->input_bytes;
         }
         stage.finish(fmt::format("{} files, {} to {}", human_count(written->files),
                                  human_bytes(written->input_bytes), human_bytes(written->image_bytes)));
@@ -236,7 +231,7 @@ private:
     }
 
     Status note_accelerators() {
-        environments::record_accelerators(shop_);
+        environments::record_accelerators(context_);
         return {};
     }
 
@@ -255,11 +250,11 @@ private:
         constexpr std::uint64_t allowance = 8U << 20U;
         auto below = size_of_image_below();
         if (!below) return fail(std::move(below.error()));
-        if (auto room = prefix::check_room(claim_, *below + summary_.image_bytes + allowance); !room)
+        if (auto room = prefix::check_room(lock_, *below + summary_.image_bytes + allowance); !room)
             return room;
-        auto assembly = prefix::make_assembly(claim_, janitor_);
+        auto assembly = prefix::make_assembly(lock_, cleanup_);
         if (!assembly) return fail(std::move(assembly.error()));
-        const auto surroundings = root::open_tree(shop_.inputs.base);
+        const auto surroundings = root::open_tree(context_.inputs.settings.base);
         if (!surroundings) return fail(Error(surroundings.error()));
         const auto wrappers = wrapper_request(**surroundings, *assembly);
         auto commands = prefix::make_wrappers(wrappers);
@@ -272,16 +267,16 @@ private:
         if (interrupted()) return fail_interrupted();
         std::vector<Manifest> kept;
         if (previous_ != nullptr) {
-            auto states = prefix::read_states(claim_.prefix);
+            auto states = prefix::read_states(lock_.prefix);
             if (!states) return fail(std::move(states.error()));
             kept = std::move(*states);
         }
         if (auto done = prefix::publish(
-                {.claim = claim_, .assembly = *assembly, .manifest = manifest_, .kept = std::move(kept)},
-                janitor_);
+                {.lock = lock_, .assembly = *assembly, .manifest = manifest_, .kept = std::move(kept)},
+                cleanup_);
             !done)
             return done;
-        janitor_.keep_all_but(shop_.staging);
+        cleanup_.keep_all_but(context_.staging);
         stage.finish(fmt::format("{} commands", human_count(*commands)));
         return {};
     }
@@ -296,21 +291,21 @@ private:
             return prefix::add_image(image, image_is, assembly, entry,
                                      [&](std::uint64_t done) { stage.advance(done, size); });
         };
-        const auto below = recipe_.image_below();
+        const auto below = builder_.image_below();
         const bool makes_layer = previous_ != nullptr || !below.empty();
         if (!below.empty())
             if (auto added = add(below, prefix::ImageIs::of_others, manifest_.image,
-                                 prefix::free_image_name(claim_.prefix));
+                                 prefix::free_image_name(lock_.prefix));
                 !added)
                 return added;
-        return makes_layer ? add(shop_.image(), prefix::ImageIs::of_this_build,
+        return makes_layer ? add(context_.image(), prefix::ImageIs::of_this_build,
                                  manifest_.layers.emplace_back(), prefix::layer_file(manifest_.state))
-                           : add(shop_.image(), prefix::ImageIs::of_this_build, manifest_.image,
-                                 prefix::free_image_name(claim_.prefix));
+                           : add(context_.image(), prefix::ImageIs::of_this_build, manifest_.image,
+                                 prefix::free_image_name(lock_.prefix));
     }
 
     [[nodiscard]] Result<std::uint64_t> size_of_image_below() const {
-        const auto below = recipe_.image_below();
+        const auto below = builder_.image_below();
         if (below.empty()) return 0;
         std::error_code failed;
         const auto size = fs::file_size(below, failed);
@@ -319,29 +314,29 @@ private:
     }
 
     Status add_records(const fs::path& assembly) {
-        shop_.record["command"] = shop_.options.command_line;
-        if (!shop_.inputs.spec.empty()) shop_.record["spec"] = shop_.inputs.spec.string();
+        context_.record["command"] = context_.options.command_line;
+        if (!context_.inputs.spec.empty()) context_.record["spec"] = context_.inputs.spec.string();
         auto kept = prefix::keep_records(assembly / prefix::state_directory(manifest_.state),
-                                         {.inputs = shop_.inputs.files,
+                                         {.inputs = context_.inputs.files,
                                           .packages = packages_,
-                                          .lock = recipe_.lock(),
+                                          .lock = builder_.lock(),
                                           .log = log::current()},
-                                         shop_.options.umask_bits);
+                                         context_.options.umask_bits);
         if (!kept) return fail(std::move(kept.error()));
         if (auto written = prefix::write_module_files(
                 assembly / prefix::state_directory(manifest_.state) / "modulefiles",
-                {.prefix = claim_.prefix, .image = manifest_.image.file, .created = manifest_.created});
+                {.prefix = lock_.prefix, .image = manifest_.image.file, .created = manifest_.created});
             !written)
             return written;
-        shop_.record["inputs"] = std::move(*kept);
-        manifest_.build = std::move(shop_.record);
+        context_.record["inputs"] = std::move(*kept);
+        manifest_.build = std::move(context_.record);
         return {};
     }
 
-    environments::Workshop& shop_;
-    environments::Recipe& recipe_;
-    prefix::Janitor& janitor_;
-    const prefix::Claim& claim_;
+    environments::BuildContext& context_;
+    environments::EnvironmentBuilder& builder_;
+    prefix::CleanupProcess& cleanup_;
+    const prefix::PrefixLock& lock_;
     const Manifest* previous_; ///< the manifest that an update starts from; null for a new installation
     std::string packages_;
     bool makes_image_ = true; ///< false for an update that changes only settings
@@ -351,12 +346,12 @@ private:
 
 } // namespace
 
-Result<BuildSummary> run_steps(environments::Workshop& shop, environments::Recipe& recipe,
-                               prefix::Janitor& janitor, const prefix::Claim& claim,
+Result<BuildSummary> run_steps(environments::BuildContext& context, environments::EnvironmentBuilder& builder,
+                               prefix::CleanupProcess& cleanup, const prefix::PrefixLock& lock,
                                const Manifest* previous) {
-    const auto state = prefix::next_state(claim.prefix);
+    const auto state = prefix::next_state(lock.prefix);
     if (!state) return fail(Error(state.error()));
-    return Build(shop, recipe, janitor, claim, previous, *state).run();
+    return Build(context, builder, cleanup, lock, previous, *state).run();
 }
 
 } // namespace containerize::build

@@ -1,6 +1,6 @@
 #include "build/update.h"
 
-#include "build/build_directory.h"
+#include "build/context.h"
 #include "build/record_profile.h"
 #include "build/steps.h"
 #include "inputs/inputs.h"
@@ -15,7 +15,7 @@ Status check_request(const UpdateOptions& options) {
     const auto& build = options.build;
     const bool something = !build.spec.empty() || !build.conda.requirements.empty() || build.pre_install ||
                            build.post_install || build.environ_script || !build.wrapper_paths.empty() ||
-                           build.engine || !options.command.empty();
+                           build.change_engine || !options.command.empty();
     if (something) return {};
     return fail_input(
         "there is nothing to update", {}, {},
@@ -35,18 +35,19 @@ Result<BuildSummary> update(const UpdateOptions& options) {
         return fail_input("--prune needs an environment file of conda", "pip removes nothing", {},
                           "Leave it out, or give one.");
     const environments::UpdateRequest request{.command = options.command, .prune = options.prune};
-    auto updated = in_workplace(options.build, *inputs,
-                                [&](environments::Workshop& shop, prefix::Janitor& janitor,
-                                    const prefix::Claim& claim) -> Result<BuildSummary> {
-                                    // Read it again: another update may have made a new state before the
-                                    // claim.
-                                    auto current = prefix::read_unmoved(options.build.prefix);
-                                    if (!current) return fail(std::move(current.error()));
-                                    shop.record = current->build;
-                                    const auto recipe =
-                                        environments::make_update_recipe(shop, *current, request);
-                                    return run_steps(shop, *recipe, janitor, claim, &*current);
-                                });
+    auto updated =
+        with_build_context(options.build, *inputs,
+                           [&](environments::BuildContext& context, prefix::CleanupProcess& cleanup,
+                               const prefix::PrefixLock& lock) -> Result<BuildSummary> {
+                               // Read it again: another update may have made a new state before the
+                               // lock.
+                               auto current = prefix::read_unmoved(options.build.prefix);
+                               if (!current) return fail(std::move(current.error()));
+                               context.record = current->build;
+                               const auto builder =
+                                   environments::make_update_builder(context, *current, request);
+                               return run_steps(context, *builder, cleanup, lock, &*current);
+                           });
     if (updated && !updated->unchanged) record_after_build(options.build, false);
     return updated;
 }

@@ -58,10 +58,11 @@ Status add_host_profiles(const BuildArguments& arguments, const Configured& conf
             if (profile.error().where.empty()) profile.error().where = where;
             return fail(std::move(profile.error()));
         }
-        if (options.base == "host") continue;
-        options.binds.insert(options.binds.end(), profile->binds.begin(), profile->binds.end());
-        options.host_libraries.insert(options.host_libraries.end(), profile->libraries.begin(),
-                                      profile->libraries.end());
+        if (options.settings.base.reference == "host") continue;
+        options.settings.binds.insert(options.settings.binds.end(), profile->binds.begin(),
+                                      profile->binds.end());
+        options.settings.host_libraries.insert(options.settings.host_libraries.end(),
+                                               profile->libraries.begin(), profile->libraries.end());
     }
     return {};
 }
@@ -81,26 +82,28 @@ Status choose_values(const BuildArguments& arguments, const Configured& configur
         image::parse_block_size(configured.text(Key::block_size, "--block-size", arguments.block_size));
     if (!block_size) return fail(std::move(block_size.error()));
     options.block_size = *block_size;
-    options.base = configured.text(Key::base, "--base", arguments.base);
-    if (options.base == "auto" && inputs::host_serves()) options.base = "host";
+    options.settings.base.reference = configured.text(Key::base, "--base", arguments.base);
+    if (options.settings.base.reference == "auto" && inputs::host_serves())
+        options.settings.base.reference = "host";
     options.auto_base = configured.text(Key::auto_base, {}, {});
     auto bases = configured.bases();
     if (!bases) return fail(std::move(bases.error()));
     options.bases = std::move(*bases);
-    options.isolate = arguments.isolate;
+    options.settings.base.isolate = arguments.isolate;
     auto binds = choose_binds(arguments, configured);
     if (!binds) return fail(std::move(binds.error()));
-    options.binds = std::move(*binds);
+    options.settings.binds = std::move(*binds);
     if (auto added = add_host_profiles(arguments, configured, options); !added) return added;
-    if (!arguments.gpu.empty()) options.gpu = arguments.gpu;
+    if (!arguments.gpu.empty()) options.settings.gpu = arguments.gpu;
     auto engine = configured.engine(arguments.engine);
     if (!engine) return fail(std::move(engine.error()));
-    options.engine = *engine;
-    options.prefetch = configured.text(Key::prefetch, {}, {});
-    options.stage = configured.text(Key::stage, "--stage", arguments.stage);
-    if (auto place = manifest::parse_stage_place(options.stage); !place)
+    options.settings.engine = *engine ? to_text(**engine) : configured.text(Key::engine, {}, {});
+    options.change_engine = engine->has_value();
+    options.settings.prefetch = configured.text(Key::prefetch, {}, {});
+    options.settings.stage = configured.text(Key::stage, "--stage", arguments.stage);
+    if (auto place = manifest::parse_stage_place(options.settings.stage); !place)
         return fail(std::move(place.error()));
-    options.kernel_mount = configured.kernel_mount();
+    options.settings.kernel_mount = configured.kernel_mount();
     options.profile = !arguments.no_profile;
     if (!arguments.layout.empty()) {
         auto layout = inputs::parse_layout(arguments.layout);

@@ -26,9 +26,9 @@ std::vector<conda::Located> located(const std::vector<config::Setting>& settings
 }
 
 /// Refuses a directory, for example one named after this user, that another user created.
-Status check_not_planted(const fs::path& directory, const std::string& what, const std::string& where,
-                         const std::string& hint) {
-    if (!is_planted(directory.string())) return {};
+Status check_owner(const fs::path& directory, const std::string& what, const std::string& where,
+                   const std::string& hint) {
+    if (!has_foreign_owner(directory.string())) return {};
     return fail_input("the " + what + " " + directory.string() + " belongs to another user",
                       "he made it where everybody may", where, hint);
 }
@@ -91,7 +91,6 @@ inputs::SiteSettings Configured::site_settings(bool wrapper_paths_typed) const {
     for (auto& channel : located(config_.list(Key::channels)))
         if (channel.where.starts_with(config::machine_file().string() + ":"))
             site.machine_channels.push_back(std::move(channel));
-    if (const auto engine = launch::parse_engine(config_.text(Key::engine))) site.engine = *engine;
     const auto& paths = config_[Key::wrapper_paths];
     for (const auto* part : {&paths.prepends, &paths.settings, &paths.appends})
         if (part != &paths.settings || paths.forced || !wrapper_paths_typed)
@@ -137,8 +136,7 @@ Result<fs::path> Configured::staging(const std::string& typed) const {
     if (failed)
         return fail_input("cannot make the staging directory " + directory->string(), failed.message(),
                           where);
-    if (auto checked =
-            check_not_planted(*directory, "staging directory", where, "Give another one with --tmpdir.");
+    if (auto checked = check_owner(*directory, "staging directory", where, "Give another one with --tmpdir.");
         !checked)
         return fail(std::move(checked.error()));
     return directory;
@@ -163,8 +161,8 @@ Result<base::Options> Configured::bases() const {
     auto store = base::store_directory(environment_, *configured);
     if (!store) return fail(std::move(store.error()));
     options.store = std::move(*store);
-    if (auto checked = check_not_planted(options.store, "store of base images", {},
-                                         "Set CONTAINERIZE_BASES to a directory of your own.");
+    if (auto checked = check_owner(options.store, "store of base images", {},
+                                   "Set CONTAINERIZE_BASES to a directory of your own.");
         !checked)
         return fail(std::move(checked.error()));
     auto site_stores = config_.directories(Key::base_stores, environment_);

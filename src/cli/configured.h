@@ -27,7 +27,7 @@ public:
     /// `typed` is empty if the user did not give the option.
     [[nodiscard]] std::string text(config::Key key, const std::string& option,
                                    const std::string& typed) const;
-    /// The typed or forced engine; one that is only configured is in site_settings().
+    /// The typed or forced engine, not one that is only configured.
     [[nodiscard]] Result<std::optional<launch::Engine>> engine(const std::string& typed) const;
     /// 0: choose by the CPUs and memory available.
     [[nodiscard]] unsigned jobs(unsigned typed) const;

@@ -60,8 +60,8 @@ Result<json> describe(const fs::path& prefix) {
                 {"moved", manifest->prefix != prefix},
                 {"created", manifest->created},
                 {"tool_version", manifest->tool_version},
-                {"base", manifest->base.reference},
-                {"engine", manifest->engine},
+                {"base", manifest->settings.base.reference},
+                {"engine", manifest->settings.engine},
                 {"image",
                  {{"file", manifest->image.file},
                   {"bytes", manifest->image.size},
@@ -71,8 +71,8 @@ Result<json> describe(const fs::path& prefix) {
                 {"wrapper_paths", manifest->wrapper_paths},
                 {"commands", count_commands(prefix, *manifest)},
                 {"profile", profile_of(prefix)},
-                {"prefetch", manifest->prefetch},
-                {"stage", manifest->stage},
+                {"prefetch", manifest->settings.prefetch},
+                {"stage", manifest->settings.stage},
                 {"session_pid", session ? session->supervisor : 0},
                 {"build", manifest->build}};
 }

@@ -177,7 +177,7 @@ int run_and_report(int argc, char** argv) {
 
 constexpr std::array no_memory = std::to_array("containerize: there is not enough memory\n");
 
-/// The terminate handler, for exceptions in threads. The janitor cleans up as after a kill.
+/// The terminate handler, for exceptions in threads. The cleanup process cleans up as after a kill.
 [[noreturn]] void end_of_thread() {
     try {
         if (const auto problem = std::current_exception()) std::rethrow_exception(problem);

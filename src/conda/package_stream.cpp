@@ -33,7 +33,7 @@ public:
             return visit(entry, read);
         })
                               : Status(fail(std::move(archive.error())));
-        if (done) done = see_that_all_came();
+        if (done) done = check_complete();
         if (done) done = deliver_orphans(*archive);
         if (done)
             streams_.put(index_, Piece{});
@@ -217,7 +217,7 @@ private:
         return deliver(std::move(next));
     }
 
-    Status see_that_all_came() const {
+    Status check_complete() const {
         for (const auto& [path, planned] : plan_.paths)
             if (planned.entry->type != PathType::directory && !came_.contains(path))
                 return wrong(path, "is listed and is not in it");

@@ -107,7 +107,7 @@ public:
 
 private:
     Status choose_runtime() {
-        const auto recorded = launch::parse_engine(manifest_.engine);
+        const auto recorded = launch::parse_engine(manifest_.settings.engine);
         const auto insisted = launch::engine_of_environment();
         if (!insisted) return fail(Error(insisted.error()));
         if (!recorded) return fail(Error(recorded.error()));
@@ -144,8 +144,8 @@ private:
     Status add_options() {
         arguments_ = {runtime_, "--silent", "exec", "--no-home", "--pwd", "/"};
         arguments_.emplace_back("--no-mount");
-        arguments_.emplace_back(manifest_.base.is_host() ? "home,cwd,tmp,bind-paths" : "home,cwd");
-        if (manifest_.base.isolate) arguments_.emplace_back("--contain");
+        arguments_.emplace_back(manifest_.settings.base.is_host() ? "home,cwd,tmp,bind-paths" : "home,cwd");
+        if (manifest_.settings.base.isolate) arguments_.emplace_back("--contain");
         return {};
     }
 
@@ -154,17 +154,17 @@ private:
         if (!state) return fail(std::move(state.error()));
         auto host = make_host_root(*state);
         if (!host) return fail(std::move(host.error()));
-        if (manifest_.base.is_host()) {
+        if (manifest_.settings.base.is_host()) {
             root_ = host->directory.string();
             for (const auto& name : host->names)
                 add_mount(name, name);
             return {};
         }
-        root_ = manifest_.base.file.string();
+        root_ = manifest_.settings.base.file.string();
         if (!exists(root_)) return fail_errno("cannot open the base", root_, ENOENT);
         add_gpu_options();
         if (auto added = inject(); !added) return added;
-        if (manifest_.base.isolate) return {};
+        if (manifest_.settings.base.isolate) return {};
         for (const auto& name : host->names)
             if (!launch::is_of_base(std::string_view(name).substr(1))) add_mount(name, name);
         if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/' && exists(home))
@@ -178,16 +178,16 @@ private:
         const auto add = [&](const char* vendor, const char* device, const char* option) {
             if (wanted != vendor && (wanted != "auto" || !exists(device))) return;
             arguments_.emplace_back(option);
-            manifest_.gpu = "none"; // the runtime provides the drivers
+            manifest_.settings.gpu = "none"; // the runtime provides the drivers
         };
-        manifest_.gpu = wanted;
+        manifest_.settings.gpu = wanted;
         add("nvidia", "/dev/nvidiactl", "--nv");
         add("amd", "/dev/kfd", "--rocm");
     }
 
     /// Binds libraries of the host, and drivers for which the runtime has no option.
     Status inject() {
-        if (manifest_.gpu == "none" && manifest_.host_libraries.empty()) return {};
+        if (manifest_.settings.gpu == "none" && manifest_.settings.host_libraries.empty()) return {};
         auto view = open_root();
         if (!view) return fail(std::move(view.error()));
         const auto injection = root::find_drivers(**view, manifest_, call_.prefix);
@@ -207,11 +207,11 @@ private:
 
     [[nodiscard]] Result<std::unique_ptr<image::TreeView>> open_root() const {
         if (fs::is_directory(root_)) return std::make_unique<image::DirectoryView>(root_);
-        return root::open_tree(manifest_.base);
+        return root::open_tree(manifest_.settings.base);
     }
 
     Status add_binds() {
-        auto binds = manifest_.binds;
+        auto binds = manifest_.settings.binds;
         // The runtime itself reads the binds in its own variables.
         auto asked = root::binds_of_environment();
         if (!asked) return fail(std::move(asked.error()));
@@ -286,11 +286,11 @@ private:
         carried.through_prefix = call_.through_prefix;
         carried.arguments = call_.arguments;
         carried.plan = manifest::plan_of(manifest_, call_.prefix, {});
-        carried.plan.root = root::environment_of(manifest_.base);
+        carried.plan.root = root::environment_of(manifest_.settings.base);
         carried.plan.root.insert(carried.plan.root.end(), injected_environment_.begin(),
                                  injected_environment_.end());
         // Where the runtime puts drivers (--nv, --rocm).
-        if (!manifest_.base.is_host())
+        if (!manifest_.settings.base.is_host())
             carried.plan.root.push_back(
                 {launch::EnvironmentChange::Kind::append, "LD_LIBRARY_PATH", "/.singularity.d/libs"});
         // By descriptor, because the image hides the path.

@@ -157,7 +157,7 @@ const char* why_foreign(const struct stat& directory, const struct stat& file, u
     return is_of(file, owner) ? nullptr : of_another;
 }
 
-bool is_planted(const std::string& path) {
+bool has_foreign_owner(const std::string& path) {
     struct stat own {};
     struct stat directory {};
     for (std::string entry = path, parent; entry != "/" && !entry.empty(); entry = parent) {

@@ -55,6 +55,6 @@ std::optional<Foreign> find_foreign(const std::string& path, const OwnershipRule
 
 /// Whether another user has created a directory on the way to `path` where everybody may create one: it only
 /// has the expected name.
-bool is_planted(const std::string& path);
+bool has_foreign_owner(const std::string& path);
 
 } // namespace containerize

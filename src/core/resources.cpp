@@ -238,7 +238,7 @@ Status allow_open_files(std::uint64_t count) {
     return fail_errno("cannot raise the number of files that may be open", {});
 }
 
-void be_polite(const Resources& resources) {
+void lower_priority(const Resources& resources) {
     if (resources.in_job) return;
     // Failures do not matter. Nice 10 leaves a tenth of what others get; at 19, a build of four seconds took
     // eight minutes beside two compilers.

@@ -26,6 +26,6 @@ unsigned default_jobs(const Resources& resources);
 Status allow_open_files(std::uint64_t count);
 
 /// Outside of a job, gives this process and its children a low CPU and I/O priority.
-void be_polite(const Resources& resources);
+void lower_priority(const Resources& resources);
 
 } // namespace containerize

@@ -7,6 +7,6 @@ namespace containerize::environments {
 
 /// Notes the accelerated packages in the build record and warns about those that cannot use the target GPUs:
 /// the CUDA version given by --cuda, otherwise the GPUs of this machine.
-void record_accelerators(Workshop& shop);
+void record_accelerators(BuildContext& context);
 
 } // namespace containerize::environments

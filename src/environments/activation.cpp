@@ -75,8 +75,8 @@ using Listings = std::vector<Environment>;
 
 class Recorder {
 public:
-    Recorder(const Workshop& shop, std::vector<std::string> scripts)
-        : shop_(shop), scripts_(std::move(scripts)) {}
+    Recorder(const BuildContext& context, std::vector<std::string> scripts)
+        : context_(context), scripts_(std::move(scripts)) {}
 
     Result<Activation> record(const Environment& environment) {
         auto plain = run(environment);
@@ -91,8 +91,8 @@ public:
                           " ends the shell that reads it; it and those after it are left out.");
                 break;
             }
-            auto changes = difference((*plain)[i], (*plain)[i + 1], shop_.prefix);
-            auto trial_changes = difference((*trial)[i], (*trial)[i + 1], shop_.prefix);
+            auto changes = difference((*plain)[i], (*plain)[i + 1], context_.prefix);
+            auto trial_changes = difference((*trial)[i], (*trial)[i + 1], context_.prefix);
             drop_backups(changes, trial_changes);
             take_extensions(changes, trial_changes);
             if (same(changes, trial_changes)) {
@@ -113,8 +113,8 @@ private:
             text += ". \"$" + std::string("{") + std::to_string(i + 1) + "}\" >&2; list; ";
         std::vector<std::string> argv = {"bash", "--noprofile", "--norc", "-c", text, "bash"};
         for (const auto& script : scripts_)
-            argv.push_back((shop_.prefix / script).string());
-        auto command = shop_.inside(argv);
+            argv.push_back((context_.prefix / script).string());
+        auto command = context_.inside(argv);
         command.environment = environment;
         auto outcome = capture(command);
         if (!outcome) return fail(std::move(outcome.error()));
@@ -133,7 +133,7 @@ private:
     Environment with_trial_values(const Environment& environment) const {
         Environment other = environment;
         for (const auto& script : scripts_) {
-            const auto text = read_file(shop_.root() / script);
+            const auto text = read_file(context_.root() / script);
             if (!text) continue;
             for (const auto& name : variables_in(*text)) {
                 if (is_fixed(name)) continue;
@@ -180,7 +180,7 @@ private:
         });
     }
 
-    const Workshop& shop_;
+    const BuildContext& context_;
     std::vector<std::string> scripts_;
 };
 
@@ -210,7 +210,7 @@ std::vector<std::pair<std::string, std::string>> package_variables(const fs::pat
 
 } // namespace
 
-Result<Activation> record_activation(const Workshop& shop,
+Result<Activation> record_activation(const BuildContext& context,
                                      const std::vector<std::pair<std::string, std::string>>& variables) {
     using Kind = EnvironmentChange::Kind;
     Activation activation;
@@ -219,21 +219,21 @@ Result<Activation> record_activation(const Workshop& shop,
                           {Kind::set, "CONDA_SHLVL", "1"},
                           {Kind::unset, "PYTHONHOME", {}},
                           {Kind::prepend, "PATH", "${prefix}/bin"}};
-    Environment environment = shop.environment;
+    Environment environment = context.environment;
     environment.erase("TMPDIR");
-    environment["CONDA_PREFIX"] = environment["CONDA_DEFAULT_ENV"] = shop.prefix.string();
+    environment["CONDA_PREFIX"] = environment["CONDA_DEFAULT_ENV"] = context.prefix.string();
     environment["CONDA_SHLVL"] = "1";
-    auto all = package_variables(shop.root());
+    auto all = package_variables(context.root());
     all.insert(all.end(), variables.begin(), variables.end());
     for (const auto& [name, value] : all) {
         environment[name] = value;
         activation.changes.push_back({Kind::set, name, value});
     }
     std::vector<std::string> scripts;
-    for (const auto& name : names_in(shop.root() / "etc/conda/activate.d", ".sh"))
+    for (const auto& name : names_in(context.root() / "etc/conda/activate.d", ".sh"))
         scripts.push_back("etc/conda/activate.d/" + name);
     if (scripts.empty()) return activation;
-    auto recorded = Recorder(shop, std::move(scripts)).record(environment);
+    auto recorded = Recorder(context, std::move(scripts)).record(environment);
     if (!recorded) return recorded;
     activation.changes.insert(activation.changes.end(), recorded->changes.begin(), recorded->changes.end());
     activation.scripts = std::move(recorded->scripts);

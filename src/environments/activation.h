@@ -20,7 +20,7 @@ struct Activation {
 
 /// Runs etc/conda/activate.d in the environment at the prefix and collects the variables that packages and
 /// `variables` set.
-Result<Activation> record_activation(const Workshop& shop,
+Result<Activation> record_activation(const BuildContext& context,
                                      const std::vector<std::pair<std::string, std::string>>& variables);
 
 } // namespace containerize::environments

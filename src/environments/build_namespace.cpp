@@ -144,7 +144,7 @@ Status check_attributes(const fs::path& staging) {
 }
 
 // Makes `directory` the working directory, which is what tree() names.
-Status stand_in(const fs::path& directory) {
+Status chdir_to(const fs::path& directory) {
     return chdir(directory.c_str()) == 0 ? Status()
                                          : fail_errno("cannot enter the directory", directory.string());
 }
@@ -161,7 +161,7 @@ Status mount_overlay_here(std::span<const std::string> images, const fs::path& s
     const int mounted = mount("overlay", prefix.c_str(), "overlay", 0,
                               "userxattr,lowerdir=lower,upperdir=upper,workdir=work");
     const int error_number = errno;
-    if (mounted == 0) return stand_in(prefix);
+    if (mounted == 0) return chdir_to(prefix);
     [[maybe_unused]] const int back = chdir("/");
     umount2((staging / "lower").c_str(), MNT_DETACH);
     return fail_errno("cannot mount an overlay", prefix.string(), error_number);
@@ -235,7 +235,7 @@ Status mount_fuse_overlay_here(std::span<const std::string> images, const fs::pa
     const auto server = start_fuse_overlay(program, std::move(device), staging);
     auto ready =
         server ? wait_for_answer(*server, prefix, staging / fuse_overlay_log) : Status(fail(server.error()));
-    if (ready) return stand_in(prefix);
+    if (ready) return chdir_to(prefix);
     ready.error().where = program;
     umount2(prefix.c_str(), MNT_DETACH);
     umount2((staging / "lower").c_str(), MNT_DETACH);
@@ -253,7 +253,7 @@ Status carry_out(const std::vector<std::string>& request, const mounts::OutsideV
         !made)
         return made;
     if (mount(request.at(1).c_str(), request.at(2).c_str(), nullptr, MS_BIND, nullptr) == 0)
-        return stand_in(request.at(2));
+        return chdir_to(request.at(2));
     return fail_errno("cannot bind the staging directory over the prefix", request.at(2));
 }
 

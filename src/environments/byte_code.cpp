@@ -46,17 +46,17 @@ std::set<std::string> sources_among(const std::vector<std::string>& files, const
     return sources;
 }
 
-Status compile_sources(const Workshop& shop, const std::set<std::string>& sources) {
+Status compile_sources(const BuildContext& context, const std::set<std::string>& sources) {
     if (sources.empty()) return {};
     Stage stage("Compiling byte-code");
     std::string list;
     for (const auto& source : sources)
-        list += (shop.prefix / source).string() + '\0';
-    const fs::path file = shop.staging / "to-compile";
+        list += (context.prefix / source).string() + '\0';
+    const fs::path file = context.staging / "to-compile";
     if (auto written = write_file(file, list); !written) return written;
-    auto outcome = shop.run_inside(
-        {shop.python().string(), "-c", compile_program, file.string(), std::to_string(shop.jobs)}, stage,
-        "cannot compile byte-code");
+    auto outcome = context.run_inside(
+        {context.python().string(), "-c", compile_program, file.string(), std::to_string(context.jobs)},
+        stage, "cannot compile byte-code");
     if (!outcome) return fail(std::move(outcome.error()));
     stage.finish(human_count(sources.size()) + (sources.size() == 1 ? " module" : " modules"));
     return {};

@@ -15,6 +15,6 @@ std::set<std::string> sources_among(const std::vector<std::string>& files, const
 
 /// Compiles `sources` (relative to the prefix) with the environment's Python. Skips files that this Python
 /// version cannot compile.
-Status compile_sources(const Workshop& shop, const std::set<std::string>& sources);
+Status compile_sources(const BuildContext& context, const std::set<std::string>& sources);
 
 } // namespace containerize::environments

@@ -39,28 +39,28 @@ std::uint32_t newest(const std::vector<conda::PackageInfo>& packages) {
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(seconds, 0xFFFFFFFF));
 }
 
-class CondaRecipe : public Recipe {
+class CondaBuilder : public EnvironmentBuilder {
 public:
-    explicit CondaRecipe(Workshop& shop) : shop_(shop), pip_(shop) {}
+    explicit CondaBuilder(BuildContext& context) : context_(context), pip_(context) {}
 
     Status create() override {
-        using Step = Status (CondaRecipe::*)();
+        using Step = Status (CondaBuilder::*)();
         for (const Step step :
-             {&CondaRecipe::plan, &CondaRecipe::fetch, &CondaRecipe::link, &CondaRecipe::mount,
-              &CondaRecipe::prepare_environment, &CondaRecipe::run_scripts})
+             {&CondaBuilder::plan, &CondaBuilder::fetch, &CondaBuilder::link, &CondaBuilder::mount,
+              &CondaBuilder::prepare_environment, &CondaBuilder::run_scripts})
             if (auto done = (this->*step)(); !done) return done;
         return {};
     }
 
     Status install() override {
         if (auto added = pip_.add_uv(python_name()); !added) return added;
-        if (shop_.inputs.locked) {
+        if (context_.inputs.locked) {
             if (auto done = pip_.install_locked(python_name(), PipPart::Present::stays); !done) return done;
-        } else if (!shop_.inputs.conda->pip.empty()) {
-            if (auto done = pip_.install(shop_.inputs.conda->pip, python_name()); !done) return done;
+        } else if (!context_.inputs.conda->pip.empty()) {
+            if (auto done = pip_.install(context_.inputs.conda->pip, python_name()); !done) return done;
         }
-        for (const auto& [file, read] : shop_.inputs.more_requirements)
-            if (auto done = pip_.install_file(file, read, shop_.inputs.working_directory, python_name());
+        for (const auto& [file, read] : context_.inputs.more_requirements)
+            if (auto done = pip_.install_file(file, read, context_.inputs.working_directory, python_name());
                 !done)
                 return done;
         return {};
@@ -70,17 +70,17 @@ public:
         if (!has_python_) return {};
         const auto sources = sources_to_compile();
         if (!sources) return fail(Error(sources.error()));
-        return compile_sources(shop_, *sources);
+        return compile_sources(context_, *sources);
     }
 
     Result<std::vector<EnvironmentChange>> activation() override {
         const auto& variables =
-            shop_.inputs.conda ? shop_.inputs.conda->variables : shop_.inputs.locked->variables;
+            context_.inputs.conda ? context_.inputs.conda->variables : context_.inputs.locked->variables;
         if (!variables.empty())
-            if (auto written = write_file(shop_.root() / "conda-meta/state", conda::state(variables));
+            if (auto written = write_file(context_.root() / "conda-meta/state", conda::state(variables));
                 !written)
                 return fail(std::move(written.error()));
-        auto recorded = record_activation(shop_, {});
+        auto recorded = record_activation(context_, {});
         if (!recorded) return fail(std::move(recorded.error()));
         launch_scripts_ = std::move(recorded->scripts);
         return std::move(recorded->changes);
@@ -88,7 +88,7 @@ public:
     std::vector<std::string> launch_scripts() override { return launch_scripts_; }
 
     Result<std::string> packages() override {
-        auto contents = read_contents(shop_.root(), python_name());
+        auto contents = read_contents(context_.root(), python_name());
         if (!contents) return fail(std::move(contents.error()));
         contents_ = std::move(*contents);
         return package_list(contents_);
@@ -101,8 +101,8 @@ public:
         for (const auto& channel : plan_.channels)
             locked.channels.push_back(channel.url);
         locked.variables =
-            shop_.inputs.conda ? shop_.inputs.conda->variables : shop_.inputs.locked->variables;
-        if (plan_.locked) locked.channels = shop_.inputs.locked->channels;
+            context_.inputs.conda ? context_.inputs.conda->variables : context_.inputs.locked->variables;
+        if (plan_.locked) locked.channels = context_.inputs.locked->channels;
         locked.requested = plan_.requested;
         pip_.lock(contents_.of_pip, locked);
         return spec::lock_text(locked, conda::this_subdir());
@@ -112,11 +112,11 @@ public:
     pack(const std::function<void(std::uint64_t, std::uint64_t)>& progress) override {
         if (!images_.copy().empty()) {
             writer_.reset(); // also closes the unfinished image, which the changes were compared with
-            return image::write_tree(images_.copy(), shop_.image(), writer_options(),
-                                     shop_.options.umask_bits,
+            return image::write_tree(images_.copy(), context_.image(), writer_options(),
+                                     context_.options.umask_bits,
                                      [&](std::uint64_t done) { progress(done, linked_.bytes); });
         }
-        auto changes = images_.changes(shop_.options.umask_bits);
+        auto changes = images_.changes(context_.options.umask_bits);
         if (!changes) return fail(std::move(changes.error()));
         if (auto added = image::add_entries(*writer_, changes->tree, image::Whiteouts::apply,
                                             [&](std::uint64_t done) { progress(done, 0); });
@@ -131,16 +131,16 @@ public:
 
 private:
     [[nodiscard]] image::WriterOptions writer_options() const {
-        auto options = shop_.writer_options();
+        auto options = context_.writer_options();
         options.source_date_epoch = epoch_;
         return options;
     }
 
     Status plan() {
-        auto cache = conda::cache_directory(shop_.inputs.environment, shop_.options.site.cache);
+        auto cache = conda::cache_directory(context_.inputs.environment, context_.options.site.cache);
         if (!cache) return fail(std::move(cache.error()));
         cache_ = std::move(*cache);
-        auto planned = plan_conda(shop_.options, shop_.inputs, cache_);
+        auto planned = plan_conda(context_.options, context_.inputs, cache_);
         if (!planned) return fail(std::move(planned.error()));
         plan_ = std::move(*planned);
         return {};
@@ -148,13 +148,13 @@ private:
 
     Status fetch() {
         const conda::PackageOptions options{.cache = cache_,
-                                            .offline = shop_.options.conda.offline ||
-                                                       shop_.inputs.conda_config.offline,
+                                            .offline = context_.options.conda.offline ||
+                                                       context_.inputs.conda_config.offline,
                                             .allow_unverified = plan_.locked,
-                                            .umask_bits = shop_.options.umask_bits};
+                                            .umask_bits = context_.options.umask_bits};
         auto fetched =
-            conda::fetch_packages(plan_.packages, plan_.channels, shop_.inputs.conda_config, options);
-        if (!fetched) return fail(with_list(std::move(fetched.error()), shop_.inputs));
+            conda::fetch_packages(plan_.packages, plan_.channels, context_.inputs.conda_config, options);
+        if (!fetched) return fail(with_list(std::move(fetched.error()), context_.inputs));
         archives_ = std::move(*fetched);
         return {};
     }
@@ -169,16 +169,16 @@ private:
                                 .requested = requested == plan_.requested.end() ? std::vector<std::string>()
                                                                                 : requested->second});
         }
-        auto infos = conda::read_packages(packages, shop_.jobs);
-        if (!infos) return fail(with_list(std::move(infos.error()), shop_.inputs));
+        auto infos = conda::read_packages(packages, context_.jobs);
+        if (!infos) return fail(with_list(std::move(infos.error()), context_.inputs));
         epoch_ = epoch_of(*infos);
-        auto writer = image::Writer::create(shop_.image(), writer_options());
+        auto writer = image::Writer::create(context_.image(), writer_options());
         if (!writer) return fail(std::move(writer.error()));
         const conda::LinkOptions options{
-            .prefix = shop_.prefix.string(),
-            .jobs = shop_.jobs,
-            .memory = std::clamp<std::uint64_t>(shop_.resources.memory / 8, 64U << 20U, 512U << 20U),
-            .umask_bits = shop_.options.umask_bits,
+            .prefix = context_.prefix.string(),
+            .jobs = context_.jobs,
+            .memory = std::clamp<std::uint64_t>(context_.resources.memory / 8, 64U << 20U, 512U << 20U),
+            .umask_bits = context_.options.umask_bits,
             .time = epoch_,
             .latest = epoch_,
             .command_line = "containerize new",
@@ -201,47 +201,48 @@ private:
     }
 
     [[nodiscard]] std::uint32_t epoch_of(const std::vector<conda::PackageInfo>& packages) const {
-        if (shop_.inputs.source_date_epoch) return *shop_.inputs.source_date_epoch;
-        if (shop_.inputs.locked && shop_.inputs.locked->source_date_epoch)
-            return *shop_.inputs.locked->source_date_epoch;
+        if (context_.inputs.source_date_epoch) return *context_.inputs.source_date_epoch;
+        if (context_.inputs.locked && context_.inputs.locked->source_date_epoch)
+            return *context_.inputs.locked->source_date_epoch;
         return newest(packages);
     }
 
     Status mount() {
-        auto mounted = WritableImages::mount(shop_, {shop_.image()}, {});
+        auto mounted = WritableImages::mount(context_, {context_.image()}, {});
         if (!mounted) return fail(std::move(mounted.error()));
         images_ = std::move(*mounted);
         return {};
     }
 
     Status prepare_environment() {
-        shop_.environment["CONDA_PREFIX"] = shop_.environment["CONDA_DEFAULT_ENV"] = shop_.prefix.string();
-        shop_.environment["CONDA_SHLVL"] = "1";
+        context_.environment["CONDA_PREFIX"] = context_.environment["CONDA_DEFAULT_ENV"] =
+            context_.prefix.string();
+        context_.environment["CONDA_SHLVL"] = "1";
         // A package named "python" may hold no interpreter, as in test channels.
         std::error_code failed;
         has_python_ = !linked_.python_version.empty() &&
-                      fs::exists(fs::symlink_status(shop_.root() / "bin/python", failed));
+                      fs::exists(fs::symlink_status(context_.root() / "bin/python", failed));
         if (has_python_)
-            shop_.record["python"] = {{"version", linked_.python_version},
-                                      {"executable", shop_.python().string()},
-                                      {"bundled", true}};
-        shop_.record["installer"] = "conda";
-        shop_.record["conda_packages"] = linked_.records.size();
+            context_.record["python"] = {{"version", linked_.python_version},
+                                         {"executable", context_.python().string()},
+                                         {"bundled", true}};
+        context_.record["installer"] = "conda";
+        context_.record["conda_packages"] = linked_.records.size();
         return {};
     }
 
-    Status run_scripts() { return run_link_scripts(shop_, linked_.scripts); }
+    Status run_scripts() { return run_link_scripts(context_, linked_.scripts); }
 
     /// Paths relative to the prefix: sources that packages ship without byte-code, and those added since.
     Result<std::set<std::string>> sources_to_compile() const {
-        const auto changed = images_.changes(shop_.options.umask_bits);
+        const auto changed = images_.changes(context_.options.umask_bits);
         if (!changed) return fail(Error(changed.error()));
         auto sources = sources_among(changed->files, linked_.python_name);
         sources.insert(linked_.to_compile.begin(), linked_.to_compile.end());
         return sources;
     }
 
-    Workshop& shop_;
+    BuildContext& context_;
     fs::path cache_;
     CondaPlan plan_;
     std::uint32_t epoch_ = 0;
@@ -257,8 +258,8 @@ private:
 
 } // namespace
 
-std::unique_ptr<Recipe> make_conda_recipe(Workshop& shop) {
-    return std::make_unique<CondaRecipe>(shop);
+std::unique_ptr<EnvironmentBuilder> make_conda_builder(BuildContext& context) {
+    return std::make_unique<CondaBuilder>(context);
 }
 
 } // namespace containerize::environments

@@ -102,8 +102,9 @@ std::set<std::string> python_names(const InstalledPackage& package) {
 
 class CondaChanger {
 public:
-    CondaChanger(const Workshop& shop, bool prune)
-        : shop_(shop), prune_(prune), place_(inputs::place_of_environment(shop.record, shop.prefix)) {}
+    CondaChanger(const BuildContext& context, bool prune)
+        : context_(context), prune_(prune),
+          place_(inputs::place_of_environment(context.record, context.prefix)) {}
 
     Result<std::vector<conda::Channel>> change() {
         using Step = Status (CondaChanger::*)();
@@ -115,7 +116,7 @@ public:
 
 private:
     Status plan() {
-        auto cache = conda::cache_directory(shop_.inputs.environment, shop_.options.site.cache);
+        auto cache = conda::cache_directory(context_.inputs.environment, context_.options.site.cache);
         if (!cache) return fail(std::move(cache.error()));
         cache_ = std::move(*cache);
         auto installed = conda::read_installed(tree());
@@ -123,17 +124,17 @@ private:
         installed_ = std::move(*installed);
         const auto pinned = conda::read_pinned(tree());
         if (!pinned) return fail(Error(pinned.error()));
-        auto changes = plan_conda_changes(shop_.options, shop_.inputs, cache_, installed_, *pinned, prune_,
-                                          shop_.staging);
+        auto changes = plan_conda_changes(context_.options, context_.inputs, cache_, installed_, *pinned,
+                                          prune_, context_.staging);
         if (!changes) return fail(std::move(changes.error()));
         changes_ = std::move(*changes);
-        return shop_.inputs.locked ? relink_what_pip_replaced() : Status();
+        return context_.inputs.locked ? relink_what_pip_replaced() : Status();
     }
 
     /// pip deletes the files of a conda package that it replaces, so they are missing once pip's version is
     /// uninstalled. Leaves replacements alone that the lock keeps.
     Status relink_what_pip_replaced() {
-        const auto contents = read_contents(tree(), name_of_python(shop_));
+        const auto contents = read_contents(tree(), name_of_python(context_));
         if (!contents) return fail(Error(contents.error()));
         std::set<std::string> of_pip;
         for (const auto& one : contents->of_pip)
@@ -158,13 +159,13 @@ private:
 
     Status fetch() {
         const conda::PackageOptions options{.cache = cache_,
-                                            .offline = shop_.options.conda.offline ||
-                                                       shop_.inputs.conda_config.offline,
+                                            .offline = context_.options.conda.offline ||
+                                                       context_.inputs.conda_config.offline,
                                             .allow_unverified = changes_.plan.locked,
-                                            .umask_bits = shop_.options.umask_bits};
+                                            .umask_bits = context_.options.umask_bits};
         auto fetched = conda::fetch_packages(changes_.plan.packages, changes_.plan.channels,
-                                             shop_.inputs.conda_config, options);
-        if (!fetched) return fail(with_list(std::move(fetched.error()), shop_.inputs));
+                                             context_.inputs.conda_config, options);
+        if (!fetched) return fail(with_list(std::move(fetched.error()), context_.inputs));
         archives_ = std::move(*fetched);
         return {};
     }
@@ -172,7 +173,7 @@ private:
     Status remove() {
         if (changes_.removed.empty()) return {};
         Stage stage("Removing packages");
-        run_unlink_scripts(shop_, removed_records());
+        run_unlink_scripts(context_, removed_records());
         std::set<std::string> kept; ///< files that a remaining package owns, too
         for (const auto& package : installed_)
             if (!goes(package)) kept.insert(package.files.begin(), package.files.end());
@@ -191,14 +192,14 @@ private:
         if (changes_.plan.packages.empty() && changes_.removed.empty()) return {};
         Stage stage("Installing packages");
         // Not compressed: this image is unpacked again right away.
-        auto options = shop_.writer_options();
+        auto options = context_.writer_options();
         options.compression = {.compressor = image::Compressor::none, .level = 0};
-        const fs::path image = shop_.staging / "added.sqfs";
+        const fs::path image = context_.staging / "added.sqfs";
         auto writer = image::Writer::create(image, options);
         if (!writer) return fail(std::move(writer.error()));
         const auto packages = packages_to_link();
-        auto infos = conda::read_packages(packages, shop_.jobs);
-        if (!infos) return fail(with_list(std::move(infos.error()), shop_.inputs));
+        auto infos = conda::read_packages(packages, context_.jobs);
+        if (!infos) return fail(with_list(std::move(infos.error()), context_.inputs));
         auto linked = conda::link_packages(packages, std::move(*infos), link_options(), *writer,
                                            [&stage](std::uint64_t done) { stage.advance(done, 0); });
         if (!linked) return fail(std::move(linked.error()));
@@ -215,11 +216,11 @@ private:
     }
 
     Status run_scripts() {
-        if (auto linked = inputs::link_environment(shop_.root(), place_.relative); !linked) return linked;
-        return run_link_scripts(shop_, linked_.scripts);
+        if (auto linked = inputs::link_environment(context_.root(), place_.relative); !linked) return linked;
+        return run_link_scripts(context_, linked_.scripts);
     }
 
-    [[nodiscard]] fs::path tree() const { return shop_.root() / place_.relative; }
+    [[nodiscard]] fs::path tree() const { return context_.root() / place_.relative; }
 
     std::vector<conda::PackageToLink> packages_to_link() const {
         const auto& plan = changes_.plan;
@@ -239,10 +240,10 @@ private:
             installed_, [](const auto& package) { return package.record.name == "python"; });
         const bool stays = python != installed_.end() && !goes(*python);
         return {.prefix = place_.inside.string(),
-                .jobs = shop_.jobs,
-                .memory = std::clamp<std::uint64_t>(shop_.resources.memory / 8, 64U << 20U, 512U << 20U),
-                .umask_bits = shop_.options.umask_bits,
-                .time = shop_.inputs.source_date_epoch.value_or(static_cast<std::uint32_t>(time(nullptr))),
+                .jobs = context_.jobs,
+                .memory = std::clamp<std::uint64_t>(context_.resources.memory / 8, 64U << 20U, 512U << 20U),
+                .umask_bits = context_.options.umask_bits,
+                .time = context_.inputs.source_date_epoch.value_or(static_cast<std::uint32_t>(time(nullptr))),
                 .latest = std::nullopt,
                 .command_line = "containerize update",
                 .tool_version = CONTAINERIZE_VERSION,
@@ -265,7 +266,7 @@ private:
         });
     }
 
-    const Workshop& shop_;
+    const BuildContext& context_;
     bool prune_;
     inputs::EnvironmentPlace place_;
     fs::path cache_;
@@ -277,8 +278,8 @@ private:
 
 } // namespace
 
-Result<std::vector<conda::Channel>> change_packages(const Workshop& shop, bool prune) {
-    return CondaChanger(shop, prune).change();
+Result<std::vector<conda::Channel>> change_packages(const BuildContext& context, bool prune) {
+    return CondaChanger(context, prune).change();
 }
 
 } // namespace containerize::environments

@@ -11,6 +11,6 @@ namespace containerize::environments {
 
 /// Installs what the input asks for into the existing environment, and with `prune` removes everything else.
 /// Updates history and records in conda-meta. Returns the channels that were searched.
-Result<std::vector<conda::Channel>> change_packages(const Workshop& shop, bool prune);
+Result<std::vector<conda::Channel>> change_packages(const BuildContext& context, bool prune);
 
 } // namespace containerize::environments

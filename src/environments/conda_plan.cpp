@@ -248,8 +248,8 @@ Result<Solved> solve(const inputs::BuildOptions& options, const inputs::Inputs& 
         if (auto added = add_pins(present->pinned, *request); !added) return fail(std::move(added.error()));
     if (request->wanted.empty()) return result;
     std::optional<std::string> glibc;
-    if (!inputs.base.is_host()) {
-        const auto base = root::open_tree(inputs.base);
+    if (!inputs.settings.base.is_host()) {
+        const auto base = root::open_tree(inputs.settings.base);
         if (!base) return fail(Error(base.error()));
         glibc = gpu::glibc_version(**base);
     }

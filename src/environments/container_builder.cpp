@@ -14,24 +14,24 @@ namespace {
 
 using launch::EnvironmentChange;
 
-class ContainerRecipe : public Recipe {
+class ContainerBuilder : public EnvironmentBuilder {
 public:
-    explicit ContainerRecipe(Workshop& shop) : shop_(shop), tree_(shop.staging / "root") {}
+    explicit ContainerBuilder(BuildContext& context) : context_(context), tree_(context.staging / "root") {}
 
     Status create() override {
         std::error_code failed;
         fs::create_directories(tree_ / "bin", failed);
         if (failed) return fail_errno("cannot make a staging directory", tree_.string(), failed.value());
-        return shop_.space.bind(tree_, shop_.prefix, shop_.prefix);
+        return context_.space.bind(tree_, context_.prefix, context_.prefix);
     }
 
     Status install() override {
         Stage stage("Looking for programs");
-        const auto tree = root::open_tree(shop_.inputs.base);
+        const auto tree = root::open_tree(context_.inputs.settings.base);
         if (!tree) return fail(Error(tree.error()));
-        for (const auto& path : shop_.inputs.programs)
+        for (const auto& path : context_.inputs.programs)
             if (auto added = add(**tree, path); !added) return added;
-        shop_.record["programs"] = shop_.inputs.programs;
+        context_.record["programs"] = context_.inputs.programs;
         stage.finish(human_count(count_) + " programs");
         return {};
     }
@@ -44,8 +44,8 @@ public:
 
     Result<image::WriteStats>
     pack(const std::function<void(std::uint64_t, std::uint64_t)>& progress) override {
-        return image::write_tree(tree_, shop_.image(), shop_.writer_options(), shop_.options.umask_bits,
-                                 [&](std::uint64_t done) { progress(done, 0); });
+        return image::write_tree(tree_, context_.image(), context_.writer_options(),
+                                 context_.options.umask_bits, [&](std::uint64_t done) { progress(done, 0); });
     }
 
     [[nodiscard]] std::string python_name() const override { return {}; }
@@ -80,15 +80,15 @@ private:
         return {};
     }
 
-    Workshop& shop_;
+    BuildContext& context_;
     fs::path tree_;
     std::size_t count_ = 0;
 };
 
 } // namespace
 
-std::unique_ptr<Recipe> make_container_recipe(Workshop& shop) {
-    return std::make_unique<ContainerRecipe>(shop);
+std::unique_ptr<EnvironmentBuilder> make_container_builder(BuildContext& context) {
+    return std::make_unique<ContainerBuilder>(context);
 }
 
 } // namespace containerize::environments

@@ -5,7 +5,7 @@
 
 namespace containerize::environments {
 
-Command Workshop::inside(std::vector<std::string> argv) const {
+Command BuildContext::inside(std::vector<std::string> argv) const {
     return {.argv = std::move(argv),
             .environment = environment,
             .working_directory = prefix,
@@ -13,12 +13,12 @@ Command Workshop::inside(std::vector<std::string> argv) const {
             .on_line = {}};
 }
 
-Result<Outcome> Workshop::run_inside(std::vector<std::string> argv, Stage& stage,
-                                     const std::string& what) const {
+Result<Outcome> BuildContext::run_inside(std::vector<std::string> argv, Stage& stage,
+                                         const std::string& what) const {
     return run_successfully(inside(std::move(argv)), stage, what);
 }
 
-Result<Outcome> Workshop::run_hook(const std::filesystem::path& script, Stage& stage) const {
+Result<Outcome> BuildContext::run_hook(const std::filesystem::path& script, Stage& stage) const {
     auto command = inside({"bash", "-e", script.string()});
     command.working_directory = inputs.working_directory;
     // Variables that scripts written for tykky expect.
@@ -33,7 +33,7 @@ Result<Outcome> Workshop::run_hook(const std::filesystem::path& script, Stage& s
     return run_successfully(std::move(command), stage, "the script failed");
 }
 
-Result<Outcome> Workshop::run_successfully(Command command, Stage& stage, const std::string& what) const {
+Result<Outcome> BuildContext::run_successfully(Command command, Stage& stage, const std::string& what) const {
     command.on_line = [&stage](std::string_view line) { stage.detail(line); };
     auto outcome = run(command);
     if (!outcome || outcome->ok()) return outcome;
@@ -44,7 +44,7 @@ Result<Outcome> Workshop::run_successfully(Command command, Stage& stage, const 
                  .hint = {}});
 }
 
-image::WriterOptions Workshop::writer_options() const {
+image::WriterOptions BuildContext::writer_options() const {
     return {.compression = options.compression,
             .block_size = options.block_size,
             .jobs = jobs,
@@ -63,13 +63,13 @@ std::vector<launch::EnvironmentChange> venv_activation() {
             {Kind::prepend, "PATH", "${prefix}/bin"}};
 }
 
-std::string name_of_python(const Workshop& shop) {
+std::string name_of_python(const BuildContext& context) {
     std::error_code failed;
-    if (!std::filesystem::exists(std::filesystem::symlink_status(shop.root() / "bin/python", failed)))
+    if (!std::filesystem::exists(std::filesystem::symlink_status(context.root() / "bin/python", failed)))
         return {};
     constexpr const char* question =
         "import os, sysconfig; print(os.path.basename(sysconfig.get_path('stdlib')))";
-    const auto answer = capture(shop.inside({shop.python().string(), "-c", question}));
+    const auto answer = capture(context.inside({context.python().string(), "-c", question}));
     if (!answer || !answer->ok()) return {};
     return answer->output.substr(0, answer->output.find('\n'));
 }

@@ -23,7 +23,7 @@
 namespace containerize::environments {
 
 /// State shared by all steps of a build.
-struct Workshop {
+struct BuildContext {
     const inputs::BuildOptions& options;
     const inputs::Inputs& inputs;
     std::filesystem::path prefix;
@@ -51,9 +51,9 @@ private:
     Result<Outcome> run_successfully(Command command, Stage& stage, const std::string& what) const;
 };
 
-class Recipe {
+class EnvironmentBuilder {
 public:
-    virtual ~Recipe() = default;
+    virtual ~EnvironmentBuilder() = default;
 
     /// Creates an environment at the prefix that the pre-install script and later steps can use.
     virtual Status create() = 0;
@@ -75,26 +75,26 @@ public:
     [[nodiscard]] virtual bool has_changes() { return true; }
     /// An image that is used unchanged, below the layer that pack() writes; empty for none.
     [[nodiscard]] virtual std::filesystem::path image_below() const { return {}; }
-    /// Writes Workshop::image(). `progress` gets the bytes done and the total, or 0 if that is unknown.
+    /// Writes BuildContext::image(). `progress` gets the bytes done and the total, or 0 if that is unknown.
     virtual Result<image::WriteStats>
     pack(const std::function<void(std::uint64_t, std::uint64_t)>& progress) = 0;
     /// The name of Python's directory in "lib", such as "python3.11"; empty without Python.
     [[nodiscard]] virtual std::string python_name() const = 0;
 };
 
-std::unique_ptr<Recipe> make_pip_recipe(Workshop& shop);
+std::unique_ptr<EnvironmentBuilder> make_pip_builder(BuildContext& context);
 
 /// For conda packages, solved or from a lock, and the `pip:` section.
-std::unique_ptr<Recipe> make_conda_recipe(Workshop& shop);
+std::unique_ptr<EnvironmentBuilder> make_conda_builder(BuildContext& context);
 
 /// For a directory of software, packed as it is on disk.
-std::unique_ptr<Recipe> make_wrap_recipe(Workshop& shop);
+std::unique_ptr<EnvironmentBuilder> make_wrap_builder(BuildContext& context);
 
 /// For tykky's installations, whose image is taken over.
-std::unique_ptr<Recipe> make_import_recipe(Workshop& shop);
+std::unique_ptr<EnvironmentBuilder> make_import_builder(BuildContext& context);
 
 /// For programs of the base: links to those named, singly or by directory, in Inputs::programs.
-std::unique_ptr<Recipe> make_container_recipe(Workshop& shop);
+std::unique_ptr<EnvironmentBuilder> make_container_builder(BuildContext& context);
 
 struct UpdateRequest {
     std::vector<std::string> command; ///< run at the terminal; empty for none
@@ -102,8 +102,8 @@ struct UpdateRequest {
 };
 /// For updates: the installation's images are mounted at the prefix with a writable layer over them, which
 /// receives what the input and the user's command change.
-std::unique_ptr<Recipe> make_update_recipe(Workshop& shop, const manifest::Manifest& previous,
-                                           const UpdateRequest& request);
+std::unique_ptr<EnvironmentBuilder>
+make_update_builder(BuildContext& context, const manifest::Manifest& previous, const UpdateRequest& request);
 
 /// The changes that activating a venv at the prefix makes.
 std::vector<launch::EnvironmentChange> venv_activation();
@@ -111,6 +111,6 @@ std::vector<launch::EnvironmentChange> venv_activation();
 std::vector<launch::EnvironmentChange> path_activation();
 
 /// The name of Python's directory in "lib", such as "python3.11"; empty if no Python runs there.
-std::string name_of_python(const Workshop& shop);
+std::string name_of_python(const BuildContext& context);
 
 } // namespace containerize::environments

@@ -35,24 +35,24 @@ Environment inside_container(const Environment& outside) {
     return inside;
 }
 
-class ImportRecipe : public Recipe {
+class ImportBuilder : public EnvironmentBuilder {
 public:
-    explicit ImportRecipe(Workshop& shop) : shop_(shop), tykky_(*shop.inputs.tykky) {}
+    explicit ImportBuilder(BuildContext& context) : context_(context), tykky_(*context.inputs.tykky) {}
 
     Status create() override {
         Stage stage("Mounting the image");
-        auto mounted = WritableImages::mount(shop_, {tykky_.image}, tykky_.path_inside);
+        auto mounted = WritableImages::mount(context_, {tykky_.image}, tykky_.path_inside);
         if (!mounted) return fail(std::move(mounted.error()));
         images_ = std::move(*mounted);
         if (auto found = find_environment(); !found) return found;
         std::error_code failed;
         if (environment_ != ".") // our own files go there
-            fs::create_directory(shop_.root() / environment_ / "share", failed);
-        if (auto linked = inputs::link_environment(shop_.root(), environment_); !linked) return linked;
+            fs::create_directory(context_.root() / environment_ / "share", failed);
+        if (auto linked = inputs::link_environment(context_.root(), environment_); !linked) return linked;
         if (tykky_.mode != "wrapdisk")
             if (auto good = find_python(); !good) return good;
-        shop_.record["tykky"] = inputs::record_of(tykky_, environment_);
-        if (tykky_.mode == "wrapdisk") shop_.record["source"] = tykky_.path_inside.string();
+        context_.record["tykky"] = inputs::record_of(tykky_, environment_);
+        if (tykky_.mode == "wrapdisk") context_.record["source"] = tykky_.path_inside.string();
         stage.finish(tykky_.mode + ", made for " + tykky_.path_inside.string());
         return {};
     }
@@ -63,7 +63,7 @@ public:
     Result<std::vector<EnvironmentChange>> activation() override {
         if (tykky_.mode == "venv") return venv_activation();
         if (tykky_.mode == "wrapdisk") return path_activation();
-        auto recorded = record_activation(shop_, {});
+        auto recorded = record_activation(context_, {});
         if (!recorded) return fail(std::move(recorded.error()));
         launch_scripts_ = std::move(recorded->scripts);
         return std::move(recorded->changes);
@@ -73,18 +73,18 @@ public:
     // The variables that tykky's wrappers set at each launch. The user's --environ script is included, at the
     // end of tykky's common.sh.
     Result<std::vector<EnvironmentChange>> environment() override {
-        const auto script = shop_.staging / "environment-of-tykky.sh";
+        const auto script = context_.staging / "environment-of-tykky.sh";
         // tykky ignores the exit status of the script's last command.
         if (auto written = write_file(script, ". \"$DIR/../common.sh\"\nreturn 0\n"); !written)
             return fail(std::move(written.error()));
-        Environment environment = shop_.inputs.environment;
+        Environment environment = context_.inputs.environment;
         environment["DIR"] = (tykky_.directory / "bin").string();
         environment["OLD_PATH"] = environment["PATH"];
         environment["LD_LIBRARY_PATH"] =
             "/containerize-trial/lib"; // makes extensions of the variable recognisable
-        auto before = source_script({}, shop_.prefix, environment, shop_.join);
+        auto before = source_script({}, context_.prefix, environment, context_.join);
         if (!before) return fail(std::move(before.error()));
-        auto after = source_script(script, shop_.prefix, environment, shop_.join);
+        auto after = source_script(script, context_.prefix, environment, context_.join);
         if (!after) return fail(std::move(after.error()));
         if (after->output.empty())
             return fail({.what = "what it sets at each launch cannot be recorded",
@@ -93,7 +93,7 @@ public:
                          .hint = "Use `return` where the script for --environ, which it has at its end, has "
                                  "`exit`."});
         auto changes = difference(inside_container(parse_listing(before->output)),
-                                  inside_container(parse_listing(after->output)), shop_.prefix);
+                                  inside_container(parse_listing(after->output)), context_.prefix);
         // A new value, as opposed to an extension, only makes sense inside tykky's container.
         std::erase_if(changes, [](const EnvironmentChange& change) {
             const bool extends = change.kind == EnvironmentChange::Kind::prepend ||
@@ -105,10 +105,10 @@ public:
 
     Result<std::string> packages() override {
         if (tykky_.mode == "wrapdisk") return std::string();
-        auto contents = read_contents(shop_.root(), python_name_);
+        auto contents = read_contents(context_.root(), python_name_);
         if (!contents) return fail(std::move(contents.error()));
         if (tykky_.mode == "conda") {
-            shop_.record["conda_packages"] = contents->packages.size();
+            context_.record["conda_packages"] = contents->packages.size();
             return package_list(*contents);
         }
         std::string text;
@@ -121,9 +121,9 @@ public:
 
     Result<image::WriteStats>
     pack(const std::function<void(std::uint64_t, std::uint64_t)>& progress) override {
-        auto changes = images_.changes(shop_.options.umask_bits);
+        auto changes = images_.changes(context_.options.umask_bits);
         if (!changes) return fail(std::move(changes.error()));
-        return image::write_changes(*changes, shop_.image(), shop_.writer_options(),
+        return image::write_changes(*changes, context_.image(), context_.writer_options(),
                                     [&](std::uint64_t done) { progress(done, 0); });
     }
 
@@ -133,7 +133,7 @@ private:
     Status find_environment() {
         std::error_code failed;
         for (const auto& candidate : tykky_.environments)
-            if (fs::is_directory(shop_.root() / candidate, failed)) {
+            if (fs::is_directory(context_.root() / candidate, failed)) {
                 environment_ = candidate;
                 return {};
             }
@@ -143,9 +143,9 @@ private:
     }
 
     Status find_python() {
-        python_name_ = name_of_python(shop_);
+        python_name_ = name_of_python(context_);
         std::error_code failed;
-        const auto python = shop_.root() / "bin/python";
+        const auto python = context_.root() / "bin/python";
         if (!python_name_.empty() || !fs::exists(fs::symlink_status(python, failed))) return {};
         return fail_input("the environment's Python does not run here", {}, tykky_.directory.string(),
                           "Build it again with `containerize new`: " + inputs_of_tykky());
@@ -155,7 +155,7 @@ private:
         return "what it was made from is in " + (tykky_.directory / "share/previous_input").string() + ".";
     }
 
-    Workshop& shop_;
+    BuildContext& context_;
     const inputs::TykkyInstallation& tykky_;
     WritableImages images_;
     fs::path environment_; ///< relative to the image's root
@@ -165,8 +165,8 @@ private:
 
 } // namespace
 
-std::unique_ptr<Recipe> make_import_recipe(Workshop& shop) {
-    return std::make_unique<ImportRecipe>(shop);
+std::unique_ptr<EnvironmentBuilder> make_import_builder(BuildContext& context) {
+    return std::make_unique<ImportBuilder>(context);
 }
 
 } // namespace containerize::environments

@@ -32,15 +32,15 @@ bool writes_reports(const std::string& version) {
 /// Copies pip to the staging directory, for environments that must not contain it. Takes the pip that the
 /// environment's Python bundles for venvs, so that nothing is downloaded and no other Python is needed.
 Result<fs::path> Installers::place_pip() {
-    const fs::path venv = shop_.staging / "venv-of-pip";
-    auto made = capture(shop_.inside({shop_.python().string(), "-m", "venv", venv.string()}));
+    const fs::path venv = context_.staging / "venv-of-pip";
+    auto made = capture(context_.inside({context_.python().string(), "-m", "venv", venv.string()}));
     if (!made) return fail(std::move(made.error()));
     std::error_code failed;
     for (const auto& library : entries_in(venv / "lib", failed)) {
         const auto code = library.path() / "site-packages/pip";
         if (!fs::exists(code / "__main__.py", failed)) continue;
         // Isolated, so that no other package beside it looks installed.
-        const fs::path place = shop_.staging / "pip";
+        const fs::path place = context_.staging / "pip";
         fs::create_directory(place, failed);
         if (!failed) fs::rename(code, place / "pip", failed);
         if (failed) return fail_errno("cannot put pip aside", place.string(), failed.value());
@@ -56,19 +56,19 @@ Result<fs::path> Installers::place_pip() {
 /// The environment's own uv if it was asked for, otherwise the one on PATH.
 std::optional<fs::path> Installers::uv() const {
     std::error_code failed;
-    const bool has_own = shop_.options.uv && fs::exists(shop_.root() / "bin/uv", failed);
-    return has_own ? shop_.prefix / "bin/uv" : shop_.inputs.uv;
+    const bool has_own = context_.options.uv && fs::exists(context_.root() / "bin/uv", failed);
+    return has_own ? context_.prefix / "bin/uv" : context_.inputs.uv;
 }
 
 Status Installers::prepare() {
     if (std::exchange(prepared_, true)) return {};
-    target_ = {.python = shop_.python(),
+    target_ = {.python = context_.python(),
                .pip = {},
-               .offline = shop_.options.conda.offline || shop_.inputs.conda_config.offline,
-               .environment = shop_.environment,
-               .in_child = shop_.join};
+               .offline = context_.options.conda.offline || context_.inputs.conda_config.offline,
+               .environment = context_.environment,
+               .in_child = context_.join};
     // By default pip clones editable packages into the working directory unless it is in a venv.
-    target_.environment.emplace("PIP_SRC", (shop_.prefix / "src").string());
+    target_.environment.emplace("PIP_SRC", (context_.prefix / "src").string());
     // "switch": reset the URL of an existing clone, which differs because its login was removed.
     target_.environment.emplace("PIP_EXISTS_ACTION", "s");
     // pip's own byte-code is not wanted, and that of the packages is compiled later.
@@ -76,12 +76,12 @@ Status Installers::prepare() {
     const auto ask = [&](const std::vector<std::string>& question) {
         auto argv = pip::pip_command(target_);
         argv.insert(argv.end(), question.begin(), question.end());
-        return capture(shop_.inside(std::move(argv)));
+        return capture(context_.inside(std::move(argv)));
     };
     auto version = ask({"--version"});
     if (version && !version->ok()) {
         auto place = place_pip();
-        const bool needed = !uv() || shop_.options.installer == pip::Installer::pip;
+        const bool needed = !uv() || context_.options.installer == pip::Installer::pip;
         if (!place && (needed || interrupted())) return fail(std::move(place.error()));
         if (!place) return {};
         target_.pip = std::move(*place);
@@ -98,8 +98,8 @@ Status Installers::prepare() {
 
 Status Installers::choose(const spec::Requirements& requirements) {
     if (auto ready = prepare(); !ready) return ready;
-    auto choice = pip::choose_installer(shop_.options.installer, uv(), configuration_, requirements,
-                                        shop_.inputs.environment);
+    auto choice = pip::choose_installer(context_.options.installer, uv(), configuration_, requirements,
+                                        context_.inputs.environment);
     if (!choice) return fail(std::move(choice.error()));
     choice_ = std::move(*choice);
     return {};
@@ -107,7 +107,7 @@ Status Installers::choose(const spec::Requirements& requirements) {
 
 /// Whether git reads settings from GIT_CONFIG_ variables (2.31 or newer).
 bool Installers::git_takes_settings() const {
-    const auto said = capture(shop_.inside({"git", "--version"}));
+    const auto said = capture(context_.inside({"git", "--version"}));
     if (!said || !said->ok()) return false;
     int major = 0, minor = 0;
     if (std::sscanf(said->output.c_str(), "git version %d.%d", &major, &minor) != 2) return false;
@@ -127,7 +127,7 @@ Result<pip::InstallRequest> Installers::request_for(const RequirementsToInstall&
     const auto of_indexes = index_logins(requirements.read);
     if (of_git.empty() && of_indexes.empty()) return request;
     auto copy =
-        copy_requirements(requirements.read, shop_.staging / "without-logins", [&](std::string_view line) {
+        copy_requirements(requirements.read, context_.staging / "without-logins", [&](std::string_view line) {
             const auto text = of_git.empty() ? std::string(line) : pip::without_git_logins(line);
             return pip::without_index_logins(text, of_indexes);
         });
@@ -173,12 +173,12 @@ places = [os.environ["NETRC"]] if "NETRC" in os.environ else ["~/.netrc", "~/_ne
 file = next(filter(os.path.exists, map(os.path.expanduser, places)))
 netrc.netrc(file)
 print(file, end=""))";
-    const auto found = capture(shop_.inside({shop_.python().string(), "-c", find}));
+    const auto found = capture(context_.inside({context_.python().string(), "-c", find}));
     return found && found->ok() ? read_file(found->output).value_or("") : "";
 }
 
 fs::path Installers::netrc_file() const {
-    return shop_.staging / "netrc";
+    return context_.staging / "netrc";
 }
 
 Status Installers::install(const RequirementsToInstall& requirements, Stage& stage) {
@@ -201,8 +201,8 @@ Status Installers::install(const RequirementsToInstall& requirements, Stage& sta
                             "another version, or give --no-constraints.");
     }
     if (!installed) return installed;
-    shop_.record["installer"] = name();
-    return repair_scripts(shop_.root() / "bin", shop_.prefix);
+    context_.record["installer"] = name();
+    return repair_scripts(context_.root() / "bin", context_.prefix);
 }
 
 Status Installers::uninstall(const std::vector<std::string>& names, Stage& stage) {
@@ -224,7 +224,7 @@ std::string Installers::name() const {
 }
 
 fs::path Installers::report_file() const {
-    return shop_.staging / "pip-report.json";
+    return context_.staging / "pip-report.json";
 }
 
 } // namespace containerize::environments

@@ -28,7 +28,7 @@ struct RequirementsToInstall {
 
 class Installers {
 public:
-    explicit Installers(Workshop& shop) : shop_(shop) {}
+    explicit Installers(BuildContext& context) : context_(context) {}
 
     /// Installs requirements into the environment at the prefix.
     Status install(const RequirementsToInstall& requirements, Stage& stage);
@@ -57,7 +57,7 @@ private:
     [[nodiscard]] std::filesystem::path netrc_file() const;
     [[nodiscard]] std::filesystem::path report_file() const;
 
-    Workshop& shop_;
+    BuildContext& context_;
     pip::Target target_;
     bool prepared_ = false, writes_report_ = false;
     std::string configuration_; ///< output of `pip config list`

@@ -8,30 +8,30 @@ namespace containerize::environments {
 namespace {
 
 /// Sources the script, as conda does, because it may end with `return`.
-Command command_of(const Workshop& shop, const conda::LinkScript& script) {
+Command command_of(const BuildContext& context, const conda::LinkScript& script) {
     std::string program = script.before ? ""
                                         : "for one in \"$PREFIX\"/etc/conda/activate.d/*.sh; do [ ! -f "
                                           "\"$one\" ] || . \"$one\"; done; ";
     program += "one=$1; shift; . \"$one\"";
-    auto command = shop.inside(
-        {"bash", "--noprofile", "--norc", "-c", program, "bash", (shop.prefix / script.path).string()});
+    auto command = context.inside(
+        {"bash", "--noprofile", "--norc", "-c", program, "bash", (context.prefix / script.path).string()});
     auto& environment = *command.environment;
     environment["PREFIX"] = environment["ROOT_PREFIX"] = environment["CONDA_ROOT_PREFIX"] =
-        shop.prefix.string();
+        context.prefix.string();
     environment["PKG_NAME"] = script.package.name;
     environment["PKG_VERSION"] = script.package.version;
     environment["PKG_BUILDNUM"] = std::to_string(script.package.build_number);
     environment["PKG_BUILD"] = script.package.build;
-    if (script.before) environment["SOURCE_DIR"] = shop.prefix.string();
+    if (script.before) environment["SOURCE_DIR"] = context.prefix.string();
     const auto path = environment.find("PATH");
-    environment["PATH"] =
-        (shop.prefix / "bin").string() + ":" + (path == environment.end() ? "/usr/bin:/bin" : path->second);
+    environment["PATH"] = (context.prefix / "bin").string() + ":" +
+                          (path == environment.end() ? "/usr/bin:/bin" : path->second);
     return command;
 }
 
 // Shows and removes the file into which scripts write messages for the user.
-void show_message(const Workshop& shop, const std::string& package) {
-    const auto messages = shop.root() / ".messages.txt";
+void show_message(const BuildContext& context, const std::string& package) {
+    const auto messages = context.root() / ".messages.txt";
     const auto text = read_file(messages);
     if (!text || text->empty()) return;
     log::info(package + " says:\n" + *text);
@@ -41,15 +41,15 @@ void show_message(const Workshop& shop, const std::string& package) {
 
 } // namespace
 
-Status run_link_scripts(const Workshop& shop, const std::vector<conda::LinkScript>& scripts) {
+Status run_link_scripts(const BuildContext& context, const std::vector<conda::LinkScript>& scripts) {
     if (scripts.empty()) return {};
     Stage stage("Running link scripts");
     for (const auto& script : scripts) {
-        auto command = command_of(shop, script);
+        auto command = command_of(context, script);
         command.on_line = [&stage](std::string_view line) { stage.detail(line); };
         auto outcome = run(command);
         if (!outcome) return fail(std::move(outcome.error()));
-        show_message(shop, script.package.name);
+        show_message(context, script.package.name);
         if (outcome->ok()) continue;
         return fail(
             {.what = std::string("the ") + (script.before ? "pre-link" : "post-link") + " script of " +
@@ -62,14 +62,14 @@ Status run_link_scripts(const Workshop& shop, const std::vector<conda::LinkScrip
     return {};
 }
 
-void run_unlink_scripts(const Workshop& shop, const std::vector<conda::PackageRecord>& packages) {
+void run_unlink_scripts(const BuildContext& context, const std::vector<conda::PackageRecord>& packages) {
     for (const auto& package : packages) {
         const conda::LinkScript script{
             .package = package, .path = "bin/." + package.name + "-pre-unlink.sh", .before = false};
         std::error_code failed;
-        if (!fs::is_regular_file(fs::symlink_status(shop.root() / script.path, failed))) continue;
-        const auto outcome = run(command_of(shop, script));
-        show_message(shop, package.name);
+        if (!fs::is_regular_file(fs::symlink_status(context.root() / script.path, failed))) continue;
+        const auto outcome = run(command_of(context, script));
+        show_message(context, package.name);
         if (!outcome || !outcome->ok())
             log::warn("the pre-unlink script of " + package.distribution() +
                       " failed; the package is removed all the same.");

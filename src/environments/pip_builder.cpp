@@ -26,59 +26,59 @@ std::uint64_t bytes_below(const fs::path& root) {
     return total;
 }
 
-class PipRecipe : public Recipe {
+class PipBuilder : public EnvironmentBuilder {
 public:
-    explicit PipRecipe(Workshop& shop) : shop_(shop), tree_(shop.staging / "root") {}
+    explicit PipBuilder(BuildContext& context) : context_(context), tree_(context.staging / "root") {}
 
     Status create() override {
         Stage stage("Creating the environment");
         std::error_code failed;
         fs::create_directories(tree_, failed);
         if (failed) return fail_errno("cannot make a staging directory", tree_.string(), failed.value());
-        if (auto bound = shop_.space.bind(tree_, shop_.prefix, shop_.prefix); !bound) return bound;
+        if (auto bound = context_.space.bind(tree_, context_.prefix, context_.prefix); !bound) return bound;
         auto chosen = choose_interpreter();
         if (!chosen) return fail(std::move(chosen.error()));
         pip::Interpreter interpreter = std::move(*chosen);
         library_name_ = interpreter.standard_library.filename().string();
         const std::string original = interpreter.executable.string();
-        const bool bundle = shop_.options.bundle_python;
+        const bool bundle = context_.options.bundle_python;
         if (bundle) {
             stage.detail("copying " + original);
             auto copy = pip::bundle_python(interpreter, {.root = tree_,
-                                                         .prefix = shop_.prefix,
-                                                         .environment = shop_.environment,
-                                                         .in_child = shop_.join});
+                                                         .prefix = context_.prefix,
+                                                         .environment = context_.environment,
+                                                         .in_child = context_.join});
             if (!copy) return fail(std::move(copy.error()));
             interpreter = std::move(*copy);
         }
         if (auto made = pip::make_venv({.interpreter = interpreter,
-                                        .uv = shop_.inputs.uv,
-                                        .prefix = shop_.prefix,
-                                        .system_site_packages = shop_.options.system_site_packages,
-                                        .environment = shop_.environment,
-                                        .in_child = shop_.join});
+                                        .uv = context_.inputs.uv,
+                                        .prefix = context_.prefix,
+                                        .system_site_packages = context_.options.system_site_packages,
+                                        .environment = context_.environment,
+                                        .in_child = context_.join});
             !made)
             return made;
-        shop_.environment["VIRTUAL_ENV"] = shop_.prefix.string();
-        shop_.record["python"] = {
+        context_.environment["VIRTUAL_ENV"] = context_.prefix.string();
+        context_.record["python"] = {
             {"version", interpreter.version}, {"executable", original}, {"bundled", bundle}};
         stage.finish("Python " + interpreter.version + (bundle ? ", bundled," : "") + " from " + original);
         return {};
     }
 
     Status install() override {
-        for (const auto& editable : shop_.inputs.requirements.editable) {
+        for (const auto& editable : context_.inputs.requirements.editable) {
             const bool is_cloned = is_url(editable) && !editable.starts_with("file:");
             if (is_cloned) continue; // cloned into the environment
             log::info("Note: '" + editable +
                       "' is installed as editable: it stays where it is, outside the image.");
         }
-        if (auto added = PipPart(shop_).add_uv(library_name_); !added) return added;
+        if (auto added = PipPart(context_).add_uv(library_name_); !added) return added;
         Stage stage(pip_stage);
-        Installers installers(shop_);
-        if (auto installed = installers.install({.file = shop_.inputs.spec,
-                                                 .read = shop_.inputs.requirements,
-                                                 .directory = shop_.inputs.working_directory,
+        Installers installers(context_);
+        if (auto installed = installers.install({.file = context_.inputs.spec,
+                                                 .read = context_.inputs.requirements,
+                                                 .directory = context_.inputs.working_directory,
                                                  .constraints = {}},
                                                 stage);
             !installed)
@@ -90,18 +90,18 @@ public:
     // Unchecked hashes: no run compares timestamps or compiles again, even if packing changes timestamps.
     Status compile() override {
         Stage stage("Compiling byte-code");
-        std::vector<std::string> argv = {shop_.python().string(),
+        std::vector<std::string> argv = {context_.python().string(),
                                          "-m",
                                          "compileall",
                                          "-q",
                                          "-f",
                                          "-j",
-                                         std::to_string(shop_.jobs),
+                                         std::to_string(context_.jobs),
                                          "--invalidation-mode",
                                          "unchecked-hash",
-                                         (shop_.prefix / "lib").string()};
-        if (shop_.options.bundle_python) argv.push_back((shop_.prefix / "python/lib").string());
-        auto outcome = containerize::run(shop_.inside(argv));
+                                         (context_.prefix / "lib").string()};
+        if (context_.options.bundle_python) argv.push_back((context_.prefix / "python/lib").string());
+        auto outcome = containerize::run(context_.inside(argv));
         if (!outcome) return fail(std::move(outcome.error()));
         // Packages ship templates and tests for other Python versions as .py files. Failures to compile these
         // are harmless.
@@ -114,7 +114,7 @@ public:
 
     Result<std::string> packages() override {
         auto listed =
-            capture(shop_.inside({shop_.python().string(), "-m", "pip", "list", "--format", "freeze"}));
+            capture(context_.inside({context_.python().string(), "-m", "pip", "list", "--format", "freeze"}));
         if (!listed) return fail(std::move(listed.error()));
         // A script may have removed pip; then there is no list.
         return listed->ok() ? std::move(listed->output) : std::string();
@@ -123,7 +123,8 @@ public:
     Result<image::WriteStats>
     pack(const std::function<void(std::uint64_t, std::uint64_t)>& progress) override {
         const auto total = bytes_below(tree_);
-        return image::write_tree(tree_, shop_.image(), shop_.writer_options(), shop_.options.umask_bits,
+        return image::write_tree(tree_, context_.image(), context_.writer_options(),
+                                 context_.options.umask_bits,
                                  [&](std::uint64_t done) { progress(done, total); });
     }
 
@@ -133,24 +134,24 @@ public:
 private:
     /// A host interpreter was checked with the inputs; one in a base can only be checked inside it.
     [[nodiscard]] Result<pip::Interpreter> choose_interpreter() const {
-        if (shop_.inputs.base.is_host()) return shop_.inputs.interpreter;
+        if (context_.inputs.settings.base.is_host()) return context_.inputs.interpreter;
         auto interpreter =
-            pip::choose_interpreter_inside(shop_.options.python, shop_.environment, shop_.join);
+            pip::choose_interpreter_inside(context_.options.python, context_.environment, context_.join);
         if (!interpreter) return interpreter;
-        if (auto good = pip::check_venv(*interpreter, shop_.inputs.uv); !good)
+        if (auto good = pip::check_venv(*interpreter, context_.inputs.uv); !good)
             return fail(std::move(good.error()));
         return interpreter;
     }
 
     std::string library_name_;
-    Workshop& shop_;
+    BuildContext& context_;
     fs::path tree_;
 };
 
 } // namespace
 
-std::unique_ptr<Recipe> make_pip_recipe(Workshop& shop) {
-    return std::make_unique<PipRecipe>(shop);
+std::unique_ptr<EnvironmentBuilder> make_pip_builder(BuildContext& context) {
+    return std::make_unique<PipBuilder>(context);
 }
 
 } // namespace containerize::environments

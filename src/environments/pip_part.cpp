@@ -33,37 +33,37 @@ std::vector<std::string> texts_of(const std::vector<Located>& lines) {
 
 Status PipPart::check_python(const std::string& python_name) const {
     if (!python_name.empty()) return {};
-    return fail_input("there is no Python for what pip is to install", {}, shop_.inputs.spec.string(),
+    return fail_input("there is no Python for what pip is to install", {}, context_.inputs.spec.string(),
                       "Add `- python` and `- pip` to the dependencies.");
 }
 
 Status PipPart::add_uv(const std::string& python_name) {
-    if (!shop_.options.uv || python_name.empty()) return {};
+    if (!context_.options.uv || python_name.empty()) return {};
     // uv's cache is usually on another filesystem, where hard links fail with a warning, also in users'
     // scripts.
-    shop_.environment.emplace("UV_LINK_MODE", "copy");
+    context_.environment.emplace("UV_LINK_MODE", "copy");
     std::error_code failed;
-    if (fs::exists(shop_.root() / "bin/uv", failed)) return {};
-    const fs::path file = shop_.staging / "uv-requirement.txt";
+    if (fs::exists(context_.root() / "bin/uv", failed)) return {};
+    const fs::path file = context_.staging / "uv-requirement.txt";
     if (auto written = write_file(file, "uv\n"); !written) return written;
-    auto read = spec::read_requirements(file, shop_.staging);
+    auto read = spec::read_requirements(file, context_.staging);
     if (!read) return fail(std::move(read.error()));
-    auto installed = install_file(file, *read, shop_.staging, python_name);
+    auto installed = install_file(file, *read, context_.staging, python_name);
     if (!installed) installed.error().where = "--uv";
     return installed;
 }
 
 Status PipPart::install(const std::vector<Located>& lines, const std::string& python_name) {
-    const fs::path file = shop_.staging / "pip-requirements.txt";
-    const fs::path directory = shop_.inputs.spec.parent_path();
+    const fs::path file = context_.staging / "pip-requirements.txt";
+    const fs::path directory = context_.inputs.spec.parent_path();
     if (auto written = write_file(file, requirements_text(lines, directory)); !written) return written;
     auto read = spec::read_requirements(file, directory);
     if (!read) {
-        read.error().where = shop_.inputs.spec.string();
+        read.error().where = context_.inputs.spec.string();
         return fail(std::move(read.error()));
     }
     auto installed = install_file(file, *read, directory, python_name);
-    if (!installed) installed.error().where = shop_.inputs.spec.string();
+    if (!installed) installed.error().where = context_.inputs.spec.string();
     return installed;
 }
 
@@ -72,10 +72,10 @@ Status PipPart::install_file(const fs::path& file, const spec::Requirements& rea
     if (auto good = check_python(python_name); !good) return good;
     Stage stage(pip_stage);
     fs::path constraints;
-    auto contents = read_contents(shop_.root(), python_name);
+    auto contents = read_contents(context_.root(), python_name);
     if (!contents) return fail(std::move(contents.error()));
-    if (!contents->packages.empty() && shop_.options.conda.constraints) {
-        constraints = shop_.staging / "conda-constraints.txt";
+    if (!contents->packages.empty() && context_.options.conda.constraints) {
+        constraints = context_.staging / "conda-constraints.txt";
         std::string text;
         for (const auto& one : contents->of_conda)
             text += one.name + "==" + one.version + "\n";
@@ -91,9 +91,9 @@ Status PipPart::install_file(const fs::path& file, const spec::Requirements& rea
 }
 
 Status PipPart::install_locked(const std::string& python_name, Present present) {
-    const auto& locked = *shop_.inputs.locked;
+    const auto& locked = *context_.inputs.locked;
     remember(locked);
-    auto contents = read_contents(shop_.root(), python_name);
+    auto contents = read_contents(context_.root(), python_name);
     if (!contents) return fail(std::move(contents.error()));
     auto before = std::move(contents->of_pip);
     if (present == Present::goes && locked.of_pip) before.clear();
@@ -103,17 +103,17 @@ Status PipPart::install_locked(const std::string& python_name, Present present) 
         if (auto installed = install_lines_of_lock(stage); !installed) return installed;
         stage.finish("with " + installers_.name());
     }
-    contents = read_contents(shop_.root(), python_name);
+    contents = read_contents(context_.root(), python_name);
     if (!contents) return fail(std::move(contents.error()));
-    if (auto same = check_against_lock(locked, *contents, before, shop_.inputs.spec.string()); !same)
+    if (auto same = check_against_lock(locked, *contents, before, context_.inputs.spec.string()); !same)
         return same;
     return forget_requests(contents->of_pip, python_name);
 }
 
 // pip verifies all requirements of a file or none, and VCS requirements have no checksum: so use two files.
 Status PipPart::install_lines_of_lock(Stage& stage) {
-    const auto& locked = *shop_.inputs.locked;
-    const fs::path directory = shop_.inputs.spec.parent_path();
+    const auto& locked = *context_.inputs.locked;
+    const fs::path directory = context_.inputs.spec.parent_path();
     for (const bool verified : {true, false}) {
         std::vector<Located> lines;
         bool some = false;
@@ -123,11 +123,11 @@ Status PipPart::install_lines_of_lock(Stage& stage) {
             lines.push_back(line);
         }
         if (!some) continue;
-        const fs::path file = shop_.staging / (verified ? "locked-verified.txt" : "locked.txt");
+        const fs::path file = context_.staging / (verified ? "locked-verified.txt" : "locked.txt");
         if (auto written = write_file(file, requirements_text(lines, directory)); !written) return written;
         auto read = spec::read_requirements(file, directory);
         if (!read) {
-            read.error().where = shop_.inputs.spec.string();
+            read.error().where = context_.inputs.spec.string();
             return fail(std::move(read.error()));
         }
         // A lock lists all packages, dependencies included, except older locks without `of_pip`.
@@ -139,7 +139,7 @@ Status PipPart::install_lines_of_lock(Stage& stage) {
                                               .verified = verified},
                                              stage);
         if (!installed) {
-            installed.error().where = shop_.inputs.spec.string();
+            installed.error().where = context_.inputs.spec.string();
             return installed;
         }
     }
@@ -148,10 +148,10 @@ Status PipPart::install_lines_of_lock(Stage& stage) {
 
 // pip compares only versions: it would keep a package of the same version with another origin or checksum.
 Status PipPart::remove_what_differs(const std::string& python_name, const spec::LockedEnvironment& present) {
-    if (!shop_.inputs.locked->of_pip) return {};
-    const auto contents = read_contents(shop_.root(), python_name);
+    if (!context_.inputs.locked->of_pip) return {};
+    const auto contents = read_contents(context_.root(), python_name);
     if (!contents) return fail(Error(contents.error()));
-    const auto& wanted = shop_.inputs.locked->pip;
+    const auto& wanted = context_.inputs.locked->pip;
     const auto known = checksums_in_lines(texts_of(present.pip));
     std::vector<std::string> names;
     for (const auto& one : contents->of_pip)
@@ -161,7 +161,7 @@ Status PipPart::remove_what_differs(const std::string& python_name, const spec::
     if (names.empty()) return {};
     Stage stage("Removing pip packages");
     // Not installers_: conda packages are changed after this and may add or remove pip.
-    if (auto removed = Installers(shop_).uninstall(names, stage); !removed) return removed;
+    if (auto removed = Installers(context_).uninstall(names, stage); !removed) return removed;
     stage.finish(human_count(names.size()) + " packages");
     return {};
 }
@@ -169,9 +169,9 @@ Status PipPart::remove_what_differs(const std::string& python_name, const spec::
 // pip marks every package of a lock as REQUESTED, so the image would differ from the original.
 Status PipPart::forget_requests(const std::vector<pip::Distribution>& installed,
                                 const std::string& python_name) const {
-    if (!shop_.inputs.locked->pip_requested) return {};
-    const auto& requested = *shop_.inputs.locked->pip_requested;
-    const auto site_packages = shop_.root() / "lib" / python_name / "site-packages";
+    if (!context_.inputs.locked->pip_requested) return {};
+    const auto& requested = *context_.inputs.locked->pip_requested;
+    const auto site_packages = context_.root() / "lib" / python_name / "site-packages";
     for (const auto& one : installed) {
         if (!one.requested || std::ranges::find(requested, pip::normalised_name(one.name)) != requested.end())
             continue;
@@ -204,7 +204,7 @@ Status PipPart::note(const spec::Requirements& requirements, const fs::path& dir
     for (auto& [pin, checksum] : checksums_in_report(installers_.report()))
         checksums_[pin] = std::move(checksum);
     if (installers_.name() != "uv") return {};
-    auto contents = read_contents(shop_.root(), python_name);
+    auto contents = read_contents(context_.root(), python_name);
     if (!contents) return fail(std::move(contents.error()));
     std::string pins;
     for (const auto& one : contents->of_pip)
@@ -213,7 +213,7 @@ Status PipPart::note(const spec::Requirements& requirements, const fs::path& dir
     std::string text;
     for (const auto& option : options_)
         text += option + "\n";
-    const auto file = shop_.staging / "uv-pins.txt";
+    const auto file = context_.staging / "uv-pins.txt";
     if (auto written = write_file(file, text + pins); !written) return written;
     const auto answer = installers_.checksums(file);
     if (!answer) {
@@ -221,7 +221,7 @@ Status PipPart::note(const spec::Requirements& requirements, const fs::path& dir
         log::detail(answer.error().why);
         return {};
     }
-    const auto answered = shop_.staging / "uv-checksums.txt";
+    const auto answered = context_.staging / "uv-checksums.txt";
     if (auto written = write_file(answered, *answer); !written) return written;
     auto read = spec::read_requirements(answered, directory);
     if (!read) return fail(std::move(read.error()));

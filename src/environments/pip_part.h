@@ -16,12 +16,12 @@ namespace containerize::environments {
 
 class PipPart {
 public:
-    explicit PipPart(Workshop& shop) : shop_(shop), installers_(shop) {}
+    explicit PipPart(BuildContext& context) : context_(context), installers_(context) {}
 
     /// Installs uv if the options ask for it and nothing else has installed it. Does nothing without Python.
     Status add_uv(const std::string& python_name);
 
-    /// Installs requirement lines of an environment file. `python_name` is that of Recipe.
+    /// Installs requirement lines of an environment file. `python_name` is that of EnvironmentBuilder.
     Status install(const std::vector<spec::Located>& lines, const std::string& python_name);
 
     /// Installs a requirements file, in which paths are relative to `directory`.
@@ -53,7 +53,7 @@ private:
     Status note(const spec::Requirements& requirements, const std::filesystem::path& directory,
                 const std::string& python_name);
 
-    Workshop& shop_;
+    BuildContext& context_;
     Installers installers_;
     Checksums checksums_;
     std::vector<std::string> options_;

@@ -46,7 +46,7 @@ root::RootRequest build_root(const manifest::Base& base, const inputs::Inputs& i
                              const fs::path& staging) {
     root::RootRequest request{.base = base,
                               .needed = {prefix.string(), staging.string()},
-                              .binds = inputs.binds,
+                              .binds = inputs.settings.binds,
                               .offered = {},
                               .user = {},
                               .home = {},
@@ -76,12 +76,12 @@ root::RootRequest build_root(const manifest::Base& base, const inputs::Inputs& i
 
 Result<BuildNamespace> make_namespace(const inputs::Inputs& inputs, const fs::path& prefix,
                                       const fs::path& staging) {
-    if (inputs.base.is_host() && inputs.binds.empty()) return BuildNamespace::create();
+    if (inputs.settings.base.is_host() && inputs.settings.binds.empty()) return BuildNamespace::create();
     std::error_code failed;
     const auto work = staging / "base";
     fs::create_directory(work, failed);
     if (failed) return fail_errno("cannot make a staging directory", work.string(), failed.value());
-    return BuildNamespace::create(build_root(inputs.base, inputs, prefix, staging), work);
+    return BuildNamespace::create(build_root(inputs.settings.base, inputs, prefix, staging), work);
 }
 
 } // namespace containerize::environments

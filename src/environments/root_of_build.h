@@ -9,8 +9,8 @@
 
 namespace containerize::environments {
 
-/// Creates the namespace in which programs of a build or an update run: with the root of `inputs.base`, plus
-/// the host's files that the build needs. Such a root is assembled in `staging`.
+/// Creates the namespace in which programs of a build or an update run: with the root of
+/// `inputs.settings.base`, plus the host's files that the build needs. Such a root is assembled in `staging`.
 Result<BuildNamespace> make_namespace(const inputs::Inputs& inputs, const std::filesystem::path& prefix,
                                       const std::filesystem::path& staging);
 

@@ -30,50 +30,51 @@ namespace {
 using launch::EnvironmentChange;
 using manifest::Manifest;
 
-class UpdateRecipe : public Recipe {
+class UpdateBuilder : public EnvironmentBuilder {
 public:
-    UpdateRecipe(Workshop& shop, const Manifest& previous, const UpdateRequest& request)
-        : shop_(shop), previous_(previous), request_(request),
-          of_conda_(previous.build.contains("conda_packages")), pip_(shop) {}
+    UpdateBuilder(BuildContext& context, const Manifest& previous, const UpdateRequest& request)
+        : context_(context), previous_(previous), request_(request),
+          of_conda_(previous.build.contains("conda_packages")), pip_(context) {}
 
     Status create() override {
         Stage stage("Mounting the environment");
-        auto mounted = WritableImages::mount(shop_, previous_);
+        auto mounted = WritableImages::mount(context_, previous_);
         if (!mounted) return fail(std::move(mounted.error()));
         images_ = std::move(*mounted);
-        bare_environment_ = shop_.environment;
+        bare_environment_ = context_.environment;
         for (const auto* changes : {&previous_.activation, &previous_.environment})
-            shop_.environment = with_changes(shop_.environment, *changes, shop_.prefix);
-        python_name_ = name_of_python(shop_);
+            context_.environment = with_changes(context_.environment, *changes, context_.prefix);
+        python_name_ = name_of_python(context_);
         stage.finish("state " + std::to_string(previous_.state));
         return {};
     }
 
     Status install() override {
         if (auto added = keeping_installer([&] { return pip_.add_uv(python_name_); }); !added) return added;
-        if (!shop_.inputs.spec.empty())
+        if (!context_.inputs.spec.empty())
             if (auto done = install_spec(); !done) return done;
-        for (const auto& [file, read] : shop_.inputs.more_requirements)
+        for (const auto& [file, read] : context_.inputs.more_requirements)
             if (auto done = install_file(file, read); !done) return done;
         return run_command();
     }
 
     Status compile() override {
         if (python_name_.empty()) return {};
-        const auto changed = images_.changes(shop_.options.umask_bits);
+        const auto changed = images_.changes(context_.options.umask_bits);
         if (!changed) return fail(changed.error());
-        return compile_sources(shop_, sources_among(changed->files, python_name_));
+        return compile_sources(context_, sources_among(changed->files, python_name_));
     }
 
     Result<std::vector<EnvironmentChange>> activation() override {
         if (!of_conda_) return previous_.activation;
         // Record from an environment without the activation, in which the scripts would change nothing more.
-        Environment environment = with_changes(
-            bare_environment_, {{EnvironmentChange::Kind::prepend, "PATH", (shop_.prefix / "bin").string()}},
-            shop_.prefix);
-        std::swap(shop_.environment, environment);
-        auto recorded = record_activation(shop_, {});
-        std::swap(shop_.environment, environment);
+        Environment environment =
+            with_changes(bare_environment_,
+                         {{EnvironmentChange::Kind::prepend, "PATH", (context_.prefix / "bin").string()}},
+                         context_.prefix);
+        std::swap(context_.environment, environment);
+        auto recorded = record_activation(context_, {});
+        std::swap(context_.environment, environment);
         if (!recorded) return fail(std::move(recorded.error()));
         launch_scripts_ = std::move(recorded->scripts);
         return std::move(recorded->changes);
@@ -86,14 +87,14 @@ public:
         if (!of_conda_) {
             std::string text;
             for (const auto& one :
-                 pip::read_distributions(shop_.root() / "lib" / python_name_ / "site-packages"))
+                 pip::read_distributions(context_.root() / "lib" / python_name_ / "site-packages"))
                 text += one.name + "==" + one.version + "\n";
             return text;
         }
-        auto contents = read_contents(shop_.root(), python_name_);
+        auto contents = read_contents(context_.root(), python_name_);
         if (!contents) return fail(std::move(contents.error()));
         contents_ = std::move(*contents);
-        shop_.record["conda_packages"] = contents_.packages.size();
+        context_.record["conda_packages"] = contents_.packages.size();
         return package_list(contents_);
     }
 
@@ -109,8 +110,8 @@ public:
         for (const auto& channel : channels_)
             if (std::ranges::find(locked.channels, channel.url) == locked.channels.end())
                 locked.channels.push_back(channel.url);
-        if (shop_.inputs.conda)
-            for (const auto& [name, value] : shop_.inputs.conda->variables) {
+        if (context_.inputs.conda)
+            for (const auto& [name, value] : context_.inputs.conda->variables) {
                 std::erase_if(locked.variables, [&](const auto& one) { return one.first == name; });
                 locked.variables.emplace_back(name, value);
             }
@@ -120,14 +121,14 @@ public:
     }
 
     bool has_changes() override {
-        changed_ = images_.changes(shop_.options.umask_bits);
+        changed_ = images_.changes(context_.options.umask_bits);
         return !changed_ || !changed_->files.empty();
     }
 
     Result<image::WriteStats>
     pack(const std::function<void(std::uint64_t, std::uint64_t)>& progress) override {
         if (!changed_) return fail(std::move(changed_.error()));
-        return image::write_changes(*changed_, shop_.image(), shop_.writer_options(),
+        return image::write_changes(*changed_, context_.image(), context_.writer_options(),
                                     [&](std::uint64_t done) { progress(done, 0); });
     }
 
@@ -136,47 +137,47 @@ public:
 private:
     /// The lock of the installed state; an empty one if there is none.
     [[nodiscard]] spec::LockedEnvironment earlier_lock() const {
-        const auto file = shop_.prefix / prefix::state_directory(previous_.state) / "containerize.lock";
+        const auto file = context_.prefix / prefix::state_directory(previous_.state) / "containerize.lock";
         auto read = spec::read_locked(file, spec::SpecKind::lock, {.subdir = conda::this_subdir()});
         return read ? std::move(*read) : spec::LockedEnvironment();
     }
 
     Status install_spec() {
-        if (shop_.inputs.kind == spec::SpecKind::requirements)
-            return install_file(shop_.inputs.spec, shop_.inputs.requirements);
+        if (context_.inputs.kind == spec::SpecKind::requirements)
+            return install_file(context_.inputs.spec, context_.inputs.requirements);
         if (!of_conda_)
             return fail_input("this installation was not made of packages of conda",
-                              "so none can be added to it", shop_.inputs.spec.string(),
+                              "so none can be added to it", context_.inputs.spec.string(),
                               "Give a requirements file, or make a new installation.");
-        if (shop_.inputs.locked)
+        if (context_.inputs.locked)
             if (auto removed = pip_.remove_what_differs(python_name_, earlier_lock()); !removed)
                 return removed;
-        auto channels = change_packages(shop_, request_.prune);
+        auto channels = change_packages(context_, request_.prune);
         if (!channels) return fail(std::move(channels.error()));
         channels_ = std::move(*channels);
-        python_name_ = name_of_python(shop_);
+        python_name_ = name_of_python(context_);
         if (auto kept = keep_variables(); !kept) return kept;
         return keeping_installer([&]() -> Status {
-            if (shop_.inputs.locked) return pip_.install_locked(python_name_, PipPart::Present::goes);
-            if (shop_.inputs.conda->pip.empty()) return {};
-            return pip_.install(shop_.inputs.conda->pip, python_name_);
+            if (context_.inputs.locked) return pip_.install_locked(python_name_, PipPart::Present::goes);
+            if (context_.inputs.conda->pip.empty()) return {};
+            return pip_.install(context_.inputs.conda->pip, python_name_);
         });
     }
 
     /// Keeps the recorded installer while `action` runs, which may use another one.
     Status keeping_installer(const std::function<Status()>& action) {
-        const auto installer = shop_.record.value("installer", "");
+        const auto installer = context_.record.value("installer", "");
         auto done = action();
-        if (!installer.empty()) shop_.record["installer"] = installer;
+        if (!installer.empty()) context_.record["installer"] = installer;
         return done;
     }
 
     // Adds the variables of the input to those that were set before.
     Status keep_variables() const {
         const auto& variables =
-            shop_.inputs.conda ? shop_.inputs.conda->variables : shop_.inputs.locked->variables;
+            context_.inputs.conda ? context_.inputs.conda->variables : context_.inputs.locked->variables;
         if (variables.empty()) return {};
-        const auto file = shop_.root() / "conda-meta/state";
+        const auto file = context_.root() / "conda-meta/state";
         auto state = parse_json_quietly(read_file(file).value_or("{}"));
         if (!state.is_object()) state = nlohmann::json::object();
         const auto before = state;
@@ -188,21 +189,21 @@ private:
 
     Status install_file(const fs::path& file, const spec::Requirements& read) {
         return keeping_installer(
-            [&] { return pip_.install_file(file, read, shop_.inputs.working_directory, python_name_); });
+            [&] { return pip_.install_file(file, read, context_.inputs.working_directory, python_name_); });
     }
 
     Status run_command() {
         if (request_.command.empty()) return {};
         if (is_interactive_shell())
-            log::info("Everything below " + shop_.prefix.string() +
+            log::info("Everything below " + context_.prefix.string() +
                       " can be changed now. `exit` ends it, and packs what you changed.");
-        auto command = shop_.inside(request_.command);
-        command.working_directory = shop_.inputs.working_directory;
+        auto command = context_.inside(request_.command);
+        command.working_directory = context_.inputs.working_directory;
         auto code = run_in_foreground(command, is_interactive_shell() ? Keyboard::for_program
                                                                       : Keyboard::interrupts_us);
         if (!code) return fail(std::move(code.error()));
         if (*code == 0 || (is_interactive_shell() && user_wants_to_keep(*code))) return {};
-        shop_.log_has_reason = false;
+        context_.log_has_reason = false;
         return fail({.what = "the command failed",
                      .why = "exit code " + std::to_string(*code),
                      .where = {},
@@ -229,7 +230,7 @@ private:
         return read(STDIN_FILENO, &answer, 1) == 1 && (answer == 'y' || answer == 'Y');
     }
 
-    Workshop& shop_;
+    BuildContext& context_;
     const Manifest& previous_;
     UpdateRequest request_;
     bool of_conda_;
@@ -245,9 +246,9 @@ private:
 
 } // namespace
 
-std::unique_ptr<Recipe> make_update_recipe(Workshop& shop, const Manifest& previous,
-                                           const UpdateRequest& request) {
-    return std::make_unique<UpdateRecipe>(shop, previous, request);
+std::unique_ptr<EnvironmentBuilder> make_update_builder(BuildContext& context, const Manifest& previous,
+                                                        const UpdateRequest& request) {
+    return std::make_unique<UpdateBuilder>(context, previous, request);
 }
 
 } // namespace containerize::environments

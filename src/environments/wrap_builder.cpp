@@ -24,13 +24,13 @@ bool leaves(const fs::path& root, const std::string& path, const fs::path& targe
     return relative.empty() || *relative.begin() == "..";
 }
 
-class WrapRecipe : public Recipe {
+class WrapBuilder : public EnvironmentBuilder {
 public:
-    explicit WrapRecipe(Workshop& shop) : shop_(shop) {}
+    explicit WrapBuilder(BuildContext& context) : context_(context) {}
 
     Status create() override {
         if (auto packed = pack_source(); !packed) return packed;
-        auto mounted = WritableImages::mount(shop_, {shop_.image()}, shop_.inputs.mask);
+        auto mounted = WritableImages::mount(context_, {context_.image()}, context_.inputs.mask);
         if (!mounted) return fail(std::move(mounted.error()));
         images_ = std::move(*mounted);
         if (!images_.copy().empty()) writer_.reset(); // also closes the unfinished image
@@ -47,9 +47,9 @@ public:
     Result<image::WriteStats>
     pack(const std::function<void(std::uint64_t, std::uint64_t)>& progress) override {
         const auto on_bytes = [&](std::uint64_t done) { progress(done, 0); };
-        const mode_t umask_bits = shop_.options.umask_bits;
+        const mode_t umask_bits = context_.options.umask_bits;
         if (!writer_)
-            return image::write_tree(images_.copy(), shop_.image(), shop_.writer_options(), umask_bits,
+            return image::write_tree(images_.copy(), context_.image(), context_.writer_options(), umask_bits,
                                      on_bytes);
         auto changes = images_.changes(umask_bits);
         if (!changes) return fail(std::move(changes.error()));
@@ -67,14 +67,14 @@ public:
 private:
     Status pack_source() {
         Stage stage("Packing the software");
-        const auto& source = shop_.inputs.wrap_source;
-        auto tree = image::list_tree(source, shop_.options.umask_bits);
+        const auto& source = context_.inputs.wrap_source;
+        auto tree = image::list_tree(source, context_.options.umask_bits);
         if (!tree) return fail(std::move(tree.error()));
         report_links(source, *tree);
         std::uint64_t bytes = 0;
         for (const auto& entry : tree->entries)
             bytes += entry.original == image::TreeEntry::npos ? entry.size : 0;
-        auto writer = image::Writer::create(shop_.image(), shop_.writer_options());
+        auto writer = image::Writer::create(context_.image(), context_.writer_options());
         if (!writer) return fail(std::move(writer.error()));
         if (auto added = image::add_entries(*writer, *tree, image::Whiteouts::apply,
                                             [&](std::uint64_t done) { stage.advance(done, bytes); });
@@ -83,7 +83,7 @@ private:
         if (auto done = writer->checkpoint(); !done) return done;
         writer_.emplace(std::move(*writer));
         left_out_ = std::move(tree->left_out);
-        shop_.record["source"] = source.string();
+        context_.record["source"] = source.string();
         stage.finish(fmt::format("{} entries, {}", human_count(tree->entries.size()), human_bytes(bytes)));
         return {};
     }
@@ -103,7 +103,7 @@ private:
             log::warn(human_count(count - shown) + " more links lead out of it; the log has them all.");
     }
 
-    Workshop& shop_;
+    BuildContext& context_;
     WritableImages images_;
     std::optional<image::Writer> writer_; ///< not set if a copy on disk is packed instead
     std::vector<std::string> left_out_;
@@ -111,8 +111,8 @@ private:
 
 } // namespace
 
-std::unique_ptr<Recipe> make_wrap_recipe(Workshop& shop) {
-    return std::make_unique<WrapRecipe>(shop);
+std::unique_ptr<EnvironmentBuilder> make_wrap_builder(BuildContext& context) {
+    return std::make_unique<WrapBuilder>(context);
 }
 
 } // namespace containerize::environments

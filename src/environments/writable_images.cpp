@@ -8,38 +8,39 @@
 
 namespace containerize::environments {
 
-Result<WritableImages> WritableImages::mount(Workshop& shop, const manifest::Manifest& manifest) {
+Result<WritableImages> WritableImages::mount(BuildContext& context, const manifest::Manifest& manifest) {
     std::vector<fs::path> images;
     for (const auto& image : manifest.images())
-        images.push_back(shop.prefix / image.file);
-    return mount(shop, std::move(images), manifest.mask);
+        images.push_back(context.prefix / image.file);
+    return mount(context, std::move(images), manifest.mask);
 }
 
-Result<WritableImages> WritableImages::mount(Workshop& shop, std::vector<fs::path> images,
+Result<WritableImages> WritableImages::mount(BuildContext& context, std::vector<fs::path> images,
                                              const fs::path& mask) {
     WritableImages mounted;
-    mounted.staging_ = shop.staging;
+    mounted.staging_ = context.staging;
     mounted.images_ = std::move(images);
-    if (const auto overlay = shop.space.mount_overlay(mounted.images_, shop.staging, shop.prefix); !overlay)
-        if (auto done = mounted.mount_without_overlay(shop, to_string(overlay.error())); !done)
+    if (const auto overlay = context.space.mount_overlay(mounted.images_, context.staging, context.prefix);
+        !overlay)
+        if (auto done = mounted.mount_without_overlay(context, to_string(overlay.error())); !done)
             return fail(std::move(done.error()));
-    mounted.merged_ = shop.space.tree();
+    mounted.merged_ = context.space.tree();
     if (!mask.empty())
-        if (auto bound = shop.space.bind(shop.prefix, mask, shop.prefix); !bound)
+        if (auto bound = context.space.bind(context.prefix, mask, context.prefix); !bound)
             return fail(std::move(bound.error()));
     return mounted;
 }
 
 // For old kernels, and filesystems without extended attributes.
-Status WritableImages::mount_without_overlay(Workshop& shop, const std::string& why) {
+Status WritableImages::mount_without_overlay(BuildContext& context, const std::string& why) {
     if (interrupted()) return fail_interrupted();
-    const auto path = shop.inputs.environment.find("PATH");
+    const auto path = context.inputs.environment.find("PATH");
     const auto program =
-        find_program("fuse-overlayfs", path == shop.inputs.environment.end() ? "" : path->second);
+        find_program("fuse-overlayfs", path == context.inputs.environment.end() ? "" : path->second);
     const auto suits = program ? image::suits_fuse_overlay(images_) : Result<bool>(false);
     if (!suits) return fail(Error(suits.error()));
     if (*suits) {
-        auto mounted = shop.space.mount_fuse_overlay(*program, images_, staging_, shop.prefix);
+        auto mounted = context.space.mount_fuse_overlay(*program, images_, staging_, context.prefix);
         if (mounted) {
             means_ = Means::fuse_overlay;
             log::info("Note: fuse-overlayfs is used, because the kernel's overlay cannot be: " + why);
@@ -49,10 +50,10 @@ Status WritableImages::mount_without_overlay(Workshop& shop, const std::string& 
         log::info("Note: fuse-overlayfs cannot be used: " + to_string(mounted.error()));
     }
     log::info("Note: the environment is copied to disk to be changed there, which takes longer: " + why);
-    return make_copy(shop);
+    return make_copy(context);
 }
 
-Status WritableImages::make_copy(Workshop& shop) {
+Status WritableImages::make_copy(BuildContext& context) {
     means_ = Means::copy;
     std::error_code failed;
     fs::create_directory(copy(), failed);
@@ -61,7 +62,7 @@ Status WritableImages::make_copy(Workshop& shop) {
     auto snapshot = image::take_snapshot(copy());
     if (!snapshot) return fail(std::move(snapshot.error()));
     as_copied_ = std::move(*snapshot);
-    return shop.space.bind(copy(), shop.prefix, shop.prefix);
+    return context.space.bind(copy(), context.prefix, context.prefix);
 }
 
 Result<image::Changes> WritableImages::changes(mode_t umask_bits) const {

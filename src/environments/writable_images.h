@@ -15,9 +15,9 @@ class WritableImages {
 public:
     /// Uses the kernel's overlayfs, otherwise fuse-overlayfs, otherwise a copy on disk. Tells the user if it
     /// is not the first.
-    static Result<WritableImages> mount(Workshop& shop, const manifest::Manifest& manifest);
+    static Result<WritableImages> mount(BuildContext& context, const manifest::Manifest& manifest);
     /// Mounts `images`, lowest first; also at `mask` unless that is empty.
-    static Result<WritableImages> mount(Workshop& shop, std::vector<std::filesystem::path> images,
+    static Result<WritableImages> mount(BuildContext& context, std::vector<std::filesystem::path> images,
                                         const std::filesystem::path& mask);
 
     /// The differences between the mounted tree and the images.
@@ -27,8 +27,8 @@ public:
 
 private:
     enum class Means { overlay, fuse_overlay, copy };
-    Status mount_without_overlay(Workshop& shop, const std::string& why);
-    Status make_copy(Workshop& shop);
+    Status mount_without_overlay(BuildContext& context, const std::string& why);
+    Status make_copy(BuildContext& context);
 
     std::filesystem::path staging_;
     std::filesystem::path merged_;              ///< the tree at the prefix

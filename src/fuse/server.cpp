@@ -111,7 +111,7 @@ private:
                 return answer(header, body);
             } catch (const std::bad_alloc&) {
                 if (!first) return fail(ENOMEM);
-                layers_.shed();
+                layers_.drop_caches();
                 malloc_trim(0);
             }
         }
@@ -467,8 +467,8 @@ namespace {
 
 /// Drops caches when the programs that the server works for have little memory left, but not again before
 /// more blocks were loaded.
-void shed_under_pressure(const std::stop_token& stop, image::Layers& layers,
-                         const image::Statistics& statistics) {
+void drop_caches_under_pressure(const std::stop_token& stop, image::Layers& layers,
+                                const image::Statistics& statistics) {
     constexpr std::uint64_t scarce = std::uint64_t{256} << 20U;
     std::mutex mutex;
     std::condition_variable_any never;
@@ -479,7 +479,7 @@ void shed_under_pressure(const std::stop_token& stop, image::Layers& layers,
         if (stop.stop_requested() || loaded == loaded_when_shed || available_resources().memory >= scarce)
             continue;
         loaded_when_shed = loaded;
-        layers.shed();
+        layers.drop_caches();
         malloc_trim(0);
     }
 }
@@ -506,7 +506,7 @@ int serve_fuse(image::Layers& layers, const FuseConnection& connection, FuseOwne
     {
         std::vector<std::jthread> threads;
         if_threads_are_left([&] {
-            threads.emplace_back(shed_under_pressure, std::ref(layers), std::cref(statistics.image));
+            threads.emplace_back(drop_caches_under_pressure, std::ref(layers), std::cref(statistics.image));
             for (std::size_t i = 1; i < connection.devices.size(); ++i)
                 threads.emplace_back(work, i);
         });

@@ -30,7 +30,7 @@ std::uint64_t request_number(std::uint64_t unique) {
     return unique & ~resent;
 }
 
-void ServerDeaths::born(ServerProgress& progress, Clock::time_point now) {
+void ServerDeaths::started(ServerProgress& progress, Clock::time_point now) {
     for (auto& thread : progress.threads)
         thread.request = 0;
     progress.serving = false;

@@ -46,7 +46,7 @@ public:
     /// After so many deaths, the requests in progress are answered one at a time.
     static constexpr unsigned until_alone = 8;
 
-    void born(ServerProgress& progress, Clock::time_point now);
+    void started(ServerProgress& progress, Clock::time_point now);
     enum class Next { successor, none };
     /// `status` is from wait(). A server that exits by itself has found that it cannot serve, so that no
     /// successor could.

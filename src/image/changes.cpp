@@ -48,29 +48,29 @@ std::set<std::string> names_in(const fs::path& directory, std::error_code& faile
 constexpr std::string_view note_prefix = ".wh.";
 
 /// Whether fuse-overlayfs created this entry to mark a removal.
-bool is_note_of_removal(const TreeEntry& entry) {
+bool is_removal_mark(const TreeEntry& entry) {
     return entry.type == S_IFCHR ||
            (entry.type == S_IFREG && fs::path(entry.path).filename().string().starts_with(note_prefix));
 }
 
-Result<bool> has_notes(Walk& walk, Reference directory) {
+Result<bool> has_removal_marks(Walk& walk, Reference directory) {
     const auto level = walk.enter(directory);
     if (!level) return fail_errno("cannot read the images", {}, level.error());
     const Directory& listing = level->listing();
     for (const auto& entry : listing.entries) {
         if (listing.name(entry).starts_with(note_prefix)) return true;
         if (entry.type != DT_DIR) continue;
-        auto below = has_notes(walk, entry.inode);
+        auto below = has_removal_marks(walk, entry.inode);
         if (!below || *below) return below;
     }
     return false;
 }
 
-void drop_notes_of_removals(std::vector<TreeEntry>& entries) {
+void drop_removal_marks(std::vector<TreeEntry>& entries) {
     std::vector<std::size_t> places(entries.size(), TreeEntry::npos);
     std::vector<TreeEntry> kept;
     for (std::size_t i = 0; i < entries.size(); ++i) {
-        if (is_note_of_removal(entries[i])) continue;
+        if (is_removal_mark(entries[i])) continue;
         places[i] = kept.size();
         kept.push_back(std::move(entries[i]));
         if (auto& original = kept.back().original; original != TreeEntry::npos) original = places[original];
@@ -189,7 +189,7 @@ Result<bool> suits_fuse_overlay(std::span<const fs::path> images) {
     auto layers = open_layers(images);
     if (!layers) return fail(std::move(layers.error()));
     Walk walk(**layers);
-    auto has = has_notes(walk, (*layers)->root());
+    auto has = has_removal_marks(walk, (*layers)->root());
     if (!has) return has;
     return !*has;
 }
@@ -200,7 +200,7 @@ Result<Changes> changes_in_fuse_overlay(const fs::path& upper, const fs::path& m
     if (!tree) return fail(std::move(tree.error()));
     auto layers = open_layers(images);
     if (!layers) return fail(std::move(layers.error()));
-    drop_notes_of_removals(tree->entries);
+    drop_removal_marks(tree->entries);
     return Comparison(*tree, merged, **layers, [](const auto&) { return false; }).run();
 }
 

@@ -164,10 +164,10 @@ std::expected<Directory, int> Layers::merged_listing(Reference reference) {
     return result;
 }
 
-std::size_t Layers::shed() {
+std::size_t Layers::drop_caches() {
     std::size_t bytes = 0;
     for (const auto& reader : readers_)
-        bytes += reader->shed();
+        bytes += reader->drop_caches();
     return bytes;
 }
 

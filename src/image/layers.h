@@ -53,7 +53,7 @@ public:
     void prefetch(const std::vector<Profile>& profiles, const PrefetchOptions& options);
 
     /// Drops cached data, which can be read again. Returns its size in bytes.
-    std::size_t shed();
+    std::size_t drop_caches();
 
     [[nodiscard]] Reference root() const { return root_; }
     [[nodiscard]] std::uint32_t block_size() const { return readers_.front()->block_size(); }

@@ -99,7 +99,7 @@ public:
     [[nodiscard]] const Source& source() const { return source_; }
 
     /// Drops cached data, which can be read again. Returns its size in bytes.
-    std::size_t shed() { return blocks_.clear() + source_.shed(); }
+    std::size_t drop_caches() { return blocks_.clear() + source_.drop_caches(); }
 
     std::expected<Inode, int> inode(Reference reference) const;
     LoadingCache<Directory>::Loaded directory(Reference reference);

@@ -35,7 +35,7 @@ public:
     std::expected<void, int> read(std::uint64_t offset, std::span<std::byte> out);
 
     /// Drops all chunks. Returns their size in bytes.
-    std::size_t shed() { return chunks_.clear(); }
+    std::size_t drop_caches() { return chunks_.clear(); }
 
     /// Bytes from the image's start to the file's end.
     [[nodiscard]] std::uint64_t size() const { return file_size_ - start_; }

@@ -29,18 +29,18 @@ std::optional<std::string> TreeView::resolve(std::string_view path) const {
     return follow(path, false);
 }
 
-std::optional<std::string> TreeView::would_be(std::string_view path) const {
+std::optional<std::string> TreeView::resolve_missing(std::string_view path) const {
     return follow(path, true);
 }
 
-std::optional<std::string> TreeView::own_place(std::string_view path) const {
-    const auto directory = would_be(directory_of(path));
+std::optional<std::string> TreeView::resolve_parent(std::string_view path) const {
+    const auto directory = resolve_missing(directory_of(path));
     if (!directory) return std::nullopt;
     return (*directory == "/" ? "" : *directory) + "/" + std::string(name_of(path));
 }
 
 TreeView::Kind TreeView::own_kind(std::string_view path) const {
-    const auto place = own_place(path);
+    const auto place = resolve_parent(path);
     return place ? kind_of(*place) : Kind::missing;
 }
 

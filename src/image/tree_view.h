@@ -25,7 +25,7 @@ public:
     /// The path without links to which `path` leads; nullopt if it is missing.
     [[nodiscard]] std::optional<std::string> resolve(std::string_view path) const;
     /// The same, but missing parts keep their names; nullopt if links lead in a circle.
-    [[nodiscard]] std::optional<std::string> would_be(std::string_view path) const;
+    [[nodiscard]] std::optional<std::string> resolve_missing(std::string_view path) const;
     /// The kind of what `path` leads to; never `link`.
     [[nodiscard]] Kind kind(std::string_view path) const;
     [[nodiscard]] bool exists(std::string_view path) const { return kind(path) != Kind::missing; }
@@ -42,7 +42,7 @@ public:
     [[nodiscard]] bool is_program(std::string_view path) const;
     /// These follow links only in the directories of `path`, so that a link is a link. Missing parts keep
     /// their names.
-    [[nodiscard]] std::optional<std::string> own_place(std::string_view path) const;
+    [[nodiscard]] std::optional<std::string> resolve_parent(std::string_view path) const;
     [[nodiscard]] Kind own_kind(std::string_view path) const;
 
 protected:

@@ -6,9 +6,8 @@
 #include "conda/package_record.h"
 #include "core/error.h"
 #include "image/writer.h"
-#include "launch/engine.h"
 #include "launch/environment.h"
-#include "manifest/bind.h"
+#include "manifest/launch_settings.h"
 #include "pip/installer.h"
 #include "util/log.h"
 
@@ -45,8 +44,7 @@ struct SiteSettings {
     std::vector<std::string> wrapper_paths;       ///< for new installations; missing ones are ignored
     /// Set at every launch. --environ overrides the first list, but not the second.
     std::vector<launch::EnvironmentChange> environment, forced_environment;
-    unsigned max_jobs = 0;                             ///< upper limit for jobs; 0: none
-    launch::Engine engine = launch::Engine::automatic; ///< for new installations without --engine
+    unsigned max_jobs = 0; ///< upper limit for jobs; 0: none
 };
 
 /// The order of file data in an image.
@@ -59,16 +57,12 @@ Result<Layout> parse_layout(std::string_view text);
 
 struct BuildOptions {
     std::string prefix;
-    /// "host", "auto", or a reference that base/ resolves. This, `isolate`, `binds`, `host_libraries` and
-    /// `gpu` are for new installations: an update keeps the recorded values. The build itself is never
-    /// isolated.
-    std::string base = "host";
-    std::string auto_base; ///< the base for "auto" if the host's C library is too old; empty: fail
+    /// For new installations: an update keeps the recorded settings. `base.reference` is "host", "auto", or
+    /// what base/ resolves. The build itself is never isolated.
+    manifest::LaunchSettings settings;
+    bool change_engine = false; ///< an update records settings.engine, too
+    std::string auto_base;      ///< the base for "auto" if the host's C library is too old; empty: fail
     base::Options bases;
-    bool isolate = false;
-    std::vector<manifest::Bind> binds;
-    std::vector<std::string> host_libraries; ///< libraries of each node that programs in a base get
-    std::string gpu = "auto";
     std::filesystem::path spec;
     std::string python; ///< a path or a version; empty: choose one
     pip::Installer installer = pip::Installer::automatic;
@@ -78,7 +72,6 @@ struct BuildOptions {
     CondaOptions conda;
     std::optional<std::filesystem::path> pre_install, post_install, environ_script;
     std::vector<std::string> wrapper_paths;
-    std::optional<launch::Engine> engine; ///< engine to record; without it, an update keeps the recorded one
     unsigned jobs = 0; ///< worker threads; 0: as many as the available CPUs and memory allow
     image::Compression compression;
     std::uint32_t block_size = 128U << 10U;
@@ -94,9 +87,6 @@ struct BuildOptions {
     bool profile = true;                       ///< record what programs read first, after the build
     std::vector<std::string> profile_commands; ///< shell commands to record; empty: import all packages
     std::optional<Layout> layout;              ///< not set: keep that of the image, or `path` for a new one
-    std::string stage = "auto";                ///< for new installations (runtime/staged_image.h)
-    std::string prefetch = "auto";             ///< for new installations (runtime/cold_start.h)
-    bool kernel_mount = false;                 ///< for new installations (runtime/kernel_mount.h)
     SiteSettings site;
 };
 

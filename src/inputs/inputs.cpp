@@ -89,19 +89,19 @@ Status choose_uv(const BuildOptions& options, Inputs& inputs) {
 }
 
 Status check_isolation(const BuildOptions& options) {
-    if (!options.isolate || options.base != "host") return {};
+    if (!options.settings.base.isolate || options.settings.base.reference != "host") return {};
     return fail_input("--isolate needs a base image", "the host's root is all that there would be", {},
                       "Give one by --base, such as docker://debian:13.");
 }
 
 Status choose_programs(const BuildOptions& options, Inputs& inputs) {
     if (auto good = check_isolation(options); !good) return good;
-    if (options.bundle_python && options.base != "host")
+    if (options.bundle_python && options.settings.base.reference != "host")
         return fail_input("--bundle-python is for interpreters of the host", "a base brings its own",
-                          options.base, "Leave it out.");
+                          options.settings.base.reference, "Leave it out.");
     if (auto chosen = choose_uv(options, inputs); !chosen) return chosen;
     // A base brings its own interpreters, which are looked up inside it.
-    if (inputs.kind != spec::SpecKind::requirements || options.base != "host") return {};
+    if (inputs.kind != spec::SpecKind::requirements || options.settings.base.reference != "host") return {};
     auto interpreter = pip::choose_interpreter(options.python, inputs.environment);
     if (!interpreter) return fail(std::move(interpreter.error()));
     inputs.interpreter = std::move(*interpreter);
@@ -261,25 +261,37 @@ Status read_spec(const BuildOptions& options, Inputs& inputs) {
     return read_lock(options, inputs);
 }
 
-Result<Inputs> check_inputs(const BuildOptions& options) {
+namespace {
+
+/// The part that all new installations have in common.
+Result<Inputs> inputs_of_new(const BuildOptions& options) {
     Inputs inputs;
     auto prefix = prefix::check_prefix(options.prefix, options.force);
     if (!prefix) return fail(std::move(prefix.error()));
     inputs.prefix = std::move(*prefix);
+    inputs.settings = options.settings;
+    return inputs;
+}
+
+} // namespace
+
+Result<Inputs> check_inputs(const BuildOptions& options) {
+    auto started = inputs_of_new(options);
+    if (!started) return started;
+    Inputs& inputs = *started;
     if (auto read = read_spec(options, inputs); !read) return fail(std::move(read.error()));
     if (inputs.locked)
         if (auto read = read_more_requirements(options, inputs); !read) return fail(std::move(read.error()));
     if (auto good = collect_wrapper_paths(options, inputs); !good) return fail(std::move(good.error()));
     if (auto good = check_rest(options, inputs); !good) return fail(std::move(good.error()));
     if (auto chosen = choose_programs(options, inputs); !chosen) return fail(std::move(chosen.error()));
-    return inputs;
+    return started;
 }
 
 Result<Inputs> check_wrap(const BuildOptions& options, const fs::path& source, bool mask) {
-    Inputs inputs;
-    auto prefix = prefix::check_prefix(options.prefix, options.force);
-    if (!prefix) return fail(std::move(prefix.error()));
-    inputs.prefix = std::move(*prefix);
+    auto started = inputs_of_new(options);
+    if (!started) return started;
+    Inputs& inputs = *started;
     auto resolved = resolve(source);
     if (!resolved) return fail(std::move(resolved.error()));
     inputs.wrap_source = std::move(*resolved);
@@ -312,14 +324,13 @@ Result<Inputs> check_wrap(const BuildOptions& options, const fs::path& source, b
             return fail_input("the software has no such directory or program for wrappers", path,
                               source.string(), "Give -w what is below it.");
     if (auto good = check_rest(options, inputs); !good) return fail(std::move(good.error()));
-    return inputs;
+    return started;
 }
 
 Result<Inputs> check_import(const BuildOptions& options, const fs::path& directory) {
-    Inputs inputs;
-    auto prefix = prefix::check_prefix(options.prefix, options.force);
-    if (!prefix) return fail(std::move(prefix.error()));
-    inputs.prefix = std::move(*prefix);
+    auto started = inputs_of_new(options);
+    if (!started) return started;
+    Inputs& inputs = *started;
     auto tykky = read_tykky_installation(directory);
     if (!tykky) return fail(std::move(tykky.error()));
     if (is_below(inputs.prefix, tykky->directory) || is_below(tykky->directory, inputs.prefix))
@@ -336,14 +347,13 @@ Result<Inputs> check_import(const BuildOptions& options, const fs::path& directo
     inputs.optional_wrapper_paths.assign(inputs.wrapper_paths.begin() + 1, inputs.wrapper_paths.end());
     inputs.tykky = std::move(*tykky);
     if (auto good = check_rest(options, inputs); !good) return fail(std::move(good.error()));
-    return inputs;
+    return started;
 }
 
 Result<Inputs> check_wrap_container(const BuildOptions& options) {
-    Inputs inputs;
-    auto prefix = prefix::check_prefix(options.prefix, options.force);
-    if (!prefix) return fail(std::move(prefix.error()));
-    inputs.prefix = std::move(*prefix);
+    auto started = inputs_of_new(options);
+    if (!started) return started;
+    Inputs& inputs = *started;
     inputs.mode = "wrapcont";
     inputs.wrapper_paths = {"bin"};
     for (const auto& path : options.wrapper_paths) {
@@ -358,14 +368,14 @@ Result<Inputs> check_wrap_container(const BuildOptions& options) {
                           "Give the directories of the container that hold them, such as -w /usr/local/bin.");
     if (auto read = read_surroundings(inputs); !read) return fail(std::move(read.error()));
     if (auto good = check_rest(options, inputs); !good) return fail(std::move(good.error()));
-    return inputs;
+    return started;
 }
 
 Result<Inputs> check_update(const BuildOptions& options, const manifest::Manifest& previous) {
     Inputs inputs;
     inputs.prefix = previous.prefix;
-    inputs.base = previous.base;
-    inputs.binds = previous.binds;
+    inputs.settings = previous.settings;
+    if (options.change_engine) inputs.settings.engine = options.settings.engine;
     inputs.mode = previous.build.contains("conda_packages") ? "conda"
                   : previous.build.contains("source")       ? "wrapdisk"
                                                             : "venv";

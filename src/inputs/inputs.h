@@ -41,8 +41,7 @@ struct Inputs {
     std::vector<std::string> optional_wrapper_paths; ///< the subset that may be missing without an error
     std::optional<std::uint32_t> source_date_epoch;
     std::filesystem::path wrap_source; ///< for wrap-install: the software on disk; absolute, without symlinks
-    manifest::Base base;               ///< the root filesystem of the programs
-    std::vector<manifest::Bind> binds; ///< further directories in that root
+    manifest::LaunchSettings settings; ///< of the state that is made; find_base() resolves the base
     std::filesystem::path mask;        ///< a directory over which the image is mounted, too; empty for none
     std::optional<TykkyInstallation> tykky; ///< for import-tykky
     std::vector<std::string> programs;      ///< for wrap-container: absolute paths in the base

@@ -178,7 +178,7 @@ Result<bool> needs_container(const TykkyInstallation& tykky) {
     for (const auto& environment : tykky.environments) {
         const auto programs = "/" / environment / "bin";
         if (!image.exists(programs.string())) continue;
-        const auto python = image.would_be((programs / "python").string());
+        const auto python = image.resolve_missing((programs / "python").string());
         const bool own = !python || image.is_program(*python) || is_below(*python, tykky.path_inside);
         return !own && (tykky.isolated || access(python->c_str(), X_OK) != 0);
     }

@@ -1,7 +1,11 @@
 #include "manifest/launch_settings.h"
 
 #include "core/text.h"
+#include "launch/engine.h"
+#include "util/json.h"
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string>
 
@@ -9,6 +13,7 @@ namespace containerize::manifest {
 
 namespace {
 
+using nlohmann::json;
 using When = PrefetchSetting::When;
 
 constexpr unsigned most_requests = 64;
@@ -28,6 +33,37 @@ std::optional<When> when_of(std::string_view text) {
     if (text == "on") return When::always;
     if (text == "off") return When::never;
     return std::nullopt;
+}
+
+[[noreturn]] void refuse(const std::string& why, const json& entry) {
+    throw json::other_error::create(501, why, &entry);
+}
+
+constexpr const char* kind_names[] = {"set", "unset", "prepend", "append"};
+
+json to_json(const Base& base) {
+    if (base.is_host()) return base.reference;
+    return {{"reference", base.reference}, {"digest", base.digest},
+            {"file", base.file.string()},  {"offset", base.offset},
+            {"isolate", base.isolate},     {"environment", manifest::to_json(base.environment)}};
+}
+
+Base base_from(const json& entry) {
+    if (entry.is_string()) return {};
+    Base base{.reference = entry.at("reference").get<std::string>(),
+              .digest = entry.at("digest").get<std::string>(),
+              .file = entry.at("file").get<std::string>(),
+              .offset = to_integer<std::uint64_t>(entry.at("offset")),
+              .isolate = entry.at("isolate").get<bool>(),
+              .environment = changes_from(entry.at("environment"))};
+    if (!base.is_host() && !base.file.is_absolute()) refuse("its base is not an absolute path", entry);
+    return base;
+}
+
+Bind bind_from(const json& entry) {
+    auto bind = parse_bind(entry.get<std::string>());
+    if (!bind) refuse(to_string(bind.error()), entry);
+    return std::move(*bind);
 }
 
 } // namespace
@@ -61,6 +97,73 @@ Result<PrefetchSetting> parse_prefetch(std::string_view text) {
     return fail_input("not how images are read ahead: '" + std::string(text) + "'", {}, {},
                       "Write auto, on or off, and if you like the size (64K to 64M) and number (1 to 64) of "
                       "requests, such as auto:4M:8.");
+}
+
+json to_json(const std::vector<launch::EnvironmentChange>& changes) {
+    json list = json::array();
+    for (const auto& change : changes) {
+        json entry = {{"op", kind_names[static_cast<std::size_t>(change.kind)]}, {"name", change.name}};
+        if (change.kind != launch::EnvironmentChange::Kind::unset) entry["value"] = change.value;
+        list.push_back(std::move(entry));
+    }
+    return list;
+}
+
+std::vector<launch::EnvironmentChange> changes_from(const json& list) {
+    std::vector<launch::EnvironmentChange> changes;
+    for (const auto& entry : list) {
+        launch::EnvironmentChange change;
+        const auto op = entry.at("op").get<std::string>();
+        std::size_t kind = 0;
+        while (kind < std::size(kind_names) && op != kind_names[kind])
+            ++kind;
+        if (kind == std::size(kind_names)) refuse("unknown op '" + op + "'", entry);
+        change.kind = static_cast<launch::EnvironmentChange::Kind>(kind);
+        change.name = entry.at("name").get<std::string>();
+        if (change.kind != launch::EnvironmentChange::Kind::unset)
+            change.value = entry.at("value").get<std::string>();
+        const bool has_nul =
+            change.name.find('\0') != std::string::npos || change.value.find('\0') != std::string::npos;
+        if (change.name.empty() || change.name.find('=') != std::string::npos || has_nul)
+            refuse("impossible variable '" + change.name + "'", entry);
+        changes.push_back(std::move(change));
+    }
+    return changes;
+}
+
+json to_json(const LaunchSettings& settings) {
+    json binds = json::array();
+    for (const auto& bind : settings.binds)
+        binds.push_back(to_text(bind));
+    return {{"base", to_json(settings.base)},
+            {"binds", std::move(binds)},
+            {"host_libraries", settings.host_libraries},
+            {"gpu", settings.gpu},
+            {"engine", settings.engine},
+            {"stage", settings.stage},
+            {"prefetch", settings.prefetch},
+            {"kernel_mount", settings.kernel_mount}};
+}
+
+LaunchSettings settings_from(const json& object) {
+    const LaunchSettings defaults;
+    LaunchSettings settings{.base = base_from(object.at("base")),
+                            .binds = {},
+                            .host_libraries = object.value("host_libraries", defaults.host_libraries),
+                            .gpu = object.value("gpu", defaults.gpu),
+                            .engine = object.value("engine", defaults.engine),
+                            .stage = object.value("stage", defaults.stage),
+                            .prefetch = object.value("prefetch", defaults.prefetch),
+                            .kernel_mount = object.value("kernel_mount", defaults.kernel_mount)};
+    for (const auto& bind : object.value("binds", json::array()))
+        settings.binds.push_back(bind_from(bind));
+    if (!std::ranges::all_of(settings.host_libraries, is_library_name))
+        refuse("a library that it wants of the host has no such name", object);
+    if (!launch::parse_engine(settings.engine)) refuse("its engine is unknown", object);
+    if (!parse_stage_place(settings.stage))
+        refuse("it wants copies of its images in a place that is unknown", object);
+    if (!parse_prefetch(settings.prefetch)) refuse("it reads ahead in a way that is unknown", object);
+    return settings;
 }
 
 } // namespace containerize::manifest

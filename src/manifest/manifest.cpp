@@ -3,8 +3,6 @@
 #include "core/filesystem.h"
 #include "core/open_file.h"
 #include "core/ownership.h"
-#include "launch/engine.h"
-#include "manifest/launch_settings.h"
 #include "manifest/moved.h"
 #include "util/json.h"
 
@@ -22,42 +20,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kind_names[] = {"set", "unset", "prepend", "append"};
-
-json to_json(const std::vector<launch::EnvironmentChange>& changes) {
-    json list = json::array();
-    for (const auto& change : changes) {
-        json entry = {{"op", kind_names[static_cast<std::size_t>(change.kind)]}, {"name", change.name}};
-        if (change.kind != launch::EnvironmentChange::Kind::unset) entry["value"] = change.value;
-        list.push_back(std::move(entry));
-    }
-    return list;
-}
-
-// The json library throws on wrong types; parse_manifest turns that into errors in one place.
-std::vector<launch::EnvironmentChange> changes_from(const json& list) {
-    std::vector<launch::EnvironmentChange> changes;
-    for (const auto& entry : list) {
-        launch::EnvironmentChange change;
-        const auto op = entry.at("op").get<std::string>();
-        std::size_t kind = 0;
-        while (kind < std::size(kind_names) && op != kind_names[kind])
-            ++kind;
-        if (kind == std::size(kind_names))
-            throw json::other_error::create(501, "unknown op '" + op + "'", &entry);
-        change.kind = static_cast<launch::EnvironmentChange::Kind>(kind);
-        change.name = entry.at("name").get<std::string>();
-        if (change.kind != launch::EnvironmentChange::Kind::unset)
-            change.value = entry.at("value").get<std::string>();
-        const bool has_nul =
-            change.name.find('\0') != std::string::npos || change.value.find('\0') != std::string::npos;
-        if (change.name.empty() || change.name.find('=') != std::string::npos || has_nul)
-            throw json::other_error::create(501, "impossible variable '" + change.name + "'", &entry);
-        changes.push_back(std::move(change));
-    }
-    return changes;
-}
-
 json to_json(const ImageFile& image) {
     return {{"file", image.file}, {"size", image.size}, {"sha256", image.sha256}};
 }
@@ -66,29 +28,6 @@ ImageFile image_from(const json& entry) {
     return {.file = entry.at("file").get<std::string>(),
             .size = to_integer<std::uint64_t>(entry.at("size")),
             .sha256 = entry.at("sha256").get<std::string>()};
-}
-
-json to_json(const Base& base) {
-    if (base.is_host()) return base.reference;
-    return {{"reference", base.reference}, {"digest", base.digest},
-            {"file", base.file.string()},  {"offset", base.offset},
-            {"isolate", base.isolate},     {"environment", to_json(base.environment)}};
-}
-
-Base base_from(const json& entry) {
-    if (entry.is_string()) return {};
-    return {.reference = entry.at("reference").get<std::string>(),
-            .digest = entry.at("digest").get<std::string>(),
-            .file = entry.at("file").get<std::string>(),
-            .offset = to_integer<std::uint64_t>(entry.at("offset")),
-            .isolate = entry.at("isolate").get<bool>(),
-            .environment = changes_from(entry.at("environment"))};
-}
-
-Bind bind_from(const json& entry) {
-    auto bind = parse_bind(entry.get<std::string>());
-    if (!bind) throw json::other_error::create(501, to_string(bind.error()), &entry);
-    return std::move(*bind);
 }
 
 /// Checks the types of entries that programs read; the rest is for people.
@@ -115,6 +54,7 @@ std::unexpected<Error> bad_manifest(const std::filesystem::path& file, std::stri
 } // namespace
 
 Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::path& file) {
+    // The json library throws on wrong types.
     try {
         const json root = parse_json(text);
         const int format = to_integer<int>(root.at("format"));
@@ -125,22 +65,7 @@ Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::pa
         manifest.tool_version = root.at("tool_version").get<std::string>();
         manifest.prefix = root.at("prefix").get<std::string>();
         manifest.created = root.at("created").get<std::string>();
-        manifest.base = base_from(root.at("base"));
-        for (const auto& bind : root.value("binds", json::array()))
-            manifest.binds.push_back(bind_from(bind));
-        manifest.host_libraries = root.value("host_libraries", std::vector<std::string>());
-        if (!std::ranges::all_of(manifest.host_libraries, is_library_name))
-            return bad_manifest(file, "a library that it wants of the host has no such name");
-        manifest.gpu = root.value("gpu", "auto");
-        manifest.engine = root.value("engine", "auto");
-        if (!launch::parse_engine(manifest.engine)) return bad_manifest(file, "its engine is unknown");
-        manifest.stage = root.value("stage", "auto");
-        if (!parse_stage_place(manifest.stage))
-            return bad_manifest(file, "it wants copies of its images in a place that is unknown");
-        manifest.prefetch = root.value("prefetch", "auto");
-        if (!parse_prefetch(manifest.prefetch))
-            return bad_manifest(file, "it reads ahead in a way that is unknown");
-        manifest.kernel_mount = root.value("kernel_mount", false);
+        manifest.settings = settings_from(root);
         manifest.image = image_from(root.at("image"));
         for (const auto& layer : root.at("layers"))
             manifest.layers.push_back(image_from(layer));
@@ -157,8 +82,6 @@ Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::pa
         if (!std::ranges::all_of(manifest.wrapper_paths, stays_below))
             return bad_manifest(file, "a directory of its commands is not below the prefix");
         if (!manifest.prefix.is_absolute()) return bad_manifest(file, "its prefix is not an absolute path");
-        if (!manifest.base.is_host() && !manifest.base.file.is_absolute())
-            return bad_manifest(file, "its base is not an absolute path");
         if (!manifest.mask.empty() && !manifest.mask.is_absolute())
             return bad_manifest(file, "what it masks is not an absolute path");
         for (const auto& image : manifest.images())
@@ -180,22 +103,11 @@ std::string to_text(const Manifest& manifest) {
     json layers = json::array();
     for (const auto& layer : manifest.layers)
         layers.push_back(to_json(layer));
-    json binds = json::array();
-    for (const auto& bind : manifest.binds)
-        binds.push_back(to_text(bind));
-    const json root = {
+    json root = {
         {"format", manifest_format},
         {"tool_version", manifest.tool_version},
         {"prefix", manifest.prefix.string()},
         {"created", manifest.created},
-        {"base", to_json(manifest.base)},
-        {"binds", binds},
-        {"host_libraries", manifest.host_libraries},
-        {"gpu", manifest.gpu},
-        {"engine", manifest.engine},
-        {"prefetch", manifest.prefetch},
-        {"stage", manifest.stage},
-        {"kernel_mount", manifest.kernel_mount},
         {"image", to_json(manifest.image)},
         {"layers", layers},
         {"state", manifest.state},
@@ -207,6 +119,7 @@ std::string to_text(const Manifest& manifest) {
         {"environment", to_json(manifest.environment)},
         {"build", manifest.build},
     };
+    root.update(to_json(manifest.settings));
     return root.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 

@@ -3,10 +3,9 @@
 
 #include "core/error.h"
 #include "image/layers.h"
-#include "launch/environment.h"
 #include "launch/launch_plan.h"
 #include "launch/manifest_name.h"
-#include "manifest/bind.h"
+#include "manifest/launch_settings.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -25,30 +24,11 @@ struct ImageFile {
     std::string sha256;
 };
 
-/// The root filesystem that programs run in.
-struct Base {
-    std::string reference = "host"; ///< as given by the user
-    std::string digest;         ///< "sha256:..." of what the reference named; empty for host and directories
-    std::filesystem::path file; ///< image or directory, absolute; empty for "host", the caller's own root
-    std::uint64_t offset = 0;   ///< of the squashfs in the file, in bytes
-    bool isolate = false;       ///< of the host, only what is bound is visible
-    /// Variables that an image's configuration sets, applied before the environment's own activation.
-    std::vector<launch::EnvironmentChange> environment;
-    [[nodiscard]] bool is_host() const { return file.empty(); }
-};
-
 struct Manifest {
     std::string tool_version;
     std::filesystem::path prefix; ///< where it was built for; this path always exists inside
     std::string created;          ///< UTC, ISO 8601
-    Base base;
-    std::vector<Bind> binds;                 ///< of every launch; each launch may ask for more
-    std::vector<std::string> host_libraries; ///< the host's, shown in an image's root where a node has them
-    std::string gpu = "auto"; ///< vendor of the libraries for an image's root: auto, nvidia, amd, intel, none
-    std::string engine = "auto";   ///< what runs its programs: auto, native, apptainer, singularity
-    std::string stage = "auto";    ///< whether sessions copy its images first (staged_image.h)
-    std::string prefetch = "auto"; ///< how its images are prefetched (cold_start.h)
-    bool kernel_mount = false; ///< whether root's sessions let the kernel mount its image (kernel_mount.h)
+    LaunchSettings settings;
     ImageFile image;
     std::vector<ImageFile> layers; ///< of updates, over the image; the newest last
     unsigned state = 1;            ///< number of this state of the installation, higher than all earlier ones

@@ -39,7 +39,7 @@ PrefetchSetting setting_for(const manifest::Manifest& manifest) {
     const char* asked = std::getenv(launch::prefetch_variable);
     // A mistake in the environment must not keep programs from starting.
     if (auto setting = manifest::parse_prefetch(asked == nullptr ? "" : asked)) return *setting;
-    auto setting = manifest::parse_prefetch(manifest.prefetch);
+    auto setting = manifest::parse_prefetch(manifest.settings.prefetch);
     return setting ? *setting : PrefetchSetting{.when = When::never};
 }
 

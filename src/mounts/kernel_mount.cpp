@@ -92,7 +92,7 @@ Result<Loop> make_loop(const image::Layers::ImageFile& image) {
 } // namespace
 
 bool is_for_kernel_mount(const manifest::Manifest& manifest, const std::filesystem::path& prefix) {
-    return geteuid() == 0 && manifest.kernel_mount && manifest.layers.empty() &&
+    return geteuid() == 0 && manifest.settings.kernel_mount && manifest.layers.empty() &&
            is_roots_alone(prefix / launch::manifest_name) && is_roots_alone(prefix / manifest.image.file);
 }
 

@@ -120,7 +120,7 @@ Status ServedMount::cover_by_overlay() {
          pause = std::min(2 * pause, longest_pause)) {
         int status = 0;
         Status served;
-        if (server_ > 0 && waitpid(server_, &status, WNOHANG) == server_) served = mourn(status);
+        if (server_ > 0 && waitpid(server_, &status, WNOHANG) == server_) served = on_server_exit(status);
         if (served) served = revive_when_due();
         if (!served) {
             waitpid(pid, nullptr, 0); // without a connection it ends at once
@@ -148,7 +148,7 @@ Status ServedMount::start_server() {
     if (pipe2(ends.data(), O_CLOEXEC) != 0) return fail_errno("cannot make a pipe");
     const Fd left(ends[0]);
     Fd leaving(ends[1]);
-    deaths_.born(statistics_->progress, fuse::ServerDeaths::Clock::now());
+    deaths_.started(statistics_->progress, fuse::ServerDeaths::Clock::now());
     const pid_t supervisor = getpid();
     const pid_t pid = fork();
     if (pid < 0) return fail_errno("cannot start a server process");
@@ -171,7 +171,8 @@ Status ServedMount::start_server() {
 }
 
 void ServedMount::serve(Fd leaving) {
-    const fuse::FuseConnection connection = std::move(connection_); // the cleanup closes those of all images
+    const fuse::FuseConnection connection =
+        std::move(connection_); // close_supervisor_files() closes those of all images
     if (server_cleanup != nullptr) server_cleanup(server_cleanup_argument);
 
     auto instruments = instruments_of_environment();
@@ -192,7 +193,7 @@ void ServedMount::serve(Fd leaving) {
         std::thread([this, mounts, death] {
             int signal = 0;
             sigwait(&death, &signal);
-            outlive_supervisor(mounts);
+            serve_without_supervisor(mounts);
         }).detach();
     });
     if (!outlives) sigprocmask(SIG_UNBLOCK, &death, nullptr);
@@ -216,7 +217,7 @@ void ServedMount::end_server(const std::string& why) {
 }
 
 // Servers outlive a killed supervisor for as long as processes use their mount.
-void ServedMount::outlive_supervisor(const std::string& mounts) {
+void ServedMount::serve_without_supervisor(const std::string& mounts) {
     while (namespace_in_use(mounts))
         std::this_thread::sleep_for(std::chrono::seconds(2));
     if (use_ == Use::root && revived_) _exit(0);
@@ -225,7 +226,7 @@ void ServedMount::outlive_supervisor(const std::string& mounts) {
         pause(); // the server's threads end the process once the last file is closed
 }
 
-Status ServedMount::mourn(int status) {
+Status ServedMount::on_server_exit(int status) {
     const std::string where = mount_points_.empty() ? std::string() : mount_points_.front();
     server_ = 0;
     revived_ = true;

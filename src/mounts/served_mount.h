@@ -50,11 +50,11 @@ public:
     /// Handles the death of the server; `status` is from wait(). Fails if no successor can answer the pending
     /// requests: before Linux 6.9, if the images cannot be opened any more, or if servers do nothing but die.
     /// The mount is then given up, so that processes see an error instead of waiting for ever.
-    Status mourn(int status);
+    Status on_server_exit(int status);
     /// When to start a successor, if one is wanted.
     [[nodiscard]] std::optional<fuse::ServerDeaths::Clock::time_point> successor_due() const { return due_; }
     /// Once it is due, starts a successor on the same descriptors, and has the kernel resend what its
-    /// predecessor had not answered. Fails as mourn() does.
+    /// predecessor had not answered. Fails as on_server_exit() does.
     Status revive_when_due();
     /// How many requests are refused because servers died of them.
     [[nodiscard]] std::size_t refused() const { return deaths_.suspects().refused.size(); }
@@ -76,7 +76,7 @@ private:
     [[noreturn]] void serve(Fd leaving);
     /// Ends a server that cannot serve; the supervisor will report `why`.
     [[noreturn]] void end_server(const std::string& why);
-    [[noreturn]] void outlive_supervisor(const std::string& mounts);
+    [[noreturn]] void serve_without_supervisor(const std::string& mounts);
 
     Use use_ = Use::tree;
     bool revived_ = false;

@@ -126,7 +126,7 @@ Status check_outside(const fs::path& file, const fs::path& prefix) {
 
 namespace {
 
-std::unexpected<Error> cannot_claim(std::string what, const fs::path& directory) {
+std::unexpected<Error> cannot_lock(std::string what, const fs::path& directory) {
     auto error = fail_errno(std::move(what), directory.string());
     error.error().fault = Fault::input;
     error.error().hint = "Choose a prefix where you may write.";
@@ -153,7 +153,7 @@ std::string holder_of(const Fd& directory) {
     return {};
 }
 
-std::unexpected<Error> claimed_by_another(const fs::path& prefix, const Fd& directory) {
+std::unexpected<Error> locked_by_another(const fs::path& prefix, const Fd& directory) {
     // An existing installation can only be locked by a command that changes it.
     if (manifest::is_installation(prefix))
         return fail({.what = "another command changes this installation" + holder_of(directory),
@@ -167,12 +167,12 @@ std::unexpected<Error> claimed_by_another(const fs::path& prefix, const Fd& dire
 }
 
 // Returns whether the directory had to be made.
-Result<bool> make_directory(const fs::path& directory, Janitor& janitor) {
+Result<bool> make_directory(const fs::path& directory, CleanupProcess& cleanup) {
     std::error_code failed;
     if (fs::exists(directory, failed)) return false;
-    janitor.remove_directory_later(directory); // register first: the build may be killed right after mkdir()
+    cleanup.remove_directory_later(directory); // register first: the build may be killed right after mkdir()
     if (mkdir(directory.c_str(), 0777) == 0) return true;
-    if (errno != EEXIST) return cannot_claim("cannot make the directory", directory);
+    if (errno != EEXIST) return cannot_lock("cannot make the directory", directory);
     return false;
 }
 
@@ -186,24 +186,24 @@ bool is_same(const Fd& fd, const fs::path& path) {
 
 } // namespace
 
-Result<Claim> claim_prefix(const fs::path& prefix, Janitor& janitor) {
+Result<PrefixLock> lock_prefix(const fs::path& prefix, CleanupProcess& cleanup) {
     std::vector<fs::path> missing;
     std::error_code failed;
     for (auto one = prefix.parent_path(); !fs::exists(one, failed); one = one.parent_path())
         missing.insert(missing.begin(), one);
     for (const auto& directory : missing)
-        if (auto made = make_directory(directory, janitor); !made) return fail(std::move(made.error()));
-    auto made = make_directory(prefix, janitor);
+        if (auto made = make_directory(directory, cleanup); !made) return fail(std::move(made.error()));
+    auto made = make_directory(prefix, cleanup);
     if (!made) return fail(std::move(made.error()));
-    if (access(prefix.c_str(), W_OK | X_OK) != 0) return cannot_claim("cannot write to the prefix", prefix);
-    Claim claim{.prefix = prefix, .existed = !*made, .locked = false, .lock = {}};
-    claim.lock.reset(open(prefix.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!claim.lock) return cannot_claim("cannot open the prefix", prefix);
+    if (access(prefix.c_str(), W_OK | X_OK) != 0) return cannot_lock("cannot write to the prefix", prefix);
+    PrefixLock lock{.prefix = prefix, .existed = !*made, .locked = false, .lock = {}};
+    lock.lock.reset(open(prefix.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!lock.lock) return cannot_lock("cannot open the prefix", prefix);
     // Without such locks (NFS wants a file opened for writing) both builds go on, and the last rename wins.
-    claim.locked = flock(claim.lock.get(), LOCK_EX | LOCK_NB) == 0;
-    if (!claim.locked && errno == EWOULDBLOCK) return claimed_by_another(prefix, claim.lock);
-    if (!is_same(claim.lock, prefix)) return claimed_by_another(prefix, claim.lock);
-    return claim;
+    lock.locked = flock(lock.lock.get(), LOCK_EX | LOCK_NB) == 0;
+    if (!lock.locked && errno == EWOULDBLOCK) return locked_by_another(prefix, lock.lock);
+    if (!is_same(lock.lock, prefix)) return locked_by_another(prefix, lock.lock);
+    return lock;
 }
 
 } // namespace containerize::prefix

@@ -1,9 +1,9 @@
-// Checks where an installation may be made, and claims that place for one build.
+// Checks where an installation may be made, and locks that place for one build.
 #pragma once
 
 #include "core/error.h"
 #include "core/fd.h"
-#include "prefix/janitor.h"
+#include "prefix/cleanup_process.h"
 
 #include <filesystem>
 #include <set>
@@ -30,13 +30,14 @@ Status check_outside(const std::filesystem::path& file, const std::filesystem::p
 
 /// A build's exclusive right to a prefix. The directory exists, and other builds must not touch it as long as
 /// this object lives.
-struct Claim {
+struct PrefixLock {
     std::filesystem::path prefix;
     bool existed = false; ///< the directory existed before, empty or as an installation
     bool locked = false;  ///< no other build on this node uses it; false if the filesystem has no locks
     Fd lock;
 };
-/// Creates missing directories and registers them with the janitor. Fails if another build has the claim.
-Result<Claim> claim_prefix(const std::filesystem::path& prefix, Janitor& janitor);
+/// Creates missing directories and registers them with the cleanup process. Fails if another build has the
+/// lock.
+Result<PrefixLock> lock_prefix(const std::filesystem::path& prefix, CleanupProcess& cleanup);
 
 } // namespace containerize::prefix

@@ -127,7 +127,7 @@ void remove_unreferenced(const fs::path& prefix, const Manifest& manifest,
 /// Moves each state into the assembly by one rename, so that no state is ever half removed.
 void put_aside_old_states(const Publication& publication) {
     const auto kept = names_of_states(publication.manifest, publication.kept);
-    const auto states = publication.claim.prefix / states_name;
+    const auto states = publication.lock.prefix / states_name;
     std::error_code ignored;
     for (const auto& name : names_in(states))
         if (!kept.contains(name))
@@ -137,7 +137,7 @@ void put_aside_old_states(const Publication& publication) {
 // Removes what no state needs. Called after the manifest was replaced.
 void remove_what_is_gone(const Publication& publication, const Result<Manifest>& old,
                          const std::vector<std::set<std::string>>& wrappers) {
-    const auto& prefix = publication.claim.prefix;
+    const auto& prefix = publication.lock.prefix;
     const auto& manifest = publication.manifest;
     put_aside_old_states(publication);
     remove_unreferenced(prefix, manifest, publication.kept);
@@ -195,7 +195,7 @@ Status add_record_links(const Publication& publication) {
     std::error_code failed;
     fs::create_directories(share, failed);
     if (failed) return fail_errno("cannot make a directory", share.string(), failed.value());
-    for (const auto& holder : {publication.assembly, publication.claim.prefix})
+    for (const auto& holder : {publication.assembly, publication.lock.prefix})
         for (const auto& name : names_in(holder / state)) {
             if (name == launch::manifest_name) continue;
             fs::create_symlink(fs::path("..") / state / name, share / name, failed);
@@ -221,7 +221,7 @@ Status write_manifest(const Publication& publication) {
 }
 
 Status publish_by_one_rename(const Publication& publication) {
-    const auto& prefix = publication.claim.prefix;
+    const auto& prefix = publication.lock.prefix;
     if (auto written = write_manifest(publication); !written) return written;
     if (auto moved = move(publication.assembly, prefix); !moved) return moved;
     note(sync_directory(prefix.parent_path()));
@@ -230,7 +230,7 @@ Status publish_by_one_rename(const Publication& publication) {
 
 // Moves all new files into place and, last, the manifest that refers to them.
 Status move_new_files(const Publication& publication) {
-    const auto& prefix = publication.claim.prefix;
+    const auto& prefix = publication.lock.prefix;
     const auto& assembly = publication.assembly;
     std::error_code failed;
     for (const auto& image : publication.manifest.images()) {
@@ -269,8 +269,8 @@ void complete_current_state(const fs::path& prefix, const Manifest& current) {
     note(write_file(state / launch::manifest_name, to_text(current)));
 }
 
-Status publish_in_place(const Publication& publication, Janitor& janitor) {
-    const auto& prefix = publication.claim.prefix;
+Status publish_in_place(const Publication& publication, CleanupProcess& cleanup) {
+    const auto& prefix = publication.lock.prefix;
     const auto& assembly = publication.assembly;
     // Check again: somebody may have put files there during the build, which are not ours to remove.
     if (auto still = check_prefix(prefix.string(), true); !still) return fail(std::move(still.error()));
@@ -283,7 +283,7 @@ Status publish_in_place(const Publication& publication, Janitor& janitor) {
     if (!replacing) { // after a failure, an empty directory must be empty again
         std::string list;
         for (const auto& name : names_in(assembly)) {
-            janitor.remove_tree_later(prefix / name);
+            cleanup.remove_tree_later(prefix / name);
             list += name + "\n";
         }
         if (auto listed = write_file(assembly / names_to_come, list); !listed) return listed;
@@ -311,18 +311,18 @@ Status publish_in_place(const Publication& publication, Janitor& janitor) {
 
 } // namespace
 
-Status check_room(const Claim& claim, std::uint64_t bytes) {
-    const auto room = available_bytes(claim.prefix);
+Status check_room(const PrefixLock& lock, std::uint64_t bytes) {
+    const auto room = available_bytes(lock.prefix);
     if (!room || *room >= bytes) return {};
     return fail({.what = "there is not enough room for the installation",
                  .why = "it has " + human_bytes(bytes) + ", " + human_bytes(*room) + " are free",
-                 .where = claim.prefix.parent_path().string(),
+                 .where = lock.prefix.parent_path().string(),
                  .hint = "Make room, or choose a prefix on another filesystem."});
 }
 
-void remove_leftovers(const Claim& claim) {
-    if (!claim.locked) return;
-    const auto& prefix = claim.prefix;
+void remove_leftovers(const PrefixLock& lock) {
+    if (!lock.locked) return;
+    const auto& prefix = lock.prefix;
     const auto start = assembly_name(prefix);
     const auto host = this_host();
     for (const auto& directory : {prefix, prefix.parent_path()})
@@ -347,14 +347,14 @@ void remove_leftovers(const Claim& claim) {
     remove_unreferenced(prefix, *manifest, *states);
 }
 
-Result<fs::path> make_assembly(const Claim& claim, Janitor& janitor) {
-    const fs::path parent = claim.existed ? claim.prefix : claim.prefix.parent_path();
+Result<fs::path> make_assembly(const PrefixLock& lock, CleanupProcess& cleanup) {
+    const fs::path parent = lock.existed ? lock.prefix : lock.prefix.parent_path();
     // Unpredictable, so that nobody can take the name in advance in a directory like /tmp.
     std::random_device number;
-    fs::path assembly = parent / (assembly_name(claim.prefix) + std::to_string(number()) + this_host());
+    fs::path assembly = parent / (assembly_name(lock.prefix) + std::to_string(number()) + this_host());
     // The assembly becomes the prefix, so it gets the default mode and inherits the parent's group.
     if (mkdir(assembly.c_str(), 0777) != 0) return fail_errno("cannot make a directory", assembly.string());
-    janitor.remove_tree_later(assembly);
+    cleanup.remove_tree_later(assembly);
     return assembly;
 }
 
@@ -403,9 +403,9 @@ Status add_image(const fs::path& image, ImageIs image_is, const fs::path& assemb
     return {};
 }
 
-Status publish(const Publication& publication, Janitor& janitor) {
-    return publication.claim.existed ? publish_in_place(publication, janitor)
-                                     : publish_by_one_rename(publication);
+Status publish(const Publication& publication, CleanupProcess& cleanup) {
+    return publication.lock.existed ? publish_in_place(publication, cleanup)
+                                    : publish_by_one_rename(publication);
 }
 
 } // namespace containerize::prefix

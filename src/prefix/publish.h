@@ -3,7 +3,7 @@
 
 #include "core/error.h"
 #include "manifest/manifest.h"
-#include "prefix/janitor.h"
+#include "prefix/cleanup_process.h"
 #include "prefix/prefix.h"
 
 #include <cstdint>
@@ -15,14 +15,14 @@
 namespace containerize::prefix {
 
 /// Fails if the prefix's filesystem has no room for `bytes`. Call it before anything is copied there.
-Status check_room(const Claim& claim, std::uint64_t bytes);
+Status check_room(const PrefixLock& lock, std::uint64_t bytes);
 
-/// Removes what killed builds of this prefix left behind when their janitor was killed, too.
-void remove_leftovers(const Claim& claim);
+/// Removes what killed builds of this prefix left behind when their cleanup process was killed, too.
+void remove_leftovers(const PrefixLock& lock);
 
 /// Creates the directory in which the installation is put together, on the prefix's filesystem: inside the
 /// prefix if that existed before, otherwise beside it.
-Result<std::filesystem::path> make_assembly(const Claim& claim, Janitor& janitor);
+Result<std::filesystem::path> make_assembly(const PrefixLock& lock, CleanupProcess& cleanup);
 
 /// Returns an image name that is not used at the prefix yet, so that an image in use is never overwritten.
 std::string free_image_name(const std::filesystem::path& prefix);
@@ -38,7 +38,7 @@ Status add_image(const std::filesystem::path& image, ImageIs image_is, const std
                  manifest::ImageFile& entry, const std::function<void(std::uint64_t)>& progress);
 
 struct Publication {
-    const Claim& claim;
+    const PrefixLock& lock;
     std::filesystem::path assembly;
     const manifest::Manifest& manifest;   ///< describes the new current state
     std::vector<manifest::Manifest> kept; ///< other states, which remain available
@@ -48,6 +48,6 @@ struct Publication {
 /// one rename. An existing prefix stays the same directory, because running sessions have their image mounted
 /// over it and removing a mount point unmounts it. There, renaming the manifest is the atomic switch; files
 /// that no state needs are removed afterwards.
-Status publish(const Publication& publication, Janitor& janitor);
+Status publish(const Publication& publication, CleanupProcess& cleanup);
 
 } // namespace containerize::prefix

@@ -123,8 +123,8 @@ Status link_program(const fs::path& program, const WrapperRequest& request) {
 
 } // namespace
 
-Result<std::vector<std::string>> settled_wrapper_paths(const WrapperRequest& request,
-                                                       const std::vector<std::string>& optional) {
+Result<std::vector<std::string>> existing_wrapper_paths(const WrapperRequest& request,
+                                                        const std::vector<std::string>& optional) {
     std::vector<std::string> directories;
     for (const auto& path : request.paths) {
         std::error_code failed;

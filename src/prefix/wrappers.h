@@ -33,8 +33,8 @@ struct WrapperRequest {
 /// Returns the directories among `paths`. For a single program, adds a link to it in "bin" unless that has
 /// one of this name. Fails with an input error if a path does not exist, unless it is in `optional`. Call it
 /// before packing.
-Result<std::vector<std::string>> settled_wrapper_paths(const WrapperRequest& request,
-                                                       const std::vector<std::string>& optional);
+Result<std::vector<std::string>> existing_wrapper_paths(const WrapperRequest& request,
+                                                        const std::vector<std::string>& optional);
 
 /// Makes the wrappers in `output`: one copy of the launcher and hard links to it (symlinks where hard links
 /// are not possible). Copies files that are not programs (bin/activate). Adds links in "bin" to commands of

@@ -25,7 +25,7 @@ std::unique_ptr<image::Layers> open_environment(const manifest::Manifest& manife
 
 gpu::Injection find_drivers(const image::TreeView& root, const manifest::Manifest& manifest,
                             const std::string& prefix) {
-    const auto policy = gpu::parse_policy(manifest.gpu);
+    const auto policy = gpu::parse_policy(manifest.settings.gpu);
     std::map<std::string, std::string> variables;
     for (const auto& variable : launch::root_variables)
         if (const char* value = std::getenv(variable.name)) variables[variable.name] = value;
@@ -33,8 +33,8 @@ gpu::Injection find_drivers(const image::TreeView& root, const manifest::Manifes
     std::optional<image::LayersView> environment;
     if (layers) environment.emplace(*layers);
     auto found = gpu::find({.policy = policy.value_or(gpu::Policy::automatic),
-                            .libraries = manifest.host_libraries,
-                            .has_devices = !manifest.base.isolate,
+                            .libraries = manifest.settings.host_libraries,
+                            .has_devices = !manifest.settings.base.isolate,
                             .host_root = "/",
                             .variables = std::move(variables),
                             .image = root,

@@ -188,7 +188,7 @@ Fd open_in_root(const std::string& root, const std::string& target) {
 /// The same for `target` itself; no descriptor if it is a link.
 Fd open_itself_in_root(const std::string& root, const std::string& target) {
     const image::DirectoryView view(root.empty() ? "/" : root);
-    const auto place = view.own_place(target);
+    const auto place = view.resolve_parent(target);
     if (!place || view.own_kind(target) == TreeView::Kind::link) return {};
     return Fd(open((root + *place).c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
 }
@@ -249,7 +249,7 @@ public:
         if (!request_.base.is_host())
             if (auto made = make_work(); !made) return fail(std::move(made.error()));
         if (auto made = plan_.make(); !made) return fail(std::move(made.error()));
-        auto laid = lay_floor();
+        auto laid = mount_rootfs();
         if (!laid) return fail(std::move(laid.error()));
         for (const auto& mount : plan_.mounts()) {
             auto done = carry_out(mount);
@@ -311,11 +311,11 @@ private:
         return write_file(own_ + "/etc/group", with_id(content("/etc/group"), gid, group));
     }
 
-    Status lay_floor() {
-        if (request_.base.is_host()) return lay_host();
+    Status mount_rootfs() {
+        if (request_.base.is_host()) return mount_host();
         struct stat info {};
         if (stat(request_.base.file.c_str(), &info) != 0) return no_base(request_.base, errno);
-        return S_ISDIR(info.st_mode) ? lay_directory() : lay_image();
+        return S_ISDIR(info.st_mode) ? mount_directory() : mount_image();
     }
 
     static std::unexpected<Error> no_target(const std::string& target) {
@@ -329,7 +329,7 @@ private:
     /// Unlike for an installation's original path, it does not matter who owns the directories: the user or
     /// the installation's maker has named the bind's target, and without the bind, what is there is up to its
     /// owner as well. The same holds for targets that exist.
-    Status lay_host() {
+    Status mount_host() {
         const auto missing = missing_in(image::DirectoryView("/"));
         for (const auto& one : missing) {
             // Programs may write there, and a cover would be read-only.
@@ -338,7 +338,7 @@ private:
         return mounts::cover_missing({}, missing);
     }
 
-    Status lay_directory() {
+    Status mount_directory() {
         const image::DirectoryView view(request_.base.file);
         if (auto injected = inject(view); !injected) return injected;
         if (mount(request_.base.file.c_str(), root_.c_str(), nullptr, MS_BIND | MS_REC, nullptr) != 0)
@@ -349,7 +349,7 @@ private:
         return mounts::cover_missing(root_, missing_in(view));
     }
 
-    Status lay_image() {
+    Status mount_image() {
         auto files = open_base(request_.base);
         if (!files) return fail(std::move(files.error()));
         auto layers = image::Layers::open(std::move(*files));
@@ -401,7 +401,8 @@ private:
                 continue;
             }
             const std::string target =
-                (mount.takes_name ? view.own_place(mount.target) : view.would_be(mount.target)).value_or("");
+                (mount.takes_name ? view.resolve_parent(mount.target) : view.resolve_missing(mount.target))
+                    .value_or("");
             const bool on_a_mount =
                 std::ranges::any_of(mounted, [&](const std::string& one) { return is_below(target, one); });
             if (mount.directory) mounted.push_back(target);
@@ -475,7 +476,7 @@ private:
     }
 
     Status carry_out_in_memory(const Mount& wanted) {
-        const auto place = image::DirectoryView(root_).would_be(wanted.target);
+        const auto place = image::DirectoryView(root_).resolve_missing(wanted.target);
         if (!place) return no_target(wanted.target);
         const std::string path = root_ + *place;
         make_own(path, wanted.directory);
@@ -543,23 +544,23 @@ std::vector<launch::EnvironmentChange> environment_of(const manifest::Base& base
 }
 
 std::string root_name(const manifest::Manifest& manifest) {
-    if (manifest.base.is_host() && manifest.binds.empty()) return {};
-    std::string text = manifest.base.reference + '\0' + manifest.base.digest + '\0' +
-                       manifest.base.file.string() + '\0' + std::to_string(manifest.base.offset) + '\0' +
-                       manifest.gpu;
-    for (const auto& bind : manifest.binds)
+    if (manifest.settings.base.is_host() && manifest.settings.binds.empty()) return {};
+    std::string text = manifest.settings.base.reference + '\0' + manifest.settings.base.digest + '\0' +
+                       manifest.settings.base.file.string() + '\0' +
+                       std::to_string(manifest.settings.base.offset) + '\0' + manifest.settings.gpu;
+    for (const auto& bind : manifest.settings.binds)
         text += '\0' + to_text(bind);
-    for (const auto& library : manifest.host_libraries)
+    for (const auto& library : manifest.settings.host_libraries)
         text += '\0' + library;
-    const auto kind = manifest.base.is_host() ? launch::host_root
-                      : manifest.base.isolate ? launch::isolated_root
-                                              : launch::image_root;
+    const auto kind = manifest.settings.base.is_host() ? launch::host_root
+                      : manifest.settings.base.isolate ? launch::isolated_root
+                                                       : launch::image_root;
     return std::string(kind) + launch::short_hash(text);
 }
 
 std::string wanted_gpu(const manifest::Manifest& manifest) {
     const char* asked = std::getenv("CONTAINERIZE_GPU");
-    return asked != nullptr && *asked != '\0' ? asked : manifest.gpu;
+    return asked != nullptr && *asked != '\0' ? asked : manifest.settings.gpu;
 }
 
 Result<std::vector<manifest::Bind>> binds_of_environment() {

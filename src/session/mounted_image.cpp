@@ -26,11 +26,11 @@ namespace fs = std::filesystem;
 namespace {
 
 Status check_native(const manifest::Manifest& manifest, const std::string& prefix) {
-    const auto wanted = launch::parse_engine(manifest.engine);
+    const auto wanted = launch::parse_engine(manifest.settings.engine);
     const auto insisted = launch::engine_of_environment();
     const bool insists_on_native = insisted && *insisted == launch::Engine::native;
     if (!wanted || !launch::is_container_runtime(*wanted) || insists_on_native) return {};
-    return fail({.what = "this installation is run by " + manifest.engine,
+    return fail({.what = "this installation is run by " + manifest.settings.engine,
                  .why = {},
                  .where = prefix,
                  .hint = {},
@@ -41,7 +41,7 @@ Status check_native(const manifest::Manifest& manifest, const std::string& prefi
 manifest::StagePlace stage_place_for(const manifest::Manifest& manifest) {
     if (const char* asked = std::getenv(manifest::stage_variable))
         if (const auto place = manifest::parse_stage_place(asked)) return *place;
-    return manifest::parse_stage_place(manifest.stage).value_or(manifest::StagePlace::held);
+    return manifest::parse_stage_place(manifest.settings.stage).value_or(manifest::StagePlace::held);
 }
 
 } // namespace
@@ -124,7 +124,7 @@ Status MountedImage::show(const manifest::Manifest& manifest, std::vector<image:
             return {};
         }
         notes_.push_back("the kernel does not mount the image: " + to_string(mounted.error()));
-    } else if (manifest.kernel_mount && geteuid() == 0) {
+    } else if (manifest.settings.kernel_mount && geteuid() == 0) {
         notes_.emplace_back(
             "the kernel does not mount the image: there are updates over it, or others than root could "
             "have written it");

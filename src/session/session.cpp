@@ -185,7 +185,8 @@ private:
         sigprocmask(SIG_SETMASK, &signals, nullptr);
         children_.reset(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
         if (!children_) return fail_errno("cannot watch server processes");
-        mounts::set_server_cleanup([](void* self) { static_cast<Session*>(self)->let_go_in_server(); }, this);
+        mounts::set_server_cleanup([](void* self) { static_cast<Session*>(self)->close_supervisor_files(); },
+                                   this);
 
         if (auto done = set_up_root(); !done) return done;
         ssh_settings_.emplace(state_.path + "/" + name_);
@@ -242,9 +243,9 @@ private:
             const char* value = std::getenv(name);
             return std::string(value == nullptr ? "" : value);
         };
-        root::RootRequest request{.base = manifest->base,
+        root::RootRequest request{.base = manifest->settings.base,
                                   .needed = {arguments_.prefix},
-                                  .binds = manifest->binds,
+                                  .binds = manifest->settings.binds,
                                   .offered = {},
                                   .user = variable("USER"),
                                   .home = variable("HOME"),
@@ -254,7 +255,7 @@ private:
         if (!asked) return fail(std::move(asked.error()));
         request.binds.insert(request.binds.end(), asked->begin(), asked->end());
         if (!request.base.is_host()) request.offered = root::binds_of_other_tools();
-        manifest->gpu = root::wanted_gpu(*manifest);
+        manifest->settings.gpu = root::wanted_gpu(*manifest);
         if (!request.base.is_host())
             request.inject = [this, manifest = *manifest](const image::TreeView& view) {
                 return root::find_drivers(view, manifest, arguments_.prefix);
@@ -360,7 +361,7 @@ private:
         if (pid != 0) return pid;
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent) _exit(1);
-        let_go_in_server();
+        close_supervisor_files();
         if (const auto manifest = manifest::read_manifest(prefix))
             std::ignore = manifest::open_images(*manifest, prefix);
         _exit(0);
@@ -451,7 +452,7 @@ private:
         for (pid_t pid = 0; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
             if (base_ && base_->server() == pid) {
                 note_death("the base", status);
-                keep_base(base_->mourn(status));
+                keep_base(base_->on_server_exit(status));
                 continue;
             }
             if (answer_waiting(pid)) continue;
@@ -466,7 +467,7 @@ private:
             auto& served = image->served();
             const auto refused = served.refused();
             note_death(image->plan().prefix, status);
-            if (auto kept = served.mourn(status); !kept) {
+            if (auto kept = served.on_server_exit(status); !kept) {
                 note(to_string(kept.error()));
                 forget(image);
             } else if (served.refused() > refused) {
@@ -603,7 +604,7 @@ private:
         return names;
     }
 
-    void let_go_in_server() {
+    void close_supervisor_files() {
         dup2(STDERR_FILENO, STDIN_FILENO);
         control_.reset();
         step_.reset();
@@ -669,7 +670,7 @@ private:
 
 // Resets what the launcher that happened to start the session had: its terminal, its directory, the CPU that
 // its rank is bound to, its memory policy, signal settings and soft limits.
-void leave_the_launcher() {
+void daemonize() {
     setsid();
     if (chdir("/") != 0) _exit(1);
     for (int signal = 1; signal < NSIG; ++signal)
@@ -700,9 +701,9 @@ int signs_of_life_to = -1;
 
 /// Writes a sign of life every second, from a signal handler: that does not run while the process is blocked
 /// by a filesystem.
-class SignsOfLife {
+class Heartbeat {
 public:
-    explicit SignsOfLife(const Fd& to) {
+    explicit Heartbeat(const Fd& to) {
         signs_of_life_to = to.get();
         struct sigaction action {};
         action.sa_flags = SA_RESTART;
@@ -714,12 +715,12 @@ public:
         sigaction(SIGALRM, &action, nullptr);
         set_timer(1);
     }
-    ~SignsOfLife() {
+    ~Heartbeat() {
         set_timer(0);
         std::signal(SIGALRM, SIG_DFL);
     }
-    SignsOfLife(const SignsOfLife&) = delete;
-    SignsOfLife& operator=(const SignsOfLife&) = delete;
+    Heartbeat(const Heartbeat&) = delete;
+    Heartbeat& operator=(const Heartbeat&) = delete;
 
 private:
     static void set_timer(time_t seconds) {
@@ -732,10 +733,10 @@ private:
 } // namespace
 
 int run_session(const SessionArguments& arguments, Fd step, Fd report) {
-    leave_the_launcher();
+    daemonize();
     Session session(arguments, std::move(step));
     auto started = [&] {
-        const SignsOfLife going_on(report);
+        const Heartbeat going_on(report);
         return session.start();
     }();
     // Unlocks start.lock, our standard input, for good: servers that were forked have the descriptor, too.

@@ -143,14 +143,14 @@ TEST_F(OwnershipTest, RootByAnotherNumber) {
 }
 
 TEST_F(OwnershipTest, APlaceThatOnlyHasTheName) {
-    EXPECT_FALSE(is_planted(at("a/b")));
-    EXPECT_FALSE(is_planted(at("a/missing/more")));
+    EXPECT_FALSE(has_foreign_owner(at("a/b")));
+    EXPECT_FALSE(has_foreign_owner(at("a/missing/more")));
     make("a", other, 0, 0755); // a directory that only root could give away
-    EXPECT_FALSE(is_planted(at("a/b")));
+    EXPECT_FALSE(has_foreign_owner(at("a/b")));
     ASSERT_EQ(chmod(place.path().c_str(), 01777), 0);
-    EXPECT_TRUE(is_planted(at("a")));
-    EXPECT_TRUE(is_planted(at("a/b/c")));
-    EXPECT_FALSE(is_planted(at("missing")));
+    EXPECT_TRUE(has_foreign_owner(at("a")));
+    EXPECT_TRUE(has_foreign_owner(at("a/b/c")));
+    EXPECT_FALSE(has_foreign_owner(at("missing")));
 }
 
 TEST_F(OwnershipTest, PrivateDirectoriesAreOpened) {

@@ -7,7 +7,7 @@
 #include "image/unpack.h"
 #include "image/writer.h"
 #include "launch/namespace.h"
-#include "prefix/janitor.h"
+#include "prefix/cleanup_process.h"
 #include "util/process.h"
 
 #include <algorithm>
@@ -118,10 +118,10 @@ TEST(BuildNamespace, AStagingDirectoryWithoutAttributesIsRefused) {
     EXPECT_EQ(refused.error().what, "the staging directory's filesystem has no extended attributes");
 }
 
-TEST(BuildNamespace, IsEmptyBeforeTheJanitorRemovesAnything) {
+TEST(BuildNamespace, IsEmptyBeforeItsDirectoriesAreRemoved) {
     const TemporaryDirectory directory;
     const fs::path made = directory.path() / "prefix";
-    auto janitor = prefix::Janitor::start();
+    auto cleanup = prefix::CleanupProcess::start();
     auto space = BuildNamespace::create();
     ASSERT_TRUE(space) << to_string(space.error());
     // Like a worker of a killed build: in a process group of its own, and it recreates its directory.
@@ -129,16 +129,16 @@ TEST(BuildNamespace, IsEmptyBeforeTheJanitorRemovesAnything) {
     ASSERT_GE(worker, 0);
     if (worker == 0) {
         setsid();
-        closefrom(STDERR_FILENO + 1); // among them the janitor's socket
+        closefrom(STDERR_FILENO + 1); // among them the cleanup process's socket
         if (launch::join_namespaces(space->pid()) != 0) _exit(1);
         for (;;)
             mkdir(made.c_str(), 0755);
     }
     EXPECT_TRUE(test::happens([&] { return fs::exists(made); }));
-    janitor->end_processes_first(space->pid());
-    janitor->remove_directory_later(made);
+    cleanup->end_processes_first(space->pid());
+    cleanup->remove_directory_later(made);
     // The worker is our child: until we wait for it, it exists, but in no namespace.
-    { const auto ended = std::move(janitor); }
+    { const auto ended = std::move(cleanup); }
     EXPECT_FALSE(fs::exists(made));
     int status = 0;
     const bool ended = test::happens([&] { return waitpid(worker, &status, WNOHANG) == worker; });

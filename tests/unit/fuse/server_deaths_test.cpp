@@ -20,7 +20,7 @@ protected:
     /// The life of a server that opens its images and answers so many requests. It dies while it handles a
     /// request (0: while it is idle).
     Next live(std::uint64_t answered, std::uint64_t request, std::chrono::seconds life = 1s) {
-        deaths.born(progress, now);
+        deaths.started(progress, now);
         progress.serving = true;
         progress.threads[1].answered += answered;
         progress.threads[2].request = request;
@@ -57,14 +57,14 @@ TEST_F(Deaths, ServersThatOnlyDieAreGivenUpAfterLongerAndLongerPauses) {
 // However long each of them takes.
 TEST_F(Deaths, ServersThatCannotOpenTheImagesAreGivenUp) {
     for (unsigned i = 1; i <= ServerDeaths::most; ++i) {
-        deaths.born(progress, now);
+        deaths.started(progress, now);
         now += 1h;
         EXPECT_EQ(deaths.died(killed, progress, now), i < ServerDeaths::most ? Next::successor : Next::none);
     }
 }
 
 TEST_F(Deaths, AServerThatEndsByItselfHasNoSuccessor) {
-    deaths.born(progress, now);
+    deaths.started(progress, now);
     EXPECT_EQ(deaths.died(ended, progress, now + 1s), Next::none);
 }
 

@@ -18,14 +18,15 @@ Manifest example() {
     manifest.environment = {{launch::EnvironmentChange::Kind::unset, "GONE", {}},
                             {launch::EnvironmentChange::Kind::set, "TEXT", "line\nbreak"}};
     manifest.build = {{"files", 3}};
-    manifest.base = {.reference = "docker://debian:13",
-                     .digest = "sha256:abc",
-                     .file = "/bases/abc.sqfs",
-                     .offset = 512,
-                     .isolate = true,
-                     .environment = {{launch::EnvironmentChange::Kind::prepend, "PATH", "/opt/bin"}}};
-    manifest.binds = {{.source = "/a", .target = "/b", .read_only = true, .required = false}};
-    manifest.gpu = "amd";
+    manifest.settings.base = {
+        .reference = "docker://debian:13",
+        .digest = "sha256:abc",
+        .file = "/bases/abc.sqfs",
+        .offset = 512,
+        .isolate = true,
+        .environment = {{launch::EnvironmentChange::Kind::prepend, "PATH", "/opt/bin"}}};
+    manifest.settings.binds = {{.source = "/a", .target = "/b", .read_only = true, .required = false}};
+    manifest.settings.gpu = "amd";
     return manifest;
 }
 

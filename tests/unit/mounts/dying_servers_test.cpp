@@ -119,7 +119,7 @@ protected:
                 if (pid == reader) return WEXITSTATUS(status);
                 if (pid != served.server()) continue;
                 ++deaths_;
-                kept_ = served.mourn(status);
+                kept_ = served.on_server_exit(status);
             }
             if (kept_) kept_ = served.revive_when_due();
             timespec patience{.tv_sec = 60, .tv_nsec = 0};

@@ -88,67 +88,67 @@ TEST(Prefix, FilesInsideAreHiddenByTheBuild) {
     EXPECT_FALSE(check_outside("/data/env/share/r.txt", "/data/env"));
 }
 
-TEST(Claim, MakesDirectoriesAndTakesThemBack) {
+TEST(PrefixLock, MakesDirectoriesAndTakesThemBack) {
     const TemporaryDirectory directory;
     const auto prefix = directory.path() / "a/b/env";
     {
-        auto janitor = Janitor::start();
-        const auto claim = claim_prefix(prefix, *janitor);
-        ASSERT_TRUE(claim);
-        EXPECT_FALSE(claim->existed);
+        auto cleanup = CleanupProcess::start();
+        const auto lock = lock_prefix(prefix, *cleanup);
+        ASSERT_TRUE(lock);
+        EXPECT_FALSE(lock->existed);
         EXPECT_TRUE(fs::is_directory(prefix));
     }
     EXPECT_FALSE(fs::exists(directory.path() / "a"));
 }
 
-TEST(Claim, LeavesWhatWasThere) {
+TEST(PrefixLock, LeavesWhatWasThere) {
     const TemporaryDirectory directory;
     const auto prefix = directory.path() / "env";
     fs::create_directory(prefix);
     {
-        auto janitor = Janitor::start();
-        const auto claim = claim_prefix(prefix, *janitor);
-        ASSERT_TRUE(claim);
-        EXPECT_TRUE(claim->existed);
+        auto cleanup = CleanupProcess::start();
+        const auto lock = lock_prefix(prefix, *cleanup);
+        ASSERT_TRUE(lock);
+        EXPECT_TRUE(lock->existed);
     }
     EXPECT_TRUE(fs::is_directory(prefix));
 }
 
-TEST(Claim, OldJanitorLeavesTheNextBuildsDirectory) {
+TEST(PrefixLock, OldCleanupProcessLeavesTheNextBuildsDirectory) {
     const TemporaryDirectory directory;
     const auto prefix = directory.path() / "env";
-    auto next = Janitor::start();
-    std::optional<Janitor> killed(std::move(*Janitor::start()));
-    ASSERT_TRUE(claim_prefix(prefix, *killed)); // this claim ends here, before its janitor does
-    const auto claim = claim_prefix(prefix, *next);
-    ASSERT_TRUE(claim);
+    auto next = CleanupProcess::start();
+    std::optional<CleanupProcess> killed(std::move(*CleanupProcess::start()));
+    ASSERT_TRUE(lock_prefix(prefix, *killed)); // this lock ends here, before its cleanup process does
+    const auto lock = lock_prefix(prefix, *next);
+    ASSERT_TRUE(lock);
     killed.reset();
     EXPECT_TRUE(fs::exists(prefix));
 }
 
-TEST(Claim, SecondBuildIsTold) {
+TEST(PrefixLock, SecondBuildIsTold) {
     const TemporaryDirectory directory;
-    auto janitor = Janitor::start();
-    const auto first = claim_prefix(directory.path() / "env", *janitor);
+    auto cleanup = CleanupProcess::start();
+    const auto first = lock_prefix(directory.path() / "env", *cleanup);
     ASSERT_TRUE(first);
-    const auto second = claim_prefix(directory.path() / "env", *janitor);
+    const auto second = lock_prefix(directory.path() / "env", *cleanup);
     ASSERT_FALSE(second);
     const auto us = " (process " + std::to_string(getpid()) + " on ";
     EXPECT_TRUE(second.error().what.starts_with("another build is under way there" + us))
         << second.error().what;
     directory.write(fs::path("env") / launch::manifest_name, "{}");
-    const auto update = claim_prefix(directory.path() / "env", *janitor);
+    const auto update = lock_prefix(directory.path() / "env", *cleanup);
     ASSERT_FALSE(update);
     EXPECT_TRUE(update.error().what.starts_with("another command changes this installation" + us))
         << update.error().what;
     EXPECT_EQ(update.error().hint, "Wait for it to end.");
 }
 
-TEST(Claim, UnwritablePlaceIsTheUsersMistake) {
-    auto janitor = Janitor::start();
-    const auto claim = claim_prefix("/proc/no/env", *janitor);
-    ASSERT_FALSE(claim);
-    EXPECT_EQ(claim.error().fault, Fault::input);
+TEST(PrefixLock, UnwritablePlaceIsTheUsersMistake) {
+    auto cleanup = CleanupProcess::start();
+    const auto lock = lock_prefix("/proc/no/env", *cleanup);
+    ASSERT_FALSE(lock);
+    EXPECT_EQ(lock.error().fault, Fault::input);
 }
 
 } // namespace

@@ -22,11 +22,11 @@ protected:
     /// Builds, and publishes if asked to. Whatever is not kept is removed, as at the end of a real build.
     Status build(const std::string& mark, const std::vector<std::string>& commands, bool publishing = true,
                  const std::vector<std::string>& paths = {"bin"}) {
-        auto janitor = Janitor::start();
-        auto claim = claim_prefix(prefix_, *janitor);
-        if (!claim) return fail(std::move(claim.error()));
-        remove_leftovers(*claim);
-        auto assembly = make_assembly(*claim, *janitor);
+        auto cleanup = CleanupProcess::start();
+        auto lock = lock_prefix(prefix_, *cleanup);
+        if (!lock) return fail(std::move(lock.error()));
+        remove_leftovers(*lock);
+        auto assembly = make_assembly(*lock, *cleanup);
         if (!assembly) return fail(std::move(assembly.error()));
         manifest::Manifest manifest;
         manifest.prefix = prefix_;
@@ -47,8 +47,8 @@ protected:
         if (!publishing) return {};
         if (meanwhile) meanwhile();
         auto done =
-            publish({.claim = *claim, .assembly = *assembly, .manifest = manifest, .kept = {}}, *janitor);
-        if (done) janitor->keep_all_but(directory_.path() / "staging");
+            publish({.lock = *lock, .assembly = *assembly, .manifest = manifest, .kept = {}}, *cleanup);
+        if (done) cleanup->keep_all_but(directory_.path() / "staging");
         return done;
     }
 
@@ -234,10 +234,10 @@ TEST_F(Publish, StateCountsOnlyOnceItIsCurrent) {
     // Or it was killed right after the manifest that makes it current.
     fs::remove(manifest_of(2));
     EXPECT_EQ(read_states(prefix_)->size(), 1U);
-    auto janitor = Janitor::start();
-    const auto claim = claim_prefix(prefix_, *janitor);
-    ASSERT_TRUE(claim);
-    remove_leftovers(*claim);
+    auto cleanup = CleanupProcess::start();
+    const auto lock = lock_prefix(prefix_, *cleanup);
+    ASSERT_TRUE(lock);
+    remove_leftovers(*lock);
     EXPECT_EQ(read_file(manifest_of(2)).value(), read_file(prefix_ / launch::manifest_name).value());
     EXPECT_EQ(names(prefix_ / states_name), "2");
 }
@@ -272,10 +272,10 @@ TEST_F(Publish, UnreadableManifestCanBeReplaced) {
 }
 
 TEST_F(Publish, RoomIsLookedAt) {
-    auto janitor = Janitor::start();
-    const auto claim = claim_prefix(prefix_, *janitor);
-    EXPECT_TRUE(check_room(*claim, 1));
-    const auto refused = check_room(*claim, std::uint64_t{1} << 62U);
+    auto cleanup = CleanupProcess::start();
+    const auto lock = lock_prefix(prefix_, *cleanup);
+    EXPECT_TRUE(check_room(*lock, 1));
+    const auto refused = check_room(*lock, std::uint64_t{1} << 62U);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().what, "there is not enough room for the installation");
 }

@@ -1,4 +1,4 @@
-#include "prefix/janitor.h"
+#include "prefix/cleanup_process.h"
 
 #include "core/fd_message.h"
 #include "core/filesystem.h"
@@ -34,8 +34,8 @@ constexpr char keep_verb = 'K';
 constexpr char end_processes_verb = 'P';
 constexpr std::size_t longest_message = PATH_MAX + 1;
 
-// Another build may have claimed the directory in the meantime: builds lock their prefix (prefix.cpp).
-void remove_unclaimed(const char* directory) {
+// Another build may have locked the directory in the meantime: builds lock their prefix (prefix.cpp).
+void remove_unlocked(const char* directory) {
     const Fd fd(open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (fd && flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return;
     rmdir(directory);
@@ -86,8 +86,8 @@ void close_all_but(const Fd& file) {
     close_range(kept + 1, ~0U, 0);
 }
 
-/// The janitor's main function. A message is a verb with a path, or with a namespace's descriptor.
-[[noreturn]] void clean_up_after(Fd builder) {
+/// The cleanup process's main function. A message is a verb with a path, or with a namespace's descriptor.
+[[noreturn]] void run_cleanup(Fd builder) {
     setsid();
     for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE})
         std::signal(number, SIG_IGN);
@@ -120,7 +120,7 @@ void close_all_but(const Fd& file) {
     end_processes_in(mount_namespace);
     for (auto task = tasks.rbegin(); task != tasks.rend(); ++task) {
         if (task->front() == remove_directory_verb)
-            remove_unclaimed(task->c_str() + 1);
+            remove_unlocked(task->c_str() + 1);
         else if (task->front() == sweep_verb)
             sweep_staging(task->substr(1));
         else [[maybe_unused]]
@@ -131,7 +131,7 @@ void close_all_but(const Fd& file) {
 
 } // namespace
 
-Result<Janitor> Janitor::start() {
+Result<CleanupProcess> CleanupProcess::start() {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
         return fail_errno("cannot make a socket");
@@ -141,30 +141,30 @@ Result<Janitor> Janitor::start() {
     if (pid < 0) return fail_errno("cannot start the process that cleans up");
     if (pid == 0) {
         ours.reset();
-        clean_up_after(std::move(theirs));
+        run_cleanup(std::move(theirs));
     }
     // Now that it is ready it has its own session, so killing the builder's process group spares it.
     theirs.reset();
     receive_message(ours.get(), longest_message);
-    return Janitor(std::move(ours), pid);
+    return CleanupProcess(std::move(ours), pid);
 }
 
-Janitor::Janitor(Janitor&& other) noexcept
+CleanupProcess::CleanupProcess(CleanupProcess&& other) noexcept
     : socket_(std::move(other.socket_)), pid_(std::exchange(other.pid_, -1)) {}
 
-Janitor::~Janitor() {
+CleanupProcess::~CleanupProcess() {
     if (pid_ < 0) return;
     socket_.reset();
     while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
     }
 }
 
-void Janitor::tell(char verb, const std::string& what, int file) {
-    // The janitor cannot have exited: it waits for this end of the socket to close.
+void CleanupProcess::tell(char verb, const std::string& what, int file) {
+    // The cleanup process cannot have exited: it waits for this end of the socket to close.
     [[maybe_unused]] const bool told = send_message(socket_.get(), verb + what, file);
 }
 
-void Janitor::end_processes_first(pid_t in_namespace) {
+void CleanupProcess::end_processes_first(pid_t in_namespace) {
     const auto process = std::filesystem::path("/proc") / std::to_string(in_namespace);
     const Fd mount_namespace(open((process / "ns/mnt").c_str(), O_RDONLY | O_CLOEXEC));
     struct stat info {};
@@ -172,16 +172,16 @@ void Janitor::end_processes_first(pid_t in_namespace) {
     if (mount_namespace && fstat(mount_namespace.get(), &info) == 0 && !is_in("/proc/self", info))
         tell(end_processes_verb, {}, mount_namespace.get());
 }
-void Janitor::remove_tree_later(const std::filesystem::path& path) {
+void CleanupProcess::remove_tree_later(const std::filesystem::path& path) {
     tell(remove_tree_verb, path.string());
 }
-void Janitor::remove_directory_later(const std::filesystem::path& path) {
+void CleanupProcess::remove_directory_later(const std::filesystem::path& path) {
     tell(remove_directory_verb, path.string());
 }
-void Janitor::sweep_staging_later(const std::filesystem::path& parent) {
+void CleanupProcess::sweep_staging_later(const std::filesystem::path& parent) {
     tell(sweep_verb, parent.string());
 }
-void Janitor::keep_all_but(const std::filesystem::path& staging) {
+void CleanupProcess::keep_all_but(const std::filesystem::path& staging) {
     tell(keep_verb, staging.string());
 }
 

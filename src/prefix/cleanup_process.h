@@ -15,18 +15,18 @@ namespace containerize::prefix {
 /// Waits on a socket to the builder. When it closes, because the builder finished, failed or was killed,
 /// everything registered is removed, last first. This is the only way of cleaning up, and it works after
 /// SIGKILL, too.
-class Janitor {
+class CleanupProcess {
 public:
-    static Result<Janitor> start();
-    Janitor(Janitor&& other) noexcept;
-    Janitor& operator=(Janitor&&) = delete;
-    ~Janitor(); ///< closes the socket and waits until everything is removed
+    static Result<CleanupProcess> start();
+    CleanupProcess(CleanupProcess&& other) noexcept;
+    CleanupProcess& operator=(CleanupProcess&&) = delete;
+    ~CleanupProcess(); ///< closes the socket and waits until everything is removed
 
     /// Kills all processes in the mount namespace of process `in_namespace` before anything is removed, even
     /// if everything is kept. Only for a namespace created for this build.
     void end_processes_first(pid_t in_namespace);
     void remove_tree_later(const std::filesystem::path& path);
-    /// Removes the directory only if it is empty and no other build has claimed it.
+    /// Removes the directory only if it is empty and no other build has locked it.
     void remove_directory_later(const std::filesystem::path& path);
     /// Removes unused staging directories below `parent`. This covers the one that is created next, in case
     /// the builder is killed before it can register that.
@@ -35,7 +35,7 @@ public:
     void keep_all_but(const std::filesystem::path& staging);
 
 private:
-    Janitor(Fd socket, pid_t pid) : socket_(std::move(socket)), pid_(pid) {}
+    CleanupProcess(Fd socket, pid_t pid) : socket_(std::move(socket)), pid_(pid) {}
     void tell(char verb, const std::string& what, int file = -1);
 
     Fd socket_;

@@ -1,5 +1,5 @@
 #include "../temporary.h"
-#include "prefix/janitor.h"
+#include "prefix/cleanup_process.h"
 
 #include <chrono>
 #include <csignal>
@@ -16,17 +16,17 @@ namespace {
 
 using test::TemporaryDirectory;
 
-TEST(Janitor, RemovesWhatIsNotFinished) {
+TEST(CleanupProcess, RemovesWhatIsNotFinished) {
     const TemporaryDirectory directory;
     directory.write("tree/a/b", "");
     fs::create_directories(directory.path() / "empty/inner");
     directory.write("full/file", "");
     {
-        auto janitor = Janitor::start();
-        janitor->remove_tree_later(directory.path() / "tree");
-        janitor->remove_directory_later(directory.path() / "empty");
-        janitor->remove_directory_later(directory.path() / "empty/inner"); // the last one is removed first
-        janitor->remove_directory_later(directory.path() / "full");
+        auto cleanup = CleanupProcess::start();
+        cleanup->remove_tree_later(directory.path() / "tree");
+        cleanup->remove_directory_later(directory.path() / "empty");
+        cleanup->remove_directory_later(directory.path() / "empty/inner"); // the last one is removed first
+        cleanup->remove_directory_later(directory.path() / "full");
         EXPECT_TRUE(fs::exists(directory.path() / "tree"));
     }
     EXPECT_FALSE(fs::exists(directory.path() / "tree"));
@@ -34,28 +34,28 @@ TEST(Janitor, RemovesWhatIsNotFinished) {
     EXPECT_TRUE(fs::exists(directory.path() / "full/file"));
 }
 
-TEST(Janitor, KeepsWhatIsFinished) {
+TEST(CleanupProcess, KeepsWhatIsFinished) {
     const TemporaryDirectory directory;
     directory.write("env/file", "");
     directory.write("staging/file", "");
     {
-        auto janitor = Janitor::start();
-        janitor->remove_tree_later(directory.path() / "env");
-        janitor->remove_tree_later(directory.path() / "staging");
-        janitor->keep_all_but(directory.path() / "staging");
+        auto cleanup = CleanupProcess::start();
+        cleanup->remove_tree_later(directory.path() / "env");
+        cleanup->remove_tree_later(directory.path() / "staging");
+        cleanup->keep_all_but(directory.path() / "staging");
     }
     EXPECT_TRUE(fs::exists(directory.path() / "env/file"));
     EXPECT_FALSE(fs::exists(directory.path() / "staging"));
 }
 
-TEST(Janitor, OutlivesAKilledBuilder) {
+TEST(CleanupProcess, OutlivesAKilledBuilder) {
     const TemporaryDirectory directory;
     directory.write("env/file", "");
     const pid_t builder = fork();
     ASSERT_GE(builder, 0);
     if (builder == 0) {
-        auto janitor = Janitor::start();
-        janitor->remove_tree_later(directory.path() / "env");
+        auto cleanup = CleanupProcess::start();
+        cleanup->remove_tree_later(directory.path() / "env");
         kill(getpid(), SIGKILL);
     }
     waitpid(builder, nullptr, 0);

@@ -1,4 +1,4 @@
-#include "build/build_directory.h"
+#include "build/context.h"
 
 #include "core/filesystem.h"
 #include "core/interrupt.h"
@@ -26,7 +26,7 @@ namespace {
 Environment build_environment(const inputs::Inputs& inputs, const fs::path& prefix,
                               const fs::path& temporary) {
     auto environment =
-        environments::with_changes(inputs.environment, root::environment_of(inputs.base), prefix);
+        environments::with_changes(inputs.environment, root::environment_of(inputs.settings.base), prefix);
     environment["TMPDIR"] = temporary.string();
     return environment;
 }
@@ -37,14 +37,14 @@ unsigned jobs(const inputs::BuildOptions& options, const Resources& resources) {
 }
 
 Result<BuildSummary> work_in(const Staging& staging, const inputs::BuildOptions& options,
-                             const inputs::Inputs& inputs, prefix::Janitor& janitor,
-                             const prefix::Claim& claim, const Work& work, bool& log_has_reason) {
+                             const inputs::Inputs& inputs, prefix::CleanupProcess& cleanup,
+                             const prefix::PrefixLock& lock, const Work& work, bool& log_has_reason) {
     const auto resources = available_resources();
-    be_polite(resources);
+    lower_priority(resources);
     std::error_code failed;
     fs::create_directories(staging.path() / "tmp", failed);
     if (failed) return fail_errno("cannot make a staging directory", staging.path().string(), failed.value());
-    auto space = environments::make_namespace(inputs, claim.prefix, staging.path());
+    auto space = environments::make_namespace(inputs, lock.prefix, staging.path());
     if (!space) {
         if (space.error().fault == Fault::engine)
             space.error().hint +=
@@ -53,22 +53,22 @@ Result<BuildSummary> work_in(const Staging& staging, const inputs::BuildOptions&
         return fail(std::move(space.error()));
     }
     const pid_t holder = space->pid();
-    janitor.end_processes_first(holder);
-    environments::Workshop shop{.options = options,
-                                .inputs = inputs,
-                                .prefix = claim.prefix,
-                                .staging = staging.path(),
-                                .resources = resources,
-                                .jobs = jobs(options, resources),
-                                .space = std::move(*space),
-                                .join = [holder] { return launch::join_namespaces(holder); },
-                                .environment =
-                                    build_environment(inputs, claim.prefix, staging.path() / "tmp")};
+    cleanup.end_processes_first(holder);
+    environments::BuildContext context{.options = options,
+                                       .inputs = inputs,
+                                       .prefix = lock.prefix,
+                                       .staging = staging.path(),
+                                       .resources = resources,
+                                       .jobs = jobs(options, resources),
+                                       .space = std::move(*space),
+                                       .join = [holder] { return launch::join_namespaces(holder); },
+                                       .environment =
+                                           build_environment(inputs, lock.prefix, staging.path() / "tmp")};
     log::detail(fmt::format("containerize {}: {}", CONTAINERIZE_VERSION, options.command_line));
-    log::detail(fmt::format("{} of {} CPUs, {} of memory, staging in {}", shop.jobs, resources.cpus,
+    log::detail(fmt::format("{} of {} CPUs, {} of memory, staging in {}", context.jobs, resources.cpus,
                             human_bytes(resources.memory), staging.path().string()));
-    auto done = work(shop, janitor, claim);
-    log_has_reason = shop.log_has_reason;
+    auto done = work(context, cleanup, lock);
+    log_has_reason = context.log_has_reason;
     return done;
 }
 
@@ -102,20 +102,20 @@ void name_log(Error& error, const inputs::BuildOptions& options, const fs::path&
 
 } // namespace
 
-Result<BuildSummary> in_workplace(const inputs::BuildOptions& options, const inputs::Inputs& inputs,
-                                  const Work& work) {
+Result<BuildSummary> with_build_context(const inputs::BuildOptions& options, const inputs::Inputs& inputs,
+                                        const Work& work) {
     sweep_staging(options.staging_parent);
-    // Declared first, so destroyed last: the namespace's process inherits the janitor's socket and must end
-    // first.
-    auto janitor = prefix::Janitor::start();
-    if (!janitor) return fail(std::move(janitor.error()));
-    auto claim = prefix::claim_prefix(inputs.prefix, *janitor);
-    if (!claim) return fail(std::move(claim.error()));
-    prefix::remove_leftovers(*claim);
-    janitor->sweep_staging_later(options.staging_parent);
+    // Declared first, so destroyed last: the namespace's process inherits the cleanup process's socket and
+    // must end first.
+    auto cleanup = prefix::CleanupProcess::start();
+    if (!cleanup) return fail(std::move(cleanup.error()));
+    auto lock = prefix::lock_prefix(inputs.prefix, *cleanup);
+    if (!lock) return fail(std::move(lock.error()));
+    prefix::remove_leftovers(*lock);
+    cleanup->sweep_staging_later(options.staging_parent);
     auto staging = Staging::create(options.staging_parent);
     if (!staging) return fail(std::move(staging.error()));
-    janitor->remove_tree_later(staging->path());
+    cleanup->remove_tree_later(staging->path());
     prefix::sweep_logs(staging->path().parent_path());
     if (auto opened = log::open(staging->path() / "build.log", options.log_level); !opened)
         return fail(std::move(opened.error()));
@@ -126,10 +126,10 @@ Result<BuildSummary> in_workplace(const inputs::BuildOptions& options, const inp
         }
 
     bool log_has_reason = true;
-    auto done = work_in(*staging, options, inputs, *janitor, *claim, work, log_has_reason);
+    auto done = work_in(*staging, options, inputs, *cleanup, *lock, work, log_has_reason);
     if (!done && options.keep_files) {
         staging->keep();
-        janitor->keep_all_but({});
+        cleanup->keep_all_but({});
         done.error().hint += (done.error().hint.empty() ? "" : "\n") +
                              ("What was built so far is in " + staging->path().string());
     } else if (!done && done.error().fault != Fault::input && !interrupted()) {
