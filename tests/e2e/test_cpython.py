@@ -1,6 +1,6 @@
 """Compares programs' view of the system by CPython's own tests: each must have the same outcome wrapped as in a plain venv.
 
-Intended or unavoidable differences are listed, with reasons, in docs/architecture.md under Limits; there may be no others.
+Intended or unavoidable differences are listed, with reasons, in docs/reference/limits.md; there may be no others.
 CONTAINERIZE_TEST_CPYTHON restricts the comparison to the test files that it names.
 """
 
@@ -24,7 +24,7 @@ test_poll test_posix test_posixpath test_pty test_resource test_runpy test_selec
 test_socketserver test_ssl test_stat test_subprocess test_sys test_sysconfig test_tempfile test_threading test_threadsignals test_uuid test_venv
 test_wait3 test_wait4 test_zipapp test_zipimport
 """.split()
-LIMITS = SOURCE / "docs/architecture.md"
+LIMITS = SOURCE / "docs/reference/limits.md"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -36,7 +36,7 @@ def testsuite():
 
 
 def is_known(test):
-    """Whether the table under Limits lists this test."""
+    """Whether the table of known differences lists this test."""
     patterns = re.findall(r"^\| `(test[\w.*]+)` \|", LIMITS.read_text(), re.MULTILINE)
     return any(fnmatch.fnmatchcase(test, pattern) for pattern in patterns)
 

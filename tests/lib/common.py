@@ -1,13 +1,16 @@
-"""What the helpers of the tests share: waits with a deadline, locks between runs of the tests, and free ports."""
+"""What the helpers of the tests share: waits with a deadline, locks between runs, pinned programs and free ports."""
 
 import fcntl
+import hashlib
 import io
 import os
 import random
 import select
 import socket
+import subprocess
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 
 def next_line(stream, seconds=120):
@@ -32,6 +35,19 @@ def locked(file):
     with open(file, "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def pinned_programs(requirements: Path, environments: Path) -> Path:
+    """The programs of packages pinned by their digests, in a virtual environment that is kept for later runs."""
+    environments.mkdir(exist_ok=True)
+    wanted = environments / hashlib.sha256(requirements.read_bytes()).hexdigest()[:16]
+    with locked(environments / "lock"):
+        if not (wanted / "complete").exists():
+            subprocess.run(["/usr/bin/python3", "-m", "venv", "--clear", str(wanted)], check=True)
+            subprocess.run([str(wanted / "bin/pip"), "install", "--quiet", "--disable-pip-version-check", "--require-hashes", "-r", str(requirements)],
+                           check=True)
+            (wanted / "complete").touch()
+    return wanted / "bin"
 
 
 def unique_uid() -> int:

@@ -14,20 +14,10 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from common import pinned_programs
+
 REQUIREMENTS = Path(__file__).with_name("clang-tidy.txt")
 OPTIONS = ["--quiet", "--extra-arg=-Wno-unknown-warning-option"]
-
-
-def installed(environments: Path) -> Path:
-    """The pinned version of the program, in a virtual environment named after a digest of what is pinned."""
-    wanted = environments / hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()[:16]
-    program = wanted / "bin/clang-tidy"
-    if not (wanted / "complete").exists():
-        subprocess.run(["/usr/bin/python3", "-m", "venv", "--clear", str(wanted)], check=True)
-        subprocess.run([str(wanted / "bin/pip"), "install", "--quiet", "--disable-pip-version-check", "--require-hashes", "-r", str(REQUIREMENTS)],
-                       check=True)
-        (wanted / "complete").touch()
-    return program
 
 
 @functools.cache
@@ -63,7 +53,7 @@ def check(program: Path, path: Path, build: str, stamps: Path) -> bool:
 def main(build: str, cache: Path) -> int:
     stamps = cache / "good"
     stamps.mkdir(parents=True, exist_ok=True)
-    program = installed(cache)
+    program = pinned_programs(REQUIREMENTS, cache) / "clang-tidy"
     listed = subprocess.run(["git", "ls-files", "src/*.cpp", "wrappers/*.cpp"], check=True, capture_output=True, text=True).stdout
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         good = pool.map(lambda name: check(program, Path(name), build, stamps), listed.splitlines())
