@@ -66,7 +66,7 @@ Status check_owner(const fs::path& overlay, const Manifest& manifest) {
 
 /// The overlay's files hide those of the installation, so nobody else may have created them.
 Status check_maker(const fs::path& overlay) {
-    for (const auto* part : {"upper", "work"})
+    for (const auto* part : {environments::upper_name, "work"})
         if (const auto foreign = find_foreign((overlay / part).string()))
             return fail_input("this overlay could hold files of other users",
                               foreign->path + ": " + foreign->why, overlay.string(),
@@ -113,8 +113,8 @@ Status mount_overlay(environments::BuildNamespace& space, const Manifest& manife
                   .where = overlay.string(),
                   .hint = "Install fuse-overlayfs, or give --overlay another directory."};
     if (!by_fuse) {
-        const bool by_kernel =
-            fs::exists(overlay / "upper", failed) && !fs::is_empty(overlay / "upper", failed);
+        const bool by_kernel = fs::exists(overlay / environments::upper_name, failed) &&
+                               !fs::is_empty(overlay / environments::upper_name, failed);
         auto mounted = space.mount_overlay(images, overlay, manifest.prefix);
         if (mounted) return {};
         if (interrupted()) return mounted;

@@ -54,10 +54,11 @@ public:
         // The steps run in this order, and the first failure ends the build.
         using Step = Status (Build::*)();
         for (const Step step :
-             {&Build::create, &Build::run_pre_install, &Build::install, &Build::add_venv_support,
-              &Build::run_post_install, &Build::remove_secrets, &Build::check_wrapper_paths_exist,
-              &Build::compile, &Build::record_environment, &Build::list_packages, &Build::pack,
-              &Build::note_accelerators, &Build::assemble}) {
+             {&Build::create, &Build::run_pre_install, &Build::solve, &Build::fetch, &Build::link,
+              &Build::run_link_scripts, &Build::install, &Build::add_venv_support, &Build::run_post_install,
+              &Build::remove_secrets, &Build::check_wrapper_paths_exist, &Build::compile,
+              &Build::record_environment, &Build::list_packages, &Build::pack, &Build::record_accelerators,
+              &Build::publish}) {
             if (interrupted()) return fail_interrupted();
             if (auto done = (this->*step)(); !done) return fail(std::move(done.error()));
             if (summary_.unchanged) break;
@@ -94,6 +95,10 @@ private:
     Status run_pre_install() {
         return run_hook(context_.options.pre_install, "Running the pre-install script");
     }
+    Status solve() { return builder_.solve(); }
+    Status fetch() { return builder_.fetch(); }
+    Status link() { return builder_.link(); }
+    Status run_link_scripts() { return builder_.run_scripts(); }
     Status install() { return builder_.install(); }
     Status run_post_install() {
         return run_hook(context_.options.post_install, "Running the post-install script");
@@ -230,7 +235,7 @@ private:
         return {};
     }
 
-    Status note_accelerators() {
+    Status record_accelerators() {
         environments::record_accelerators(context_);
         return {};
     }
@@ -244,7 +249,7 @@ private:
         return to_text(as_before) == to_text(*previous_);
     }
 
-    Status assemble() {
+    Status publish() {
         Stage stage("Publishing");
         // for everything else in the assembly, which is small compared with the image
         constexpr std::uint64_t allowance = 8U << 20U;

@@ -127,7 +127,7 @@ Status serve_images(std::span<const std::string> paths, const fs::path& mount_po
 }
 
 Status make_layer_directories(const fs::path& staging) {
-    for (const char* name : {"lower", "upper", "work"})
+    for (const char* name : {"lower", upper_name, "work"})
         if (mkdir((staging / name).c_str(), 0755) != 0 && errno != EEXIST)
             return fail_errno("cannot make a staging directory", (staging / name).string());
     return {};
@@ -135,7 +135,7 @@ Status make_layer_directories(const fs::path& staging) {
 
 Status check_attributes(const fs::path& staging) {
     // Overlays mark opaque directories by an attribute. Without it the mount works, but loses deletions.
-    const fs::path upper = staging / "upper";
+    const fs::path upper = staging / upper_name;
     constexpr const char* trial = "user.containerize";
     if (setxattr(upper.c_str(), trial, "", 0, 0) != 0)
         return fail_errno("the staging directory's filesystem has no extended attributes", upper.string());

@@ -14,6 +14,9 @@
 
 namespace containerize::environments {
 
+/// The directory of a writable layer in its staging directory.
+inline constexpr const char* upper_name = "upper";
+
 /// A process that keeps new user and mount namespaces alive and mounts in them on request. Other processes
 /// join it by `pid()`. Create it while the caller is single-threaded. The destructor kills the process, and
 /// its mounts go with it.

@@ -43,14 +43,41 @@ class CondaBuilder : public EnvironmentBuilder {
 public:
     explicit CondaBuilder(BuildContext& context) : context_(context), pip_(context) {}
 
+    /// Packages are linked into an image, so the prefix is needed only for what the script writes there.
     Status create() override {
-        using Step = Status (CondaBuilder::*)();
-        for (const Step step :
-             {&CondaBuilder::plan, &CondaBuilder::fetch, &CondaBuilder::link, &CondaBuilder::mount,
-              &CondaBuilder::prepare_environment, &CondaBuilder::run_scripts})
-            if (auto done = (this->*step)(); !done) return done;
+        return context_.options.pre_install ? WritableImages::bind_upper(context_) : Status();
+    }
+
+    Status solve() override {
+        auto cache = conda::cache_directory(context_.inputs.environment, context_.options.site.cache);
+        if (!cache) return fail(std::move(cache.error()));
+        cache_ = std::move(*cache);
+        auto planned = plan_conda(context_.options, context_.inputs, cache_);
+        if (!planned) return fail(std::move(planned.error()));
+        plan_ = std::move(*planned);
         return {};
     }
+
+    Status fetch() override {
+        const conda::PackageOptions options{.cache = cache_,
+                                            .offline = context_.options.conda.offline ||
+                                                       context_.inputs.conda_config.offline,
+                                            .allow_unverified = plan_.locked,
+                                            .umask_bits = context_.options.umask_bits};
+        auto fetched =
+            conda::fetch_packages(plan_.packages, plan_.channels, context_.inputs.conda_config, options);
+        if (!fetched) return fail(with_list(std::move(fetched.error()), context_.inputs));
+        archives_ = std::move(*fetched);
+        return {};
+    }
+
+    Status link() override {
+        if (auto done = link_into_image(); !done) return done;
+        if (auto done = mount(); !done) return done;
+        return prepare_environment();
+    }
+
+    Status run_scripts() override { return run_link_scripts(context_, linked_.scripts); }
 
     Status install() override {
         if (auto added = pip_.add_uv(python_name()); !added) return added;
@@ -136,30 +163,7 @@ private:
         return options;
     }
 
-    Status plan() {
-        auto cache = conda::cache_directory(context_.inputs.environment, context_.options.site.cache);
-        if (!cache) return fail(std::move(cache.error()));
-        cache_ = std::move(*cache);
-        auto planned = plan_conda(context_.options, context_.inputs, cache_);
-        if (!planned) return fail(std::move(planned.error()));
-        plan_ = std::move(*planned);
-        return {};
-    }
-
-    Status fetch() {
-        const conda::PackageOptions options{.cache = cache_,
-                                            .offline = context_.options.conda.offline ||
-                                                       context_.inputs.conda_config.offline,
-                                            .allow_unverified = plan_.locked,
-                                            .umask_bits = context_.options.umask_bits};
-        auto fetched =
-            conda::fetch_packages(plan_.packages, plan_.channels, context_.inputs.conda_config, options);
-        if (!fetched) return fail(with_list(std::move(fetched.error()), context_.inputs));
-        archives_ = std::move(*fetched);
-        return {};
-    }
-
-    Status link() {
+    Status link_into_image() {
         Stage stage("Installing packages");
         std::vector<conda::PackageToLink> packages;
         for (std::size_t i = 0; i < plan_.packages.size(); ++i) {
@@ -230,8 +234,6 @@ private:
         context_.record["conda_packages"] = linked_.records.size();
         return {};
     }
-
-    Status run_scripts() { return run_link_scripts(context_, linked_.scripts); }
 
     /// Paths relative to the prefix: sources that packages ship without byte-code, and those added since.
     Result<std::set<std::string>> sources_to_compile() const {

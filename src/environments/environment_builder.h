@@ -1,4 +1,4 @@
-// The steps in which one kind of environment is made; builder.cpp runs them in order.
+// The steps in which one kind of environment is made; build/steps.cpp runs them in order.
 #pragma once
 
 #include "core/error.h"
@@ -55,9 +55,17 @@ class EnvironmentBuilder {
 public:
     virtual ~EnvironmentBuilder() = default;
 
-    /// Creates an environment at the prefix that the pre-install script and later steps can use.
+    /// Makes a place at the prefix for the pre-install script: for pip a venv, for an update the present
+    /// state.
     virtual Status create() = 0;
-    /// Installs everything that was asked for.
+    /// Decides which packages to install.
+    virtual Status solve() { return {}; }
+    virtual Status fetch() { return {}; }
+    /// Puts the packages at the prefix.
+    virtual Status link() { return {}; }
+    /// Runs the scripts that packages bring for this.
+    virtual Status run_scripts() { return {}; }
+    /// Installs what pip or uv installs.
     virtual Status install() = 0;
     /// Compiles modules that have no byte-code.
     virtual Status compile() = 0;

@@ -31,6 +31,14 @@ Result<WritableImages> WritableImages::mount(BuildContext& context, std::vector<
     return mounted;
 }
 
+Status WritableImages::bind_upper(BuildContext& context) {
+    const auto upper = context.staging / upper_name;
+    std::error_code failed;
+    fs::create_directory(upper, failed);
+    if (failed) return fail_errno("cannot make a staging directory", upper.string(), failed.value());
+    return context.space.bind(upper, context.prefix, context.prefix);
+}
+
 // For old kernels, and filesystems without extended attributes.
 Status WritableImages::mount_without_overlay(BuildContext& context, const std::string& why) {
     if (interrupted()) return fail_interrupted();
@@ -62,6 +70,13 @@ Status WritableImages::make_copy(BuildContext& context) {
     auto snapshot = image::take_snapshot(copy());
     if (!snapshot) return fail(std::move(snapshot.error()));
     as_copied_ = std::move(*snapshot);
+    if (const auto upper = staging_ / upper_name; fs::exists(upper, failed))
+        fs::copy(upper, copy(),
+                 fs::copy_options::recursive | fs::copy_options::copy_symlinks |
+                     fs::copy_options::overwrite_existing,
+                 failed);
+    if (failed)
+        return fail_errno("cannot copy what the pre-install script wrote", copy().string(), failed.value());
     return context.space.bind(copy(), context.prefix, context.prefix);
 }
 
@@ -70,9 +85,9 @@ Result<image::Changes> WritableImages::changes(mode_t umask_bits) const {
     case Means::copy:
         return image::changes_since(as_copied_, copy(), images_, umask_bits);
     case Means::fuse_overlay:
-        return image::changes_in_fuse_overlay(staging_ / "upper", merged_, images_, umask_bits);
+        return image::changes_in_fuse_overlay(staging_ / upper_name, merged_, images_, umask_bits);
     default:
-        return image::changes_in_overlay(staging_ / "upper", images_, umask_bits);
+        return image::changes_in_overlay(staging_ / upper_name, images_, umask_bits);
     }
 }
 

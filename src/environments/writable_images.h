@@ -20,6 +20,9 @@ public:
     static Result<WritableImages> mount(BuildContext& context, std::vector<std::filesystem::path> images,
                                         const std::filesystem::path& mask);
 
+    /// Shows the writable layer of a later mount() at the prefix, without images yet.
+    static Status bind_upper(BuildContext& context);
+
     /// The differences between the mounted tree and the images.
     [[nodiscard]] Result<image::Changes> changes(mode_t umask_bits) const;
     /// The copy on disk that is mounted at the prefix; empty if an overlay is used.

@@ -578,6 +578,15 @@ def test_hooks_work_in_the_environment(build, user):
     assert build.run("_debug_exec", "test", "-e", f"{build.prefix}/share/where", check=False).returncode == 1
 
 
+BEFORE = "set -e\n[ ! -e $env_root/bin ]\nmkdir -p $env_root/etc\necho early > $env_root/etc/early\n"
+
+
+def test_a_pre_install_script_runs_before_packages_are_there(build, user):
+    script = user.write(build.work / "pre.sh", BEFORE)
+    build(build.spec(["python"]), "--pre-install", str(script))
+    assert python(build, f"print(open('{build.prefix}/etc/early').read())") == "early"
+
+
 def test_prefixes_that_are_hard(build):
     build.prefix = build.work / "with blanks and ü"
     build(build.spec(["python", "where", "pygments"]))
@@ -598,12 +607,13 @@ def test_a_filesystem_without_attributes_costs_time_only(build, user, without_fu
     subprocess.run(["mount", "-t", "ramfs", "none", place], check=True)
     try:
         os.chown(place, user.uid, -1)
-        log = build(build.spec(["python", "pygments", "linked"]), "--tmpdir", str(place), env=without_fuse_overlayfs).stderr
+        script = user.write(build.work / "pre.sh", BEFORE)
+        log = build(build.spec(["python", "pygments", "linked"]), "--tmpdir", str(place), "--pre-install", str(script), env=without_fuse_overlayfs).stderr
     finally:
         subprocess.run(["umount", "-l", place], check=True)
     assert "Note: the environment is copied to disk to be changed there" in log
     assert build.run("pygmentize", "-V").stdout.startswith("Pygments")
-    assert build.run("_debug_exec", "cat", f"{build.prefix}/share/linked.txt").stdout == "made by linked 1.0\n"
+    assert build.run("_debug_exec", "cat", f"{build.prefix}/share/linked.txt", f"{build.prefix}/etc/early").stdout == "made by linked 1.0\nearly\n"
 
 
 @pytest.mark.parametrize("text, message", [
