@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t piece = 1U << 20U;
+constexpr std::size_t piece_size = 1U << 20U;
 /// Limit for all needed files of "info/": more than the largest paths.json of any channel, but harmless.
 constexpr std::size_t largest_info = 128U << 20U;
 /// More than any package contains, so a larger size in a header indicates a decompression bomb.
@@ -33,13 +33,13 @@ Archive make_archive() {
 }
 
 /// Reads the file with an offset of its own, since others may use the same descriptor.
-struct Source {
+struct ArchiveSource {
     int file;
     off_t at = 0;
-    std::vector<std::byte> buffer = std::vector<std::byte>(piece);
+    std::vector<std::byte> buffer = std::vector<std::byte>(piece_size);
 
     static la_ssize_t read(archive* outer, void* self, const void** data) {
-        auto& source = *static_cast<Source*>(self);
+        auto& source = *static_cast<ArchiveSource*>(self);
         ssize_t got = -1;
         do
             got = pread(source.file, source.buffer.data(), source.buffer.size(), source.at);
@@ -50,7 +50,7 @@ struct Source {
         return got;
     }
     static la_int64_t seek(archive* outer, void* self, la_int64_t offset, int whence) {
-        auto& source = *static_cast<Source*>(self);
+        auto& source = *static_cast<ArchiveSource*>(self);
         struct stat info {};
         if (whence == SEEK_END && fstat(source.file, &info) != 0) {
             archive_set_error(outer, errno, "%s", std::strerror(errno));
@@ -190,7 +190,7 @@ private:
     const std::string& name_;
     const fs::path& file_;
     std::uint64_t left_ = 0;
-    std::vector<std::byte> buffer_ = std::vector<std::byte>(piece);
+    std::vector<std::byte> buffer_ = std::vector<std::byte>(piece_size);
 };
 
 } // namespace
@@ -214,7 +214,7 @@ Status PackageArchive::read(std::string_view part, const VisitEntry& visit) cons
                      .where = file_.path.string(),
                      .hint = "Remove it with `containerize cache clean`, and try again."});
     };
-    Source source{.file = file_.fd()};
+    ArchiveSource source{.file = file_.fd()};
     const Archive outer = make_archive();
     if (format_ == Format::tar_bz2) {
         archive_read_support_filter_bzip2(outer.get());

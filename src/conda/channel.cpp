@@ -35,7 +35,7 @@ std::string_view without_scheme(std::string_view url) {
     return at == std::string_view::npos ? url : url.substr(at + 3);
 }
 
-bool is_subdir(std::string_view text) {
+bool names_platform(std::string_view text) {
     if (text == "noarch") return true;
     constexpr std::array systems = {"linux-", "osx-", "win-", "emscripten-", "wasi-", "freebsd-", "zos-"};
     return std::ranges::any_of(systems, [text](std::string_view name) { return text.starts_with(name); });
@@ -44,7 +44,7 @@ bool is_subdir(std::string_view text) {
 std::string_view without_subdir(std::string_view text) {
     text = without_end_slash(text);
     const auto slash = text.rfind('/');
-    if (slash == std::string_view::npos || slash == 0 || !is_subdir(text.substr(slash + 1))) return text;
+    if (slash == std::string_view::npos || slash == 0 || !names_platform(text.substr(slash + 1))) return text;
     return without_end_slash(text.substr(0, slash));
 }
 

@@ -132,7 +132,7 @@ constexpr auto not_supported = std::to_array<std::string_view>({"track_features"
 
 enum class Flag { none, final, top, bottom };
 
-struct Source {
+struct ConfigFile {
     std::string file;
     std::vector<std::string> lines; // as written, for flags in comments
     YAML::Node root;
@@ -153,7 +153,7 @@ struct Source {
     }
 };
 
-Result<std::optional<Source>> read_source(const fs::path& file) {
+Result<std::optional<ConfigFile>> read_source(const fs::path& file) {
     std::error_code ignored;
     if (!fs::is_regular_file(file, ignored)) return std::nullopt;
     auto text = read_file(file, 1U << 20U);
@@ -162,7 +162,7 @@ Result<std::optional<Source>> read_source(const fs::path& file) {
         text.error().hint = "It is part of conda's configuration; --no-config goes without.";
         return fail(std::move(text.error()));
     }
-    Source source{.file = file.string(), .lines = {}, .root = {}};
+    ConfigFile source{.file = file.string(), .lines = {}, .root = {}};
     for (std::string_view rest = *text; !rest.empty();) {
         const auto end = std::min(rest.find('\n'), rest.size());
         source.lines.emplace_back(rest.substr(0, end));
@@ -189,7 +189,7 @@ Result<std::optional<Source>> read_source(const fs::path& file) {
 /// Merges the values of keys over all sources. Keeps the first mistake, which read_config() then returns.
 class Reader {
 public:
-    Reader(const Environment& environment, std::vector<Source> sources)
+    Reader(const Environment& environment, std::vector<ConfigFile> sources)
         : environment_(environment), sources_(std::move(sources)) {}
 
     /// The effective value with its origin; nothing if it is not set.
@@ -245,7 +245,7 @@ public:
     /// Merges the entries; later sources take precedence.
     std::map<std::string, std::string> map(const std::string& key) {
         std::map<std::string, std::string> result;
-        each_entry(key, [&](const Source& source, const std::string& name, const YAML::Node& node) {
+        each_entry(key, [&](const ConfigFile& source, const std::string& name, const YAML::Node& node) {
             if (node.IsScalar())
                 result[name] = value(node);
             else if (!node.IsNull())
@@ -256,7 +256,7 @@ public:
 
     std::map<std::string, std::vector<std::string>> map_of_lists(const std::string& key) {
         std::map<std::string, std::vector<std::string>> result;
-        each_entry(key, [&](const Source& source, const std::string& name, const YAML::Node& node) {
+        each_entry(key, [&](const ConfigFile& source, const std::string& name, const YAML::Node& node) {
             auto& list = result[name];
             list.clear();
             for (const auto& item : items(source, node, key))
@@ -333,7 +333,7 @@ private:
         log::warn(fmt::format("{}: `{}` is not supported: it changes nothing here", where, key));
     }
 
-    std::optional<Entry> find(const Source& source, const std::string& key, const std::string& alias) {
+    std::optional<Entry> find(const ConfigFile& source, const std::string& key, const std::string& alias) {
         asked_.insert(key);
         asked_.insert(alias);
         for (const auto& entry : source.root)
@@ -359,7 +359,7 @@ private:
     }
 
     /// Accepts a single value as a list of one, like mamba.
-    std::vector<YAML::Node> items(const Source& source, const YAML::Node& node, const std::string& key) {
+    std::vector<YAML::Node> items(const ConfigFile& source, const YAML::Node& node, const std::string& key) {
         if (node.IsNull()) return {};
         if (node.IsScalar()) return {node};
         std::vector<YAML::Node> result;
@@ -380,7 +380,7 @@ private:
         return expand_variables(node.Scalar(), environment_);
     }
 
-    void refuse(const Source& source, const YAML::Node& node, std::string what) {
+    void refuse(const ConfigFile& source, const YAML::Node& node, std::string what) {
         if (mistake) return;
         mistake = fail_input(std::move(what), {}, source.where(node),
                              "Mend it, or go without conda's configuration by --no-config.")
@@ -395,7 +395,7 @@ private:
     }
 
     const Environment& environment_;
-    std::vector<Source> sources_;
+    std::vector<ConfigFile> sources_;
     std::set<std::string> asked_;
 };
 
@@ -499,7 +499,7 @@ Config Config::defaults() {
 
 Result<Config> read_config(const Environment& environment, const fs::path& root) {
     Config config;
-    std::vector<Source> sources;
+    std::vector<ConfigFile> sources;
     const auto read = [&](const std::vector<fs::path>& files) -> Status {
         for (const auto& file : files) {
             if (std::ranges::find(config.files, file) != config.files.end()) continue;

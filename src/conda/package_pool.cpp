@@ -45,11 +45,11 @@ public:
             bool old_form;
             RecordPlace place;
         };
-        const auto json = list_.json.text();
+        const auto whole = list_.json.text();
         std::vector<Record> wanted;
         for (const auto& name : names)
             for (const auto& place : list_.index.places(name)) {
-                const auto text = json.substr(place.offset, place.length);
+                const auto text = whole.substr(place.offset, place.length);
                 const auto file = text.substr(0, text.find('"', 1));
                 wanted.push_back({.old_form = file.ends_with(".tar.bz2"), .place = place});
             }
@@ -58,7 +58,7 @@ public:
                           [](const Record& one) { return std::pair(one.old_form, one.place.offset); });
         try {
             for (const auto& one : wanted)
-                record(json.substr(one.place.offset, one.place.length));
+                record(whole.substr(one.place.offset, one.place.length));
         } catch (const simdjson::simdjson_error& error) {
             return damaged_list(list_.source, error.what());
         }
@@ -198,18 +198,18 @@ private:
 };
 
 /// CEP 15: archives may be elsewhere than the list. Parses nothing but the small object "info".
-std::string base_url_of(std::string_view json, const Repodata& source) {
+std::string base_url_of(std::string_view list, const Repodata& source) {
     std::string standard = source.channel.url + "/" + source.subdir;
     try {
         ondemand::parser parser;
         // Accept "info" only as the first key, where it is in practice: a package might be named so, too.
-        const auto info = json.substr(0, 200).find("\"info\"");
+        const auto info = list.substr(0, 200).find("\"info\"");
         const bool first =
-            info != json.npos && json.substr(0, info).find_first_not_of(" \t\r\n{") == json.npos;
-        const auto open = first ? json.find('{', info) : json.npos;
-        const auto close = open == json.npos ? json.npos : json.find('}', open);
-        if (close == json.npos) return standard;
-        const simdjson::padded_string text(json.substr(open, close - open + 1));
+            info != list.npos && list.substr(0, info).find_first_not_of(" \t\r\n{") == list.npos;
+        const auto open = first ? list.find('{', info) : list.npos;
+        const auto close = open == list.npos ? list.npos : list.find('}', open);
+        if (close == list.npos) return standard;
+        const simdjson::padded_string text(list.substr(open, close - open + 1));
         auto document = parser.iterate(text);
         std::string_view base;
         if (document.find_field_unordered("base_url").get(base) != simdjson::SUCCESS || base.empty())

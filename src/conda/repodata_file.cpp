@@ -82,14 +82,14 @@ private:
 };
 
 /// The input file, hashed while it is read.
-struct Source {
+struct ListSource {
     const OpenFile& file;
     Sha256 digest;
 };
 
 /// Passes the file in pieces to `take(data, bytes read so far)`.
 template<class Take>
-Status read_pieces(Source& source, const Take& take) {
+Status read_pieces(ListSource& source, const Take& take) {
     std::vector<char> buffer(buffer_size);
     std::uint64_t total = 0;
     for (;;) {
@@ -104,12 +104,12 @@ Status read_pieces(Source& source, const Take& take) {
     }
 }
 
-Status copy_plain(Source& from, Sink& sink) {
+Status copy_plain(ListSource& from, Sink& sink) {
     return read_pieces(from,
                        [&](std::string_view data, std::uint64_t packed) { return sink.take(data, packed); });
 }
 
-Status unpack_zstd(Source& from, Sink& sink) {
+Status unpack_zstd(ListSource& from, Sink& sink) {
     const std::unique_ptr<ZSTD_DStream, decltype(&ZSTD_freeDStream)> stream(ZSTD_createDStream(),
                                                                             &ZSTD_freeDStream);
     std::vector<char> output(buffer_size);
@@ -149,7 +149,7 @@ public:
     bz_stream stream{};
 };
 
-Status unpack_bzip2(Source& from, Sink& sink) {
+Status unpack_bzip2(ListSource& from, Sink& sink) {
     Bzip2 bzip2;
     auto& stream = bzip2.stream;
     std::vector<char> output(buffer_size);
@@ -178,7 +178,7 @@ Status unpack_bzip2(Source& from, Sink& sink) {
 Result<std::string> unpack_repodata(const OpenFile& from, Packing packing, const OpenFile& to,
                                     std::uint64_t largest, const std::string& name) {
     Sink sink(to, largest, name);
-    Source source{.file = from, .digest = {}};
+    ListSource source{.file = from, .digest = {}};
     const auto unpack = packing == Packing::zstd    ? unpack_zstd
                         : packing == Packing::bzip2 ? unpack_bzip2
                                                     : copy_plain;

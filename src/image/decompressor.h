@@ -14,6 +14,9 @@
 
 namespace containerize::image {
 
+/// The flag of a data block that is stored as it is, in the field with its size.
+inline constexpr std::uint32_t block_stored_uncompressed = 1U << 24U;
+
 /// A pool, because a libsquashfs compressor is for one thread at a time.
 class Decompressor {
 public:

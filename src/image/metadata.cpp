@@ -9,23 +9,23 @@ namespace containerize::image {
 
 namespace {
 
-constexpr std::uint16_t stored_uncompressed = 0x8000;
+constexpr std::uint16_t table_stored_uncompressed = 0x8000;
 constexpr std::size_t header_size = 2;
 
-struct Header {
+struct TableHeader {
     std::size_t size; ///< of what is stored after the header
     bool compressed;
 };
 
 /// Returns nullopt if `raw` has no whole block at `position`.
-std::optional<Header> header_at(std::span<const std::byte> raw, std::uint64_t position) {
+std::optional<TableHeader> header_at(std::span<const std::byte> raw, std::uint64_t position) {
     if (raw.size() < header_size || position > raw.size() - header_size) return std::nullopt;
     const auto field = static_cast<std::uint16_t>(std::to_integer<unsigned>(raw[position]) |
                                                   std::to_integer<unsigned>(raw[position + 1]) << 8U);
-    const std::size_t size = field & ~stored_uncompressed;
+    const std::size_t size = field & ~table_stored_uncompressed;
     if (size == 0 || size > metadata_block_size || size > raw.size() - position - header_size)
         return std::nullopt;
-    return Header{.size = size, .compressed = (field & stored_uncompressed) == 0};
+    return TableHeader{.size = size, .compressed = (field & table_stored_uncompressed) == 0};
 }
 
 } // namespace

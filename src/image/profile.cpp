@@ -1,5 +1,7 @@
 #include "image/profile.h"
 
+#include "image/decompressor.h"
+
 #include <algorithm>
 #include <charconv>
 #include <numeric>
@@ -18,7 +20,6 @@ constexpr std::size_t digest_size = 64;
 /// Above any image, and low enough that sums do not overflow.
 constexpr std::uint64_t largest_start = std::uint64_t{1} << 48U;
 constexpr std::uint32_t largest_block = 1U << 20U;
-constexpr std::uint32_t stored_uncompressed = 1U << 24U;
 
 std::unexpected<Error> damaged(const std::filesystem::path& file, std::string why) {
     return fail({.what = "not a profile that this version can read",
@@ -49,8 +50,8 @@ std::optional<Number> number_of(std::string_view text) {
 std::optional<ProfileBlock> block_of(std::optional<std::uint64_t> start,
                                      std::optional<std::uint32_t> size_field) {
     if (!start || !size_field || *start >= largest_start) return std::nullopt;
-    const std::uint32_t stored = *size_field & (stored_uncompressed - 1);
-    if (*size_field >= 2 * stored_uncompressed || stored == 0 || stored > largest_block) return std::nullopt;
+    const std::uint32_t stored = *size_field & (block_stored_uncompressed - 1);
+    if (*size_field >= 2 * block_stored_uncompressed || stored == 0 || stored > largest_block) return std::nullopt;
     return ProfileBlock{.start = *start, .size_field = *size_field};
 }
 

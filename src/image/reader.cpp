@@ -1,5 +1,7 @@
 #include "image/reader.h"
 
+#include "image/decompressor.h"
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -23,8 +25,7 @@ constexpr std::size_t block_cache_bytes = 32U << 20U;
 constexpr std::size_t directory_cache_bytes = 8U << 20U;
 constexpr std::size_t file_map_cache_bytes = 4U << 20U;
 constexpr std::uint64_t no_table = ~std::uint64_t{0};
-constexpr std::uint32_t stored_uncompressed = 1U << 24U;
-constexpr std::uint32_t stored_size_mask = stored_uncompressed - 1;
+constexpr std::uint32_t stored_size_mask = block_stored_uncompressed - 1;
 // Linux's limits for a value, and for the names of all attributes of a file; for all values of a file, more
 // than any filesystem that is packed allows.
 constexpr std::size_t longest_xattr = 64U << 10U;
@@ -95,13 +96,13 @@ Result<std::uint64_t> size_of(int file, const std::filesystem::path& path) {
     return static_cast<std::uint64_t>(info.st_size);
 }
 
-struct Header {
+struct ImageHeader {
     std::uint64_t file_size = 0;
     sqfs_super_t super{};
     std::unique_ptr<Decompressor> decompressor;
 };
 
-Result<Header> read_header(int file, const std::filesystem::path& path, std::uint64_t offset) {
+Result<ImageHeader> read_header(int file, const std::filesystem::path& path, std::uint64_t offset) {
     auto size = size_of(file, path);
     if (!size) return fail(std::move(size.error()));
     sqfs_super_t super;
@@ -118,7 +119,7 @@ Result<Header> read_header(int file, const std::filesystem::path& path, std::uin
                  "it is compressed by " + compressor_name(super.compression_id) + ", which is not supported",
              .where = path.string(),
              .hint = "Make it again with zstd, gzip, xz or lz4: unsquashfs, then mksquashfs -comp zstd."});
-    return Header{.file_size = *size, .super = super, .decompressor = std::move(*decompressor)};
+    return ImageHeader{.file_size = *size, .super = super, .decompressor = std::move(*decompressor)};
 }
 
 bool good_name(std::string_view name) {
@@ -546,7 +547,7 @@ LoadingCache<Reader::Block>::Loaded Reader::decompressed(const ProfileBlock& pla
     if (!range) return std::unexpected(range.error());
     auto block = std::make_shared<Block>();
     block->size_field = place.size_field;
-    if ((place.size_field & stored_uncompressed) != 0) {
+    if ((place.size_field & block_stored_uncompressed) != 0) {
         block->data = std::make_unique_for_overwrite<std::byte[]>(place.stored());
         std::ranges::copy(range->bytes, block->data.get());
         block->size = place.stored();

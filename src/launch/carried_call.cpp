@@ -16,7 +16,7 @@ namespace containerize::launch {
 
 namespace {
 
-constexpr std::string_view header = "containerize call 1";
+constexpr std::string_view call_header = "containerize call 1";
 constexpr const char* file_name = "containerize-call";
 /// Skips the standard streams: those that are closed stay closed.
 constexpr int first_free_descriptor = STDERR_FILENO + 1;
@@ -108,7 +108,7 @@ CarriedCall call_of_this_process() {
 
 std::string to_bytes(const CarriedCall& call) {
     std::string bytes;
-    put(bytes, header);
+    put(bytes, call_header);
     put(bytes, call.program);
     put(bytes, call.target);
     put(bytes, call.through_prefix ? "1" : "0");
@@ -124,7 +124,7 @@ std::string to_bytes(const CarriedCall& call) {
 
 std::optional<CarriedCall> call_from_bytes(std::string_view bytes) {
     Fields fields(bytes);
-    if (fields.next() != header) return std::nullopt;
+    if (fields.next() != call_header) return std::nullopt;
     CarriedCall call;
     call.program = fields.next();
     call.target = fields.next();

@@ -11,7 +11,7 @@ namespace containerize::launch {
 
 namespace {
 
-const std::string header = "containerize launch plan " + std::to_string(session_format);
+const std::string plan_header = "containerize launch plan " + std::to_string(session_format);
 constexpr std::string_view footer = "end";
 constexpr std::string_view script_tag = "S";
 constexpr std::string_view kinds = "supa"; ///< set, unset, prepend, append
@@ -33,7 +33,7 @@ void put_changes(std::string& bytes, char list, const std::vector<EnvironmentCha
 
 std::string to_bytes(const LaunchPlan& plan) {
     std::string bytes;
-    put(bytes, header);
+    put(bytes, plan_header);
     put(bytes, plan.identity);
     put(bytes, plan.prefix);
     put_changes(bytes, 'R', plan.root);
@@ -56,7 +56,7 @@ std::optional<LaunchPlan> plan_from_bytes(std::string_view bytes) {
         return field;
     };
     LaunchPlan plan;
-    if (next() != header) return std::nullopt;
+    if (next() != plan_header) return std::nullopt;
     const auto identity = next();
     const auto prefix = next();
     if (!identity || !prefix) return std::nullopt;

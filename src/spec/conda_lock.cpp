@@ -14,9 +14,9 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Collects the packages of the file.
-class Reader {
+class CondaLockReader {
 public:
-    Reader(const YamlFile& yaml, const fs::path& file, const LockChoice& choice)
+    CondaLockReader(const YamlFile& yaml, const fs::path& file, const LockChoice& choice)
         : yaml_(yaml), file_(file), choice_(choice) {
         locked_.of_pip.emplace();
     }
@@ -105,7 +105,7 @@ Result<LockedEnvironment> read_conda_lock(const fs::path& file, const LockChoice
     const auto packages = yaml->root()["package"];
     if (!packages.IsSequence())
         return yaml->refuse(yaml->root(), "this conda-lock file has no list `package:`");
-    Reader reader(*yaml, file, choice);
+    CondaLockReader reader(*yaml, file, choice);
     for (const auto& package : packages)
         if (auto taken = reader.take(package); !taken) return fail(std::move(taken.error()));
     return reader.finish();

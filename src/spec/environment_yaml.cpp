@@ -47,9 +47,9 @@ std::string with_variables(std::string_view text) {
     return result;
 }
 
-class Reader {
+class EnvironmentReader {
 public:
-    Reader(const YamlFile& yaml, const fs::path& file) : yaml_(yaml), file_(file) {}
+    EnvironmentReader(const YamlFile& yaml, const fs::path& file) : yaml_(yaml), file_(file) {}
 
     Result<CondaEnvironment> read() {
         const auto& root = yaml_.root();
@@ -221,7 +221,7 @@ private:
 Result<CondaEnvironment> read_environment_yaml(const fs::path& file) {
     auto yaml = YamlFile::read(file);
     if (!yaml) return fail(std::move(yaml.error()));
-    return Reader(*yaml, file).read();
+    return EnvironmentReader(*yaml, file).read();
 }
 
 } // namespace containerize::spec

@@ -22,10 +22,10 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr int lock_format = 1;
-constexpr std::uint64_t largest_file = std::uint64_t{64} << 20U;
+constexpr std::uint64_t largest_list = std::uint64_t{64} << 20U;
 
 Result<std::string> text_of(const fs::path& file) {
-    auto content = read_file(file, largest_file);
+    auto content = read_file(file, largest_list);
     if (!content) {
         content.error().fault = Fault::input;
         return content;

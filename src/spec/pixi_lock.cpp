@@ -69,9 +69,9 @@ struct Row {
     YAML::Node packages;
 };
 
-class Reader {
+class PixiLockReader {
 public:
-    Reader(const YamlFile& yaml, const fs::path& file, const LockChoice& choice)
+    PixiLockReader(const YamlFile& yaml, const fs::path& file, const LockChoice& choice)
         : yaml_(yaml), file_(file), choice_(choice) {
         locked_.of_pip.emplace();
         for (const auto& one : yaml_.root()["packages"]) {
@@ -219,7 +219,7 @@ Result<LockedEnvironment> read_pixi_lock(const fs::path& file, const LockChoice&
                             "Versions 4 to 7 are.");
     const auto missing = missing_key(yaml->root(), {"environments", "packages"});
     if (!missing.empty()) return refuse_without(missing);
-    return Reader(*yaml, file, choice).read();
+    return PixiLockReader(*yaml, file, choice).read();
 }
 
 } // namespace containerize::spec

@@ -160,9 +160,9 @@ bool may_follow_name(std::string_view rest) {
     return !place.empty() && !place.starts_with('@');
 }
 
-class Reader {
+class RequirementsReader {
 public:
-    explicit Reader(fs::path directory) : directory_(std::move(directory)) {}
+    explicit RequirementsReader(fs::path directory) : directory_(std::move(directory)) {}
 
     Status read(const fs::path& file, const std::string& included_from) {
         std::error_code ignored;
@@ -291,14 +291,14 @@ private:
 } // namespace
 
 Result<Requirements> read_requirements(const fs::path& file, const fs::path& working_directory) {
-    Reader reader(working_directory);
+    RequirementsReader reader(working_directory);
     if (auto done = reader.read(file, {}); !done) return fail(std::move(done.error()));
     reader.result.sha256 = reader.digest.finish();
     return std::move(reader.result);
 }
 
 Status check_requirements(const std::vector<Located>& lines, const fs::path& directory) {
-    Reader reader(directory);
+    RequirementsReader reader(directory);
     for (const auto& line : lines)
         if (auto done = reader.check_foreign(line); !done) return done;
     return {};

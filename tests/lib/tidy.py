@@ -7,6 +7,7 @@ of the time of Debian 12's version."""
 
 import functools
 import hashlib
+import json
 import os
 import re
 import subprocess
@@ -38,11 +39,23 @@ def digest(path: Path) -> str:
     return sum_of_all.hexdigest()[:32]
 
 
-def check(program: Path, path: Path, build: str, stamps: Path) -> bool:
+def commands_of_sources(build: Path) -> Path:
+    """The directory of a compile_commands.json with each source: the build compiles several as one."""
+    entries = []
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        sources = re.findall(r'^#include "(.*)"', Path(entry["file"]).read_text(), re.MULTILINE) if "/Unity/" in entry["file"] else [entry["file"]]
+        entries += [entry | {"file": source, "command": entry["command"].replace(entry["file"], source)} for source in sources]
+    directory = build / "tidy"
+    directory.mkdir(exist_ok=True)
+    (directory / "compile_commands.json").write_text(json.dumps(entries))
+    return directory
+
+
+def check(program: Path, path: Path, build: Path, stamps: Path) -> bool:
     stamp = stamps / digest(path)
     if stamp.exists():
         return True
-    done = subprocess.run([str(program), *OPTIONS, "-p", build, str(path)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    done = subprocess.run([str(program), *OPTIONS, "-p", str(build), str(path)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     if done.returncode != 0:
         print(f"clang-tidy: {path}\n{done.stdout}", flush=True)
         return False
@@ -54,9 +67,10 @@ def main(build: str, cache: Path) -> int:
     stamps = cache / "good"
     stamps.mkdir(parents=True, exist_ok=True)
     program = pinned_programs(REQUIREMENTS, cache) / "clang-tidy"
+    commands = commands_of_sources(Path(build))
     listed = subprocess.run(["git", "ls-files", "src/*.cpp", "wrappers/*.cpp"], check=True, capture_output=True, text=True).stdout
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        good = pool.map(lambda name: check(program, Path(name), build, stamps), listed.splitlines())
+        good = pool.map(lambda name: check(program, Path(name), commands, stamps), listed.splitlines())
         return 0 if all(list(good)) else 1
 
 
