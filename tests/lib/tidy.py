@@ -2,7 +2,7 @@
 """Runs clang-tidy on all sources of the program. A file that passed is checked again only if it, one of our headers that it includes
 or the configuration changes.  Usage: tests/lib/tidy.py BUILD_DIRECTORY CACHE_DIRECTORY
 
-clang-tidy comes from PyPI, pinned by its digest: since version 21 it skips declarations in system headers, which takes a third
+clang-tidy comes from PyPI, pinned by its digest: since version 22 it skips declarations in system headers, which takes a third
 of the time of Debian 12's version."""
 
 import functools
