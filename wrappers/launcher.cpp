@@ -7,9 +7,9 @@
 #include "runtime/engine.h"
 #include "runtime/environment.h"
 #include "runtime/launch_plan.h"
+#include "runtime/launch_rules.h"
 #include "runtime/manifest_name.h"
 #include "runtime/namespace.h"
-#include "runtime/read_variables.h"
 #include "runtime/root_key.h"
 #include "runtime/session_state.h"
 #include "util/ownership.h"
@@ -22,7 +22,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -46,8 +45,6 @@ constexpr int exit_failure = 1;
 constexpr int exit_usage = 2;
 constexpr int exit_cannot_execute = 126;
 constexpr int exit_not_found = 127;
-/// Searched for programs if PATH is not set.
-constexpr const char* default_path = "/usr/bin:/bin";
 /// A session may end, or make way for a new one, while we are about to enter it.
 constexpr int attempts = 20;
 
@@ -61,29 +58,11 @@ constexpr int attempts = 20;
     die(to_string(error));
 }
 
-/// How this program was called, and for which installation.
-struct Call {
-    std::string program; ///< our own path: PREFIX/bin/NAME
-    std::string prefix;
-    std::string target;         ///< the path to execute inside
-    std::string name;           ///< last part of `target`
-    std::string root;           ///< the root that its programs need (root_key.h)
-    bool through_prefix = true; ///< called by a path of the installation, not by a link elsewhere (a venv's)
-    bool inside = false;        ///< called by a program in the session
-    struct stat self {};        ///< this program's file, whatever is at its path by now
-    std::string identity;       ///< of the manifest (launch_plan.h)
-};
-
 struct stat own_file() {
     struct stat self {};
     if (stat("/proc/self/exe", &self) != 0)
         die(std::string("cannot examine /proc/self/exe: ") + std::strerror(errno));
     return self;
-}
-
-std::string directory_of(const std::string& path) {
-    const auto slash = path.rfind('/');
-    return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
 }
 
 std::string own_path() {
@@ -153,52 +132,14 @@ std::string session_program(const Call& call) {
     return program;
 }
 
-bool same_file(const char* path, const struct stat& self) {
-    struct stat info {};
-    return path != nullptr && stat(path, &info) == 0 && info.st_dev == self.st_dev &&
-           info.st_ino == self.st_ino;
-}
-
-Call understand_call(int argc, char** argv) {
+Call understand_call(char** argv) {
     Call call;
     call.program = own_path();
     call.self = own_file();
     find_prefix(call, argv);
     call.root = root_key(call.prefix);
-    // The path given to execve(). If we are the interpreter of a script, that is the script, and argv[0]
-    // names us.
-    const auto* executed = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
-    if (same_file(executed, call.self))
-        call.target = executed;
-    else if (argc > 0 && std::strchr(argv[0], '/') != nullptr && same_file(argv[0], call.self))
-        call.target = argv[0];
-    else
-        call.target = call.program;
-    call.name = call.target.substr(call.target.rfind('/') + 1);
-    // A link elsewhere, such as a venv's bin/python, lies in a directory that is not below the prefix.
-    std::array<char, PATH_MAX> real;
-    const std::string directory = directory_of(call.target);
-    call.through_prefix =
-        call.target == call.program || (realpath(directory.c_str(), real.data()) != nullptr &&
-                                        std::string_view(real.data()).starts_with(call.prefix + "/"));
+    choose_target(call, reinterpret_cast<const char*>(getauxval(AT_EXECFN)), argv[0]);
     return call;
-}
-
-// The session outlives this process, and the environment may hold secrets: it only gets the variables that it
-// uses.
-std::vector<std::string> variables_of_session() {
-    std::vector<std::string> variables;
-    const auto take = [&](const char* name) {
-        if (const char* value = std::getenv(name)) variables.push_back(std::string(name) + "=" + value);
-    };
-    for (const char* name : {"CONTAINERIZE_SESSION_IDLE", "CONTAINERIZE_ENGINE", "CONTAINERIZE_STAGE",
-                             "TMPDIR", prefetch_variable, record_variable, delay_variable})
-        take(name);
-    for (const auto& variable : root_variables)
-        take(variable.name);
-    for (const char* name : user_variables)
-        take(name);
-    return variables;
 }
 
 // Lets a container runtime run the program: PREFIX/libexec/containerize-session knows how. Inside, the
@@ -372,61 +313,6 @@ LaunchPlan enter_session(Call& call, char** argv) {
     die("no session could be entered in " + std::to_string(attempts) + " attempts; see " + state->path);
 }
 
-// Whether a venv of the user's, on top of the installation, is active: PATH and VIRTUAL_ENV then belong to
-// it.
-bool other_venv_is_active(const Variables& variables, const std::string& prefix) {
-    const char* active = variables.get("VIRTUAL_ENV");
-    const char* ours = variables.get("CONTAINERIZE_PREFIX");
-    return active != nullptr && active[0] != '\0' && prefix != active &&
-           (ours == nullptr || std::string_view(ours) != active);
-}
-
-bool is_to_be_activated(const Call& call, const Variables& variables) {
-    // tykky's users set these variables where its own guess is wrong.
-    if (variables.get("CW_NO_CONDA_ACTIVATE") != nullptr) return false;
-    const bool debugging = call.name == "_debug_exec" || call.name == "_debug_shell";
-    if (debugging || variables.get("CW_FORCE_CONDA_ACTIVATE") != nullptr) return true;
-    return call.through_prefix && !other_venv_is_active(variables, call.prefix);
-}
-
-bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
-    for (const auto one : words)
-        if (word == one) return true;
-    return false;
-}
-
-/// Whether any argument is one of `options`, or one of them followed by '='.
-bool has_option(char** argv, std::initializer_list<std::string_view> options) {
-    for (; *argv != nullptr; ++argv)
-        if (const std::string_view word = *argv; is_one_of(word.substr(0, word.find('=')), options))
-            return true;
-    return false;
-}
-
-bool would_install_by_pip(char** argv) {
-    return *argv != nullptr && is_one_of(*argv, {"install", "uninstall"}) &&
-           !has_option(argv, {"-t", "--target", "--user", "--prefix", "--root", "--python", "--dry-run", "-h",
-                              "--help"});
-}
-
-bool would_install_by_conda(char** argv) {
-    return *argv != nullptr && is_one_of(*argv, {"install", "remove", "uninstall", "update", "upgrade"}) &&
-           !has_option(argv, {"-n", "--name", "-p", "--prefix", "-d", "--dry-run", "-h", "--help",
-                              "--download-only"});
-}
-
-/// Whether the program would try to change the installation, which is read-only. Its own message would be of
-/// no help ("Read-only file system"), and a conda environment's pip would install into the home directory
-/// instead.
-bool would_change_installation(std::string_view name, char** argv) {
-    if (name.starts_with("pip") && name.find_first_not_of("0123456789.", 3) == name.npos)
-        return would_install_by_pip(argv + 1);
-    if (name.starts_with("python") && argv[1] != nullptr && argv[2] != nullptr &&
-        std::string_view(argv[1]) == "-m" && std::string_view(argv[2]) == "pip")
-        return would_install_by_pip(argv + 3);
-    return is_one_of(name, {"conda", "mamba", "micromamba"}) && would_install_by_conda(argv + 1);
-}
-
 [[noreturn]] void refuse_change(const Call& call, char** argv) {
     std::string command = call.name;
     for (++argv; *argv != nullptr; ++argv)
@@ -445,23 +331,6 @@ struct Launch {
     Variables variables;
     std::vector<std::string> scripts; ///< to source first
 };
-
-// Sets up the environment for a call from outside the session.
-void prepare(Launch& launch, const LaunchPlan& plan) {
-    launch.variables.apply(plan.root);
-    // A venv on top stays in front of the base's own directories.
-    if (!plan.root.empty() && other_venv_is_active(launch.variables, launch.call.prefix))
-        launch.variables.apply({{EnvironmentChange::Kind::prepend, "PATH",
-                                 std::string(launch.variables.get("VIRTUAL_ENV")) + "/bin"}});
-    if (is_to_be_activated(launch.call, launch.variables)) {
-        // Without any PATH, prepending our directory would make it the whole PATH, and lose the default.
-        if (launch.variables.get("PATH") == nullptr) launch.variables.set("PATH", default_path);
-        launch.variables.apply(plan.activation);
-        launch.scripts = plan.scripts;
-    }
-    launch.variables.apply(plan.environment);
-    launch.variables.set("CONTAINERIZE_PREFIX", launch.call.prefix);
-}
 
 // A text file without "#!", which every shell executes as a script of its own.
 void execute_as_text(const std::string& path, char** argv, Launch& launch) {
@@ -488,24 +357,13 @@ void execute_as_text(const std::string& path, char** argv, Launch& launch) {
     die("cannot execute " + path + ": " + std::strerror(error_number), exit_cannot_execute);
 }
 
-std::string quoted(const std::string& text) {
-    std::string result = "'";
-    for (const char c : text)
-        result += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    return result + "'";
-}
-
 // Lets a shell source the scripts and then execute `path`: what the scripts change depends on the caller, so
 // it could not be recorded at build time. They get no arguments, which are the program's.
 [[noreturn]] void execute_after_scripts(std::string path, char** argv, Launch& launch) {
     // The same fallback as in execute_now(), which here executes the shell.
     if (path == launch.call.target && access(path.c_str(), F_OK) != 0) path = launch.call.program;
-    std::string text = "__containerize_call=(\"$@\"); set --; ";
-    for (const auto& script : launch.scripts)
-        text += ". " + quoted(script) + "; ";
-    text +=
-        "exec -a \"${__containerize_call[0]}\" \"${__containerize_call[1]}\" \"${__containerize_call[@]:2}\"";
-    std::array<std::string, 6> shell = {"bash", "--noprofile", "--norc", "-c", text, "containerize"};
+    std::array<std::string, 6> shell = {
+        "bash", "--noprofile", "--norc", "-c", code_to_source(launch.scripts), "containerize"};
     std::vector<char*> arguments;
     for (auto& one : shell)
         arguments.push_back(one.data());
@@ -528,19 +386,8 @@ std::string quoted(const std::string& text) {
 [[noreturn]] void execute_command(char** argv, Launch& launch) {
     const std::string_view command = argv[0];
     if (command.find('/') != std::string_view::npos) execute(argv[0], argv, launch);
-    const char* path = launch.variables.get("PATH");
-    std::string_view rest = path == nullptr ? default_path : path;
-    for (bool more = true; more;) {
-        const auto colon = rest.find(':');
-        std::string candidate(rest.substr(0, colon));
-        more = colon != std::string_view::npos;
-        if (more) rest.remove_prefix(colon + 1);
-        candidate = candidate.empty() ? std::string(command) : candidate + "/" + std::string(command);
-        struct stat info {};
-        if (stat(candidate.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
-            access(candidate.c_str(), X_OK) == 0)
-            execute(candidate, argv, launch);
-    }
+    if (const auto found = find_command(command, launch.variables); !found.empty())
+        execute(found, argv, launch);
     die(std::string(command) + ": command not found", exit_not_found);
 }
 
@@ -568,13 +415,12 @@ void run_debug_command(char** argv, Launch& launch) {
     Launch launch{.call = call, .variables = std::move(variables), .scripts = {}};
     // Not for calls from inside: once the image is mounted, these find the program itself and no wrapper, so
     // the first of them must not get another environment.
-    if (!call.inside) prepare(launch, plan);
+    if (!call.inside) launch.scripts = prepare_environment(launch.variables, call, plan);
     run_debug_command(argv, launch);
 
     // A path that bypasses the mount (a descriptor, a hard link elsewhere) would start this program again,
     // endlessly.
-    if (same_file(call.target.c_str(), call.self) &&
-        same_file((call.target = call.program).c_str(), call.self))
+    if (is_file(call.target.c_str(), call.self) && is_file((call.target = call.program).c_str(), call.self))
         die("the image of " + call.prefix + " is not mounted over it", exit_cannot_execute);
     execute(call.target, argv, launch);
 }
@@ -604,12 +450,12 @@ void run_debug_command(char** argv, Launch& launch) {
 
 } // namespace
 
-int main(int argc, char** argv) {
+int main(int, char** argv) {
     auto carried = resume_call();
     if (!carried) die(carried.error());
     if (*carried) resume(std::move(**carried));
 
-    Call call = understand_call(argc, argv);
+    Call call = understand_call(argv);
     const auto insisted = engine_of_environment();
     if (!insisted) die(to_string(insisted.error()), exit_usage);
     if (is_container_runtime(*insisted)) use_container_runtime(call, argv);
