@@ -9,9 +9,9 @@
 #include "launch/engine.h"
 #include "launch/environment.h"
 #include "launch/launch_plan.h"
+#include "launch/launch_rules.h"
 #include "launch/manifest_name.h"
 #include "launch/namespace.h"
-#include "launch/read_variables.h"
 #include "launch/root_key.h"
 #include "launch/session_state.h"
 
@@ -22,7 +22,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -40,13 +39,12 @@
 namespace {
 
 using namespace containerize;
+using namespace containerize::launch;
 
 constexpr int exit_failure = 1;
 constexpr int exit_usage = 2;
 constexpr int exit_cannot_execute = 126;
 constexpr int exit_not_found = 127;
-/// Searched for programs if PATH is not set.
-constexpr const char* default_path = "/usr/bin:/bin";
 /// A session may end, or make way for a new one, while we are about to enter it.
 constexpr int attempts = 20;
 
@@ -60,29 +58,11 @@ constexpr int attempts = 20;
     die(to_string(error));
 }
 
-/// How this program was called, and for which installation.
-struct Call {
-    std::string program; ///< our own path: PREFIX/bin/NAME
-    std::string prefix;
-    std::string target;         ///< the path to execute inside
-    std::string name;           ///< last part of `target`
-    std::string root;           ///< the root that its programs need (root_key.h)
-    bool through_prefix = true; ///< called by a path of the installation, not by a link elsewhere (a venv's)
-    bool inside = false;        ///< called by a program in the session
-    struct stat self {};        ///< this program's file, whatever is at its path by now
-    std::string identity;       ///< of the manifest (launch_plan.h)
-};
-
 struct stat own_file() {
     struct stat self {};
     if (stat("/proc/self/exe", &self) != 0)
         die(std::string("cannot examine /proc/self/exe: ") + std::strerror(errno));
     return self;
-}
-
-std::string directory_of(const std::string& path) {
-    const auto slash = path.rfind('/');
-    return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
 }
 
 std::string own_path() {
@@ -127,10 +107,10 @@ void find_prefix(Call& call, char** argv) {
     struct stat manifest {};
     for (std::string directory = directory_of(directory_of(call.program));;
          directory = directory_of(directory)) {
-        if (stat((directory + "/" + launch::manifest_name).c_str(), &manifest) == 0) {
-            check_made_with_us(directory, launch::manifest_name, manifest, call.self);
+        if (stat((directory + "/" + manifest_name).c_str(), &manifest) == 0) {
+            check_made_with_us(directory, manifest_name, manifest, call.self);
             call.prefix = directory;
-            call.identity = launch::manifest_identity(manifest);
+            call.identity = manifest_identity(manifest);
             return;
         }
         if (directory == "/") break;
@@ -152,53 +132,14 @@ std::string session_program(const Call& call) {
     return program;
 }
 
-bool same_file(const char* path, const struct stat& self) {
-    struct stat info {};
-    return path != nullptr && stat(path, &info) == 0 && info.st_dev == self.st_dev &&
-           info.st_ino == self.st_ino;
-}
-
-Call parse_call(int argc, char** argv) {
+Call understand_call(char** argv) {
     Call call;
     call.program = own_path();
     call.self = own_file();
     find_prefix(call, argv);
-    call.root = launch::root_key(call.prefix);
-    // The path given to execve(). If we are the interpreter of a script, that is the script, and argv[0]
-    // names us.
-    const auto* executed = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
-    if (same_file(executed, call.self))
-        call.target = executed;
-    else if (argc > 0 && std::strchr(argv[0], '/') != nullptr && same_file(argv[0], call.self))
-        call.target = argv[0];
-    else
-        call.target = call.program;
-    call.name = call.target.substr(call.target.rfind('/') + 1);
-    // A link elsewhere, such as a venv's bin/python, lies in a directory that is not below the prefix.
-    std::array<char, PATH_MAX> real;
-    const std::string directory = directory_of(call.target);
-    call.through_prefix =
-        call.target == call.program || (realpath(directory.c_str(), real.data()) != nullptr &&
-                                        std::string_view(real.data()).starts_with(call.prefix + "/"));
+    call.root = root_key(call.prefix);
+    choose_target(call, reinterpret_cast<const char*>(getauxval(AT_EXECFN)), argv[0]);
     return call;
-}
-
-// The session outlives this process, and the environment may hold secrets: it only gets the variables that it
-// uses.
-std::vector<std::string> variables_of_session() {
-    std::vector<std::string> variables;
-    const auto take = [&](const char* name) {
-        if (const char* value = std::getenv(name)) variables.push_back(std::string(name) + "=" + value);
-    };
-    for (const char* name :
-         {"CONTAINERIZE_SESSION_IDLE", "CONTAINERIZE_ENGINE", "CONTAINERIZE_STAGE", "TMPDIR",
-          launch::prefetch_variable, launch::record_variable, launch::delay_variable})
-        take(name);
-    for (const auto& variable : launch::root_variables)
-        take(variable.name);
-    for (const char* name : launch::user_variables)
-        take(name);
-    return variables;
 }
 
 // Lets a container runtime run the program: PREFIX/libexec/containerize-session knows how. Inside, the
@@ -223,8 +164,8 @@ std::vector<std::string> variables_of_session() {
 
 // Another engine may succeed where the native one fails, unless the native one was insisted on.
 [[noreturn]] void give_up_session(const Call& call, char** argv, const Error& error) {
-    const auto insisted = launch::engine_of_environment();
-    const bool native_only = insisted && *insisted == launch::Engine::native;
+    const auto insisted = engine_of_environment();
+    const bool native_only = insisted && *insisted == Engine::native;
     if (error.fault == Fault::engine && !native_only) use_container_runtime(call, argv, error.what);
     die(error);
 }
@@ -241,7 +182,7 @@ void touch(const std::string& file) {
 std::string wait_for_session(const Fd& reader, const Fd& start_lock) {
     std::string answer;
     std::array<char, 4096> buffer;
-    int patience = launch::session_patience_ms;
+    int patience = session_patience_ms;
     // Read up to a NUL: the session's servers hold the pipe, too, so end of file may never come.
     while (!answer.ends_with('\0')) {
         pollfd said{.fd = reader.get(), .events = POLLIN, .revents = 0};
@@ -256,20 +197,20 @@ std::string wait_for_session(const Fd& reader, const Fd& start_lock) {
         answer.append(buffer.data(), static_cast<std::size_t>(got));
     }
     if (answer.ends_with('\0')) answer.pop_back();
-    return answer.substr(std::min(answer.find_first_not_of(launch::sign_of_life), answer.size()));
+    return answer.substr(std::min(answer.find_first_not_of(sign_of_life), answer.size()));
 }
 
 // Runs PREFIX/libexec/containerize-session and waits until the session can be entered.
-Status start_session(const launch::StateDirectory& state, const Call& call) {
+Status start_session(const StateDirectory& state, const Call& call) {
     const std::string program = session_program(call);
     touch(program);
-    const auto lock = launch::lock_starts(state);
+    const auto lock = lock_starts(state);
     if (!lock) return fail(Error(lock.error()));
     const Fd given(fcntl(lock->get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
     // Another rank may have started it while we waited for the lock.
-    if (launch::find_session(state, call.root)) return {};
+    if (find_session(state, call.root)) return {};
 
-    const auto names = launch::session_names(launch::own_identity(call.root));
+    const auto names = session_names(own_identity(call.root));
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) die("cannot make a pipe: " + std::string(std::strerror(errno)));
     Fd reader(ends[0]);
@@ -301,14 +242,13 @@ Status start_session(const launch::StateDirectory& state, const Call& call) {
     // ECHILD if the caller ignores SIGCHLD: then the kernel reaps it.
     while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
     }
-    if (answer == "ok" || answer == launch::superseded_answer) return {};
+    if (answer == "ok" || answer == superseded_answer) return {};
     if (answer.starts_with("ok\n")) {
         const std::string lines = printable(answer.substr(3)) + "\n";
         [[maybe_unused]] const auto written = write(STDERR_FILENO, lines.data(), lines.size());
         return {};
     }
-    return fail(
-        launch::error_of_answer(answer.empty() ? "the session's process died before it was ready" : answer));
+    return fail(error_of_answer(answer.empty() ? "the session's process died before it was ready" : answer));
 }
 
 /// The working directory, by name and by descriptor: the name may lead into the image; the descriptor still
@@ -335,7 +275,7 @@ private:
 };
 
 // Moves this process into the session, in the same working directory.
-void enter(const launch::SessionHandle& session, bool has_base) {
+void enter(const SessionHandle& session, bool has_base) {
     const Directory before; // setns() changes to the root directory
     if (const int error_number = session.namespaces.enter(); error_number != 0)
         die("cannot enter the session of process " + std::to_string(session.supervisor) + ": " +
@@ -344,24 +284,24 @@ void enter(const launch::SessionHandle& session, bool has_base) {
 }
 
 // Returns inside the session, with the plan of an image that is mounted and current.
-launch::LaunchPlan enter_session(Call& call, char** argv) {
-    auto state = launch::open_state_directory();
+LaunchPlan enter_session(Call& call, char** argv) {
+    auto state = open_state_directory();
     if (!state) die(state.error());
     for (int attempt = 0; attempt < attempts; ++attempt) {
-        const auto session = launch::find_session(*state, call.root);
+        const auto session = find_session(*state, call.root);
         if (!session) {
             if (auto started = start_session(*state, call); !started)
                 give_up_session(call, argv, started.error());
             continue;
         }
-        auto plan = launch::read_plan(*session, call.prefix);
+        auto plan = read_plan(*session, call.prefix);
         if (!plan || (!session->inside && plan->identity != call.identity)) {
             const Directory before;
-            auto answer = launch::request_mount(*session, call.prefix);
+            auto answer = request_mount(*session, call.prefix);
             if (session->inside) before.enter(); // the session may have got a new root
             if (!answer) give_up_session(call, argv, answer.error());
-            if (*answer == launch::MountAnswer::stale) continue;
-            plan = launch::read_plan(*session, call.prefix);
+            if (*answer == MountAnswer::stale) continue;
+            plan = read_plan(*session, call.prefix);
             if (!plan) continue;
         }
         // The session's lock is released on return: from now on, this process in its namespaces keeps it
@@ -371,61 +311,6 @@ launch::LaunchPlan enter_session(Call& call, char** argv) {
         return *plan;
     }
     die("no session could be entered in " + std::to_string(attempts) + " attempts; see " + state->path);
-}
-
-// Whether a venv of the user's, on top of the installation, is active: PATH and VIRTUAL_ENV then belong to
-// it.
-bool other_venv_is_active(const launch::Variables& variables, const std::string& prefix) {
-    const char* active = variables.get("VIRTUAL_ENV");
-    const char* ours = variables.get("CONTAINERIZE_PREFIX");
-    return active != nullptr && active[0] != '\0' && prefix != active &&
-           (ours == nullptr || std::string_view(ours) != active);
-}
-
-bool is_to_be_activated(const Call& call, const launch::Variables& variables) {
-    // tykky's users set these variables where its own guess is wrong.
-    if (variables.get("CW_NO_CONDA_ACTIVATE") != nullptr) return false;
-    const bool debugging = call.name == "_debug_exec" || call.name == "_debug_shell";
-    if (debugging || variables.get("CW_FORCE_CONDA_ACTIVATE") != nullptr) return true;
-    return call.through_prefix && !other_venv_is_active(variables, call.prefix);
-}
-
-bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
-    for (const auto one : words)
-        if (word == one) return true;
-    return false;
-}
-
-/// Whether any argument is one of `options`, or one of them followed by '='.
-bool has_option(char** argv, std::initializer_list<std::string_view> options) {
-    for (; *argv != nullptr; ++argv)
-        if (const std::string_view word = *argv; is_one_of(word.substr(0, word.find('=')), options))
-            return true;
-    return false;
-}
-
-bool would_install_by_pip(char** argv) {
-    return *argv != nullptr && is_one_of(*argv, {"install", "uninstall"}) &&
-           !has_option(argv, {"-t", "--target", "--user", "--prefix", "--root", "--python", "--dry-run", "-h",
-                              "--help"});
-}
-
-bool would_install_by_conda(char** argv) {
-    return *argv != nullptr && is_one_of(*argv, {"install", "remove", "uninstall", "update", "upgrade"}) &&
-           !has_option(argv, {"-n", "--name", "-p", "--prefix", "-d", "--dry-run", "-h", "--help",
-                              "--download-only"});
-}
-
-/// Whether the program would try to change the installation, which is read-only. Its own message would be of
-/// no help ("Read-only file system"), and a conda environment's pip would install into the home directory
-/// instead.
-bool would_change_installation(std::string_view name, char** argv) {
-    if (name.starts_with("pip") && name.find_first_not_of("0123456789.", 3) == name.npos)
-        return would_install_by_pip(argv + 1);
-    if (name.starts_with("python") && argv[1] != nullptr && argv[2] != nullptr &&
-        std::string_view(argv[1]) == "-m" && std::string_view(argv[2]) == "pip")
-        return would_install_by_pip(argv + 3);
-    return is_one_of(name, {"conda", "mamba", "micromamba"}) && would_install_by_conda(argv + 1);
 }
 
 [[noreturn]] void refuse_change(const Call& call, char** argv) {
@@ -443,26 +328,9 @@ bool would_change_installation(std::string_view name, char** argv) {
 /// What is executed, by any wrapper.
 struct Launch {
     const Call& call;
-    launch::Variables variables;
+    Variables variables;
     std::vector<std::string> scripts; ///< to source first
 };
-
-// Sets up the environment for a call from outside the session.
-void prepare(Launch& launch, const launch::LaunchPlan& plan) {
-    launch.variables.apply(plan.root);
-    // A venv on top stays in front of the base's own directories.
-    if (!plan.root.empty() && other_venv_is_active(launch.variables, launch.call.prefix))
-        launch.variables.apply({{launch::EnvironmentChange::Kind::prepend, "PATH",
-                                 std::string(launch.variables.get("VIRTUAL_ENV")) + "/bin"}});
-    if (is_to_be_activated(launch.call, launch.variables)) {
-        // Without any PATH, prepending our directory would make it the whole PATH, and lose the default.
-        if (launch.variables.get("PATH") == nullptr) launch.variables.set("PATH", default_path);
-        launch.variables.apply(plan.activation);
-        launch.scripts = plan.scripts;
-    }
-    launch.variables.apply(plan.environment);
-    launch.variables.set("CONTAINERIZE_PREFIX", launch.call.prefix);
-}
 
 // A text file without "#!", which every shell executes as a script of its own.
 void execute_as_text(const std::string& path, char** argv, Launch& launch) {
@@ -489,24 +357,13 @@ void execute_as_text(const std::string& path, char** argv, Launch& launch) {
     die("cannot execute " + path + ": " + std::strerror(error_number), exit_cannot_execute);
 }
 
-std::string quoted(const std::string& text) {
-    std::string result = "'";
-    for (const char c : text)
-        result += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    return result + "'";
-}
-
 // Lets a shell source the scripts and then execute `path`: what the scripts change depends on the caller, so
 // it could not be recorded at build time. They get no arguments, which are the program's.
 [[noreturn]] void execute_after_scripts(std::string path, char** argv, Launch& launch) {
     // The same fallback as in execute_now(), which here executes the shell.
     if (path == launch.call.target && access(path.c_str(), F_OK) != 0) path = launch.call.program;
-    std::string text = "__containerize_call=(\"$@\"); set --; ";
-    for (const auto& script : launch.scripts)
-        text += ". " + quoted(script) + "; ";
-    text +=
-        "exec -a \"${__containerize_call[0]}\" \"${__containerize_call[1]}\" \"${__containerize_call[@]:2}\"";
-    std::array<std::string, 6> shell = {"bash", "--noprofile", "--norc", "-c", text, "containerize"};
+    std::array<std::string, 6> shell = {
+        "bash", "--noprofile", "--norc", "-c", code_to_source(launch.scripts), "containerize"};
     std::vector<char*> arguments;
     for (auto& one : shell)
         arguments.push_back(one.data());
@@ -529,19 +386,8 @@ std::string quoted(const std::string& text) {
 [[noreturn]] void execute_command(char** argv, Launch& launch) {
     const std::string_view command = argv[0];
     if (command.find('/') != std::string_view::npos) execute(argv[0], argv, launch);
-    const char* path = launch.variables.get("PATH");
-    std::string_view rest = path == nullptr ? default_path : path;
-    for (bool more = true; more;) {
-        const auto colon = rest.find(':');
-        std::string candidate(rest.substr(0, colon));
-        more = colon != std::string_view::npos;
-        if (more) rest.remove_prefix(colon + 1);
-        candidate = candidate.empty() ? std::string(command) : candidate + "/" + std::string(command);
-        struct stat info {};
-        if (stat(candidate.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
-            access(candidate.c_str(), X_OK) == 0)
-            execute(candidate, argv, launch);
-    }
+    if (const auto found = find_command(command, launch.variables); !found.empty())
+        execute(found, argv, launch);
     die(std::string(command) + ": command not found", exit_not_found);
 }
 
@@ -564,25 +410,23 @@ void run_debug_command(char** argv, Launch& launch) {
 }
 
 // Inside: applies the installation's environment to the caller's variables, and executes the program.
-[[noreturn]] void execute(Call call, const launch::LaunchPlan& plan, char** argv,
-                          launch::Variables variables) {
+[[noreturn]] void execute(Call call, const LaunchPlan& plan, char** argv, Variables variables) {
     if (call.through_prefix && would_change_installation(call.name, argv)) refuse_change(call, argv);
     Launch launch{.call = call, .variables = std::move(variables), .scripts = {}};
     // Not for calls from inside: once the image is mounted, these find the program itself and no wrapper, so
     // the first of them must not get another environment.
-    if (!call.inside) prepare(launch, plan);
+    if (!call.inside) launch.scripts = prepare_environment(launch.variables, call, plan);
     run_debug_command(argv, launch);
 
     // A path that bypasses the mount (a descriptor, a hard link elsewhere) would start this program again,
     // endlessly.
-    if (same_file(call.target.c_str(), call.self) &&
-        same_file((call.target = call.program).c_str(), call.self))
+    if (is_file(call.target.c_str(), call.self) && is_file((call.target = call.program).c_str(), call.self))
         die("the image of " + call.prefix + " is not mounted over it", exit_cannot_execute);
     execute(call.target, argv, launch);
 }
 
 // Continues a launch inside the container that was started for it.
-[[noreturn]] void resume(launch::CarriedCall carried) {
+[[noreturn]] void resume(CarriedCall carried) {
     Call call{.program = std::move(carried.program),
               .prefix = carried.plan.prefix,
               .target = std::move(carried.target),
@@ -601,20 +445,20 @@ void run_debug_command(char** argv, Launch& launch) {
     for (auto& variable : carried.environment)
         variables.push_back(variable.data());
     variables.push_back(nullptr);
-    execute(std::move(call), carried.plan, arguments.data(), launch::Variables(variables.data()));
+    execute(std::move(call), carried.plan, arguments.data(), Variables(variables.data()));
 }
 
 } // namespace
 
-int main(int argc, char** argv) {
-    auto carried = launch::resume_call();
+int main(int, char** argv) {
+    auto carried = resume_call();
     if (!carried) die(carried.error());
     if (*carried) resume(std::move(**carried));
 
-    Call call = parse_call(argc, argv);
-    const auto insisted = launch::engine_of_environment();
+    Call call = understand_call(argv);
+    const auto insisted = engine_of_environment();
     if (!insisted) die(to_string(insisted.error()), exit_usage);
-    if (launch::is_container_runtime(*insisted)) use_container_runtime(call, argv);
-    const launch::LaunchPlan plan = enter_session(call, argv);
-    execute(std::move(call), plan, argv, launch::Variables(environ));
+    if (is_container_runtime(*insisted)) use_container_runtime(call, argv);
+    const LaunchPlan plan = enter_session(call, argv);
+    execute(std::move(call), plan, argv, Variables(environ));
 }

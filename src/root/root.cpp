@@ -5,6 +5,7 @@
 #include "image/layers_view.h"
 #include "image/writer.h"
 #include "mounts/mount_point.h"
+#include "root/root_plan.h"
 
 #include <algorithm>
 #include <array>
@@ -29,153 +30,6 @@ namespace containerize::root {
 namespace {
 
 using image::TreeView;
-
-/// Settings of the host that a base cannot know.
-constexpr std::array<const char*, 3> host_settings = {"/etc/resolv.conf", "/etc/hosts", "/etc/localtime"};
-/// What programs expect in an isolated /dev, and what the session itself needs there.
-constexpr std::array<const char*, 9> usual_devices = {"/dev/null",   "/dev/zero",    "/dev/full",
-                                                      "/dev/random", "/dev/urandom", "/dev/tty",
-                                                      "/dev/pts",    "/dev/ptmx",    "/dev/fuse"};
-
-struct Mount {
-    std::string source; ///< empty: a new tmpfs
-    std::string target;
-    bool directory = true;
-    bool read_only = false;
-    bool optional = false;   ///< a failure is only noted
-    bool takes_name = false; ///< hides a link of that name in the base instead of following it
-    [[nodiscard]] bool in_memory() const { return source.empty(); }
-};
-
-bool exists(const std::string& path) {
-    struct stat info {};
-    return stat(path.c_str(), &info) == 0;
-}
-
-bool is_directory(const std::string& path) {
-    struct stat info {};
-    return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
-}
-
-Mount mount_of(const std::string& source, const std::string& target) {
-    Mount mount;
-    mount.source = source;
-    mount.target = target;
-    mount.directory = is_directory(source);
-    return mount;
-}
-
-Mount memory_at(const std::string& target) {
-    Mount mount;
-    mount.target = target;
-    mount.takes_name = true;
-    return mount;
-}
-
-/// The mounts of a root in their order, and the links that it needs.
-class Plan {
-public:
-    Plan(const RootRequest& request, std::string own) : request_(request), own_(std::move(own)) {}
-
-    Status make() {
-        if (!request_.base.is_host()) {
-            auto own = mount_of(own_, own_directory);
-            own.read_only = true;
-            mounts_.push_back(std::move(own));
-            if (request_.base.isolate)
-                add_isolated();
-            else
-                add_host();
-            for (const auto* settings : host_settings)
-                add_settings(settings, settings);
-            for (const std::string name : {"passwd", "group"})
-                add_settings(own_ + "/etc/" + name, "/etc/" + name);
-        }
-        for (const auto& path : request_.needed)
-            if (!is_seen(path)) add_if_there(path, path);
-        for (const auto& bind : request_.binds)
-            if (auto added = add_bind(bind); !added) return added;
-        for (const auto& bind : request_.offered)
-            if (auto added = add_bind(bind, true); !added) return added;
-        return {};
-    }
-
-    /// `optional`: not asked for, so that a failure is only noted.
-    Status add_bind(const manifest::Bind& bind, bool optional = false) {
-        if (!exists(bind.source)) {
-            if (bind.required) return fail_errno("what is to be bound is missing", bind.source, ENOENT);
-            notes_.push_back("not bound, because it is not there: " + bind.source);
-            return {};
-        }
-        // Already visible as wanted, because a directory above it is.
-        if (bind.source == bind.target && !bind.read_only && is_seen(bind.target)) return {};
-        auto mount = mount_of(bind.source, bind.target);
-        mount.read_only = bind.read_only;
-        mount.optional = optional;
-        mounts_.push_back(std::move(mount));
-        return {};
-    }
-
-    [[nodiscard]] const std::vector<Mount>& mounts() const { return mounts_; }
-    /// Top-level links of the host, as path and target.
-    [[nodiscard]] const std::vector<std::pair<std::string, std::string>>& links() const { return links_; }
-    [[nodiscard]] std::vector<std::string>& notes() { return notes_; }
-
-    /// Whether `path` shows, writably, what the host has there, given the mounts added so far.
-    [[nodiscard]] bool is_seen(std::string_view path) const {
-        // Later ones cover earlier ones.
-        for (auto mount = mounts_.rbegin(); mount != mounts_.rend(); ++mount)
-            if (is_below(path, mount->target))
-                return !mount->in_memory() && mount->source == mount->target && !mount->read_only;
-        return request_.base.is_host();
-    }
-
-private:
-    void add_if_there(const std::string& source, const std::string& target) {
-        if (exists(source)) mounts_.push_back(mount_of(source, target));
-    }
-
-    // Hides the base's own file, which may be a link to a file that others name, too, or to nowhere.
-    void add_settings(const std::string& source, const std::string& target) {
-        if (!exists(source)) return;
-        auto mount = mount_of(source, target);
-        mount.optional = mount.takes_name = true;
-        mounts_.push_back(std::move(mount));
-    }
-
-    void add_host() {
-        for (const auto& name : image::DirectoryView("/").list("/")) {
-            if (launch::is_of_base(name) || name.starts_with('.')) continue;
-            const std::string path = "/" + name;
-            std::error_code no_link;
-            if (const auto target = fs::read_symlink(path, no_link); !no_link)
-                links_.emplace_back(path, target.string());
-            else if (is_directory(path))
-                add_if_there(path, path);
-        }
-        add_if_there("/var/tmp", "/var/tmp");
-        if (!request_.home.empty() && is_directory(request_.home) && !is_seen(request_.home))
-            add_if_there(request_.home, request_.home);
-    }
-
-    void add_isolated() {
-        for (const char* path : {"/proc", "/sys"})
-            add_if_there(path, path);
-        std::vector<std::string> empty = {"/dev", "/tmp", "/var/tmp", "/run"};
-        if (!request_.home.empty() && request_.home != "/") empty.push_back(request_.home);
-        for (const auto& path : empty)
-            mounts_.push_back(memory_at(path));
-        for (const char* device : usual_devices)
-            add_if_there(device, device);
-        mounts_.push_back(memory_at("/dev/shm"));
-    }
-
-    const RootRequest& request_;
-    std::string own_;
-    std::vector<Mount> mounts_;
-    std::vector<std::pair<std::string, std::string>> links_;
-    std::vector<std::string> notes_;
-};
 
 /// Opens `target` for mount(2), with links resolved inside the tree at `root` (empty: the current root). No
 /// descriptor if it is missing. (openat2 does that from Linux 5.6 on; here nobody else changes links.)
@@ -450,7 +304,7 @@ private:
         return finished ? Status() : fail(std::move(finished.error()));
     }
 
-    Status carry_out(const Mount& wanted) {
+    Status carry_out(const RootMount& wanted) {
         const Fd target = wanted.takes_name ? open_itself_in_root(root_, wanted.target)
                                             : open_in_root(root_, wanted.target);
         // Inside a new tmpfs, the target can be created now.
@@ -470,12 +324,12 @@ private:
     }
 
     [[nodiscard]] bool is_in_memory(const std::string& path) const {
-        return std::ranges::any_of(plan_.mounts(), [&](const Mount& mount) {
+        return std::ranges::any_of(plan_.mounts(), [&](const RootMount& mount) {
             return mount.in_memory() && mount.target != path && is_below(path, mount.target);
         });
     }
 
-    Status carry_out_in_memory(const Mount& wanted) {
+    Status carry_out_in_memory(const RootMount& wanted) {
         const auto place = image::DirectoryView(root_).resolve_missing(wanted.target);
         if (!place) return no_target(wanted.target);
         const std::string path = root_ + *place;
@@ -483,7 +337,7 @@ private:
         return mount_on(wanted, path);
     }
 
-    Status mount_on(const Mount& wanted, const std::string& path) {
+    Status mount_on(const RootMount& wanted, const std::string& path) {
         if (wanted.in_memory()) {
             // In a world-writable directory, the kernel refuses O_CREAT on device files of other users.
             const char* mode = wanted.target == "/dev" ? "mode=755" : "mode=1777";
@@ -501,7 +355,7 @@ private:
     std::string root_; ///< where the new root is assembled; empty if the old one stays
     std::string own_;  ///< becomes `own_directory`
     fs::path work_;
-    Plan plan_;
+    RootPlan plan_;
     Root made_;
 };
 

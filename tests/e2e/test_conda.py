@@ -650,10 +650,9 @@ def test_a_failure_leaves_what_was_there(build):
     assert build.run("where").returncode == 0
 
 
-FIXTURES = Path(os.environ.get("CONTAINERIZE_FIXTURES", SOURCE.parent / "shared/fixtures")) / "conda/channels"
 # Packages that cannot be installed, each with its channel and the reason that the message must give.
 REFUSED = {
-    # The fixtures contain the record of libgcc-ng, but not its file.
+    # The data contains the record of libgcc-ng, but not its file.
     "conda_format_repo libgcc-ng": "libgcc-ng-8.2.0-hdf63c60_1.tar.bz2: cannot download: there is no such file",
     "conda_format_repo zlib": "libgcc-ng-8.2.0-hdf63c60_1.tar.bz2: cannot download: there is no such file",
     "test-recipes failing_post_link": "the post-link script of failing_post_link-1.0-0 failed",
@@ -663,11 +662,11 @@ REFUSED = {
 }
 
 
-@pytest.mark.skipif(not FIXTURES.exists(), reason="the fixtures are not there")
-def test_real_channels_of_others(build):
+def test_real_channels_of_others(build, work):
     """Builds each of their packages into an environment of its own; those in REFUSED must be refused for that reason, and no others."""
+    channels = shutil.copytree(SOURCE / "tests/data/channels", work / "channels")  # where the user can read them
     done, refused = 0, {}
-    for repodata in sorted(FIXTURES.glob("*/noarch/repodata.json")) + sorted(FIXTURES.glob("pixi-tests/*/noarch/repodata.json")):
+    for repodata in sorted(channels.glob("*/noarch/repodata.json")) + sorted(channels.glob("pixi-tests/*/noarch/repodata.json")):
         channel = repodata.parent.parent
         names = set()
         for file in channel.glob("*/repodata.json"):

@@ -311,17 +311,16 @@ def test_names_with_special_characters(machine, user, scripts, updated, engine, 
         assert done.returncode == 0
 
 
-def test_binds(machine, user, env, engine, work):
-    if engine["CONTAINERIZE_ENGINE"] == "native":
-        pytest.skip("the native engine shows the host as it is")
+def test_binds(machine, env, work):
+    """The native engine's are in test_root.py."""
     (work / "data").mkdir()
     (work / "data/file").write_text("content")
     (work / "target").mkdir()
-    asked = {**engine, "CONTAINERIZE_BIND": f"{work}/data:{work}/target:ro"}
+    asked = {**CONTAINER, "CONTAINERIZE_BIND": f"{work}/data:{work}/target:ro"}
     assert python(machine, env, f"print(open('{work}/target/file').read())", env=asked) == "content\n"
     done = machine.run(f"{env}/bin/python", "-c", f"open('{work}/target/new', 'w')", env=asked, check=False)
     assert "Read-only file system" in done.stderr
-    done = machine.run(f"{env}/bin/python", "-c", "", env={**engine, "CONTAINERIZE_BIND": "/no-such:/x:required"}, check=False)
+    done = machine.run(f"{env}/bin/python", "-c", "", env={**CONTAINER, "CONTAINERIZE_BIND": "/no-such:/x:required"}, check=False)
     assert done.returncode == 1 and "what is to be bound is missing" in done.stderr
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import random
 import re
 import shutil
@@ -11,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import zstandard
 from conftest import BUILD, CACHE, SOURCE, locked
 
 sys.path.insert(0, str(SOURCE / "tests/lib"))
@@ -19,7 +19,6 @@ import conda_channel
 RATTLER = "py-rattler==0.28.0"
 CONTAINERIZE = BUILD / "bin/containerize"
 MACHINE = {"LINUX": "6.1", "GLIBC": "2.36", "ARCHSPEC": "x86_64_v3", "CUDA": ""}
-FIXTURES = Path(os.environ.get("CONTAINERIZE_FIXTURES", SOURCE.parent / "shared/fixtures")) / "conda/repodata"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -148,11 +147,13 @@ HAND_WRITTEN = [
 ]
 
 
-def test_real_records(rattler, user):
+def test_real_records(rattler, user, work):
     """Where neither choice is better, the solvers may differ; then the test checks that ours is valid."""
-    channel = FIXTURES / "conda-forge-from-locks"
-    if not channel.exists():
-        pytest.skip("the fixtures are not there")
+    channel = work / "channel"
+    for packed in (SOURCE / "tests/data/repodata/conda-forge-from-locks").glob("*/repodata.json.zst"):
+        (channel / packed.parent.name).mkdir(parents=True)
+        with packed.open("rb") as source, (channel / packed.parent.name / packed.stem).open("wb") as target:
+            zstandard.ZstdDecompressor().copy_stream(source, target)
     requests = HAND_WRITTEN + requests_over(channel, 90, 2)
     equal, different, unsolvable = compare(rattler, user, channel, requests)
     print(f"{equal} equal, {len(different)} valid but different, {unsolvable} unsolvable for both")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes initial inputs for fuzzers, from the output of real tools and from the fixtures. Existing ones are kept.
+"""Makes initial inputs for fuzzers, from the output of real tools and from tests/data. Existing ones are kept.
 Usage: tests/fuzz/seeds.py DIRECTORY"""
 
 import os
@@ -11,22 +11,22 @@ import tempfile
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
-FIXTURES = SOURCE.parent / "shared" / "fixtures"
+DATA = SOURCE / "tests/data"
 #: Larger files are no seeds, because short inputs are mutated faster.
 LARGEST = 64 << 10
 MOST = 200
 
-#: Harness -> the fixtures that it understands.
-PATTERNS = {"environment": "conda/env-yml/*", "locks": "conda/lockfiles/*", "repodata": "conda/repodata/**/repodata.json",
-            "yaml": "conda/env-yml/*"}
+#: Harness -> the data that it understands.
+PATTERNS = {"environment": "env-yml/*", "locks": "lockfiles/*", "repodata": "repodata/**/repodata.json",
+            "yaml": "env-yml/*"}
 
 NO_TABLE = (1 << 64) - 1
 COMPRESSORS = ["gzip", "lzma", "xz", "lz4", "zstd"]  # image_input.h uses the same numbers, from 1 on
 
 
-def copy_fixtures(directory: Path, pattern: str) -> None:
+def copy_data(directory: Path, pattern: str) -> None:
     directory.mkdir(parents=True, exist_ok=True)
-    files = [path for path in sorted(FIXTURES.glob(pattern)) if path.is_file() and path.stat().st_size <= LARGEST]
+    files = [path for path in sorted(DATA.glob(pattern)) if path.is_file() and path.stat().st_size <= LARGEST]
     for number, path in enumerate(files[:MOST]):
         shutil.copyfile(path, directory / f"{number}-{path.name}")
 
@@ -34,7 +34,7 @@ def copy_fixtures(directory: Path, pattern: str) -> None:
 def package_seeds(directory: Path) -> None:
     """Archives, each preceded by a byte that tells its kind (tests/fuzz/conda/package.cpp)."""
     for ending, kind in ((".conda", b"c"), (".tar.bz2", b"b")):
-        copy_fixtures(directory, f"conda/packages/**/*{ending}")
+        copy_data(directory, f"packages/**/*{ending}")
         for path in directory.glob(f"*{ending}"):
             path.write_bytes(kind + path.read_bytes())
 
@@ -149,7 +149,7 @@ def main() -> None:
     target = Path(sys.argv[1])
     for harness, pattern in PATTERNS.items():
         if not (target / harness).exists():
-            copy_fixtures(target / harness, pattern)
+            copy_data(target / harness, pattern)
     if not (target / "package").exists():
         package_seeds(target / "package")
     if not (target / "reader").exists():

@@ -5,8 +5,7 @@
 #include "conda/match_spec.h"
 #include "conda/package_stream.h"
 #include "conda/prefix_replacement.h"
-#include "core/filesystem.h"
-#include "fixtures.h"
+#include "data.h"
 #include "util/digest.h"
 #include "util/process.h"
 
@@ -188,20 +187,16 @@ Result<Linked> link_into(const fs::path& image, const std::vector<PackageToLink>
 }
 
 std::vector<fs::path> real_packages() {
-    auto files = test::fixtures("conda", ".conda");
-    const auto older = test::fixtures("conda", ".tar.bz2");
-    files.insert(files.end(), older.begin(), older.end());
-    std::ranges::sort(files);
+    auto files = test::data_files("", ".conda");
+    std::ranges::copy(test::data_files("", ".tar.bz2"), std::back_inserter(files));
     return files;
 }
 
 // Each package must give the same content as an extraction by bsdtar, except for prefixes and noarch paths.
 TEST(LinkRealData, EveryPackageIsLinkedOrRefusedWithAReason) {
-    const auto files = real_packages();
-    if (files.empty()) GTEST_SKIP() << "the fixtures are not there";
     std::size_t linked_packages = 0;
     std::vector<std::string> refused;
-    for (const auto& file : files) {
+    for (const auto& file : real_packages()) {
         // One of two packages with a known defect; one is enough here.
         if (file.filename() == "zlib-1.2.11-h7b6447c_3.tar.bz2") continue;
         const TemporaryDirectory directory;
@@ -264,11 +259,9 @@ TEST(LinkRealData, EveryPackageIsLinkedOrRefusedWithAReason) {
 }
 
 TEST(LinkRealData, TheNumberOfThreadsChangesNoByte) {
-    const auto files = test::fixtures("conda/channels/test-recipes", ".conda");
-    if (files.empty()) GTEST_SKIP() << "the fixtures are not there";
     std::vector<PackageToLink> packages;
     std::vector<std::string> names;
-    for (const auto& file : files) {
+    for (const auto& file : test::data_files("channels/test-recipes", ".conda")) {
         auto package = package_of(file);
         if (std::ranges::find(names, package.record.name) != names.end()) continue;
         names.push_back(package.record.name);
@@ -288,10 +281,8 @@ TEST(LinkRealData, TheNumberOfThreadsChangesNoByte) {
 }
 
 TEST(LinkRealData, WhatAListDoesNotSayOfAPackageItSaysItself) {
-    const auto files = test::fixtures("conda", ".conda");
-    if (files.empty()) GTEST_SKIP() << "the fixtures are not there";
     std::size_t looked_at = 0;
-    for (const auto& file : files) {
+    for (const auto& file : test::data_files("", ".conda")) {
         auto listed = package_of(file);
         listed.record.of_list = true;
         listed.record.url = "https://x.org/c/linux-64/" + listed.record.file_name;

@@ -1,8 +1,8 @@
+#include "../temporary.h"
 #include "conda/match_spec.h"
 #include "core/filesystem.h"
-#include "fixtures.h"
+#include "real_lists.h"
 
-#include <fstream>
 #include <tuple>
 
 #include <gtest/gtest.h>
@@ -269,11 +269,10 @@ TEST(MatchSpec, MistakesSayWhatIsWrong) {
 }
 
 TEST(MatchSpecRealData, EveryConditionOfEveryRecordIsRead) {
-    const auto files = test::fixtures("conda/repodata", "repodata.json");
-    if (files.empty()) GTEST_SKIP() << "the fixtures are not there";
+    const test::TemporaryDirectory cache;
     std::size_t read = 0;
-    for (const auto& file : files) {
-        const auto data = nlohmann::json::parse(std::ifstream(file));
+    for (const auto& repodata : real_lists("repodata", cache.path())) {
+        const auto data = nlohmann::json::parse(read_file(repodata.json.path).value());
         for (const char* list : {"packages", "packages.conda"})
             if (data.contains(list))
                 for (const auto& [name, record] : data.at(list).items())
@@ -284,7 +283,7 @@ TEST(MatchSpecRealData, EveryConditionOfEveryRecordIsRead) {
                                     parse_match_spec(text.get<std::string>(), UnknownKeys::ignored);
                                 // One record is in the list because its condition is invalid.
                                 EXPECT_EQ(spec.has_value(), !name.starts_with("issue_717"))
-                                    << file << " " << name << ": " << text;
+                                    << repodata.channel.url << " " << name << ": " << text;
                                 ++read;
                             }
     }

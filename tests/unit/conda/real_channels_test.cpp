@@ -1,7 +1,6 @@
-#include "../fixtures.h"
 #include "../http_server.h"
 #include "conda/package_cache.h"
-#include "conda/repodata.h"
+#include "real_lists.h"
 
 #include <gtest/gtest.h>
 
@@ -14,15 +13,6 @@ namespace {
 using nlohmann::json;
 using test::HttpServer;
 using test::TemporaryDirectory;
-
-std::vector<fs::path> real_channels() {
-    std::vector<fs::path> channels;
-    for (const auto& list : test::fixtures("conda/channels", "/repodata.json"))
-        channels.push_back(list.parent_path().parent_path());
-    std::ranges::sort(channels);
-    channels.erase(std::unique(channels.begin(), channels.end()), channels.end());
-    return channels;
-}
 
 std::vector<PackageRecord> records_of(const Repodata& list) {
     std::vector<PackageRecord> records;
@@ -46,16 +36,14 @@ std::vector<PackageRecord> records_of(const Repodata& list) {
 } // namespace
 
 TEST(RealChannels, FromDiskAndFromAServer) {
-    const auto channels = real_channels();
-    if (channels.empty()) GTEST_SKIP() << "there are no fixtures (CONTAINERIZE_FIXTURES)";
-    const auto root = test::fixture_directory() / "conda/channels";
+    const auto root = test::data_directory / "channels";
     const TemporaryDirectory directory;
     const HttpServer server(root);
     const auto config = Config::defaults();
     const RepodataOptions options{.cache = directory.path()};
     std::size_t lists = 0;
     std::size_t packages = 0;
-    for (const auto& path : channels) {
+    for (const auto& path : real_channels("channels")) {
         const auto local = resolve_channel({path.string(), {}}, config);
         ASSERT_TRUE(local);
         const auto relative = fs::relative(path, root).string();
@@ -77,7 +65,7 @@ TEST(RealChannels, FromDiskAndFromAServer) {
                       json::parse(read_file(fetched.json.path).value()));
             for (const auto& list : {disk, fetched}) {
                 auto records = records_of(list);
-                // Some package lists contain archives that the fixtures do not have.
+                // Some package lists contain archives that the data does not have.
                 std::erase_if(records, [&](const auto& record) {
                     return !fs::exists(path / list.subdir / record.file_name);
                 });

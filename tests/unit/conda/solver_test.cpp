@@ -3,7 +3,7 @@
 #include "conda/solver.h"
 #include "core/filesystem.h"
 #include "core/mapped_file.h"
-#include "fixtures.h"
+#include "real_lists.h"
 
 #include <algorithm>
 
@@ -314,24 +314,10 @@ TEST(Solver, ADamagedListIsNamed) {
     }
 }
 
-std::vector<Repodata> real_lists(const std::string& directory) {
-    std::vector<Repodata> lists;
-    for (const auto& file : test::fixtures("conda/" + directory, "repodata.json")) {
-        Repodata list;
-        list.channel = {
-            .name = "c", .url = "file://" + file.parent_path().parent_path().string(), .mirrors = {}};
-        list.subdir = file.parent_path().filename();
-        list.json = OpenFile::open(file).value();
-        lists.push_back(std::move(list));
-    }
-    return lists;
-}
-
 TEST(SolverRealData, EveryListIsReadAndItsPackagesAreRecords) {
-    const auto lists = real_lists("");
-    if (lists.empty()) GTEST_SKIP() << "the fixtures are not there";
+    const TemporaryDirectory cache;
     std::size_t records = 0;
-    for (const auto& list : lists) {
+    for (const auto& list : real_lists("", cache.path())) {
         const auto pool = PackagePool::load({list}, {"*"}, {});
         ASSERT_TRUE(pool) << list.json.path << to_string(pool.error());
         for (const Id id : pool->matching(*parse_match_spec("*"), {})) {
@@ -345,8 +331,8 @@ TEST(SolverRealData, EveryListIsReadAndItsPackagesAreRecords) {
 }
 
 TEST(SolverRealData, AnEnvironmentOfCondaForgeIsSolved) {
-    const auto lists = real_lists("repodata/conda-forge-from-locks");
-    if (lists.empty()) GTEST_SKIP() << "the fixtures are not there";
+    const TemporaryDirectory cache;
+    const auto lists = real_lists("repodata/conda-forge-from-locks", cache.path());
     SolveRequest request;
     for (const char* text : {"python=3.12", "numpy"})
         request.wanted.push_back({.spec = *parse_match_spec(text), .channels = {}, .where = {}});

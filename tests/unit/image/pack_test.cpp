@@ -337,7 +337,7 @@ TEST(Pack, AFullDiskLeavesNoFile) {
     const TemporaryDirectory directory;
     const auto small = directory.path() / "small";
     fs::create_directory(small);
-    if (mount("tmpfs", small.c_str(), "tmpfs", 0, "size=1m") != 0) GTEST_SKIP() << "no mounts here";
+    ASSERT_EQ(mount("tmpfs", small.c_str(), "tmpfs", 0, "size=1m"), 0);
     struct Unmount {
         fs::path path;
         ~Unmount() { umount2(path.c_str(), MNT_DETACH); }

@@ -4,11 +4,14 @@
 #include <csignal>
 #include <cstdlib>
 #include <set>
+#include <stdexcept>
 #include <string>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,25 +35,93 @@ private:
     StateDirectory state_;
 };
 
+/// A process that holds a session's lock.
+class Supervisor {
+public:
+    /// `namespaces`: new ones that it is in. `ends`: it lets nobody in any more.
+    explicit Supervisor(const std::string& lock, int namespaces = 0, bool ends = false) {
+        int ends_of_pipe[2];
+        EXPECT_EQ(pipe(ends_of_pipe), 0);
+        pid_ = static_cast<pid_t>(syscall(SYS_clone, namespaces | SIGCHLD, 0, 0, 0, 0));
+        if (pid_ < 0) throw std::runtime_error("clone");
+        if (pid_ == 0) {
+            const Fd file(open(lock.c_str(), O_RDWR | O_CLOEXEC));
+            if (!lock_byte(file.get(), supervisor_byte, F_WRLCK)) _exit(1);
+            if (ends && !lock_byte(file.get(), entering_byte, F_WRLCK)) _exit(1);
+            if (write(ends_of_pipe[1], "x", 1) == 1) pause();
+            _exit(1);
+        }
+        close(ends_of_pipe[1]);
+        char told = 0;
+        EXPECT_EQ(read(ends_of_pipe[0], &told, 1), 1);
+        close(ends_of_pipe[0]);
+    }
+    Supervisor(const Supervisor&) = delete;
+    Supervisor& operator=(const Supervisor&) = delete;
+    ~Supervisor() {
+        kill(pid_, SIGKILL);
+        waitpid(pid_, nullptr, 0);
+    }
+    [[nodiscard]] pid_t pid() const { return pid_; }
+
+private:
+    pid_t pid_ = 0;
+};
+
 TEST_F(SessionState, ASessionIsDeadIfNobodyHoldsItsLock) {
     fs::create_directory(path() / "without");
     EXPECT_TRUE(is_dead(state(), "without"));
     const auto lock = lock_of("session");
     EXPECT_TRUE(is_dead(state(), "session"));
-    const pid_t holder = fork();
-    if (holder == 0) {
-        const Fd file(open(lock.c_str(), O_RDWR | O_CLOEXEC));
-        if (!lock_byte(file.get(), supervisor_byte, F_WRLCK)) _exit(1);
-        raise(SIGSTOP);
-        _exit(0);
+    {
+        const Supervisor supervisor(lock);
+        EXPECT_FALSE(is_dead(state(), "session"));
     }
-    int status = 0;
-    waitpid(holder, &status, WUNTRACED);
-    ASSERT_TRUE(WIFSTOPPED(status));
-    EXPECT_FALSE(is_dead(state(), "session"));
-    kill(holder, SIGKILL);
-    waitpid(holder, nullptr, 0);
     EXPECT_TRUE(is_dead(state(), "session"));
+}
+
+TEST_F(SessionState, ALauncherFindsTheSessionOfItsIdentity) {
+    for (const std::string root : {"", "0123456789abcdef"}) {
+        const auto lock = lock_of(session_names(own_identity(root)).shared);
+        EXPECT_FALSE(find_session(state(), root));
+        {
+            const Supervisor supervisor(lock);
+            const auto session = find_session(state(), root);
+            ASSERT_TRUE(session);
+            EXPECT_EQ(session->supervisor, supervisor.pid());
+            EXPECT_FALSE(session->inside);
+            EXPECT_FALSE(find_session(state(), root + "f")) << "that is another root";
+        }
+        EXPECT_FALSE(find_session(state(), root));
+    }
+}
+
+TEST_F(SessionState, ASessionThatEndsOrIsAContainersIsNotFound) {
+    const auto lock = lock_of(session_names(own_identity("")).shared);
+    {
+        const Supervisor ending(lock, 0, true);
+        EXPECT_FALSE(find_session(state(), ""));
+    }
+    const Supervisor contained(lock, CLONE_NEWUSER | CLONE_NEWPID);
+    EXPECT_FALSE(find_session(state(), ""));
+}
+
+TEST_F(SessionState, AProcessInsideFindsItsOwnSession) {
+    const std::string root = "0123456789abcdef", name = std::string("session") + root_separator + root;
+    const auto lock = lock_of(name);
+    {
+        const Supervisor supervisor(lock);
+        EXPECT_FALSE(find_session(state(), ""));
+        fs::create_symlink(name, path() / inside_link_name(own_identity("")));
+        for (const std::string& wanted : {std::string(), root}) {
+            const auto session = find_session(state(), wanted);
+            ASSERT_TRUE(session);
+            EXPECT_EQ(session->supervisor, supervisor.pid());
+            EXPECT_TRUE(session->inside);
+        }
+        EXPECT_FALSE(find_session(state(), "another")) << "its root cannot be changed";
+    }
+    EXPECT_FALSE(find_session(state(), ""));
 }
 
 TEST_F(SessionState, WhatCannotBeAskedAboutIsAlive) {

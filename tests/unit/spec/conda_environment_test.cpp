@@ -1,5 +1,5 @@
 #include "../temporary.h"
-#include "fixtures.h"
+#include "data.h"
 #include "spec/conda_environment.h"
 
 #include <gtest/gtest.h>
@@ -84,21 +84,13 @@ TEST(EnvironmentYaml, MoreEntriesThanAnyRealFileHasAreNotMade) {
     EXPECT_EQ(read.error().fault, Fault::input);
 }
 
-TEST(EnvironmentYamlRealData, EveryFileIsReadOrRefusedWithItsReason) {
-    const auto files = test::fixtures("conda/env-yml", "");
-    if (files.empty()) GTEST_SKIP() << "the fixtures are not there";
-    std::size_t read = 0;
+TEST(EnvironmentYamlRealData, EveryFileIsRead) {
+    const auto files = test::data_files("env-yml", "");
+    EXPECT_GT(files.size(), 30U);
     for (const auto& file : files) {
         const auto environment = read_environment_yaml(file);
-        if (environment) {
-            ++read;
-            continue;
-        }
-        std::cout << to_string(environment.error()) << "\n";
-        EXPECT_EQ(environment.error().fault, Fault::input);
-        EXPECT_TRUE(environment.error().where.starts_with(file.string())) << to_string(environment.error());
+        EXPECT_TRUE(environment) << to_string(environment.error());
     }
-    EXPECT_GE(read + 2, files.size());
 }
 
 TEST(EnvironmentYaml, NoTextHasANul) {

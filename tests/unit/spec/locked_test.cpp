@@ -1,5 +1,5 @@
 #include "../temporary.h"
-#include "fixtures.h"
+#include "data.h"
 #include "spec/conda_environment.h"
 #include "spec/locked_package.h"
 
@@ -22,8 +22,7 @@ std::string replaced(std::string text, std::string_view what, std::string_view b
 }
 
 TEST(LockedRealData, LockFilesHaveTheirPackages) {
-    const auto directory = test::fixture_directory() / "conda/lockfiles";
-    if (!fs::exists(directory)) GTEST_SKIP() << "the fixtures are not there";
+    const auto directory = test::data_directory / "lockfiles";
     const auto conda_lock =
         read_locked(directory / "conda-lock-v1-numpy.yml", SpecKind::conda_lock, {.subdir = "linux-64"});
     ASSERT_TRUE(conda_lock) << to_string(conda_lock.error());

@@ -1,4 +1,4 @@
-#include "../fixtures.h"
+#include "../data.h"
 #include "../temporary.h"
 #include "spec/spec.h"
 
@@ -128,23 +128,16 @@ TEST(RecogniseSupported, Messages) {
             "To install a package file, write its path into a requirements file.");
 }
 
-// Files that people wrote, which are not part of the repository.
+// Files that people wrote.
 TEST(RealData, CondaFilesAreRecognised) {
-    const fs::path fixtures = test::fixture_directory();
-    if (!fs::exists(fixtures)) GTEST_SKIP() << "the fixtures are not there";
     const auto kind_of = [](const fs::path& file) {
         return recognise(read_file(file).value(), file.filename().string());
     };
-    std::size_t count = 0;
-    for (const auto& entry : fs::directory_iterator(fixtures / "conda/env-yml")) {
-        // Recognised by content, under a name that tells nothing.
-        EXPECT_EQ(describe(recognise(read_file(entry.path()).value(), "x.yml")), "a conda environment file")
-            << entry.path();
-        ++count;
-    }
-    EXPECT_GT(count, 0U);
-    EXPECT_EQ(kind_of(fixtures / "conda/lockfiles/conda-lock-v1-numpy.yml"), SpecKind::conda_lock);
-    EXPECT_EQ(kind_of(fixtures / "conda/lockfiles/pixi-v4-python.lock"), SpecKind::pixi_lock);
+    // By content, under a name that tells nothing.
+    for (const auto& file : test::data_files("env-yml", ""))
+        EXPECT_EQ(describe(recognise(read_file(file).value(), "x.yml")), "a conda environment file") << file;
+    EXPECT_EQ(kind_of(test::data_directory / "lockfiles/conda-lock-v1-numpy.yml"), SpecKind::conda_lock);
+    EXPECT_EQ(kind_of(test::data_directory / "lockfiles/pixi-v4-python.lock"), SpecKind::pixi_lock);
 }
 
 } // namespace containerize::spec
