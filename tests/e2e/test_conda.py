@@ -543,7 +543,7 @@ def test_the_lock_says_where_packages_of_pip_came_from(build, user):
     for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"], ["tag", "v1"]):
         user.run(*git, *command)
     commit = user.run(*git, "rev-parse", "v1").stdout.strip()
-    wheels = build.channels.parent / "wheels"
+    wheels = build.channels / "wheels"
     idna = next(wheels.glob("idna-*.whl"))
     user.write(build.work / "more.txt", f"-f {wheels}\nidna @ file://{idna}\n")
     text = f"  - pip:\n    - -r more.txt\n    - git+file://{project}@v1#egg=demo\n"

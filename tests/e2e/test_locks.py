@@ -109,7 +109,7 @@ def only(build, *names):
 
 
 def wheel(build, name):
-    return next((build.channels.parent / "wheels").glob(f"{name}-*.whl"))
+    return next((build.channels / "wheels").glob(f"{name}-*.whl"))
 
 
 def locked_wheel(build, name, **other):
