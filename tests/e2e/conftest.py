@@ -1,5 +1,6 @@
 """What all end-to-end tests share: the installed program, an unprivileged user, and installations that tests only read."""
 
+import hashlib
 import os
 import pwd
 import shutil
@@ -234,15 +235,39 @@ def make(user, tool):
 
 
 @pytest.fixture(scope="session")
-def env(make, place):
-    """An installation with numpy, requests and Pygments. Tests only read it."""
-    return make(place / "env", "numpy\nrequests\nPygments\n")
+def kept(user, tool, make):
+    """kept(NAME, REQUIREMENTS TEXT, OPTION, ...) is an installation that this version of the program has built, once for all test files
+    and later runs. Tests only read it."""
+    parts = [file.read_bytes() for file in sorted(tool.parents[1].rglob("*")) if file.is_file()]
+    shared = CACHE / "installations" / hashlib.sha256(b"".join(parts)).hexdigest()[:12]
+    shared.mkdir(parents=True, exist_ok=True)
+    os.chown(shared, user.uid, user.entry.pw_gid)
+    os.utime(shared)
+    for other in shared.parent.iterdir():
+        if time.time() - other.stat().st_mtime > 24 * 3600:
+            shutil.rmtree(other, ignore_errors=True)
+
+    def build(name: str, requirements: str, *options: str) -> Path:
+        prefix = shared / name
+        with locked(shared / f"{name}.lock"):
+            if not (prefix / "containerize.json").exists():
+                shutil.rmtree(prefix, ignore_errors=True)
+                make(prefix, requirements, *options)
+        return prefix
+
+    return build
 
 
 @pytest.fixture(scope="session")
-def small(make, place):
+def env(kept):
+    """An installation with numpy, requests and Pygments. Tests only read it."""
+    return kept("env", "numpy\nrequests\nPygments\n")
+
+
+@pytest.fixture(scope="session")
+def small(kept):
     """An installation with one small package. Tests only read it."""
-    return make(place / "small", "six==1.16.0\n")
+    return kept("small", "six==1.16.0\n")
 
 
 @pytest.fixture(scope="session")

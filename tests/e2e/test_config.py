@@ -5,19 +5,17 @@ import os
 import sys
 
 import pytest
-from conftest import BUILD, CACHE, SOURCE
+from conftest import CACHE, SOURCE
 
 sys.path.insert(0, str(SOURCE / "tests/lib"))
 import conda_channel
-
-CONTAINERIZE = BUILD / "bin/containerize"
 
 
 class Site:
     """A user of a machine on which the site has a configuration file."""
 
-    def __init__(self, user, work):
-        self.user, self.work = user, work
+    def __init__(self, user, tool, work):
+        self.user, self.tool, self.work = user, tool, work
         self.file = work / "site.yaml"
         self.prefix = work / "env"
         self.env = {"CONTAINERIZE_CONFIG": str(self.file), "XDG_CONFIG_HOME": str(work / "xdg"), "USER": "somebody"}
@@ -30,7 +28,7 @@ class Site:
         return self.user.write(self.work / "xdg/containerize/config.yaml", text)
 
     def call(self, *argv, check=True, env=None):
-        return self.user.run(CONTAINERIZE, *argv, check=check, env={**self.env, **(env or {})}, timeout=600)
+        return self.user.run(self.tool, *argv, check=check, env={**self.env, **(env or {})}, timeout=600)
 
     def requirements(self):
         return self.user.write(self.work / "requirements.txt", "six==1.16.0\n")
@@ -56,8 +54,8 @@ class Site:
 
 
 @pytest.fixture
-def site(user, work):
-    return Site(user, work)
+def site(user, tool, work):
+    return Site(user, tool, work)
 
 
 def test_a_build_does_what_the_site_says(site, user):

@@ -11,13 +11,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import BUILD, CACHE, SOURCE, locked
+from conftest import CACHE, SOURCE, locked
 
 sys.path.insert(0, str(SOURCE / "tests/lib"))
 import conda_channel
 
 RATTLER = "py-rattler==0.28.0"
-CONTAINERIZE = BUILD / "bin/containerize"
 MACHINE = {"LINUX": "6.1", "GLIBC": "2.36", "ARCHSPEC": "x86_64_v3", "CUDA": ""}
 FIXTURES = Path(os.environ.get("CONTAINERIZE_FIXTURES", SOURCE.parent / "shared/fixtures")) / "conda/repodata"
 
@@ -83,14 +82,14 @@ class Oracle:
 
 
 class Ours:
-    def __init__(self, user, channel):
-        self.user, self.channel = user, channel
+    def __init__(self, user, tool, channel):
+        self.user, self.tool, self.channel = user, tool, channel
         self.work = user.directory()
 
     def solve(self, specs):
         lines = "".join(f"- {json.dumps(spec)}\n" for spec in specs)
         spec = self.user.write(self.work / "env.yml", f"channels:\n- file://{self.channel}\ndependencies:\n{lines}")
-        done = self.user.run(CONTAINERIZE, "new", "--no-config", "--dry-run", "--json", spec, check=False,
+        done = self.user.run(self.tool, "new", "--no-config", "--dry-run", "--json", spec, check=False,
                              env={"CONTAINERIZE_CACHE": str(self.work / "cache"), **{f"CONDA_OVERRIDE_{name}": value for name, value in MACHINE.items()}})
         assert done.returncode in (0, 2), done.stderr
         return {record["name"]: record for record in json.loads(done.stdout)} if done.returncode == 0 else None
@@ -118,8 +117,8 @@ def requests_over(channel, count, seed):
     return made
 
 
-def compare(rattler, user, channel, requests):
-    oracle, ours = Oracle(rattler, channel), Ours(user, channel)
+def compare(rattler, user, tool, channel, requests):
+    oracle, ours = Oracle(rattler, channel), Ours(user, tool, channel)
     equal, different, unsolvable = 0, [], 0
     for specs in requests:
         theirs, mine = oracle.solve(specs), ours.solve(specs)
@@ -135,9 +134,9 @@ def compare(rattler, user, channel, requests):
     return equal, different, unsolvable
 
 
-def test_the_tests_own_channel(rattler, user):
+def test_the_tests_own_channel(rattler, user, tool):
     place = conda_channel.make(CACHE / "conda")
-    equal, different, unsolvable = compare(rattler, user, place / "main", requests_over(place / "main", 60, 1))
+    equal, different, unsolvable = compare(rattler, user, tool, place / "main", requests_over(place / "main", 60, 1))
     assert different == []
     assert equal >= 40, (equal, unsolvable)
 
@@ -148,13 +147,13 @@ HAND_WRITTEN = [
 ]
 
 
-def test_real_records(rattler, user):
+def test_real_records(rattler, user, tool):
     """Where neither choice is better, the solvers may differ; then the test checks that ours is valid."""
     channel = FIXTURES / "conda-forge-from-locks"
     if not channel.exists():
         pytest.skip("the fixtures are not there")
     requests = HAND_WRITTEN + requests_over(channel, 90, 2)
-    equal, different, unsolvable = compare(rattler, user, channel, requests)
+    equal, different, unsolvable = compare(rattler, user, tool, channel, requests)
     print(f"{equal} equal, {len(different)} valid but different, {unsolvable} unsolvable for both")
     assert equal + len(different) >= 60
     assert equal >= 0.7 * (equal + len(different))
