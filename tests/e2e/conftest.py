@@ -15,7 +15,7 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(SOURCE / "tests/lib"))
-from common import free_port, locked, next_line, unique_uid  # noqa: E402, F401 (some are for the test files)
+from common import free_port, locked, made_once, next_line, unique_uid  # noqa: E402, F401 (some are for the test files)
 
 BUILD = Path(os.environ.get("CONTAINERIZE_BUILD", SOURCE / "build/release"))
 CACHE = Path("/var/cache/containerize-tests")
@@ -275,37 +275,60 @@ def channels():
     """Conda channels, made from real packages once and kept for later runs."""
     import conda_channel  # imported here because few tests need its dependencies
 
-    place = CACHE / "conda"
-    place.mkdir(exist_ok=True)
-    return conda_channel.make(place)
+    return conda_channel.make(CACHE / "conda")
+
+
+@pytest.fixture(scope="session")
+def uv(place):
+    """A PATH with uv from PyPI."""
+
+    def make(target):
+        subprocess.run(["/usr/bin/python3", "-m", "pip", "install", "-q", "--target", target, "uv"], check=True)
+
+    return {"PATH": f"{made_once(CACHE / 'uv', make)}/bin:/usr/bin:/bin", "PIP_FIND_LINKS": None, "UV_CACHE_DIR": str(place / "uv-cache")}
+
+
+@pytest.fixture(scope="session")
+def torch_env(kept):
+    """An installation for training with torch, on CPUs. Tests only read it."""
+    return kept("torch", "torch==2.13.0\nnumpy\nmpi4py\nlightning\n", "--installer", "pip")
+
+
+def debian_package(name: str) -> Path:
+    """The files of a Debian package that is not installed."""
+
+    def make(tree):
+        tree.mkdir()
+        subprocess.run(["sh", "-ec", 'cd "$1"; apt-get -qq download "$2"; dpkg -x "$2"_*.deb .; rm "$2"_*.deb', "sh", tree, name], check=True)
+
+    return made_once(CACHE / f"package-{name}", make)
 
 
 @pytest.fixture(scope="session")
 def trixie():
-    """A Debian 13 root filesystem, made once and kept for later runs."""
-    kept = CACHE / "trixie-root"
-    with locked(CACHE / "trixie-root.lock"):
-        if not kept.exists():
-            making = CACHE / "trixie-root.new"
-            shutil.rmtree(making, ignore_errors=True)
-            subprocess.run(["mmdebstrap", "--variant=minbase", "--include=python3,python3-venv,ca-certificates", "trixie", str(making)],
-                           check=True, stderr=subprocess.DEVNULL, timeout=1500)
-            for leftover in ("dev", "var/lib/apt/lists"):
-                shutil.rmtree(making / leftover)
-            (making / "dev").mkdir()
-            making.chmod(0o755)
-            making.rename(kept)
-    return kept
+    """A Debian 13 root filesystem."""
+
+    def make(root):
+        subprocess.run(["mmdebstrap", "--variant=minbase", "--include=python3,python3-venv,ca-certificates", "trixie", str(root)],
+                       check=True, stderr=subprocess.DEVNULL, timeout=1500)
+        for leftover in ("dev", "var/lib/apt/lists"):
+            shutil.rmtree(root / leftover)
+        (root / "dev").mkdir()
+        root.chmod(0o755)
+
+    return made_once(CACHE / "trixie-root", make)
 
 
 @pytest.fixture(scope="session")
-def base(trixie, place):
-    """The `trixie` root as a squashfs image, compressed with gzip as most images are."""
-    image = place / "trixie.sqfs"
-    subprocess.run(["mksquashfs", str(trixie), str(image), "-comp", "gzip", "-Xcompression-level", "1", "-all-root", "-quiet", "-no-progress"],
-                   check=True, stdout=subprocess.DEVNULL)
-    image.chmod(0o644)
-    return image
+def base(trixie):
+    """The `trixie` root as a squashfs image, compressed with gzip as most images are. Tests only read it."""
+
+    def make(image):
+        subprocess.run(["mksquashfs", trixie, image, "-comp", "gzip", "-Xcompression-level", "1", "-all-root", "-noappend", "-quiet", "-no-progress"],
+                       check=True, stdout=subprocess.DEVNULL)
+        image.chmod(0o644)
+
+    return made_once(CACHE / "trixie.sqfs", make)
 
 
 @pytest.fixture(scope="session")

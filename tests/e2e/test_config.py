@@ -2,13 +2,8 @@
 
 import json
 import os
-import sys
 
 import pytest
-from conftest import CACHE, SOURCE
-
-sys.path.insert(0, str(SOURCE / "tests/lib"))
-import conda_channel
 
 
 class Site:
@@ -121,20 +116,18 @@ def test_prefix(site):
     assert f"Ready: {site.work}/named (" in done.stdout
 
 
-def test_channels(site, user):
-    place = CACHE / "conda"
-    place.mkdir(exist_ok=True)
-    channel = f"file://{conda_channel.make(place)}/main"
+def test_channels(site, user, channels):
+    channel = f"file://{channels}/main"
     spec = user.write(site.work / "env.yml", "dependencies:\n  - python\n")
 
     def plan(**more):
         return site.call("new", "--dry-run", "--json", spec, **more)
 
-    def channels(**more):
+    def used(**more):
         return {record["channel"] for record in json.loads(plan(**more).stdout)}
 
     site.write(f"defaults:\n  channels: ['{channel}']\n  cache: {site.work}/cache/$USER\n")
-    assert channels() == {channel}
+    assert used() == {channel}
     assert (site.work / "cache/somebody/repodata").is_dir() or list((site.work / "cache/somebody").iterdir())
     assert site.call("cache", "dir").stdout.strip() == f"{site.work}/cache/somebody"
     own = site.work / "own-cache"
@@ -143,7 +136,7 @@ def test_channels(site, user):
     condarc = user.write(site.work / "condarc", "channels: [file:///no/such/channel]\n")
     assert "/no/such/channel" in plan(check=False, env={"CONDARC": str(condarc)}).stderr
     site.write(f"force:\n  channels: ['{channel}']\n  cache: {site.work}/cache\n")
-    assert channels(env={"CONDARC": str(condarc)}) == {channel}
+    assert used(env={"CONDARC": str(condarc)}) == {channel}
     done = site.call("cache", "dir", env={"CONTAINERIZE_CACHE": str(own)})
     assert done.stdout.strip() == f"{site.work}/cache" and "warning: CONTAINERIZE_CACHE=" in done.stderr
     user.write(spec, "channels: [file:///no/such/other]\ndependencies:\n  - python\n")

@@ -38,16 +38,6 @@ def build(user, tool, work, channels):
     return Builder(user, tool, work, channels)
 
 
-@pytest.fixture(scope="module")
-def uv(user, place):
-    """A PATH with uv, which is installed from PyPI."""
-    user.run("/usr/bin/python3", "-m", "venv", str(place / "uv"))
-    user.run(f"{place}/uv/bin/pip", "install", "-q", "uv")
-    directory = user.directory(place)
-    (directory / "uv").symlink_to(place / "uv/bin/uv")
-    return {"PATH": f"{directory}:/usr/bin:/bin", "PIP_FIND_LINKS": None, "UV_CACHE_DIR": str(place / "uv-cache")}
-
-
 class Repository:
     """A Python project in a git repository; each version is a commit."""
 

@@ -5,13 +5,12 @@ import json
 import os
 import random
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from conftest import CACHE, SOURCE, locked
+from conftest import CACHE, SOURCE, made_once
 
 sys.path.insert(0, str(SOURCE / "tests/lib"))
 import conda_channel
@@ -23,13 +22,10 @@ FIXTURES = Path(os.environ.get("CONTAINERIZE_FIXTURES", SOURCE.parent / "shared/
 
 @pytest.fixture(scope="module", autouse=True)
 def rattler():
-    place = CACHE / RATTLER.replace("==", "-")
-    with locked(CACHE / "rattler.lock"):
-        if not place.exists():
-            making = Path(f"{place}.new")
-            shutil.rmtree(making, ignore_errors=True)
-            subprocess.run(["/usr/bin/python3", "-m", "pip", "install", "-q", "--target", making, RATTLER], check=True)
-            making.rename(place)
+    def make(target):
+        subprocess.run(["/usr/bin/python3", "-m", "pip", "install", "-q", "--target", target, RATTLER], check=True)
+
+    place = made_once(CACHE / RATTLER.replace("==", "-"), make)
     sys.path.insert(0, str(place))
     import rattler
 

@@ -5,9 +5,11 @@ import io
 import os
 import random
 import select
+import shutil
 import socket
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 
 def next_line(stream, seconds=120):
@@ -32,6 +34,17 @@ def locked(file):
     with open(file, "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def made_once(place: Path, make) -> Path:
+    """A file or directory that all runs of the tests share: make(PATH) makes it unless it is there."""
+    with locked(f"{place}.lock"):
+        if not place.exists():
+            unfinished = Path(f"{place}.new")
+            shutil.rmtree(unfinished, ignore_errors=True)
+            make(unfinished)
+            unfinished.rename(place)
+    return place
 
 
 def unique_uid() -> int:

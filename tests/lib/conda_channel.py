@@ -8,10 +8,8 @@ import hashlib
 import io
 import json
 import os
-import shutil
 import subprocess
 import sys
-import sysconfig
 import tarfile
 import tempfile
 import zipfile
@@ -19,7 +17,7 @@ from pathlib import Path
 
 import zstandard
 
-from common import locked
+from common import made_once
 
 PLACEHOLDER = "/opt/" + "placehold_" * 25  # 255 bytes, like conda-build's placeholder
 assert len(PLACEHOLDER) == 255
@@ -358,18 +356,15 @@ def hostile_channel(channel):
 
 def make(directory):
     """Makes the channels unless they exist. A digest of this file is part of their name."""
-    digest = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:12]
-    place = Path(directory) / f"channels-{digest}"
-    with locked(Path(directory) / "channels.lock"):
-        if not place.exists():
-            work = Path(directory) / f"channels-{digest}.new"
-            shutil.rmtree(work, ignore_errors=True)
-            work.mkdir(mode=0o755)
-            main_channel(work / "main", wheels(work / "wheels"))
-            index(work / "main")
-            hostile_channel(work / "hostile")
-            work.rename(place)
-    return place
+
+    def channels(place):
+        place.mkdir(mode=0o755)
+        main_channel(place / "main", wheels(place / "wheels"))
+        index(place / "main")
+        hostile_channel(place / "hostile")
+
+    directory.mkdir(exist_ok=True)
+    return made_once(directory / f"channels-{hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:12]}", channels)
 
 
 if __name__ == "__main__":
