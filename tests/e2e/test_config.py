@@ -9,8 +9,8 @@ import pytest
 class Site:
     """A user of a machine on which the site has a configuration file."""
 
-    def __init__(self, user, tool, work):
-        self.user, self.tool, self.work = user, tool, work
+    def __init__(self, user, tool, work, channels):
+        self.user, self.tool, self.work, self.channels = user, tool, work, channels
         self.file = work / "site.yaml"
         self.prefix = work / "env"
         self.env = {"CONTAINERIZE_CONFIG": str(self.file), "XDG_CONFIG_HOME": str(work / "xdg"), "USER": "somebody"}
@@ -25,11 +25,11 @@ class Site:
     def call(self, *argv, check=True, env=None):
         return self.user.run(self.tool, *argv, check=check, env={**self.env, **(env or {})}, timeout=600)
 
-    def requirements(self):
-        return self.user.write(self.work / "requirements.txt", "six==1.16.0\n")
+    def spec(self):
+        return self.user.write(self.work / "small.yml", f"channels: ['file://{self.channels}/main', nodefaults]\ndependencies: [where]\n")
 
-    def new(self, *options, spec=None, **more):
-        return self.call("new", "--prefix", self.prefix, *options, spec or self.requirements(), **more)
+    def new(self, *options, **more):
+        return self.call("new", "--prefix", self.prefix, *options, self.spec(), **more)
 
     def show(self, **more):
         return json.loads(self.call("config", "show", "--json", **more).stdout)
@@ -44,13 +44,13 @@ class Site:
         block = int.from_bytes(header[12:16], "little")
         return {1: "zlib", 5: "lz4", 6: "zstd"}[int.from_bytes(header[20:22], "little")], block
 
-    def python(self, code, **more):
-        return self.user.run(self.prefix / "bin/python", "-c", code, **more).stdout.strip()
+    def variables(self, *names, **more):
+        return self.user.run(self.prefix / "bin/_debug_exec", "printenv", *names, **more).stdout.split()
 
 
 @pytest.fixture
-def site(user, tool, work):
-    return Site(user, tool, work)
+def site(user, tool, work, channels):
+    return Site(user, tool, work, channels)
 
 
 def test_a_build_does_what_the_site_says(site, user):
@@ -64,16 +64,14 @@ def test_a_build_does_what_the_site_says(site, user):
     assert "2 of " in done.stderr and f"staging in {site.work}/staging/somebody/containerize-build-" in done.stderr
     assert site.compression() == ("lz4", 64 << 10)
     assert list((site.work / "staging/somebody").iterdir()) == []
-    names = ["SITE_DATA", "BELOW", "PER_SITE", "RULE"]
-    assert site.python(f"import os; print([os.environ[name] for name in {names}])", env={"RULE": "x"}) == str(
-        ["/more:/data", f"{site.prefix}/share", "mine", "hard"])
+    assert site.variables("SITE_DATA", "BELOW", "PER_SITE", "RULE", env={"RULE": "x"}) == ["/more:/data", f"{site.prefix}/share", "mine", "hard"]
     assert (site.prefix / "opt/bin/site-tool").exists() and not (site.prefix / "no").exists()
-    assert (site.prefix / "bin/python").stat().st_mode & 0o777 == 0o750
+    assert (site.prefix / "bin/where").stat().st_mode & 0o777 == 0o750
     assert (site.prefix / "containerize.json").stat().st_mode & 0o777 == 0o640
 
 
 def test_what_is_typed_wins_over_defaults(site, user):
-    site.write("defaults:\n  compression: lz4\n  block_size: 64K\n  staging: $NOT_SET_ANYWHERE\n  wrapper_paths: [share]\n")
+    site.write("defaults:\n  compression: lz4\n  block_size: 64K\n  staging: $NOT_SET_ANYWHERE\n  wrapper_paths: [opt]\n")
     user.run("mkdir", site.work / "typed")
     done = site.new("--compression", "zstd:1", "--tmpdir", site.work / "typed")
     assert "warning" not in done.stderr
@@ -103,8 +101,7 @@ def test_updates(site, user):
     site.new()
     site.write("defaults:\n  environment: {OLD: '2', NEW: '2'}\n  wrapper_paths: [share]\nforce:\n  environment: {RULE: '2'}\n")
     site.call("update", site.prefix, "--", "true")
-    names = "import os; print(*(os.environ[name] for name in ['OLD', 'NEW', 'RULE']))"
-    assert site.python(names) == "1 2 2" and site.manifest()["wrapper_paths"] == ["bin"]
+    assert site.variables("OLD", "NEW", "RULE") == ["1", "2", "2"] and site.manifest()["wrapper_paths"] == ["bin"]
     assert "Nothing changed" in site.call("update", site.prefix, "--", "true").stdout
     done = site.call("update", site.prefix, check=False)
     assert done.returncode == 2 and "nothing to update" in done.stderr
@@ -112,7 +109,7 @@ def test_updates(site, user):
 
 def test_prefix(site):
     site.write(f"defaults:\n  prefix: {site.work}/$ENV_NAME\n")
-    done = site.call("new", site.requirements(), env={"ENV_NAME": "named"})
+    done = site.call("new", site.spec(), env={"ENV_NAME": "named"})
     assert f"Ready: {site.work}/named (" in done.stdout
 
 
