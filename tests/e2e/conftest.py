@@ -279,6 +279,20 @@ def channels():
 
 
 @pytest.fixture(scope="session")
+def where(channels):
+    """A spec that is built in a moment, for tests to which it is all the same what is built. It has the program `where`, which prints the
+    path that it was installed for."""
+    return f"channels: ['file://{channels}/main', nodefaults]\ndependencies: [where]\n"
+
+
+@pytest.fixture(scope="session")
+def only_python(channels):
+    """A spec of Python without pip, which is built much faster than a venv."""
+    (package,) = (channels / "main/linux-64").glob("python-*.conda")
+    return f"@EXPLICIT\nfile://{package}\n"
+
+
+@pytest.fixture(scope="session")
 def uv(place):
     """A PATH with uv from PyPI."""
 

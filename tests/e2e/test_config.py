@@ -9,8 +9,8 @@ import pytest
 class Site:
     """A user of a machine on which the site has a configuration file."""
 
-    def __init__(self, user, tool, work, channels):
-        self.user, self.tool, self.work, self.channels = user, tool, work, channels
+    def __init__(self, user, tool, work, where):
+        self.user, self.tool, self.work, self.where = user, tool, work, where
         self.file = work / "site.yaml"
         self.prefix = work / "env"
         self.env = {"CONTAINERIZE_CONFIG": str(self.file), "XDG_CONFIG_HOME": str(work / "xdg"), "USER": "somebody"}
@@ -26,7 +26,7 @@ class Site:
         return self.user.run(self.tool, *argv, check=check, env={**self.env, **(env or {})}, timeout=600)
 
     def spec(self):
-        return self.user.write(self.work / "small.yml", f"channels: ['file://{self.channels}/main', nodefaults]\ndependencies: [where]\n")
+        return self.user.write(self.work / "where.yml", self.where)
 
     def new(self, *options, **more):
         return self.call("new", "--prefix", self.prefix, *options, self.spec(), **more)
@@ -49,8 +49,8 @@ class Site:
 
 
 @pytest.fixture
-def site(user, tool, work, channels):
-    return Site(user, tool, work, channels)
+def site(user, tool, work, where):
+    return Site(user, tool, work, where)
 
 
 def test_a_build_does_what_the_site_says(site, user):

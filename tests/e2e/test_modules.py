@@ -23,8 +23,8 @@ def tcl_modules() -> Path:
 
 
 @pytest.fixture(scope="module")
-def other(make, place):
-    return make(place / "other", "six==1.15.0\n")
+def other(make, place, where):
+    return make(place / "other", where)
 
 
 class Lmod:
@@ -94,11 +94,11 @@ def test_after_an_update(modules, tool, user, make, place):
     assert done.stdout == "1.16.0\n"
 
 
-def test_a_path_with_a_space(modules, user, make, place):
+def test_a_path_with_a_space(modules, user, make, place, where):
     prefix = place / "a b/odd"
     if not prefix.exists():
         user.run("mkdir", str(prefix.parent))
-        make(prefix, "six==1.16.0\n")
+        make(prefix, where)
     done = modules.run(prefix, script=f"module load odd; {SHOW}")
     assert done.stdout.startswith(f"{prefix}|{prefix}/env.sqfs|"), done.stderr
 

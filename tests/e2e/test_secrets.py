@@ -362,9 +362,9 @@ def test_updates(workplace, server):
     workplace.search()
 
 
-def test_core_dumps(tool, user, small, work):
+def test_core_dumps(tool, user, small, where, work):
     """A process that has a secret leaves no core dump; programs that it starts keep the user's limit."""
-    spec = user.write(work / "requirements.txt", "six==1.16.0\n")
+    spec = user.write(work / "env.yml", where)
     post = user.write(work / "post.sh", f"ulimit -c > {work}/script; grep core /proc/$PPID/limits > {work}/build\n")
     with_secret = lambda line: user.run("bash", "-c", f"ulimit -S -c $(ulimit -H -c) && [ $(ulimit -c) != 0 ] && {line}", env={"MY_TOKEN": "s3cr3t-s3cr3t"})  # noqa: E731
     with_secret(f"{tool} new --prefix {work}/env --post-install {post} {spec}")
@@ -374,9 +374,9 @@ def test_core_dumps(tool, user, small, work):
     assert with_secret(f"{tool} run {small} -- bash -c 'ulimit -c'").stdout == with_secret("ulimit -c").stdout
 
 
-def test_command_lines_of_processes(workplace):
+def test_command_lines_of_processes(workplace, where):
     """Any user can read them. containerize's own shows no secret while the program that got it runs."""
-    workplace.new(workplace.write("requirements.txt", "six==1.16.0\n"))
+    workplace.new(workplace.write("env.yml", where))
     seen = workplace.work / "out/seen"
     workplace.run("update", workplace.prefix, "--", "sh", "-c", f"cat /proc/$PPID/cmdline > {seen}; : $1", "sh", "--password",
                   SECRETS["word"])
