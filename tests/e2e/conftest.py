@@ -1,5 +1,6 @@
 """What all end-to-end tests share: the installed program, an unprivileged user, and installations that tests only read."""
 
+import hashlib
 import os
 import pwd
 import shutil
@@ -14,7 +15,7 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(SOURCE / "tests/lib"))
-from common import free_port, locked, next_line, unique_uid  # noqa: E402, F401 (some are for the test files)
+from common import free_port, locked, made_once, next_line, unique_uid  # noqa: E402, F401 (some are for the test files)
 
 BUILD = Path(os.environ.get("CONTAINERIZE_BUILD", SOURCE / "build/release"))
 CACHE = Path("/var/cache/containerize-tests")
@@ -234,15 +235,39 @@ def make(user, tool):
 
 
 @pytest.fixture(scope="session")
-def env(make, place):
-    """An installation with numpy, requests and Pygments. Tests only read it."""
-    return make(place / "env", "numpy\nrequests\nPygments\n")
+def kept(user, tool, make):
+    """kept(NAME, REQUIREMENTS TEXT, OPTION, ...) is an installation that this version of the program has built, once for all test files
+    and later runs. Tests only read it."""
+    parts = [file.read_bytes() for file in sorted(tool.parents[1].rglob("*")) if file.is_file()]
+    shared = CACHE / "installations" / hashlib.sha256(b"".join(parts)).hexdigest()[:12]
+    shared.mkdir(parents=True, exist_ok=True)
+    os.chown(shared, user.uid, user.entry.pw_gid)
+    os.utime(shared)
+    for other in shared.parent.iterdir():
+        if time.time() - other.stat().st_mtime > 24 * 3600:
+            shutil.rmtree(other, ignore_errors=True)
+
+    def build(name: str, requirements: str, *options: str) -> Path:
+        prefix = shared / name
+        with locked(shared / f"{name}.lock"):
+            if not (prefix / "containerize.json").exists():
+                shutil.rmtree(prefix, ignore_errors=True)
+                make(prefix, requirements, *options)
+        return prefix
+
+    return build
 
 
 @pytest.fixture(scope="session")
-def small(make, place):
+def env(kept):
+    """An installation with numpy, requests and Pygments. Tests only read it."""
+    return kept("env", "numpy\nrequests\nPygments\n")
+
+
+@pytest.fixture(scope="session")
+def small(kept):
     """An installation with one small package. Tests only read it."""
-    return make(place / "small", "six==1.16.0\n")
+    return kept("small", "six==1.16.0\n")
 
 
 @pytest.fixture(scope="session")
@@ -250,37 +275,74 @@ def channels():
     """Conda channels, made from real packages once and kept for later runs."""
     import conda_channel  # imported here because few tests need its dependencies
 
-    place = CACHE / "conda"
-    place.mkdir(exist_ok=True)
-    return conda_channel.make(place)
+    return conda_channel.make(CACHE / "conda")
+
+
+@pytest.fixture(scope="session")
+def where(channels):
+    """A spec that is built in a moment, for tests to which it is all the same what is built. It has the program `where`, which prints the
+    path that it was installed for."""
+    return f"channels: ['file://{channels}/main', nodefaults]\ndependencies: [where]\n"
+
+
+@pytest.fixture(scope="session")
+def only_python(channels):
+    """A spec of Python without pip, which is built much faster than a venv."""
+    (package,) = (channels / "main/linux-64").glob("python-*.conda")
+    return f"@EXPLICIT\nfile://{package}\n"
+
+
+@pytest.fixture(scope="session")
+def uv(place):
+    """A PATH with uv from PyPI."""
+
+    def make(target):
+        subprocess.run(["/usr/bin/python3", "-m", "pip", "install", "-q", "--target", target, "uv"], check=True)
+
+    return {"PATH": f"{made_once(CACHE / 'uv', make)}/bin:/usr/bin:/bin", "PIP_FIND_LINKS": None, "UV_CACHE_DIR": str(place / "uv-cache")}
+
+
+@pytest.fixture(scope="session")
+def torch_env(kept):
+    """An installation for training with torch, on CPUs. Tests only read it."""
+    return kept("torch", "torch==2.13.0\nnumpy\nmpi4py\nlightning\n", "--installer", "pip")
+
+
+def debian_package(name: str) -> Path:
+    """The files of a Debian package that is not installed."""
+
+    def make(tree):
+        tree.mkdir()
+        subprocess.run(["sh", "-ec", 'cd "$1"; apt-get -qq download "$2"; dpkg -x "$2"_*.deb .; rm "$2"_*.deb', "sh", tree, name], check=True)
+
+    return made_once(CACHE / f"package-{name}", make)
 
 
 @pytest.fixture(scope="session")
 def trixie():
-    """A Debian 13 root filesystem, made once and kept for later runs."""
-    kept = CACHE / "trixie-root"
-    with locked(CACHE / "trixie-root.lock"):
-        if not kept.exists():
-            making = CACHE / "trixie-root.new"
-            shutil.rmtree(making, ignore_errors=True)
-            subprocess.run(["mmdebstrap", "--variant=minbase", "--include=python3,python3-venv,ca-certificates", "trixie", str(making)],
-                           check=True, stderr=subprocess.DEVNULL, timeout=1500)
-            for leftover in ("dev", "var/lib/apt/lists"):
-                shutil.rmtree(making / leftover)
-            (making / "dev").mkdir()
-            making.chmod(0o755)
-            making.rename(kept)
-    return kept
+    """A Debian 13 root filesystem."""
+
+    def make(root):
+        subprocess.run(["mmdebstrap", "--variant=minbase", "--include=python3,python3-venv,ca-certificates", "trixie", str(root)],
+                       check=True, stderr=subprocess.DEVNULL, timeout=1500)
+        for leftover in ("dev", "var/lib/apt/lists"):
+            shutil.rmtree(root / leftover)
+        (root / "dev").mkdir()
+        root.chmod(0o755)
+
+    return made_once(CACHE / "trixie-root", make)
 
 
 @pytest.fixture(scope="session")
-def base(trixie, place):
-    """The `trixie` root as a squashfs image, compressed with gzip as most images are."""
-    image = place / "trixie.sqfs"
-    subprocess.run(["mksquashfs", str(trixie), str(image), "-comp", "gzip", "-Xcompression-level", "1", "-all-root", "-quiet", "-no-progress"],
-                   check=True, stdout=subprocess.DEVNULL)
-    image.chmod(0o644)
-    return image
+def base(trixie):
+    """The `trixie` root as a squashfs image, compressed with gzip as most images are. Tests only read it."""
+
+    def make(image):
+        subprocess.run(["mksquashfs", trixie, image, "-comp", "gzip", "-Xcompression-level", "1", "-all-root", "-noappend", "-quiet", "-no-progress"],
+                       check=True, stdout=subprocess.DEVNULL)
+        image.chmod(0o644)
+
+    return made_once(CACHE / "trixie.sqfs", make)
 
 
 @pytest.fixture(scope="session")

@@ -4,15 +4,15 @@ import hashlib
 import json
 import os
 import platform
-import shutil
 import signal
 import stat
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
-from conftest import CACHE, SOURCE, eventually
+from conftest import CACHE, SOURCE, eventually, made_once
 
 sys.path.insert(0, str(SOURCE / "tests/lib"))
 from oci_image import MACHINE, Layout, digest_of, sif_file, tar_of  # noqa: E402
@@ -24,33 +24,20 @@ HERE = MACHINE.get(platform.machine(), platform.machine())
 
 @pytest.fixture(scope="module")
 def debian():
-    """An OCI layout with Debian packages, made once for all runs: umoci adds two layers, and the upper one removes and replaces files."""
-    kept = CACHE / "base-image"
-    if (kept / "index.json").exists():
-        return kept
-    making = CACHE / f"base-image.{os.getpid()}"
-    making.mkdir(parents=True)
-    tar = making / "root.tar"
-    subprocess.run(["mmdebstrap", "--variant=extract", "--include=dash,coreutils,libc-bin,base-files,python3-minimal",
-                    "bookworm", str(tar)], check=True, stderr=subprocess.DEVNULL)
-    layout = making / "layout"
-    umoci = lambda *words: subprocess.run(["umoci", *words], check=True, stdout=subprocess.DEVNULL)  # noqa: E731
-    umoci("init", "--layout", str(layout))
-    umoci("new", "--image", f"{layout}:deb")
-    umoci("raw", "add-layer", "--image", f"{layout}:deb", str(tar))
-    upper = making / "upper.tar"
-    upper.write_bytes(tar_of("etc/", ("etc/.wh.issue", ""), ("etc/added", "added\n"), "usr/", "usr/share/", "usr/share/doc/",
-                             ("usr/share/doc/.wh..wh..opq", ""), ("usr/share/doc/README", "only this\n")))
-    umoci("raw", "add-layer", "--image", f"{layout}:deb", str(upper))
-    umoci("config", "--image", f"{layout}:deb", "--config.env", "GREETING=hello world", "--config.workingdir", "/srv")
-    tar.unlink()
-    upper.unlink()
-    try:
-        layout.rename(kept)
-    except OSError:
-        assert (kept / "index.json").exists()
-    shutil.rmtree(making, ignore_errors=True)
-    return kept
+    """An OCI layout with Debian packages, made once: umoci adds two layers, and the upper one removes and replaces files."""
+    def make(layout):
+        with tempfile.TemporaryDirectory() as work:
+            tar, upper = Path(work) / "root.tar", Path(work) / "upper.tar"
+            subprocess.run(["mmdebstrap", "--variant=extract", "--include=dash,coreutils,libc-bin,base-files,python3-minimal", "bookworm", str(tar)],
+                           check=True, stderr=subprocess.DEVNULL)
+            upper.write_bytes(tar_of("etc/", ("etc/.wh.issue", ""), ("etc/added", "added\n"), "usr/", "usr/share/", "usr/share/doc/",
+                                     ("usr/share/doc/.wh..wh..opq", ""), ("usr/share/doc/README", "only this\n")))
+            for words in (["init", "--layout", str(layout)], ["new", "--image", f"{layout}:deb"],
+                          ["raw", "add-layer", "--image", f"{layout}:deb", str(tar)], ["raw", "add-layer", "--image", f"{layout}:deb", str(upper)],
+                          ["config", "--image", f"{layout}:deb", "--config.env", "GREETING=hello world", "--config.workingdir", "/srv"]):
+                subprocess.run(["umoci", *words], check=True, stdout=subprocess.DEVNULL)
+
+    return made_once(CACHE / "base-image", make)
 
 
 @pytest.fixture(scope="module")

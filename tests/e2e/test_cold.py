@@ -281,13 +281,13 @@ def test_stats_for_people_and_where_there_is_no_session(user, tool, env, work):
     assert "recorded, in" in user.run(str(tool), "inspect", str(env)).stdout
 
 
-def test_what_a_build_records(user, make, tool, work, inspect):
-    assert inspect(make(work / "none", "six==1.16.0\n", "--no-profile"))["profile"] is None
+def test_what_a_build_records(user, make, only_python, tool, work, inspect):
+    assert inspect(make(work / "none", only_python, "--no-profile"))["profile"] is None
     assert not (work / "none/env.sqfs.profile").exists()
-    start = inspect(make(work / "start", "six==1.16.0\n", "--profile", "python -c pass"))["profile"]
-    more = inspect(make(work / "more", "six==1.16.0\n", "--profile", "python -c pass", "--profile", "python -m six; python -c 'import pip._internal.cli.main'"))["profile"]
+    start = inspect(make(work / "start", only_python, "--profile", "python -c pass"))["profile"]
+    more = inspect(make(work / "more", only_python, "--profile", "python -c pass", "--profile", "python -m this; python -c 'import xml.dom.minidom, email.parser'"))["profile"]
     assert 0 < start["blocks"] < more["blocks"]
-    spec = user.write(work / "r.txt", "six==1.16.0\n")
+    spec = user.write(work / "r.txt", only_python)
     done = user.run(str(tool), "new", "--prefix", str(work / "fails"), "--profile", "exit 3", str(spec), check=False)
     assert done.returncode == 0, "what was built is there"
     assert "warning" in done.stderr

@@ -3,7 +3,6 @@
 import itertools
 import json
 import os
-import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest

@@ -10,12 +10,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from conftest import BUILD, CACHE, SOURCE, next_line
+from conftest import CACHE, SOURCE, next_line
 
 sys.path.insert(0, str(SOURCE / "tests/lib"))
 import conda_channel
-
-CONTAINERIZE = BUILD / "bin/containerize"
 
 
 class Server:
@@ -53,8 +51,8 @@ def work(user):
 
 
 class Builder:
-    def __init__(self, user, work, channels):
-        self.user, self.work, self.channels = user, work, channels
+    def __init__(self, user, tool, work, channels):
+        self.user, self.tool, self.work, self.channels = user, tool, work, channels
         self.prefix = work / "env"
 
     def spec(self, dependencies, channel=None, more="", name="env.yml"):
@@ -63,11 +61,11 @@ class Builder:
         return self.user.write(self.work / name, f"channels:\n  - {channel}\n  - nodefaults\ndependencies:\n{lines}{more}")
 
     def __call__(self, spec, *options, check=True, prefix=None, env=None, timeout=300):
-        return self.user.run(CONTAINERIZE, "new", "--prefix", prefix or self.prefix, *options, spec, check=check, timeout=timeout,
+        return self.user.run(self.tool, "new", "--prefix", prefix or self.prefix, *options, spec, check=check, timeout=timeout,
                              env={"CONTAINERIZE_CACHE": str(self.work / "cache"), **(env or {})})
 
     def plan(self, spec, *options, env=None):
-        done = self.user.run(CONTAINERIZE, "new", "--dry-run", "--json", *options, spec,
+        done = self.user.run(self.tool, "new", "--dry-run", "--json", *options, spec,
                              env={"CONTAINERIZE_CACHE": str(self.work / "cache"), **(env or {})})
         return {record["name"]: record for record in json.loads(done.stdout)}
 
@@ -82,15 +80,15 @@ class Builder:
 
 
 @pytest.fixture
-def build(user, work, channels):
-    return Builder(user, work, channels)
+def build(user, tool, work, channels):
+    return Builder(user, tool, work, channels)
 
 
 @pytest.fixture(scope="module")
-def demo(user, channels):
+def demo(user, tool, channels):
     """One environment with a bit of everything; tests only read it."""
     work = user.directory()
-    build = Builder(user, work, channels)
+    build = Builder(user, tool, work, channels)
     spec = build.spec(["python=3.11", "numpy", "requests", "where", "active", "linked", "odd", "clash-b", "pygments"],
                       more="  - pip:\n    - six==1.16.0\n    - rich\nvariables:\n  MY_SETTING: '42'\nprefix: /home/me/x\ncolour: red\n")
     build.log = build(spec).stderr
@@ -229,10 +227,10 @@ def test_a_venv_on_top_sees_the_packages(demo, user, work):
 
 
 def test_packages_are_listed(demo, user):
-    inspected = json.loads(user.run(CONTAINERIZE, "inspect", demo.prefix, "--packages", "--json").stdout)
+    inspected = json.loads(user.run(demo.tool, "inspect", demo.prefix, "--packages", "--json").stdout)
     versions = {one["name"]: (one["version"], one["channel"]) for one in inspected}
     assert versions["numpy"] == ("1.26.4", "main") and versions["six"] == ("1.16.0", "pypi")
-    assert user.run(CONTAINERIZE, "inspect", demo.prefix, "--packages").stdout == demo.run("list-packages").stdout
+    assert user.run(demo.tool, "inspect", demo.prefix, "--packages").stdout == demo.run("list-packages").stdout
     assert "numpy" in demo.run("list-packages").stdout
 
 
@@ -357,7 +355,7 @@ def test_secrets_stay_secret(build, server):
 
 def test_a_dry_run_names_the_part_of_pip(build, user):
     spec = build.spec(["where"], more="  - pip:\n    - six\n    - rich\n")
-    shown = user.run(CONTAINERIZE, "new", "--dry-run", spec, env={"CONTAINERIZE_CACHE": str(build.work / "cache")}).stdout
+    shown = user.run(build.tool, "new", "--dry-run", spec, env={"CONTAINERIZE_CACHE": str(build.work / "cache")}).stdout
     assert shown.endswith("What pip is to install (2 lines) is not solved here.\n"), shown
 
 
@@ -368,7 +366,7 @@ def test_secrets_of_lists_and_specs_stay_secret(build, server, user, login, plac
     build(explicit)
     no_secret_in(build)
     assert (build.prefix / "share/containerize.lock").stat().st_mode & 0o777 == 0o600, "as the input"
-    shown = user.run(CONTAINERIZE, "new", "--dry-run", "--json", explicit).stdout
+    shown = user.run(build.tool, "new", "--dry-run", "--json", explicit).stdout
     assert "s3cret" not in shown and "to-ken" not in shown
     build(build.spec([f"{server.url(place, login)}::where"], server.url("main")), "--force")
     no_secret_in(build)
@@ -416,7 +414,7 @@ def test_policies_of_condarc(build, user, channels):
     assert plan["where"]["version"] == "1.0" and plan["torchlike"]["version"].startswith("2"), "the file's request counts"
     assert build.plan(spec, env=condarc("pinned_packages: [torchlike 1.*]\n"))["torchlike"]["version"] == "1.13"
     env = condarc("channels: []\ndisallowed_packages:\n- torchlike >=2\n") | {"CONTAINERIZE_CACHE": str(build.work / "cache")}
-    refused = user.run(CONTAINERIZE, "new", "--dry-run", spec, env=env, check=False)
+    refused = user.run(build.tool, "new", "--dry-run", spec, env=env, check=False)
     assert refused.returncode == 2 and "this package may not be installed: torchlike-2" in refused.stderr
     assert f"{env['CONDARC']}:3: " in refused.stderr and "'torchlike >=2'" in refused.stderr
     assert "pip" in build.plan(build.spec(["python"]))
@@ -427,7 +425,7 @@ def test_a_pinned_package_stays_in_updates(build, user):
     hook = user.write(build.work / "pin.sh", f"printf '# mine\\n\\ntorchlike 1.*\\n' > {build.prefix}/conda-meta/pinned\n")
     build(build.spec(["torchlike=1"]), "--post-install", str(hook))
     later = build.spec(["torchlike=2"], name="later.yml")
-    refused = user.run(CONTAINERIZE, "update", str(build.prefix), str(later), env={"CONTAINERIZE_CACHE": str(build.work / "cache")}, check=False)
+    refused = user.run(build.tool, "update", str(build.prefix), str(later), env={"CONTAINERIZE_CACHE": str(build.work / "cache")}, check=False)
     assert refused.returncode == 2 and "torchlike=2" in refused.stderr and "the pin on torchlike (conda-meta/pinned:3) permits only torchlike 1.*" in refused.stderr, refused.stderr
 
 
@@ -439,17 +437,17 @@ def test_updates_keep_to_the_channel_that_was_asked_for(build, user, channels):
     build(build.spec([f"file://{channels}/main::where"]))
     later = user.write(build.work / "later.yml", f"channels:\n  - file://{other}\n  - file://{channels}/main\ndependencies:\n  - elsewhere\n")
     env = {"CONTAINERIZE_CACHE": str(build.work / "cache")}
-    refused = user.run(CONTAINERIZE, "update", str(build.prefix), str(later), env=env, check=False)
+    refused = user.run(build.tool, "update", str(build.prefix), str(later), env=env, check=False)
     assert refused.returncode == 2 and f"{channels}/main::where was asked for" in refused.stderr, refused.stderr
     both = user.write(build.work / "both.yml", later.read_text() + f"  - file://{other}::where\n")
-    user.run(CONTAINERIZE, "update", str(build.prefix), str(both), env=env)
+    user.run(build.tool, "update", str(build.prefix), str(both), env=env)
 
 
 @pytest.mark.parametrize("package", ["where-1.0-0.conda", "odd-1.0-0.tar.bz2"])
 def test_what_was_asked_for_by_its_url_stays(build, user, channels, package):
     build(build.spec([f"file://{channels}/main/linux-64/{package}"]))
     later = build.spec(["torchlike"], name="later.yml")
-    user.run(CONTAINERIZE, "update", str(build.prefix), str(later), env={"CONTAINERIZE_CACHE": str(build.work / "cache")})
+    user.run(build.tool, "update", str(build.prefix), str(later), env={"CONTAINERIZE_CACHE": str(build.work / "cache")})
     assert package in build.run("_debug_exec", "sh", "-c", f"cat {build.prefix}/conda-meta/*.json").stdout
 
 
@@ -543,7 +541,7 @@ def test_the_lock_says_where_packages_of_pip_came_from(build, user):
     for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"], ["tag", "v1"]):
         user.run(*git, *command)
     commit = user.run(*git, "rev-parse", "v1").stdout.strip()
-    wheels = build.channels.parent / "wheels"
+    wheels = build.channels / "wheels"
     idna = next(wheels.glob("idna-*.whl"))
     user.write(build.work / "more.txt", f"-f {wheels}\nidna @ file://{idna}\n")
     text = f"  - pip:\n    - -r more.txt\n    - git+file://{project}@v1#egg=demo\n"
@@ -639,7 +637,7 @@ def test_options_that_do_not_fit(build, user):
     assert "--cuda is for conda environments" in build.refused(requirements, "--cuda", "12")
     assert "--python is for requirements of pip" in build.refused(build.spec(["where"]), "--python", "3.11")
     assert "not a version: 'new'" in build.refused(build.spec(["where"]), "--cuda", "new")
-    assert "--prefix is missing" in user.run(CONTAINERIZE, "new", build.spec(["where"]), check=False).stderr
+    assert "--prefix is missing" in user.run(build.tool, "new", build.spec(["where"]), check=False).stderr
 
 
 def test_a_failure_leaves_what_was_there(build):

@@ -2,22 +2,15 @@
 
 import json
 import os
-import sys
 
 import pytest
-from conftest import BUILD, CACHE, SOURCE
-
-sys.path.insert(0, str(SOURCE / "tests/lib"))
-import conda_channel
-
-CONTAINERIZE = BUILD / "bin/containerize"
 
 
 class Site:
     """A user of a machine on which the site has a configuration file."""
 
-    def __init__(self, user, work):
-        self.user, self.work = user, work
+    def __init__(self, user, tool, work, where):
+        self.user, self.tool, self.work, self.where = user, tool, work, where
         self.file = work / "site.yaml"
         self.prefix = work / "env"
         self.env = {"CONTAINERIZE_CONFIG": str(self.file), "XDG_CONFIG_HOME": str(work / "xdg"), "USER": "somebody"}
@@ -30,13 +23,13 @@ class Site:
         return self.user.write(self.work / "xdg/containerize/config.yaml", text)
 
     def call(self, *argv, check=True, env=None):
-        return self.user.run(CONTAINERIZE, *argv, check=check, env={**self.env, **(env or {})}, timeout=600)
+        return self.user.run(self.tool, *argv, check=check, env={**self.env, **(env or {})}, timeout=600)
 
-    def requirements(self):
-        return self.user.write(self.work / "requirements.txt", "six==1.16.0\n")
+    def spec(self):
+        return self.user.write(self.work / "where.yml", self.where)
 
-    def new(self, *options, spec=None, **more):
-        return self.call("new", "--prefix", self.prefix, *options, spec or self.requirements(), **more)
+    def new(self, *options, **more):
+        return self.call("new", "--prefix", self.prefix, *options, self.spec(), **more)
 
     def show(self, **more):
         return json.loads(self.call("config", "show", "--json", **more).stdout)
@@ -51,13 +44,13 @@ class Site:
         block = int.from_bytes(header[12:16], "little")
         return {1: "zlib", 5: "lz4", 6: "zstd"}[int.from_bytes(header[20:22], "little")], block
 
-    def python(self, code, **more):
-        return self.user.run(self.prefix / "bin/python", "-c", code, **more).stdout.strip()
+    def variables(self, *names, **more):
+        return self.user.run(self.prefix / "bin/_debug_exec", "printenv", *names, **more).stdout.split()
 
 
 @pytest.fixture
-def site(user, work):
-    return Site(user, work)
+def site(user, tool, work, where):
+    return Site(user, tool, work, where)
 
 
 def test_a_build_does_what_the_site_says(site, user):
@@ -71,16 +64,14 @@ def test_a_build_does_what_the_site_says(site, user):
     assert "2 of " in done.stderr and f"staging in {site.work}/staging/somebody/containerize-build-" in done.stderr
     assert site.compression() == ("lz4", 64 << 10)
     assert list((site.work / "staging/somebody").iterdir()) == []
-    names = ["SITE_DATA", "BELOW", "PER_SITE", "RULE"]
-    assert site.python(f"import os; print([os.environ[name] for name in {names}])", env={"RULE": "x"}) == str(
-        ["/more:/data", f"{site.prefix}/share", "mine", "hard"])
+    assert site.variables("SITE_DATA", "BELOW", "PER_SITE", "RULE", env={"RULE": "x"}) == ["/more:/data", f"{site.prefix}/share", "mine", "hard"]
     assert (site.prefix / "opt/bin/site-tool").exists() and not (site.prefix / "no").exists()
-    assert (site.prefix / "bin/python").stat().st_mode & 0o777 == 0o750
+    assert (site.prefix / "bin/where").stat().st_mode & 0o777 == 0o750
     assert (site.prefix / "containerize.json").stat().st_mode & 0o777 == 0o640
 
 
 def test_what_is_typed_wins_over_defaults(site, user):
-    site.write("defaults:\n  compression: lz4\n  block_size: 64K\n  staging: $NOT_SET_ANYWHERE\n  wrapper_paths: [share]\n")
+    site.write("defaults:\n  compression: lz4\n  block_size: 64K\n  staging: $NOT_SET_ANYWHERE\n  wrapper_paths: [opt]\n")
     user.run("mkdir", site.work / "typed")
     done = site.new("--compression", "zstd:1", "--tmpdir", site.work / "typed")
     assert "warning" not in done.stderr
@@ -110,8 +101,7 @@ def test_updates(site, user):
     site.new()
     site.write("defaults:\n  environment: {OLD: '2', NEW: '2'}\n  wrapper_paths: [share]\nforce:\n  environment: {RULE: '2'}\n")
     site.call("update", site.prefix, "--", "true")
-    names = "import os; print(*(os.environ[name] for name in ['OLD', 'NEW', 'RULE']))"
-    assert site.python(names) == "1 2 2" and site.manifest()["wrapper_paths"] == ["bin"]
+    assert site.variables("OLD", "NEW", "RULE") == ["1", "2", "2"] and site.manifest()["wrapper_paths"] == ["bin"]
     assert "Nothing changed" in site.call("update", site.prefix, "--", "true").stdout
     done = site.call("update", site.prefix, check=False)
     assert done.returncode == 2 and "nothing to update" in done.stderr
@@ -119,24 +109,22 @@ def test_updates(site, user):
 
 def test_prefix(site):
     site.write(f"defaults:\n  prefix: {site.work}/$ENV_NAME\n")
-    done = site.call("new", site.requirements(), env={"ENV_NAME": "named"})
+    done = site.call("new", site.spec(), env={"ENV_NAME": "named"})
     assert f"Ready: {site.work}/named (" in done.stdout
 
 
-def test_channels(site, user):
-    place = CACHE / "conda"
-    place.mkdir(exist_ok=True)
-    channel = f"file://{conda_channel.make(place)}/main"
+def test_channels(site, user, channels):
+    channel = f"file://{channels}/main"
     spec = user.write(site.work / "env.yml", "dependencies:\n  - python\n")
 
     def plan(**more):
         return site.call("new", "--dry-run", "--json", spec, **more)
 
-    def channels(**more):
+    def used(**more):
         return {record["channel"] for record in json.loads(plan(**more).stdout)}
 
     site.write(f"defaults:\n  channels: ['{channel}']\n  cache: {site.work}/cache/$USER\n")
-    assert channels() == {channel}
+    assert used() == {channel}
     assert (site.work / "cache/somebody/repodata").is_dir() or list((site.work / "cache/somebody").iterdir())
     assert site.call("cache", "dir").stdout.strip() == f"{site.work}/cache/somebody"
     own = site.work / "own-cache"
@@ -145,7 +133,7 @@ def test_channels(site, user):
     condarc = user.write(site.work / "condarc", "channels: [file:///no/such/channel]\n")
     assert "/no/such/channel" in plan(check=False, env={"CONDARC": str(condarc)}).stderr
     site.write(f"force:\n  channels: ['{channel}']\n  cache: {site.work}/cache\n")
-    assert channels(env={"CONDARC": str(condarc)}) == {channel}
+    assert used(env={"CONDARC": str(condarc)}) == {channel}
     done = site.call("cache", "dir", env={"CONTAINERIZE_CACHE": str(own)})
     assert done.stdout.strip() == f"{site.work}/cache" and "warning: CONTAINERIZE_CACHE=" in done.stderr
     user.write(spec, "channels: [file:///no/such/other]\ndependencies:\n  - python\n")

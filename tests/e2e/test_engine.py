@@ -10,7 +10,6 @@ import shlex
 import shutil
 import signal
 import subprocess
-from pathlib import Path
 
 import pytest
 

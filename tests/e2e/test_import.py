@@ -34,14 +34,14 @@ class Tykky:
                  (["--symlink", os.readlink(path), f"/{path.name}"] if path.is_symlink() else ["--dev-bind", path, f"/{path.name}"])]
         return self.user.run("bwrap", *roots, "--bind", self.tree, self.inside, *command, timeout=600, **more)
 
-    def finish(self, user_script="", wrapper_paths=(), settings=None, library_paths="", compression="zstd", container="/appl/shared/container.sif"):
+    def finish(self, user_script="", wrapper_paths=(), settings=None, library_paths="", compression="zstd -Xcompression-level 1", container="/appl/shared/container.sif"):
         settings = {"mode": self.mode, "installation_path": self.inside, "installation_prefix": str(self.directory), "env_name": "env1",
                     "sqfs_image": "img.sqfs", "container_image": "container.sif", "container_src": "docker://debian:12", "composable": True,
                     "isolate": False, "wrapper_paths": [f"{self.inside}/{path}" if not path.startswith("/") else path for path in wrapper_paths],
                     **(settings or {})}
         (self.tree / "previous_input/0").mkdir(parents=True)
         (self.tree / "previous_input/0/asked.txt").write_text("what was asked for\n")
-        subprocess.run(["mksquashfs", self.tree, self.image, "-noappend", "-quiet", "-no-progress", "-comp", compression], check=True,
+        subprocess.run(["mksquashfs", self.tree, self.image, "-noappend", "-quiet", "-no-progress", "-comp", *compression.split()], check=True,
                        stdout=subprocess.DEVNULL)
         for name in ("bin", "_bin", "share/previous_input/0"):
             (self.directory / name).mkdir(parents=True)
@@ -121,12 +121,10 @@ def of_pip(user, tool, place):
 
 
 @pytest.fixture(scope="module")
-def of_slim(user, place, trixie):
+def of_slim(user, place, trixie, base):
     """An environment made with --slim: its Python is the one of the container."""
     work = user.directory(place)
-    subprocess.run(["mksquashfs", trixie, work / "root.sqfs", "-comp", "gzip", "-Xcompression-level", "1", "-all-root", "-quiet", "-no-progress"],
-                   check=True, stdout=subprocess.DEVNULL)
-    container = sif_file(work / "shared.sif", (work / "root.sqfs").read_bytes(), MACHINE[platform.machine()])
+    container = sif_file(work / "shared.sif", base.read_bytes(), MACHINE[platform.machine()])
     tykky = Tykky(user, work / "slim", "/CSC_TYKKY_slim12", "venv", "env1")
     tykky.build("python3", "-m", "venv", f"{tykky.inside}/env1", root=trixie)
     user.write(tykky.tree / "env1/lib/python3.13/site-packages/mine.py", "value = 7\n")
@@ -308,7 +306,7 @@ def test_refusals(user, tool, importer, of_pip, work):
         user.run("unsquashfs", "-q", "-n", "-d", tree, copy / "img.sqfs")
         (tree / "env1/bin/python3").unlink()
         (tree / "env1/bin/python3").symlink_to("/usr/local/bin/python3.99")
-        subprocess.run(["mksquashfs", tree, copy / "img.sqfs", "-noappend", "-quiet", "-no-progress", "-comp", "zstd"], check=True)
+        subprocess.run(["mksquashfs", tree, copy / "img.sqfs", "-noappend", "-quiet", "-no-progress", "-comp", "zstd", "-Xcompression-level", "1"], check=True)
 
     for directory, message in [(work, "it has no share/conf.yaml"),
                                (damaged("1", lambda copy: (copy / "common.sh").unlink()), "it has no common.sh"),

@@ -1,6 +1,7 @@
 """Training on a cluster: `containerize launch`, job scripts from every template, and the programs that installations bring for jobs. They
 run on a real Slurm with two nodes, with torch on CPUs. The losses must equal those of a plain venv."""
 
+import os
 import re
 from pathlib import Path
 
@@ -10,20 +11,20 @@ from conftest import SOURCE
 from on_cluster import place, pytestmark, slurm  # noqa: F401 (fixtures)
 from slurm import NODES  # on_cluster adds its directory to sys.path
 
-PACKAGES = "torch==2.13.0\nnumpy\nmpi4py\nlightning\n"
 EPOCHS = ("4", "2")
 
 
 @pytest.fixture(scope="module")
-def env(make, place):
-    return make(place / "env", PACKAGES, "--installer", "pip")
+def env(torch_env):
+    return torch_env
 
 
 @pytest.fixture(scope="module")
-def venv(user, place, env):
+def venv(user, place, env, uv):
     """A plain venv with the same packages."""
-    user.run("/usr/bin/python3", "-m", "venv", str(place / "venv"))
-    user.run(f"{place}/venv/bin/pip", "install", "-q", "--no-compile", *PACKAGES.split(), timeout=1200)
+    user.run("/usr/bin/python3", "-m", "venv", "--without-pip", place / "venv")
+    user.run("uv", "pip", "install", "-q", "--python", place / "venv", "-r", env / "share/packages.txt", timeout=1200,
+             env={**uv, "UV_FIND_LINKS": os.environ.get("PIP_FIND_LINKS")})
     return place / "venv"
 
 

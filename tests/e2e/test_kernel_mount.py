@@ -33,23 +33,27 @@ def loops(env: Path) -> list[str]:
                                             check=True).stdout.splitlines() if str(env) in line]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def place():
     """Only root can write to this directory and its parents."""
     directory = Path(tempfile.mkdtemp(prefix="containerize-e2e-", dir="/opt"))
+    config = directory / "config.yaml"
+    config.write_text("defaults:\n  kernel_mount: yes\n")
+    (directory / "requirements.txt").write_text("six\n")
+    run(BUILD / "bin/containerize", "new", "--prefix", directory / "env", directory / "requirements.txt", CONTAINERIZE_CONFIG=str(config))
+    (directory / "env").rename(directory / "kept")
     yield directory
-    subprocess.run(["pkill", "-f", f"^{directory}"], check=False)
-    eventually(lambda: not loops(directory))
     shutil.rmtree(directory)
 
 
 @pytest.fixture
 def env(place):
-    config = place / "config.yaml"
-    config.write_text("defaults:\n  kernel_mount: yes\n")
-    (place / "requirements.txt").write_text("six\n")
-    run(BUILD / "bin/containerize", "new", "--prefix", place / "env", place / "requirements.txt", CONTAINERIZE_CONFIG=str(config))
-    return place / "env"
+    """A fresh copy of one installation, at the path for which it was built."""
+    subprocess.run(["cp", "-a", place / "kept", place / "env"], check=True)
+    yield place / "env"
+    subprocess.run(["pkill", "-f", f"^{place}"], check=False)
+    eventually(lambda: not loops(place))
+    shutil.rmtree(place / "env")
 
 
 def test_the_kernel_mounts_what_is_roots(env):

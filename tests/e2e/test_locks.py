@@ -11,7 +11,7 @@ import threading
 
 import pytest
 from conftest import SOURCE
-from test_conda import CONTAINERIZE, Builder, Server, image_of, python
+from test_conda import Builder, Server, image_of, python
 
 sys.path.insert(0, str(SOURCE / "tests/lib"))
 import conda_channel
@@ -34,18 +34,8 @@ def work(user):
 
 
 @pytest.fixture
-def build(user, work, channels):
-    return Builder(user, work, channels)
-
-
-@pytest.fixture(scope="module")
-def uv(user, place):
-    """A PATH with uv, which is installed from PyPI."""
-    user.run("/usr/bin/python3", "-m", "venv", str(place / "uv"))
-    user.run(f"{place}/uv/bin/pip", "install", "-q", "uv")
-    directory = user.directory(place)
-    (directory / "uv").symlink_to(place / "uv/bin/uv")
-    return {"PATH": f"{directory}:/usr/bin:/bin", "PIP_FIND_LINKS": None, "UV_CACHE_DIR": str(place / "uv-cache")}
+def build(user, tool, work, channels):
+    return Builder(user, tool, work, channels)
 
 
 class Repository:
@@ -109,7 +99,7 @@ def only(build, *names):
 
 
 def wheel(build, name):
-    return next((build.channels.parent / "wheels").glob(f"{name}-*.whl"))
+    return next((build.channels / "wheels").glob(f"{name}-*.whl"))
 
 
 def locked_wheel(build, name, **other):
@@ -276,7 +266,7 @@ def test_updates_keep_what_the_lock_knows(build, user):
     more = user.write(build.work / "more.txt", f"idna==3.7\ngit+file://{repository.path}@{later}#egg=demo\n")
 
     def update(*words):
-        return user.run(CONTAINERIZE, "update", build.prefix, *words, env={"CONTAINERIZE_CACHE": str(build.work / "cache")})
+        return user.run(build.tool, "update", build.prefix, *words, env={"CONTAINERIZE_CACHE": str(build.work / "cache")})
 
     update("--", "pip", "uninstall", "-qy", "demo")
     update("-r", str(more))
@@ -296,7 +286,7 @@ def test_what_is_installed_has_to_have_the_checksums_of_the_lock(build, user):
     own = lock_of(build)
 
     def update(*words, **more):
-        return user.run(CONTAINERIZE, "update", build.prefix, *words, env={"CONTAINERIZE_CACHE": str(build.work / "cache")}, **more)
+        return user.run(build.tool, "update", build.prefix, *words, env={"CONTAINERIZE_CACHE": str(build.work / "cache")}, **more)
 
     def updated_to(lock, **more):
         return update(str(user.write(build.work / "other.lock", json.dumps(lock))), **more)
@@ -330,7 +320,7 @@ def test_a_lock_brings_back_what_pip_had_replaced(build, user):
     of_conda = lock_of(build)
 
     def update(*words):
-        return user.run(CONTAINERIZE, "update", build.prefix, *words, env={"CONTAINERIZE_CACHE": str(build.work / "cache")}).stdout
+        return user.run(build.tool, "update", build.prefix, *words, env={"CONTAINERIZE_CACHE": str(build.work / "cache")}).stdout
 
     def updated_to(lock):
         return update(str(user.write(build.work / "other.lock", json.dumps(lock))))
@@ -390,6 +380,6 @@ def test_every_request_is_remembered(build, user):
         conda_channel.Package("multi", version).add("share/multi", version).write(channel)
     conda_channel.Package("other", "1.0", depends=["multi >=2"]).add("share/other", "x").write(channel)
     conda_channel.index(channel)
-    user.run(CONTAINERIZE, "update", build.prefix, build.spec(["other"], f"file://{channel}", name="other.yml"), env={"CONTAINERIZE_CACHE": str(build.work / "cache2")})
+    user.run(build.tool, "update", build.prefix, build.spec(["other"], f"file://{channel}", name="other.yml"), env={"CONTAINERIZE_CACHE": str(build.work / "cache2")})
     assert build.run("_debug_exec", "cat", f"{build.prefix}/share/multi").stdout == "2.0"
     assert lock_of(build)["requested"] == {"multi": ["multi >=1.0", "multi <3"], "other": "other"}

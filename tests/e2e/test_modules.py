@@ -9,29 +9,22 @@ from pathlib import Path
 
 import pytest
 
-from conftest import CACHE
+from conftest import debian_package
 
 LMOD = "/usr/share/lmod/lmod/init/bash"
 SHOW = 'echo "$CONTAINERIZE_PREFIX|$CONTAINERIZE_IMAGE|$CONTAINERIZE_RUNSCRIPTS|${PATH%%:*}"'
 
 
 @pytest.fixture(scope="module")
-def tcl_modules(place) -> Path:
+def tcl_modules() -> Path:
     """environment-modules, extracted from its package because it cannot be installed beside Lmod."""
-    target = place / "environment-modules"
-    packages = CACHE / "packages"
-    packages.mkdir(exist_ok=True)
-    if not list(packages.glob("environment-modules_*.deb")):
-        subprocess.run(["apt-get", "-qq", "download", "environment-modules"], cwd=packages, check=True)
-    package = sorted(packages.glob("environment-modules_*.deb"))[-1]  # any will do; earlier runs may have left others
-    subprocess.run(["dpkg", "-x", str(package), str(target)], check=True)
-    (program,) = target.glob("usr/lib/*/modulecmd.tcl")
+    (program,) = debian_package("environment-modules").glob("usr/lib/*/modulecmd.tcl")
     return program
 
 
 @pytest.fixture(scope="module")
-def other(make, place):
-    return make(place / "other", "six==1.15.0\n")
+def other(make, place, where):
+    return make(place / "other", where)
 
 
 class Lmod:
@@ -101,11 +94,11 @@ def test_after_an_update(modules, tool, user, make, place):
     assert done.stdout == "1.16.0\n"
 
 
-def test_a_path_with_a_space(modules, user, make, place):
+def test_a_path_with_a_space(modules, user, make, place, where):
     prefix = place / "a b/odd"
     if not prefix.exists():
         user.run("mkdir", str(prefix.parent))
-        make(prefix, "six==1.16.0\n")
+        make(prefix, where)
     done = modules.run(prefix, script=f"module load odd; {SHOW}")
     assert done.stdout.startswith(f"{prefix}|{prefix}/env.sqfs|"), done.stderr
 
@@ -157,9 +150,8 @@ class Copies:
 
 
 @pytest.fixture()
-def copies(user, sessions, make, place):
-    prefix = place / "staged"
-    return Copies(user, sessions, prefix if prefix.exists() else make(prefix, "six==1.16.0\n"))
+def copies(user, sessions, small, work):
+    return Copies(user, sessions, user.copy(small, work / "staged", work / "staged"))
 
 
 @pytest.mark.parametrize("where", ["local", "ram"])

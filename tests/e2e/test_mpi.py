@@ -1,6 +1,5 @@
 """MPI of the host and of the environment, with mpi4py's wheel, on two nodes of a real Slurm."""
 
-import os
 import re
 from pathlib import Path
 

@@ -5,7 +5,6 @@ import os
 import shutil
 import signal
 import subprocess
-from pathlib import Path
 
 import pytest
 from conftest import eventually, next_line
@@ -80,8 +79,8 @@ def test_exit_codes_and_signals(user, based, code):
     assert user.run(f"{based}/bin/python", "-c", "import os; os.kill(os.getpid(), 9)", check=False).returncode == -9
 
 
-def test_installations_of_one_base_share_a_session(user, sessions, make, place, based, base):
-    second = make(place / "second", "six==1.16.0\n", "--base", str(base))
+def test_installations_of_one_base_share_a_session(user, sessions, make, only_python, place, based, base):
+    second = make(place / "second", only_python, "--base", str(base))
     sessions.kill_all()
     user.run(f"{based}/bin/python", "-c", "pass")
     user.run(f"{second}/bin/python", "-c", "pass")
@@ -134,11 +133,11 @@ def test_between_the_host_and_bases(user, sessions, small, based):
 # ---- Binds
 
 
-def test_binds(user, make, place, work, base):
+def test_binds(user, make, where, work, base):
     source = user.directory(work)
     user.write(source / "file", "there")
     user.write(work / "single", "one")
-    env = make(work / "env", "six==1.16.0\n", "--base", str(base), "--bind", f"{source}:/opt/data/deep", "--bind", f"{source}:/opt/fixed:ro",
+    env = make(work / "env", where, "--base", str(base), "--bind", f"{source}:/opt/data/deep", "--bind", f"{source}:/opt/fixed:ro",
                "--bind", f"{work}/single:/usr/share/single", "--bind", f"{work}/missing:/opt/missing")
     assert sh(user, env, "cat /opt/data/deep/file /usr/share/single; ls /opt").stdout.split("\n")[0] == "thereone" + "data"
     sh(user, env, "echo new > /opt/data/deep/other")
@@ -208,12 +207,12 @@ def test_binds_that_meet(user, based, work):
     assert told.stdout == "written\n" and "Read-only" in told.stderr, told
 
 
-def test_builds_have_the_binds(user, tool, make, work, base):
+def test_builds_have_the_binds(user, tool, make, where, work, base):
     source = user.directory(work)
     user.write(source / "file", "there")
     script = user.write(work / "script.sh", "cat /mnt2/file > $CONTAINERIZE_PREFIX/bin/seen\n")
     for number, more in enumerate(([], ["--base", str(base)])):
-        env = make(work / f"env{number}", "six==1.16.0\n", *more, "--bind", f"{source}:/mnt2", "--bind", f"{work}/none:/mnt3:required", "--post-install", str(script))
+        env = make(work / f"env{number}", where, *more, "--bind", f"{source}:/mnt2", "--bind", f"{work}/none:/mnt3:required", "--post-install", str(script))
         assert (source / "file").unlink() is None
         user.write(source / "file", "changed")
         user.run(str(tool), "update", "--post-install", str(script), str(env))
@@ -222,7 +221,7 @@ def test_builds_have_the_binds(user, tool, make, work, base):
         assert sh(user, env, f"cat {env}/bin/seen").stdout == "changed"
         (work / "none").rmdir()
     # A build can write to its prefix even if that is bound read-only for programs.
-    make(work / "env2", "six==1.16.0\n", "--bind", f"{work}:{work}:ro")
+    make(work / "env2", where, "--bind", f"{work}:{work}:ro")
 
 
 @pytest.mark.parametrize("bind, why", [("/a:/b:/c:/d", "more than three parts"), ("/a:b", "its target is not an absolute path"), ("/a:/", "cover the whole root"),
@@ -237,10 +236,10 @@ def test_bad_binds(user, tool, work, bind, why):
 # ---- Isolation
 
 
-def test_isolated(user, make, place, work, base):
+def test_isolated(user, make, only_python, work, base):
     home = user.directory(work)
     user.write(home / "secret", "mine")
-    env = make(work / "env", "six==1.16.0\n", "--base", str(base), "--isolate", "--bind", f"{home}:/data:ro")
+    env = make(work / "env", only_python, "--base", str(base), "--isolate", "--bind", f"{home}:/data:ro")
     script = (f"test -e {home}/secret || echo hidden; cat /data/secret; echo; ls -A /tmp | wc -l; ls /home | wc -l; echo x > /dev/null && echo null; "
               "head -c 4 /dev/zero | wc -c; ls /dev | grep -c tty; echo x > $HOME/file && cat $HOME/file; id -un; ls /run | wc -l; test -d /proc/self/fd && echo proc")
     done = sh(user, env, script, env={"HOME": str(home)}, cwd="/")
@@ -253,18 +252,18 @@ def test_isolated(user, make, place, work, base):
     lost = sh(user, env, "pwd; cat secret", env={"HOME": str(home)}, cwd=elsewhere, check=False)
     assert lost.stdout == "/\n" and "No such file" in lost.stderr
     assert f"the working directory {elsewhere} is not seen here: the program starts in /" in lost.stderr
-    assert user.run(f"{env}/bin/python", "-c", "import six, sys; print(sys.prefix)", cwd="/").stdout == f"{env}\n"
+    assert user.run(f"{env}/bin/python", "-c", "import sys; print(sys.prefix)", cwd="/").stdout == f"{env}\n"
 
 
-def test_host_profiles(user, tool, make, work, base):
+def test_host_profiles(user, tool, make, only_python, work, base):
     """A profile takes files from the host, and a library that the base lacks with its dependencies."""
     profile = user.write(work / "site.yaml", f"binds: [{work}:/opt/site, /does/not/exist]\nlibraries:\n- libarchive.so.13\n- libnothing.so.1\n")
     load = "import ctypes; print(ctypes.CDLL('libarchive.so.13').archive_version_number() > 3000000)"
-    env = make(work / "env", "six==1.16.0\n", "--base", str(base), "--host-profile", f"slurm,{profile}")
+    env = make(work / "env", only_python, "--base", str(base), "--host-profile", f"slurm,{profile}")
     assert user.run(f"{env}/bin/python", "-c", load).stdout == "True\n"
     assert "libarchive.so.13" in sh(user, env, "ls /opt/site /.containerize/gpu/lib").stdout
     assert "libarchive" in json.loads((env / "containerize.json").read_text())["host_libraries"][-2]
-    without = make(work / "without", "six==1.16.0\n", "--base", str(base))
+    without = make(work / "without", only_python, "--base", str(base))
     assert user.run(f"{without}/bin/python", "-c", load, check=False).returncode == 1
     spec = user.write(work / "requirements.txt", "six\n")
     for name, text, why in [("nonesuch", None, "there is no host profile 'nonesuch'"), ("bad.yaml", "libraries: [../x]", "bad.yaml:1"), ("odd.yaml", "bind: []", "no setting `bind:`")]:
@@ -350,10 +349,10 @@ def test_updates_and_rollback(user, tool, make, work, base):
     assert user.run(f"{env}/bin/python", "-c", "import idna, sys; print(sys.version_info[1])").stdout == "13\n"
 
 
-def test_replacing_a_base_by_the_hosts_root(user, make, work, base):
-    env = make(work / "env", "six==1.16.0\n", "--base", str(base))
+def test_replacing_a_base_by_the_hosts_root(user, make, where, work, base):
+    env = make(work / "env", where, "--base", str(base))
     assert (env / "libexec/root").exists()
-    make(env, "six==1.16.0\n", "--force")
+    make(env, where, "--force")
     assert not (env / "libexec/root").exists()
     assert "bookworm" in sh(user, env, "cat /etc/os-release").stdout
 

@@ -333,7 +333,7 @@ def test_another_installation_where_one_was_moved_away(user, small, work):
     assert user.run(f"{first}/bin/python", "-c", "print(10)").stdout == "10\n"
 
 
-def test_installation_on_a_filesystem_that_was_mounted_later(user, env, make, work, sessions):
+def test_installation_on_a_filesystem_that_was_mounted_later(user, env, small, work, sessions):
     if os.getuid() != 0:
         pytest.skip("only root can mount a filesystem")
     user.run(f"{env}/bin/python", "-c", "pass")
@@ -341,7 +341,7 @@ def test_installation_on_a_filesystem_that_was_mounted_later(user, env, make, wo
     disk.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=1777", "none", str(disk)], check=True)
     try:
-        late = make(disk / "env", "six==1.16.0\n")
+        late = user.copy(small, disk / "env", disk / "env")
         assert user.run(f"{late}/bin/python", "-c", "import six; print(8)").stdout == "8\n"
         assert user.run(f"{env}/bin/python", "-c", "import numpy; print(9)").stdout == "9\n"
     finally:
@@ -349,8 +349,8 @@ def test_installation_on_a_filesystem_that_was_mounted_later(user, env, make, wo
         subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
-def test_corrupt_image_is_refused(user, make, place, sessions):
-    broken = make(place / "broken", "six==1.16.0\n")
+def test_corrupt_image_is_refused(user, small, work):
+    broken = user.copy(small, work / "broken", work / "broken")
     image = broken / "env.sqfs"
     data = bytearray(image.read_bytes())
     image.write_bytes(data[: len(data) // 2])

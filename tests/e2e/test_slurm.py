@@ -1,7 +1,6 @@
 """Sessions on a cluster: a real Slurm with two nodes, and what steps, jobs and their ends mean for sessions."""
 
 import os
-import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,8 +22,8 @@ print("done", six.__version__, flush=True)
 
 
 @pytest.fixture(scope="module")
-def env(make, place):
-    return make(place / "env", "six==1.16.0\n")
+def env(user, small, place):
+    return user.copy(small, place / "env", place / "env")
 
 
 @pytest.fixture(scope="module")

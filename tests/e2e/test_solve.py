@@ -4,32 +4,27 @@ import asyncio
 import json
 import random
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import zstandard
-from conftest import BUILD, CACHE, SOURCE, locked
+from conftest import CACHE, SOURCE, made_once
 
 sys.path.insert(0, str(SOURCE / "tests/lib"))
 import conda_channel
 
 RATTLER = "py-rattler==0.28.0"
-CONTAINERIZE = BUILD / "bin/containerize"
 MACHINE = {"LINUX": "6.1", "GLIBC": "2.36", "ARCHSPEC": "x86_64_v3", "CUDA": ""}
 
 
 @pytest.fixture(scope="module", autouse=True)
 def rattler():
-    place = CACHE / RATTLER.replace("==", "-")
-    with locked(CACHE / "rattler.lock"):
-        if not place.exists():
-            making = Path(f"{place}.new")
-            shutil.rmtree(making, ignore_errors=True)
-            subprocess.run(["/usr/bin/python3", "-m", "pip", "install", "-q", "--target", making, RATTLER], check=True)
-            making.rename(place)
+    def make(target):
+        subprocess.run(["/usr/bin/python3", "-m", "pip", "install", "-q", "--target", target, RATTLER], check=True)
+
+    place = made_once(CACHE / RATTLER.replace("==", "-"), make)
     sys.path.insert(0, str(place))
     import rattler
 
@@ -82,14 +77,14 @@ class Oracle:
 
 
 class Ours:
-    def __init__(self, user, channel):
-        self.user, self.channel = user, channel
+    def __init__(self, user, tool, channel):
+        self.user, self.tool, self.channel = user, tool, channel
         self.work = user.directory()
 
     def solve(self, specs):
         lines = "".join(f"- {json.dumps(spec)}\n" for spec in specs)
         spec = self.user.write(self.work / "env.yml", f"channels:\n- file://{self.channel}\ndependencies:\n{lines}")
-        done = self.user.run(CONTAINERIZE, "new", "--no-config", "--dry-run", "--json", spec, check=False,
+        done = self.user.run(self.tool, "new", "--no-config", "--dry-run", "--json", spec, check=False,
                              env={"CONTAINERIZE_CACHE": str(self.work / "cache"), **{f"CONDA_OVERRIDE_{name}": value for name, value in MACHINE.items()}})
         assert done.returncode in (0, 2), done.stderr
         return {record["name"]: record for record in json.loads(done.stdout)} if done.returncode == 0 else None
@@ -117,8 +112,8 @@ def requests_over(channel, count, seed):
     return made
 
 
-def compare(rattler, user, channel, requests):
-    oracle, ours = Oracle(rattler, channel), Ours(user, channel)
+def compare(rattler, user, tool, channel, requests):
+    oracle, ours = Oracle(rattler, channel), Ours(user, tool, channel)
     equal, different, unsolvable = 0, [], 0
     for specs in requests:
         theirs, mine = oracle.solve(specs), ours.solve(specs)
@@ -134,9 +129,9 @@ def compare(rattler, user, channel, requests):
     return equal, different, unsolvable
 
 
-def test_the_tests_own_channel(rattler, user):
+def test_the_tests_own_channel(rattler, user, tool):
     place = conda_channel.make(CACHE / "conda")
-    equal, different, unsolvable = compare(rattler, user, place / "main", requests_over(place / "main", 60, 1))
+    equal, different, unsolvable = compare(rattler, user, tool, place / "main", requests_over(place / "main", 60, 1))
     assert different == []
     assert equal >= 40, (equal, unsolvable)
 
@@ -147,7 +142,7 @@ HAND_WRITTEN = [
 ]
 
 
-def test_real_records(rattler, user, work):
+def test_real_records(rattler, user, tool, work):
     """Where neither choice is better, the solvers may differ; then the test checks that ours is valid."""
     channel = work / "channel"
     for packed in (SOURCE / "tests/data/repodata/conda-forge-from-locks").glob("*/repodata.json.zst"):
@@ -155,7 +150,7 @@ def test_real_records(rattler, user, work):
         with packed.open("rb") as source, (channel / packed.parent.name / packed.stem).open("wb") as target:
             zstandard.ZstdDecompressor().copy_stream(source, target)
     requests = HAND_WRITTEN + requests_over(channel, 90, 2)
-    equal, different, unsolvable = compare(rattler, user, channel, requests)
+    equal, different, unsolvable = compare(rattler, user, tool, channel, requests)
     print(f"{equal} equal, {len(different)} valid but different, {unsolvable} unsolvable for both")
     assert equal + len(different) >= 60
     assert equal >= 0.7 * (equal + len(different))

@@ -11,11 +11,6 @@ from conftest import SOURCE, free_port
 
 
 @pytest.fixture(scope="module")
-def torch_env(make, place):
-    return make(place / "torch", "torch==2.13.0\nnumpy\n", "--installer", "pip")
-
-
-@pytest.fixture(scope="module")
 def scripts(user, place) -> Path:
     """The examples, in a place where the user can read them."""
     target = place / "ddp"

@@ -3,11 +3,10 @@
 import json
 import os
 import shutil
-import subprocess
-from pathlib import Path
 
 import pytest
 
+from conftest import debian_package
 
 NAMES = ["conda-containerize", "pip-containerize", "wrap-container", "wrap-install"]
 
@@ -240,9 +239,7 @@ def test_wrap_install_with_mask(call, user, tool, sessions, work, software):
 
 def test_wrap_a_debian_program(user, tool, work):
     """A tree as extracted from a Debian package."""
-    tree = work / "tree"
-    tree.mkdir()
-    subprocess.run(["sh", "-c", f"cd {tree} && apt-get download -q hello >/dev/null && dpkg-deb -x hello_*.deb . && rm hello_*.deb"], check=True)
+    tree = shutil.copytree(debian_package("hello"), work / "tree", symlinks=True)
     for path in [tree, *tree.rglob("*")]:
         os.chown(path, user.uid, user.uid, follow_symlinks=False)
     user.run(tool, "wrap-install", tree, "-w", "usr/bin", "--prefix", work / "hello")

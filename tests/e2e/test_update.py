@@ -5,8 +5,6 @@ import json
 import os
 import shutil
 import subprocess
-import time
-from pathlib import Path
 
 import pytest
 from changes import made  # noqa: F401 (a fixture)

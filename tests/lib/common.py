@@ -6,6 +6,7 @@ import io
 import os
 import random
 import select
+import shutil
 import socket
 import subprocess
 import time
@@ -48,6 +49,17 @@ def pinned_programs(requirements: Path, environments: Path) -> Path:
                            check=True)
             (wanted / "complete").touch()
     return wanted / "bin"
+
+
+def made_once(place: Path, make) -> Path:
+    """A file or directory that all runs of the tests share: make(PATH) makes it unless it is there."""
+    with locked(f"{place}.lock"):
+        if not place.exists():
+            unfinished = Path(f"{place}.new")
+            shutil.rmtree(unfinished, ignore_errors=True)
+            make(unfinished)
+            unfinished.rename(place)
+    return place
 
 
 def unique_uid() -> int:

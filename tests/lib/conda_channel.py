@@ -1,17 +1,15 @@
 #!/usr/bin/python3
 """The tests' own conda channels: real packages in conda's formats, made from this machine's Python and PyPI's wheels.
 
-Usage: conda_channel.py DIRECTORY      makes channels-DIGEST/main and channels-DIGEST/hostile in DIRECTORY
+Usage: conda_channel.py DIRECTORY      makes channels-DIGEST/{main,hostile,wheels} in DIRECTORY
 """
 
 import hashlib
 import io
 import json
 import os
-import shutil
 import subprocess
 import sys
-import sysconfig
 import tarfile
 import tempfile
 import zipfile
@@ -19,7 +17,7 @@ from pathlib import Path
 
 import zstandard
 
-from common import locked
+from common import made_once
 
 PLACEHOLDER = "/opt/" + "placehold_" * 25  # 255 bytes, like conda-build's placeholder
 assert len(PLACEHOLDER) == 255
@@ -100,6 +98,19 @@ class Package:
                 section = line
             elif section == "[console_scripts]" and "=" in line:
                 self.entry_points.append(line.split("[")[0].strip())
+
+    def byte_code(self):
+        """Adds byte-code for all modules, as packages for one version of Python have it."""
+        with tempfile.TemporaryDirectory() as work:
+            for path, (content, _) in self.files.items():
+                if path.endswith(".py") and isinstance(content, bytes):
+                    file = Path(work) / path
+                    file.parent.mkdir(parents=True, exist_ok=True)
+                    file.write_bytes(content)
+                    os.utime(file, (TIME, TIME))
+            # Some modules are for other versions of Python and cannot be compiled.
+            subprocess.run([sys.executable, "-m", "compileall", "-q", "-j0", "-s", work, "-p", PLACEHOLDER, work], stdout=subprocess.DEVNULL)
+            return self.tree(work, "", lambda path: not path.endswith(".pyc"))
 
     def paths(self):
         listed = []
@@ -223,7 +234,7 @@ def python_package():
                 "import site, sys; site.addsitedir(sys.prefix + '/lib/python3.11/site-packages')\n")
     package.add("lib/python3.11/site-packages/README.txt", "packages")
     package.add("lib/python3.11/where.txt", f"built for {PLACEHOLDER}\n", prefixed="text")
-    return package
+    return package.byte_code()
 
 
 def c_program():
@@ -259,7 +270,7 @@ def main_channel(channel, files):
         Package(name, version, "pyh_0", depends=["python >=3.8", *needs], noarch="python").wheel(files[name]).write(channel)
     for name in ("numpy", "charset-normalizer"):
         version = files[name].name.split("-")[1]
-        Package(name, version, "py311_0", depends=["python >=3.11,<3.12", "__glibc >=2.17"]).wheel(files[name]).write(channel)
+        Package(name, version, "py311_0", depends=["python >=3.11,<3.12", "__glibc >=2.17"]).wheel(files[name]).byte_code().write(channel)
     for version in ("1.24.0", "1.25.0"):
         Package("numpy", version, "py311_0", depends=["python >=3.11,<3.12"]).add(
             "lib/python3.11/site-packages/numpy/__init__.py", f"__version__ = '{version}'\n").write(channel)
@@ -345,19 +356,15 @@ def hostile_channel(channel):
 
 def make(directory):
     """Makes the channels unless they exist. A digest of this file is part of their name."""
-    digest = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:12]
-    place = Path(directory) / f"channels-{digest}"
-    with locked(Path(directory) / "channels.lock"):
-        if not place.exists():
-            work = Path(directory) / f"channels-{digest}.new"
-            shutil.rmtree(work, ignore_errors=True)
-            work.mkdir(mode=0o755)
-            main_channel(work / "main", wheels(work / "wheels"))
-            index(work / "main")
-            hostile_channel(work / "hostile")
-            shutil.rmtree(work / "wheels")
-            work.rename(place)
-    return place
+
+    def channels(place):
+        place.mkdir(mode=0o755)
+        main_channel(place / "main", wheels(place / "wheels"))
+        index(place / "main")
+        hostile_channel(place / "hostile")
+
+    directory.mkdir(exist_ok=True)
+    return made_once(directory / f"channels-{hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:12]}", channels)
 
 
 if __name__ == "__main__":

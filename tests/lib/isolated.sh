@@ -5,13 +5,21 @@ set -euo pipefail
 [ "$(id -u)" = 0 ] || exec "$@"
 user=containerize-test
 home=$(getent passwd "$user" | cut -d: -f6)
+source_dir=$(cd "$(dirname "$0")/../.." && pwd)
 place=$(mktemp -d /var/tmp/containerize-test-XXXXXX)
 trap 'rm -rf --one-file-system "$place"' EXIT
 chmod 755 "$place"
 mkdir -m 1777 "$place/tmp"
 install -d -o "$user" -g "$user" "$place/home"
 unshare --mount --propagation private --pid --fork --kill-child --mount-proc bash -euc '
-    mount --bind "$1/tmp" /tmp
-    mount --bind "$1/home" "$2"
-    shift 2
-    exec "$@"' isolated "$place" "$home" "$@"
+    place=$1 home=$2
+    for seen in "$3" "${CONTAINERIZE_BUILD:-}"; do
+        if [[ $seen == /tmp/* && ! -e $place$seen ]]; then  # what is below /tmp stays there
+            mkdir -p "$place$seen"
+            mount --bind "$seen" "$place$seen"
+        fi
+    done
+    mount --rbind "$place/tmp" /tmp
+    mount --bind "$place/home" "$home"
+    shift 3
+    exec "$@"' isolated "$place" "$home" "$source_dir" "$@"

@@ -3,12 +3,11 @@ and kept. Programs enter it with pivot_root, because Apptainer requires that."""
 
 import hashlib
 import os
-import shutil
 import socket
 import subprocess
 from pathlib import Path
 
-from common import locked
+from common import locked, made_once
 
 # python3 brings the libraries that any interpreter needs from the machine.
 PACKAGES = ("apptainer", "ca-certificates", "fuse3", "procps", "python3", "squashfuse")
@@ -43,19 +42,13 @@ def _apt_options() -> list[str]:
 
 
 def make_root(cache: Path) -> Path:
-    """The root, which is made unless this version of it exists."""
-    key = hashlib.sha256("\0".join(PACKAGES).encode()).hexdigest()[:12]
-    root = cache / f"sid-{key}"
-    with locked(cache / "sid.lock"):
-        if not root.is_dir():
-            unfinished = cache / f"sid-{key}.new"
-            shutil.rmtree(unfinished, ignore_errors=True)
-            subprocess.run(
-                ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(PACKAGES)}", *_apt_options(), "sid", str(unfinished), MIRROR],
-                check=True, stdin=subprocess.DEVNULL, timeout=1500,
-            )
-            unfinished.rename(root)
-    return root
+    def make(root):
+        subprocess.run(
+            ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(PACKAGES)}", *_apt_options(), "sid", str(root), MIRROR],
+            check=True, stdin=subprocess.DEVNULL, timeout=1500,
+        )
+
+    return made_once(cache / f"sid-{hashlib.sha256(chr(0).join(PACKAGES).encode()).hexdigest()[:12]}", make)
 
 
 def _replace(file: Path, text: str):

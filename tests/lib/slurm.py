@@ -222,8 +222,9 @@ class Slurm:
         return "\n".join(f"{file.name}:\n{file.read_text()[-3000:]}" for file in sorted(self.base.glob("*.log")))
 
     def environment(self) -> dict[str, str]:
+        # Threads of many ranks on few processors would mostly wait for one another.
         return {"SLURM_CONF": str(self.configuration), "HOME": self.user.pw_dir, "USER": self.user.pw_name,
-                "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
+                "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "OMP_NUM_THREADS": "1"}
 
     def command(self, *argv, check=True, cwd="/", env=None, timeout=300, machine=LOGIN):
         """Runs a command as the user, by default on the login machine."""
