@@ -32,18 +32,19 @@ std::optional<std::uint64_t> leading_number(std::string_view text) {
     return value;
 }
 
-bool is_taken(unsigned port, const TakenPorts& taken) {
-    const auto within = [port](const PortRange& range) {
-        return port >= range.first && port <= range.second;
-    };
-    return within(taken.ephemeral) || std::ranges::any_of(taken.reserved, within) ||
-           std::ranges::find(defaults_of_torch, port) != defaults_of_torch.end();
-}
-
 std::vector<unsigned> free_ports(unsigned first, const TakenPorts& taken) {
+    std::array<bool, last_port + 1> is_taken{};
+    const auto take = [&](const PortRange& range) {
+        const auto end = std::min(range.second, last_port) + 1;
+        if (range.first < end) std::fill(is_taken.begin() + range.first, is_taken.begin() + end, true);
+    };
+    take(taken.ephemeral);
+    std::ranges::for_each(taken.reserved, take);
+    for (const auto port : defaults_of_torch)
+        take({port, port});
     std::vector<unsigned> ports;
-    for (unsigned port = first; port <= last_port; ++port)
-        if (!is_taken(port, taken)) ports.push_back(port);
+    for (auto port = first; port <= last_port; ++port)
+        if (!is_taken[port]) ports.push_back(port);
     return ports;
 }
 

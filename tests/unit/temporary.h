@@ -27,6 +27,7 @@ public:
     fs::path write(const fs::path& name, std::string_view content) const {
         const auto file = path_ / name;
         fs::create_directories(file.parent_path());
+        fs::remove(file); // ext4 waits for the disk when a file is emptied and written again
         std::ofstream(file, std::ios::binary) << content;
         return file;
     }

@@ -164,18 +164,17 @@ TEST_P(ForeignImages, AreReadWhereverTheyStart) {
     const TemporaryDirectory directory;
     const auto root = directory.path() / "tree";
     make_tree(root, 7);
-    for (const std::uint64_t offset : {0, 300001}) {
-        const auto image = directory.path() / ("image" + std::to_string(offset));
-        directory.write(image.filename(), std::string(offset, 'S'));
-        make_foreign_image(root, image, GetParam() + (" -noappend -o " + std::to_string(offset)));
-        auto reader = open_image(image, offset);
+    const auto image = directory.path() / "image", behind = directory.path() / "behind";
+    make_foreign_image(root, image, GetParam());
+    const std::uint64_t offset = 300001;
+    directory.write("behind", std::string(offset, 'S') + read_file(image, std::uint64_t{1} << 30U).value());
+    for (const auto& [file, start] : {std::pair{image, std::uint64_t{0}}, {behind, offset}}) {
+        auto reader = open_image(file, start);
         ASSERT_TRUE(reader) << to_string(reader.error());
         expect_same(**reader, (*reader)->root(), root);
-        if (offset != 0) {
-            EXPECT_FALSE(open_image(image, offset - 1));
-            EXPECT_FALSE(open_image(image, fs::file_size(image) + offset));
-        }
     }
+    EXPECT_FALSE(open_image(behind, offset - 1));
+    EXPECT_FALSE(open_image(behind, fs::file_size(behind) + offset));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ForeignImages,
