@@ -3,6 +3,8 @@
 #include "cli/configured.h"
 #include "config/host_profile.h"
 #include "core/filesystem.h"
+#include "core/text.h"
+#include "gpu/injection.h"
 #include "inputs/find_base.h"
 #include "manifest/bind.h"
 #include "manifest/launch_settings.h"
@@ -281,12 +283,13 @@ void add_container_options(CLI::App& command, BuildArguments& arguments) {
         ->type_name("NAME")
         ->delimiter(',')
         ->allow_extra_args(false);
+    const auto vendors = gpu::policy_names();
     command
         .add_option("--gpu", arguments.gpu,
-                    "Whose drivers a base gets: auto (of what each node has), nvidia, amd, intel or none")
+                    "Whose drivers a base gets: " + listed(vendors) + " (auto: of what each node has)")
         ->type_name("VENDOR")
         ->default_str("auto")
-        ->check(CLI::IsMember({"auto", "nvidia", "amd", "intel", "none"}));
+        ->check(CLI::IsMember(vendors));
 }
 
 void add_engine_option(CLI::App& command, BuildArguments& arguments) {
