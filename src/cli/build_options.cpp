@@ -333,7 +333,7 @@ void add_work_options(CLI::App& command, BuildArguments& arguments) {
         .add_option("--jobs", arguments.jobs, "Parallel workers (default: what this job or login may use)")
         ->check(CLI::Range(1, 1024))
         ->type_name("N");
-    command.add_option("--compression", arguments.compression, "zstd:LEVEL (1 to 22), lz4 or none")
+    command.add_option("--compression", arguments.compression, image::compression_forms())
         ->type_name("KIND")
         ->default_str("zstd:3");
     command.add_option("--block-size", arguments.block_size, "Block size of the image, 4K to 1M")
