@@ -90,7 +90,7 @@ Result<DryRun> dry_run(const inputs::BuildOptions& options) {
     inputs::Inputs inputs;
     inputs.settings = options.settings;
     if (auto read = inputs::read_spec(options, inputs); !read) return fail(std::move(read.error()));
-    if (inputs.kind == spec::SpecKind::requirements)
+    if (inputs.requirements)
         return fail_input("--dry-run is for conda environments", {}, inputs.spec.string(),
                           "pip shows what it would do with `pip install --dry-run -r FILE`.");
     auto cache = conda::cache_directory(inputs.environment, options.site.cache);
@@ -108,8 +108,8 @@ Result<BuildSummary> build(const inputs::BuildOptions& options) {
     auto inputs = inputs::check_inputs(options);
     if (!inputs) return fail(std::move(inputs.error()));
     if (auto based = add_base(options, *inputs); !based) return fail(std::move(based.error()));
-    const auto builder = inputs->kind == spec::SpecKind::requirements ? environments::make_pip_builder
-                                                                      : environments::make_conda_builder;
+    const auto builder =
+        inputs->requirements ? environments::make_pip_builder : environments::make_conda_builder;
     return finished(options, build_by(builder, options, *inputs));
 }
 

@@ -3,6 +3,8 @@
 #include "cli/configured.h"
 #include "config/host_profile.h"
 #include "core/filesystem.h"
+#include "core/text.h"
+#include "gpu/injection.h"
 #include "inputs/find_base.h"
 #include "manifest/bind.h"
 #include "manifest/launch_settings.h"
@@ -281,12 +283,13 @@ void add_container_options(CLI::App& command, BuildArguments& arguments) {
         ->type_name("NAME")
         ->delimiter(',')
         ->allow_extra_args(false);
+    const auto vendors = gpu::policy_names();
     command
         .add_option("--gpu", arguments.gpu,
-                    "Whose drivers a base gets: auto (of what each node has), nvidia, amd, intel or none")
+                    "Whose drivers a base gets: " + listed(vendors) + " (auto: of what each node has)")
         ->type_name("VENDOR")
         ->default_str("auto")
-        ->check(CLI::IsMember({"auto", "nvidia", "amd", "intel", "none"}));
+        ->check(CLI::IsMember(vendors));
 }
 
 void add_engine_option(CLI::App& command, BuildArguments& arguments) {
@@ -330,7 +333,7 @@ void add_work_options(CLI::App& command, BuildArguments& arguments) {
         .add_option("--jobs", arguments.jobs, "Parallel workers (default: what this job or login may use)")
         ->check(CLI::Range(1, 1024))
         ->type_name("N");
-    command.add_option("--compression", arguments.compression, "zstd:LEVEL (1 to 22), lz4 or none")
+    command.add_option("--compression", arguments.compression, image::compression_forms())
         ->type_name("KIND")
         ->default_str("zstd:3");
     command.add_option("--block-size", arguments.block_size, "Block size of the image, 4K to 1M")

@@ -43,22 +43,22 @@ Result<std::vector<gpu::AcceleratedPackage>> packages_in(const fs::path& prefix)
 json to_json(const gpu::Host& host) {
     json devices = json::array();
     for (const auto& device : host.devices)
-        devices.push_back({{"vendor", gpu::name_of(device.vendor)},
+        devices.push_back({{"vendor", device.vendor->name},
                            {"address", device.address},
                            {"name", device.name},
                            {"uuid", device.uuid},
                            {"target", device.target},
                            {"mig_instances", device.mig.size()}});
     json drivers = json::object();
-    for (const auto vendor : gpu::all_vendors)
-        if (const auto& driver = host.driver(vendor); !driver.empty()) drivers[gpu::name_of(vendor)] = driver;
+    for (const auto& [vendor, driver] : host.drivers)
+        if (!driver.empty()) drivers[vendor->name] = driver;
     return {{"devices", devices}, {"drivers", drivers}};
 }
 
 void print(const std::vector<Checked>& checked, const gpu::Host& host) {
     bool any = false;
-    for (const auto vendor : gpu::all_vendors)
-        if (const auto devices = host.describe(vendor); !devices.empty()) {
+    for (const auto* vendor : gpu::vendors)
+        if (const auto devices = host.describe(*vendor); !devices.empty()) {
             fmt::print("This node has {}.\n", printable_line(devices));
             any = true;
         }

@@ -40,10 +40,7 @@ std::vector<std::string> kinds() {
 Result<std::string> read_template(const std::string& kind) {
     const auto known = kinds();
     if (std::ranges::find(known, kind) != known.end()) return read_file(templates() / (kind + ".sh"));
-    std::string list;
-    for (const auto& name : known)
-        list.append(list.empty() ? "" : ", ").append(name);
-    return fail_input("there is no such kind of job", {}, kind, "There are " + list + ".");
+    return fail_input("there is no such kind of job", {}, kind, "There are " + listed(known, ", ") + ".");
 }
 
 std::string quoted(const std::vector<std::string>& program) {
@@ -84,11 +81,11 @@ Result<int> run_job(const JobArguments& arguments, const std::vector<std::string
                                       .nodes = arguments.nodes,
                                       .gpus = arguments.gpus};
     const auto kind = arguments.kind.empty() ? cluster::default_kind(request) : arguments.kind;
-    if (request.nodes > 1 && (kind == "single" || kind == "standalone"))
-        return fail_input("a job of this kind has one node", {}, "--kind " + kind,
-                          "Leave --nodes out, or take --kind torchrun.");
     auto text = read_template(kind);
     if (!text) return fail(std::move(text.error()));
+    if (request.nodes > 1 && text->find("@NODES@") == std::string::npos)
+        return fail_input("a job of this kind has one node", {}, "--kind " + kind,
+                          "Leave --nodes out, or take --kind torchrun.");
     auto script = cluster::fill_job_script(*text, request, *site);
     if (!script) return fail(std::move(script.error()));
     fmt::print("{}", *script);
@@ -106,10 +103,9 @@ void add_job(CLI::App& app, Action& chosen, std::vector<std::string> program) {
         ->envname("CONTAINERIZE_SITE");
     command->add_option("--nodes", arguments->nodes, "How many nodes (default: 1)");
     command->add_option("--gpus", arguments->gpus, "GPUs on each node, as Slurm counts them (default: none)");
-    command->add_option(
-        "--kind", arguments->kind,
-        "How it is started: single, standalone, torchrun, srun, mpi-torchrun, mpi, lightning, "
-        "lightning-node or xpu (default: one of the first three, by nodes and GPUs)");
+    command->add_option("--kind", arguments->kind,
+                        "How it is started: " + listed(kinds()) +
+                            " (default: single, standalone or torchrun, by nodes and GPUs)");
     command->add_option("--env", arguments->environment,
                         "The installation (default: the one that is active, or first on PATH)");
     command->footer("Example:\n  containerize job --site lumi --nodes 2 --gpus 8 -- train.py > job.sh");

@@ -18,6 +18,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include <fmt/format.h>
@@ -95,8 +96,8 @@ enum class Kind { conda, pip };
 Status check_kind(Kind kind, const std::string& file) {
     auto found = spec::recognise_supported(file);
     if (!found) return fail(std::move(found.error()));
-    const auto is = *found == spec::SpecKind::requirements ? Kind::pip : Kind::conda;
-    if (is == kind) return {};
+    const bool of_pip = std::holds_alternative<spec::RequirementsReader>(spec::format_of(*found).reader);
+    if (of_pip == (kind == Kind::pip)) return {};
     return kind == Kind::conda
                ? fail_input("conda-containerize does not take " + spec::describe(*found), {}, file,
                             "Use pip-containerize, or give an environment file, and this one with -r.")

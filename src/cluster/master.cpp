@@ -1,6 +1,7 @@
 #include "cluster/master.h"
 
 #include "cluster/host_list.h"
+#include "core/schedulers.h"
 
 #include <algorithm>
 #include <array>
@@ -50,8 +51,9 @@ std::vector<unsigned> free_ports(unsigned first, const TakenPorts& taken) {
 
 /// The number of the batch job in any supported system; nothing outside of jobs.
 std::optional<std::uint64_t> job_number(const Variables& variables) {
-    for (const char* name : {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID"})
-        if (const auto number = leading_number(value_of(variables, name))) return number;
+    for (const auto& scheduler : schedulers)
+        if (const auto number = leading_number(value_of(variables, scheduler.variables.front())))
+            return number;
     return std::nullopt;
 }
 

@@ -1,6 +1,7 @@
 #include "cluster/site.h"
 
 #include "cluster/site_files.h"
+#include "core/text.h"
 #include "util/yaml_size.h"
 
 #include <algorithm>
@@ -144,11 +145,9 @@ Result<Site> find_site(const std::string& wanted, const Variables& variables) {
         if (!site || !wanted.empty() || is_here(*site, variables)) return site;
     }
     if (wanted.empty()) return find_site(fallback, variables);
-    std::string names;
-    for (const auto& name : site_names())
-        names.append(names.empty() ? "" : ", ").append(name);
     return fail_input("there is no profile of this site", {}, wanted,
-                      "There are " + names + "; a file of your own is given with a '/'.");
+                      "There are " + listed(site_names(), ", ") +
+                          "; a file of your own is given with a '/'.");
 }
 
 } // namespace containerize::cluster

@@ -2,6 +2,7 @@
 
 #include "conda/libsolv.h"
 #include "conda/matching.h"
+#include "core/text.h"
 
 #include <algorithm>
 #include <map>
@@ -52,13 +53,6 @@ std::string bare(std::string_view name) {
     return result;
 }
 
-std::string joined(const std::vector<std::string>& list) {
-    std::string text;
-    for (const auto& one : list)
-        text += (text.empty() ? "" : ", ") + one;
-    return text;
-}
-
 /// "0.15.1", "0.15.1, 0.15.2" or "0.15.0 to 0.15.9".
 std::string summary(const std::set<std::string>& texts) {
     std::vector<std::pair<Version, std::string>> versions;
@@ -69,7 +63,7 @@ std::string summary(const std::set<std::string>& texts) {
     std::vector<std::string> list;
     for (auto& [version, text] : versions)
         list.push_back(std::move(text));
-    return joined(list);
+    return listed(list, ", ");
 }
 
 class Explanation {
@@ -263,7 +257,7 @@ Error nothing_matches(const PackagePool& packages, const Wanted& wanted, bool hi
     }
     if (!wanted.channels.empty() && in_channel.empty() && !versions.empty()) {
         error.why = (wanted.channels.size() == 1 ? "the channel " + wanted.channels.front() + " has no"
-                                                 : "none of " + joined(wanted.channels) + " has a") +
+                                                 : "none of " + listed(wanted.channels, ", ") + " has a") +
                     " package of that name; others have";
     } else if (!versions.empty()) {
         std::vector<std::pair<Version, std::string>> sorted;
@@ -273,7 +267,7 @@ Error nothing_matches(const PackagePool& packages, const Wanted& wanted, bool hi
         std::vector<std::string> newest;
         for (std::size_t i = 0; i < sorted.size() && i < 8; ++i)
             newest.push_back(sorted[i].second);
-        error.why = "of " + wanted.spec.name + " there are " + joined(newest) +
+        error.why = "of " + wanted.spec.name + " there are " + listed(newest, ", ") +
                     (sorted.size() > 8 ? " and older ones" : "");
         if (wanted.spec.build) error.why += ", and perhaps not in the build " + wanted.spec.build->text();
     } else {
@@ -284,7 +278,7 @@ Error nothing_matches(const PackagePool& packages, const Wanted& wanted, bool hi
         if (is_there)
             error.hint = "The log says what is wrong with them. Tell the channel's maintainers.";
         else if (!close.empty())
-            error.hint = "Did you mean " + joined(close) + "?";
+            error.hint = "Did you mean " + listed(close, ", ") + "?";
         else
             error.hint =
                 "If it is a package of PyPI only, put it under `pip:`. Else name the channel that has it.";

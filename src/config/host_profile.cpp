@@ -2,6 +2,7 @@
 
 #include "core/entries.h"
 #include "core/filesystem.h"
+#include "core/text.h"
 #include "spec/yaml.h"
 
 #include <algorithm>
@@ -16,10 +17,7 @@ std::string profiles_in(const fs::path& directory) {
     for (const auto& entry : entries_in(directory, failed))
         if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem());
     std::ranges::sort(names);
-    std::string list;
-    for (const auto& name : names)
-        list += (list.empty() ? "" : ", ") + name;
-    return list;
+    return listed(names, ", ");
 }
 
 /// Calls `take` for each item of a list of strings.

@@ -175,14 +175,13 @@ private:
     // Only for a base: the host's own root has its drivers.
     void add_gpu_options() {
         const auto wanted = root::wanted_gpu(manifest_);
-        const auto add = [&](const char* vendor, const char* device, const char* option) {
-            if (wanted != vendor && (wanted != "auto" || !exists(device))) return;
-            arguments_.emplace_back(option);
-            manifest_.settings.gpu = "none"; // the runtime provides the drivers
-        };
         manifest_.settings.gpu = wanted;
-        add("nvidia", "/dev/nvidiactl", "--nv");
-        add("amd", "/dev/kfd", "--rocm");
+        for (const auto* vendor : gpu::vendors) {
+            if (vendor->runtime_option == nullptr) continue;
+            if (wanted != vendor->option && (wanted != "auto" || !exists(vendor->runtime_node))) continue;
+            arguments_.emplace_back(vendor->runtime_option);
+            manifest_.settings.gpu = "none"; // the runtime provides the drivers
+        }
     }
 
     /// Binds libraries of the host, and drivers for which the runtime has no option.
@@ -289,7 +288,7 @@ private:
         carried.plan.root = root::environment_of(manifest_.settings.base);
         carried.plan.root.insert(carried.plan.root.end(), injected_environment_.begin(),
                                  injected_environment_.end());
-        // Where the runtime puts drivers (--nv, --rocm).
+        // Where the runtime puts drivers (Vendor::runtime_option).
         if (!manifest_.settings.base.is_host())
             carried.plan.root.push_back(
                 {launch::EnvironmentChange::Kind::append, "LD_LIBRARY_PATH", "/.singularity.d/libs"});

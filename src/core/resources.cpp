@@ -1,5 +1,7 @@
 #include "core/resources.h"
 
+#include "core/schedulers.h"
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -193,11 +195,10 @@ Limits cgroup_limits(const fs::path& root) {
 }
 
 bool in_batch_job() {
-    // Slurm: salloc sets SLURM_JOB_ID even in a shell on the login node; SLURMD_NODENAME comes from the
-    // compute node's daemon. SGE's JOB_ID alone is too common a name.
-    const auto set = [](const char* name) { return std::getenv(name) != nullptr; };
-    return (set("SLURM_JOB_ID") && set("SLURMD_NODENAME")) || set("PBS_JOBID") || set("LSB_JOBID") ||
-           (set("JOB_ID") && set("SGE_TASK_ID"));
+    const auto set = [](const char* name) { return name == nullptr || std::getenv(name) != nullptr; };
+    return std::ranges::any_of(schedulers, [&](const Scheduler& scheduler) {
+        return set(scheduler.variables.front()) && set(scheduler.on_nodes);
+    });
 }
 
 } // namespace

@@ -11,7 +11,7 @@ namespace containerize {
 struct Resources {
     unsigned cpus = 1;        ///< by affinity mask and cgroup quota (v1 and v2), rounded down, at least 1
     std::uint64_t memory = 0; ///< bytes left by the limits of all enclosing cgroups, and in the machine
-    bool in_job = false;      ///< inside a batch job (Slurm, PBS, LSF, SGE): the resources are ours
+    bool in_job = false;      ///< inside a batch job (schedulers.h): the resources are ours
 };
 
 /// `root` replaces "/", for tests with recorded trees.

@@ -32,6 +32,13 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
     text = std::move(result);
 }
 
+std::string listed(std::span<const std::string> words, std::string_view last) {
+    std::string text;
+    for (std::size_t i = 0; i < words.size(); ++i)
+        text.append(i == 0 ? "" : i + 1 < words.size() ? ", " : last).append(words[i]);
+    return text;
+}
+
 std::string shell_quoted(const std::string& word) {
     static constexpr const char* plain =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";

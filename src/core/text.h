@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -25,6 +26,9 @@ std::optional<Number> to_number(std::string_view text) {
 
 /// Replaces each `from`, which is not empty, in linear time.
 void replace_all(std::string& text, std::string_view from, std::string_view to);
+
+/// "a, b or c".
+std::string listed(std::span<const std::string> words, std::string_view last = " or ");
 
 /// Quotes a word for a shell, if that is necessary.
 std::string shell_quoted(const std::string& word);

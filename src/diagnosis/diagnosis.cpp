@@ -261,11 +261,11 @@ std::vector<Finding> gpus() {
     const gpu::DirectoryView root("/");
     const auto host = gpu::discover(root);
     std::vector<Finding> findings;
-    for (const auto vendor : gpu::all_vendors) {
-        auto devices = host.describe(vendor);
+    for (const auto* vendor : gpu::vendors) {
+        auto devices = host.describe(*vendor);
         if (devices.empty()) continue;
-        auto advice = gpu::obstacle(root, host, vendor);
-        findings.push_back({.name = std::string(gpu::name_of(vendor)) + " GPUs",
+        auto advice = gpu::obstacle(root, host, *vendor);
+        findings.push_back({.name = std::string(vendor->name) + " GPUs",
                             .verdict = advice.empty() ? Verdict::ok : Verdict::note,
                             .found = std::move(devices),
                             .advice = std::move(advice)});

@@ -14,7 +14,7 @@ void record_accelerators(BuildContext& context) {
     }
     std::optional<gpu::Target> target;
     if (const auto& cuda = context.options.conda.cuda; !cuda.empty())
-        target = {.accelerator = gpu::Accelerator::cuda, .toolkit = cuda};
+        target.emplace(gpu::Vendor::nvidia, cuda);
     for (const auto& warning : gpu::build_warnings(packages, target, gpu::discover(gpu::DirectoryView("/"))))
         log::warn(warning);
 }

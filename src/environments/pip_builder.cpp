@@ -67,7 +67,7 @@ public:
     }
 
     Status install() override {
-        for (const auto& editable : context_.inputs.requirements.editable) {
+        for (const auto& editable : context_.inputs.requirements->editable) {
             const bool is_cloned = is_url(editable) && !editable.starts_with("file:");
             if (is_cloned) continue; // cloned into the environment
             log::info("Note: '" + editable +
@@ -77,7 +77,7 @@ public:
         Stage stage(pip_stage);
         Installers installers(context_);
         if (auto installed = installers.install({.file = context_.inputs.spec,
-                                                 .read = context_.inputs.requirements,
+                                                 .read = *context_.inputs.requirements,
                                                  .directory = context_.inputs.working_directory,
                                                  .constraints = {}},
                                                 stage);

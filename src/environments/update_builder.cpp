@@ -143,8 +143,8 @@ private:
     }
 
     Status install_spec() {
-        if (context_.inputs.kind == spec::SpecKind::requirements)
-            return install_file(context_.inputs.spec, context_.inputs.requirements);
+        if (context_.inputs.requirements)
+            return install_file(context_.inputs.spec, *context_.inputs.requirements);
         if (!of_conda_)
             return fail_input("this installation was not made of packages of conda",
                               "so none can be added to it", context_.inputs.spec.string(),

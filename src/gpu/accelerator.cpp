@@ -29,7 +29,7 @@ constexpr std::array<std::pair<unsigned, std::string_view>, 3> lowest_drivers = 
     {{11, "450.80.02"}, {12, "525.60.13"}, {13, "580.65.06"}}};
 
 struct Purpose {
-    Accelerator built_for = Accelerator::cpu;
+    const Vendor* built_for = nullptr;
     std::string toolkit;
 };
 
@@ -63,12 +63,12 @@ std::optional<std::string> version_behind(std::string_view text, std::string_vie
 Purpose purpose_of_tag(std::string_view tag) {
     for (const char* word : {"cuda", "cu"})
         if (const auto version = version_behind(tag, word); version && !version->empty())
-            return {.built_for = Accelerator::cuda, .toolkit = with_dot(*version)};
+            return {.built_for = &Vendor::nvidia, .toolkit = with_dot(*version)};
     if (const auto version = version_behind(tag, "rocm")) {
         const auto whole = with_dot(*version);
-        return {.built_for = Accelerator::rocm, .toolkit = whole};
+        return {.built_for = &Vendor::amd, .toolkit = whole};
     }
-    if (tag.find("xpu") != std::string_view::npos) return {.built_for = Accelerator::xpu, .toolkit = {}};
+    if (tag.find("xpu") != std::string_view::npos) return {.built_for = &Vendor::intel, .toolkit = {}};
     return {};
 }
 
@@ -166,7 +166,7 @@ std::vector<std::string> gfx_targets(const TreeView& tree, const std::string& di
 AcceleratedPackage bare_package(std::string name, std::string version, std::string evidence) {
     return {.name = std::move(name),
             .version = std::move(version),
-            .built_for = Accelerator::cpu,
+            .built_for = nullptr,
             .toolkit = {},
             .lowest_driver = {},
             .architectures = {},
@@ -191,7 +191,7 @@ public:
         add_jax();
         add_cupy();
         for (auto& package : found_)
-            if (package.built_for == Accelerator::cuda)
+            if (package.built_for == &Vendor::nvidia)
                 package.lowest_driver = lowest_driver_for(package.toolkit);
         return std::move(found_);
     }
@@ -273,21 +273,21 @@ private:
         const auto tagged = purpose_of_tag(plus == std::string::npos ? "" : torch.version.substr(plus + 1));
         const auto library = site + "/torch/lib/";
         if (!value("cuda").empty()) {
-            torch.built_for = Accelerator::cuda;
+            torch.built_for = &Vendor::nvidia;
             torch.toolkit = two_numbers(value("cuda"));
             torch.architectures = architecture_list(tree_, library + "libtorch_python.so");
         } else if (!value("hip").empty() || !value("rocm").empty()) {
-            torch.built_for = Accelerator::rocm;
-            torch.toolkit = tagged.built_for == Accelerator::rocm
+            torch.built_for = &Vendor::amd;
+            torch.toolkit = tagged.built_for == &Vendor::amd
                                 ? tagged.toolkit
                                 : two_numbers(value("rocm").empty() ? value("hip") : value("rocm"));
             torch.architectures = gfx_targets(tree_, library + "rocblas/library");
-        } else if (!value("xpu").empty() || tagged.built_for == Accelerator::xpu ||
+        } else if (!value("xpu").empty() || tagged.built_for == &Vendor::intel ||
                    tree_.exists(library + "libtorch_xpu.so")) {
-            torch.built_for = Accelerator::xpu;
+            torch.built_for = &Vendor::intel;
         } else if (const auto* extension = distribution("intel-extension-for-pytorch");
                    extension != nullptr && extension->version.find("xpu") != std::string::npos) {
-            torch.built_for = Accelerator::xpu;
+            torch.built_for = &Vendor::intel;
             torch.evidence = extension->file;
         }
         found_.push_back(std::move(torch));
@@ -309,10 +309,10 @@ private:
                                                    "tensorflow-rocm", "tensorflow-intel"}),
                                        file);
         if (is_true("is_rocm_build")) {
-            tensorflow.built_for = Accelerator::rocm;
+            tensorflow.built_for = &Vendor::amd;
             tensorflow.toolkit = first("rocm_version");
         } else if (is_true("is_cuda_build")) {
-            tensorflow.built_for = Accelerator::cuda;
+            tensorflow.built_for = &Vendor::nvidia;
             tensorflow.toolkit = first("cuda_version");
             tensorflow.architectures = strings_behind(text, "cuda_compute_capabilities");
             if (!has_cuda_libraries())
@@ -320,7 +320,7 @@ private:
                     "CUDA's libraries, without which it uses the CPU: install tensorflow[and-cuda]";
         } else if (distribution("intel-extension-for-tensorflow") != nullptr &&
                    distribution("intel-extension-for-tensorflow")->version.find("cpu") == std::string::npos) {
-            tensorflow.built_for = Accelerator::xpu;
+            tensorflow.built_for = &Vendor::intel;
         }
         found_.push_back(std::move(tensorflow));
     }
@@ -338,8 +338,7 @@ private:
         auto jax = bare_package("jax", library->version, library->file);
         auto purpose =
             purpose_of_tag(std::string_view(library->version).substr(library->version.find('+') + 1));
-        if (const Known* conda = record("jaxlib");
-            conda != nullptr && purpose.built_for == Accelerator::cpu) {
+        if (const Known* conda = record("jaxlib"); conda != nullptr && purpose.built_for == nullptr) {
             purpose = purpose_of_tag(conda->build);
             jax.evidence = conda->file;
         }
@@ -349,12 +348,12 @@ private:
                 jax.evidence = plugin->second.file;
             }
         if (const auto* plugin = distribution("intel-extension-for-openxla")) {
-            purpose = {.built_for = Accelerator::xpu, .toolkit = {}};
+            purpose = {.built_for = &Vendor::intel, .toolkit = {}};
             jax.evidence = plugin->file;
         }
         jax.built_for = purpose.built_for;
-        jax.toolkit = purpose.built_for == Accelerator::cuda ? refined(purpose.toolkit) : purpose.toolkit;
-        if (purpose.built_for == Accelerator::cuda && !has_cuda_libraries()) jax.lacks = lacks_cuda;
+        jax.toolkit = purpose.built_for == &Vendor::nvidia ? refined(purpose.toolkit) : purpose.toolkit;
+        if (purpose.built_for == &Vendor::nvidia && !has_cuda_libraries()) jax.lacks = lacks_cuda;
         found_.push_back(std::move(jax));
     }
 
@@ -363,11 +362,11 @@ private:
         for (const auto& [name, known] : distributions_) {
             if (name != "cupy" && !name.starts_with("cupy-cuda") && !name.starts_with("cupy-rocm")) continue;
             auto cupy = bare_package("cupy", known.version, known.file);
-            cupy.built_for = Accelerator::cuda;
+            cupy.built_for = &Vendor::nvidia;
             auto tag = name;
             std::ranges::replace(tag, '-', '.');
             if (const auto rocm = version_behind(tag, "rocm.")) {
-                cupy.built_for = Accelerator::rocm;
+                cupy.built_for = &Vendor::amd;
                 cupy.toolkit = two_numbers(*rocm);
             } else {
                 cupy.toolkit = purpose_of_tag(name).toolkit;
@@ -390,23 +389,9 @@ private:
 
 } // namespace
 
-std::string_view name_of(Accelerator accelerator) {
-    static constexpr std::array<std::string_view, 4> names = {"cpu", "cuda", "rocm", "xpu"};
-    return names[static_cast<std::size_t>(accelerator)];
-}
-
 std::string AcceleratedPackage::purpose() const {
-    switch (built_for) {
-    case Accelerator::cpu:
-        return "CPUs only";
-    case Accelerator::cuda:
-        return toolkit.empty() ? "CUDA" : "CUDA " + toolkit;
-    case Accelerator::rocm:
-        return toolkit.empty() ? "ROCm" : "ROCm " + toolkit;
-    case Accelerator::xpu:
-        return "Intel GPUs (XPU)";
-    }
-    return {};
+    if (built_for == nullptr) return "CPUs only";
+    return std::string(built_for->platform_name) + (toolkit.empty() ? "" : " " + toolkit);
 }
 
 std::vector<std::string> site_packages(const TreeView& tree) {
@@ -445,8 +430,9 @@ std::string lowest_driver_for(std::string_view cuda) {
 }
 
 nlohmann::json to_json(const AcceleratedPackage& package) {
-    nlohmann::json json = {
-        {"package", package.name}, {"version", package.version}, {"built_for", name_of(package.built_for)}};
+    nlohmann::json json = {{"package", package.name},
+                           {"version", package.version},
+                           {"built_for", package.built_for == nullptr ? "cpu" : package.built_for->platform}};
     const auto add = [&](const char* key, const std::string& value) {
         if (!value.empty()) json[key] = value;
     };

@@ -1,7 +1,7 @@
 // Determines from its files what an environment's packages were built for, without importing them.
 #pragma once
 
-#include "gpu/tree.h"
+#include "gpu/vendor.h"
 
 #include <string>
 #include <string_view>
@@ -11,16 +11,12 @@
 
 namespace containerize::gpu {
 
-enum class Accelerator { cpu, cuda, rocm, xpu };
-/// "cpu", "cuda", "rocm", "xpu".
-std::string_view name_of(Accelerator accelerator);
-
 struct AcceleratedPackage {
-    std::string name;    ///< "torch"
-    std::string version; ///< "2.6.0+cu126"
-    Accelerator built_for = Accelerator::cpu;
-    std::string toolkit;       ///< "12.6", or "12" if no file is more precise; empty for cpu and xpu
-    std::string lowest_driver; ///< NVIDIA's driver version; empty if unknown
+    std::string name;                       ///< "torch"
+    std::string version;                    ///< "2.6.0+cu126"
+    const Vendor* built_for = nullptr;      ///< whose GPUs; null: CPUs only
+    std::string toolkit;                    ///< "12.6", or "12" if no file is more precise; may be empty
+    std::string lowest_driver;              ///< NVIDIA's driver version; empty if unknown
     std::vector<std::string> architectures; ///< "sm_90", "gfx90a"; empty if unknown
     std::string evidence;                   ///< path in the tree of the file that tells what it was built for
     std::string lacks;                      ///< what it needs and the environment does not have; may be empty

@@ -16,10 +16,13 @@ struct Fit {
 };
 
 Fit compare(const AcceleratedPackage& package, const Host& host);
+/// For vendors (Vendor::fit): compares what the package has code for with the devices' targets, as far as
+/// both are known.
+Fit fit_by_targets(const AcceleratedPackage& package, const Host& host);
 
 /// The nodes that an environment is built for, as the user describes them.
 struct Target {
-    Accelerator accelerator = Accelerator::cuda;
+    const Vendor& vendor;
     std::string toolkit; ///< the newest that they support; empty if unknown
 };
 

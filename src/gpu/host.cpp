@@ -13,50 +13,24 @@ namespace containerize::gpu {
 
 namespace {
 
-std::string first_line(const TreeView& tree, const std::string& path) {
-    auto text = tree.text(path, 4096);
-    text.resize(std::min(text.find('\n'), text.size()));
-    while (text.ends_with(' '))
-        text.pop_back();
-    return text;
-}
-
-unsigned number(std::string_view text, int base = 10) {
-    if (base == 16 && text.starts_with("0x")) text.remove_prefix(2);
+/// The number in a file of /sys, such as "0x10de".
+unsigned hexadecimal(const TreeView& tree, const std::string& path) {
+    const auto text = first_line(tree, path);
     unsigned value = 0;
-    std::from_chars(text.data(), text.data() + text.size(), value, base);
+    const auto start = text.starts_with("0x") ? 2 : 0;
+    std::from_chars(text.data() + start, text.data() + text.size(), value, 16);
     return value;
 }
 
-/// The value in a line "Key: \t value".
-std::string value_of(const std::string& text, std::string_view key) {
-    std::istringstream lines(text);
-    for (std::string line; std::getline(lines, line);) {
-        if (!line.starts_with(key)) continue;
-        const auto start = line.find_first_not_of(" \t:", key.size());
-        return start == std::string::npos ? "" : line.substr(start, line.find_last_not_of(" \t") - start + 1);
-    }
-    return {};
-}
-
-std::optional<Vendor> vendor_of(unsigned id) {
-    switch (id) {
-    case 0x10de:
-        return Vendor::nvidia;
-    case 0x1002:
-        return Vendor::amd;
-    case 0x8086:
-        return Vendor::intel;
-    default:
-        return std::nullopt;
-    }
-}
-
-/// Class 03 is display controllers, with or without outputs. AMD's newer accelerators are in class 12
-/// (processing accelerators), which Intel uses for other devices.
-bool is_gpu(Vendor vendor, unsigned pci_class) {
-    const unsigned base = pci_class >> 16U;
-    return base == 0x03 || (base == 0x12 && vendor == Vendor::amd);
+/// The vendor of a GPU on the PCI bus; null for other devices. Class 03 is display controllers, with or
+/// without outputs. Class 12 is processing accelerators, which are GPUs of some vendors and other devices of
+/// others.
+const Vendor* vendor_of_gpu(const TreeView& tree, const std::string& directory) {
+    const auto id = hexadecimal(tree, directory + "/vendor");
+    const auto* const vendor = std::ranges::find(vendors, id, &Vendor::pci_id);
+    if (vendor == vendors.end()) return nullptr;
+    const auto kind = hexadecimal(tree, directory + "/class") >> 16U;
+    return kind == 0x03 || (kind == 0x12 && (*vendor)->in_class_12) ? *vendor : nullptr;
 }
 
 /// A device's name in the PCI ID database, which many hosts have.
@@ -79,7 +53,7 @@ std::string name_in_database(const TreeView& tree, std::string_view vendor, std:
     return {};
 }
 
-std::string pci_name(const TreeView& tree, Vendor vendor, const std::string& directory) {
+std::string pci_name(const TreeView& tree, const Vendor& vendor, const std::string& directory) {
     const auto without_0x = [&](const char* file) {
         const auto id = first_line(tree, directory + file);
         return id.starts_with("0x") ? id.substr(2) : id;
@@ -89,7 +63,7 @@ std::string pci_name(const TreeView& tree, Vendor vendor, const std::string& dir
     if (auto own = first_line(tree, directory + "/product_name"); !own.empty()) return own;
     const auto known = name_in_database(tree, vendor_id, device_id);
     if (known.empty()) return "PCI device " + vendor_id + ":" + device_id;
-    return std::string(name_of(vendor)) + " " + known;
+    return std::string(vendor.name) + " " + known;
 }
 
 std::vector<std::string> drm_nodes(const TreeView& tree, const std::string& pci_directory) {
@@ -107,10 +81,9 @@ std::vector<Device> pci_devices(const TreeView& tree) {
     std::vector<Device> devices;
     for (const auto& address : tree.list(bus)) {
         const auto directory = bus + "/" + address;
-        const auto vendor = vendor_of(number(first_line(tree, directory + "/vendor"), 16));
-        if (!vendor || !is_gpu(*vendor, number(first_line(tree, directory + "/class"), 16))) continue;
-        if (address == integrated_graphics) continue;
-        devices.push_back({.vendor = *vendor,
+        const auto* vendor = vendor_of_gpu(tree, directory);
+        if (vendor == nullptr || address == integrated_graphics) continue;
+        devices.push_back({.vendor = vendor,
                            .address = address,
                            .name = pci_name(tree, *vendor, directory),
                            .uuid = {},
@@ -121,150 +94,16 @@ std::vector<Device> pci_devices(const TreeView& tree) {
     return devices;
 }
 
-std::string nvidia_version(const TreeView& tree) {
-    if (auto version = first_line(tree, "/sys/module/nvidia/version"); !version.empty()) return version;
-    // "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15  Release Build ..."
-    std::istringstream words(value_of(tree.text("/proc/driver/nvidia/version"), "NVRM version"));
-    for (std::string word; words >> word;)
-        if (word.find('.') != std::string::npos && word.find_first_not_of("0123456789.") == std::string::npos)
-            return word;
-    return {};
-}
-
-/// Maps the driver's capabilities to minor device numbers: "gpu0/gi1/access" to 12.
-std::map<std::string, unsigned> mig_minors(const TreeView& tree) {
-    std::map<std::string, unsigned> minors;
-    std::istringstream lines(tree.text("/proc/driver/nvidia-caps/mig-minors"));
-    std::string name;
-    for (unsigned minor = 0; lines >> name >> minor;)
-        minors.emplace(name, minor);
-    return minors;
-}
-
-/// The number after `prefix`: 3 in "gi3"; nothing for other names.
-std::optional<unsigned> numbered(std::string_view name, std::string_view prefix) {
-    if (!name.starts_with(prefix)) return std::nullopt;
-    name.remove_prefix(prefix.size());
-    if (name.empty() || name.find_first_not_of("0123456789") != std::string_view::npos) return std::nullopt;
-    return number(name);
-}
-
-/// The existing instances; the list of minors contains all possible ones.
-std::vector<MigInstance> mig_instances(const TreeView& tree, const std::string& gpu,
-                                       const std::map<std::string, unsigned>& minors) {
-    const auto node = [&](const std::string& right) {
-        const auto minor = minors.find(right);
-        return minor == minors.end() ? "" : "/dev/nvidia-caps/nvidia-cap" + std::to_string(minor->second);
-    };
-    std::vector<MigInstance> instances;
-    const std::string directory = "/proc/driver/nvidia/capabilities/" + gpu + "/mig";
-    for (const auto& gi : tree.list(directory)) {
-        const auto gpu_instance = numbered(gi, "gi");
-        if (!gpu_instance) continue;
-        for (const auto& ci : tree.list(directory + "/" + gi)) {
-            const auto compute_instance = numbered(ci, "ci");
-            if (!compute_instance) continue;
-            MigInstance instance{
-                .gpu_instance = *gpu_instance, .compute_instance = *compute_instance, .nodes = {}};
-            for (const auto& right : {gpu + "/" + gi + "/access", gpu + "/" + gi + "/" + ci + "/access"})
-                if (auto path = node(right); !path.empty()) instance.nodes.push_back(std::move(path));
-            instances.push_back(std::move(instance));
-        }
-    }
-    return instances;
-}
-
-Device nvidia_device(const std::string& address) {
-    return {.vendor = Vendor::nvidia,
-            .address = address,
-            .name = "NVIDIA GPU",
-            .uuid = {},
-            .target = {},
-            .nodes = {},
-            .mig = {}};
-}
-
-/// Adds what the driver reports about its GPUs.
-void add_nvidia_details(const TreeView& tree, std::vector<Device>& devices) {
-    const auto minors = mig_minors(tree);
-    for (const auto& address : tree.list("/proc/driver/nvidia/gpus")) {
-        const auto about = tree.text("/proc/driver/nvidia/gpus/" + address + "/information");
-        auto device = std::ranges::find(devices, address, &Device::address);
-        if (device == devices.end()) device = devices.insert(devices.end(), nvidia_device(address));
-        if (auto model = value_of(about, "Model"); !model.empty()) device->name = std::move(model);
-        device->uuid = value_of(about, "GPU UUID");
-        const auto minor = value_of(about, "Device Minor");
-        if (minor.empty()) continue;
-        device->nodes.insert(device->nodes.begin(), "/dev/nvidia" + minor);
-        device->mig = mig_instances(tree, "gpu" + minor, minors);
-    }
-}
-
-/// Some virtual machines and containers have device nodes, but no entries in /sys or /proc.
-void add_nvidia_nodes(const TreeView& tree, std::vector<Device>& devices) {
-    if (std::ranges::find(devices, Vendor::nvidia, &Device::vendor) != devices.end()) return;
-    for (const auto& name : tree.list("/dev"))
-        if (numbered(name, "nvidia")) {
-            devices.push_back(nvidia_device({}));
-            devices.back().nodes.push_back("/dev/" + name);
-        }
-}
-
-/// Adds what the kernel's compute driver (KFD) reports, matched by render node.
-void add_amd_details(const TreeView& tree, std::vector<Device>& devices) {
-    static const std::string topology = "/sys/class/kfd/kfd/topology/nodes";
-    for (const auto& node : tree.list(topology)) {
-        std::map<std::string, unsigned long long> properties;
-        std::istringstream lines(tree.text(topology + "/" + node + "/properties"));
-        std::string name;
-        for (unsigned long long value = 0; lines >> name >> value;)
-            properties.emplace(name, value);
-        const auto target = gfx_target(static_cast<unsigned>(properties["gfx_target_version"]));
-        if (target.empty()) continue;
-        const auto render = "/dev/dri/renderD" + std::to_string(properties["drm_render_minor"]);
-        for (auto& device : devices)
-            if (std::ranges::find(device.nodes, render) != device.nodes.end()) device.target = target;
-    }
-}
-
-std::string amd_version(const TreeView& tree) {
-    if (!tree.exists("/sys/module/amdgpu")) return {};
-    const auto version = first_line(tree, "/sys/module/amdgpu/version");
-    return version.empty() ? "amdgpu" : version; // the driver in the mainline kernel has no version
-}
-
-std::string intel_driver(const TreeView& tree) {
-    for (const char* module : {"xe", "i915"})
-        if (tree.exists(std::string("/sys/module/") + module)) return module;
-    return {};
-}
-
 } // namespace
 
-std::string_view name_of(Vendor vendor) {
-    static constexpr std::array<std::string_view, 3> names = {"NVIDIA", "AMD", "Intel"};
-    return names[static_cast<std::size_t>(vendor)];
-}
-
-std::string gfx_target(unsigned version) {
-    if (version == 0) return {};
-    constexpr std::string_view digits = "0123456789abcdef";
-    return "gfx" + std::to_string(version / 10000) + digits[version / 100 % 100 % 16] +
-           digits[version % 100 % 16];
-}
-
-std::vector<const Device*> Host::of(Vendor vendor) const {
+std::vector<const Device*> Host::of(const Vendor& vendor) const {
     std::vector<const Device*> found;
     for (const auto& device : devices)
-        if (device.vendor == vendor) found.push_back(&device);
+        if (device.vendor == &vendor) found.push_back(&device);
     return found;
 }
 
-const std::string& Host::driver(Vendor vendor) const {
-    return vendor == Vendor::nvidia ? nvidia_driver : vendor == Vendor::amd ? amd_driver : intel_driver;
-}
-
-std::string Host::describe(Vendor vendor) const {
+std::string Host::describe(const Vendor& vendor) const {
     std::vector<std::pair<std::string, std::size_t>> models;
     for (const auto* device : of(vendor)) {
         const auto name = device->target.empty() ? device->name : device->name + " (" + device->target + ")";
@@ -282,42 +121,32 @@ std::string Host::describe(Vendor vendor) const {
 }
 
 Host discover(const TreeView& tree) {
-    Host host{.devices = pci_devices(tree),
-              .nvidia_driver = nvidia_version(tree),
-              .amd_driver = amd_version(tree),
-              .intel_driver = intel_driver(tree)};
-    add_nvidia_details(tree, host.devices);
-    add_nvidia_nodes(tree, host.devices);
-    add_amd_details(tree, host.devices);
+    Host host{.devices = pci_devices(tree), .drivers = {}};
+    for (const auto* vendor : vendors) {
+        host.drivers[vendor] = vendor->driver(tree);
+        if (vendor->add_details != nullptr) vendor->add_details(tree, host.devices);
+    }
     std::ranges::sort(host.devices, {}, [](const Device& device) {
-        return std::tuple(device.vendor, device.address, device.nodes);
+        return std::tuple(std::ranges::find(vendors, device.vendor), device.address, device.nodes);
     });
     return host;
 }
 
-std::string obstacle(const TreeView& tree, const Host& host, Vendor vendor) {
+std::string obstacle(const TreeView& tree, const Host& host, const Vendor& vendor) {
     if (host.of(vendor).empty()) return {};
-    const std::string name(name_of(vendor));
     if (host.driver(vendor).empty())
-        return "The kernel's driver for " + name +
+        return "The kernel's driver for " + std::string(vendor.name) +
                " devices is not loaded: only the administrator can do that.";
-    const auto missing = [&](const char* node, const char* what) {
-        return tree.exists(node) ? "" : std::string(node) + " is missing: " + what;
-    };
-    switch (vendor) {
-    case Vendor::nvidia:
-        return missing(
-            "/dev/nvidia-uvm",
-            "CUDA programs will fail with an unknown error. `nvidia-modprobe -u`, or any CUDA program "
-            "run by root, makes it.");
-    case Vendor::amd:
-        return missing("/dev/kfd",
-                       "ROCm programs find no device. The amdgpu driver makes it; ask the administrator.");
-    case Vendor::intel:
-        return missing("/dev/dri",
-                       "SYCL programs find no device. The driver makes it; ask the administrator.");
-    }
-    return {};
+    if (tree.exists(vendor.node)) return {};
+    return std::string(vendor.node) + " is missing: " + std::string(vendor.without);
+}
+
+std::string first_line(const TreeView& tree, const std::string& path) {
+    auto text = tree.text(path, 4096);
+    text.resize(std::min(text.find('\n'), text.size()));
+    while (text.ends_with(' '))
+        text.pop_back();
+    return text;
 }
 
 } // namespace containerize::gpu

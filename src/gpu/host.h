@@ -1,19 +1,14 @@
 // Detects a host's accelerators and drivers from /sys, /proc and /dev, without vendors' tools.
 #pragma once
 
-#include "gpu/tree.h"
+#include "gpu/vendor.h"
 
-#include <array>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace containerize::gpu {
-
-enum class Vendor { nvidia, amd, intel };
-inline constexpr std::array all_vendors = {Vendor::nvidia, Vendor::amd, Vendor::intel};
-/// "NVIDIA", "AMD", "Intel".
-std::string_view name_of(Vendor vendor);
 
 /// An instance of an NVIDIA GPU (Multi-Instance GPU). Only the driver's library knows its UUID.
 struct MigInstance {
@@ -22,7 +17,7 @@ struct MigInstance {
 };
 
 struct Device {
-    Vendor vendor = Vendor::nvidia;
+    const Vendor* vendor = nullptr;
     std::string address;            ///< PCI address: "0000:17:00.0"
     std::string name;               ///< "NVIDIA H200"; at least "PCI device 10de:2335"
     std::string uuid;               ///< "GPU-..."; empty if no file tells
@@ -32,22 +27,24 @@ struct Device {
 };
 
 struct Host {
-    std::vector<Device> devices; ///< sorted by vendor, then address
-    std::string nvidia_driver, amd_driver,
-        intel_driver; ///< "570.86.15", "6.10.5" or "amdgpu", "xe"; empty: not loaded
-    [[nodiscard]] std::vector<const Device*> of(Vendor vendor) const;
-    [[nodiscard]] const std::string& driver(Vendor vendor) const;
+    std::vector<Device> devices;                  ///< sorted by vendor, then address
+    std::map<const Vendor*, std::string> drivers; ///< "570.86.15", "amdgpu"; empty: not loaded
+    [[nodiscard]] std::vector<const Device*> of(const Vendor& vendor) const;
+    [[nodiscard]] const std::string& driver(const Vendor& vendor) const { return drivers.at(&vendor); }
     /// Returns "4 x NVIDIA H200, driver 570.86.15"; empty without devices of the vendor.
-    [[nodiscard]] std::string describe(Vendor vendor) const;
+    [[nodiscard]] std::string describe(const Vendor& vendor) const;
 };
 
 /// `tree` is the host's root.
 Host discover(const TreeView& tree);
 
 /// Returns what keeps programs from using a vendor's devices, with advice; empty if nothing does.
-std::string obstacle(const TreeView& tree, const Host& host, Vendor vendor);
+std::string obstacle(const TreeView& tree, const Host& host, const Vendor& vendor);
 
 /// "gfx90a" for the kernel's number 90010; empty for 0, the number of CPUs.
 std::string gfx_target(unsigned version);
+
+/// The first line of a small file without spaces at its end; empty if there is no such file.
+std::string first_line(const TreeView& tree, const std::string& path);
 
 } // namespace containerize::gpu

@@ -1,79 +1,61 @@
 #include "gpu/injection.h"
 
+#include "core/text.h"
 #include "gpu/injector.h"
 
-#include <array>
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace containerize::gpu {
 
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Policy>, 5> policies = {{{"auto", Policy::automatic},
-                                                                          {"nvidia", Policy::nvidia},
-                                                                          {"amd", Policy::amd},
-                                                                          {"intel", Policy::intel},
-                                                                          {"none", Policy::none}}};
-
-bool wants(Policy policy, Vendor vendor) {
-    switch (policy) {
-    case Policy::automatic:
-        return true;
-    case Policy::nvidia:
-        return vendor == Vendor::nvidia;
-    case Policy::amd:
-        return vendor == Vendor::amd;
-    case Policy::intel:
-        return vendor == Vendor::intel;
-    case Policy::none:
-        return false;
-    }
-    return false;
-}
-
-void add(Injector& injector, const Host& host, Vendor vendor) {
-    injector.note(std::string(name_of(vendor)) + ": " + host.describe(vendor) + ".");
+void add(Injector& injector, const Host& host, const Vendor& vendor) {
+    injector.note(std::string(vendor.name) + ": " + host.describe(vendor) + ".");
     if (auto problem = obstacle(injector.host(), host, vendor); !problem.empty())
         injector.note(std::move(problem));
-    if (host.driver(vendor).empty()) return;
-    switch (vendor) {
-    case Vendor::nvidia:
-        return add_nvidia(injector, host);
-    case Vendor::amd:
-        return add_amd(injector, host);
-    case Vendor::intel:
-        return add_intel(injector, host);
-    }
+    if (!host.driver(vendor).empty()) vendor.inject(injector, host);
 }
 
 } // namespace
 
+std::vector<std::string> policy_names() {
+    std::vector<std::string> names = {"auto"};
+    for (const auto* vendor : vendors)
+        names.emplace_back(vendor->option);
+    names.emplace_back("none");
+    return names;
+}
+
 Result<Policy> parse_policy(std::string_view text) {
-    for (const auto& [name, policy] : policies)
-        if (name == text) return policy;
+    if (text == "auto") return vendors;
+    if (text == "none") return Policy();
+    if (const auto* const found = std::ranges::find(vendors, text, &Vendor::option); found != vendors.end())
+        return Policy(found, 1);
     return fail_input("not a policy for GPUs: '" + std::string(text) + "'", {}, {},
-                      "Give auto, nvidia, amd, intel or none.");
+                      "Give " + listed(policy_names()) + ".");
 }
 
 Injection find(const Request& request) {
     const auto host = discover(DirectoryView(request.host_root));
-    std::vector<Vendor> vendors;
-    for (const auto vendor : all_vendors)
-        if (wants(request.policy, vendor) && !host.of(vendor).empty()) vendors.push_back(vendor);
+    std::vector<const Vendor*> found;
+    std::ranges::copy_if(request.policy, std::back_inserter(found),
+                         [&](const Vendor* vendor) { return !host.of(*vendor).empty(); });
     // The usual case: return before anything in the image is read.
     std::vector<std::string> notes;
-    if (vendors.empty() && request.policy != Policy::none)
-        notes.emplace_back(request.policy == Policy::automatic
+    if (found.empty() && !request.policy.empty())
+        notes.emplace_back(request.policy.size() == vendors.size()
                                ? "This node has no GPU."
                                : "This node has no GPU of the vendor that was asked for.");
-    if (vendors.empty() && request.libraries.empty())
+    if (found.empty() && request.libraries.empty())
         return {.binds = {}, .links = {}, .environment = {}, .warnings = {}, .notes = std::move(notes)};
     Injector injector(request);
     for (auto& text : notes)
         injector.note(std::move(text));
     injector.add_with_needed(request.libraries);
-    for (const auto vendor : vendors)
-        add(injector, host, vendor);
+    for (const auto* vendor : found)
+        add(injector, host, *vendor);
     return injector.finish();
 }
 

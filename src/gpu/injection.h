@@ -10,6 +10,7 @@
 
 #include <filesystem>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,13 +21,16 @@ namespace containerize::gpu {
 inline constexpr std::string_view library_directory = "/.containerize/gpu/lib";
 inline constexpr std::string_view program_directory = "/.containerize/gpu/bin";
 
-/// Whose devices to make usable; `automatic` means all that the host has.
-enum class Policy { automatic, nvidia, amd, intel, none };
-/// Fails with an input error unless `text` is "auto", "nvidia", "amd", "intel" or "none".
+/// Whose devices to make usable, of those that the host has: any vendor's ("auto"), nobody's, or one
+/// vendor's.
+using Policy = std::span<const Vendor* const>;
+/// Fails with an input error unless `text` is "auto", a vendor's option or "none".
 Result<Policy> parse_policy(std::string_view text);
+/// All that parse_policy() accepts.
+std::vector<std::string> policy_names();
 
 struct Request {
-    Policy policy = Policy::automatic;
+    Policy policy = vendors;
     std::vector<std::string> libraries; ///< the host's, besides those of drivers; dependencies are added
     bool has_devices = true;            ///< the host's /dev is visible inside already
     std::filesystem::path host_root = "/";

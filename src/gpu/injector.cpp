@@ -2,6 +2,8 @@
 
 #include "gpu/version.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace containerize::gpu {
@@ -21,11 +23,11 @@ std::string newest(const std::set<std::string>& versions, std::string_view prefi
     return found;
 }
 
-/// Directories of vendors' libraries that may be missing in ld.so.cache.
 std::vector<std::string> vendors_directories(const TreeView& host) {
     std::vector<std::string> directories;
-    for (const auto& name : host.list("/opt"))
-        if (name.starts_with("rocm")) directories.push_back("/opt/" + name + "/lib");
+    for (const auto* vendor : vendors)
+        if (vendor->library_directories != nullptr)
+            std::ranges::move(vendor->library_directories(host), std::back_inserter(directories));
     return directories;
 }
 

@@ -65,9 +65,4 @@ private:
     Injection injection_;
 };
 
-// Add what each vendor's devices need.
-void add_nvidia(Injector& injector, const Host& host);
-void add_amd(Injector& injector, const Host& host);
-void add_intel(Injector& injector, const Host& host);
-
 } // namespace containerize::gpu

@@ -1,5 +1,6 @@
 // Intel: injects device nodes, and the host's Level Zero and OpenCL if neither image nor environment brings a
 // driver.
+#include "gpu/fit.h"
 #include "gpu/injector.h"
 
 #include <algorithm>
@@ -9,21 +10,25 @@ namespace containerize::gpu {
 
 namespace {
 
-constexpr std::string_view driver = "libze_intel_gpu.so.1";
+std::string loaded_driver(const TreeView& tree) {
+    for (const char* module : {"xe", "i915"})
+        if (tree.exists(std::string("/sys/module/") + module)) return module;
+    return {};
+}
+
+constexpr std::string_view level_zero = "libze_intel_gpu.so.1";
 // With the compiler (igc), which the driver loads by name.
 constexpr std::array<std::string_view, 6> stems = {"libze_loader.so.", "libze_intel_gpu.so.",
                                                    "libigc.so.",       "libigdfcl.so.",
                                                    "libiga64.so.",     "libopencl-clang.so."};
 constexpr const char* icd = "/etc/OpenCL/vendors/intel.icd";
 
-} // namespace
-
-void add_intel(Injector& injector, const Host&) {
+void add_to_root(Injector& injector, const Host& /*host*/) {
     injector.add_node("/dev/dri"); // including by-path, which ranks need to share memory
     const auto& request = injector.request();
-    if (injector.image_has(std::string(driver)))
+    if (injector.image_has(std::string(level_zero)))
         return injector.note("Level Zero's driver is the image's own: the host's is left out.");
-    if (request.environment != nullptr && request.environment->exists("/lib/" + std::string(driver)))
+    if (request.environment != nullptr && request.environment->exists("/lib/" + std::string(level_zero)))
         return injector.note("Level Zero's driver is the one in " + request.prefix +
                              ": the host's is left out.");
     std::vector<std::string> names = {"libOpenCL.so.1"};
@@ -38,5 +43,20 @@ void add_intel(Injector& injector, const Host&) {
     injector.add_file(icd);
     injector.add_file(library);
 }
+
+} // namespace
+
+constinit const Vendor Vendor::intel = {
+    .option = "intel",
+    .name = "Intel",
+    .platform = "xpu",
+    .platform_name = "Intel GPUs (XPU)",
+    .pci_id = 0x8086,
+    .node = "/dev/dri",
+    .without = "SYCL programs find no device. The driver makes it; ask the administrator.",
+    .driver = loaded_driver,
+    .inject = add_to_root,
+    .fit = fit_by_targets,
+};
 
 } // namespace containerize::gpu

@@ -1,14 +1,18 @@
-// NVIDIA: uses a CDI specification if the site has one, otherwise the libraries of the driver, whose file
-// names all contain its version.
+// NVIDIA: finds GPUs as the driver reports them in /proc. Uses a CDI specification if the site has one,
+// otherwise the libraries of the driver, whose file names all contain its version.
+#include "core/text.h"
 #include "gpu/cdi.h"
+#include "gpu/fit.h"
 #include "gpu/injector.h"
 #include "gpu/version.h"
 
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <ranges>
 #include <span>
+#include <sstream>
 #include <utility>
 
 namespace containerize::gpu {
@@ -17,6 +21,126 @@ namespace {
 
 using launch::EnvironmentChange;
 using Names = std::span<const std::string_view>;
+
+/// The value in a line "Key: \t value".
+std::string value_of(const std::string& text, std::string_view key) {
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+        if (!line.starts_with(key)) continue;
+        const auto start = line.find_first_not_of(" \t:", key.size());
+        return start == std::string::npos ? "" : line.substr(start, line.find_last_not_of(" \t") - start + 1);
+    }
+    return {};
+}
+
+std::string loaded_driver(const TreeView& tree) {
+    if (auto version = first_line(tree, "/sys/module/nvidia/version"); !version.empty()) return version;
+    // "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15  Release Build ..."
+    std::istringstream words(value_of(tree.text("/proc/driver/nvidia/version"), "NVRM version"));
+    for (std::string word; words >> word;)
+        if (word.find('.') != std::string::npos && word.find_first_not_of("0123456789.") == std::string::npos)
+            return word;
+    return {};
+}
+
+/// Maps the driver's capabilities to minor device numbers: "gpu0/gi1/access" to 12.
+std::map<std::string, unsigned> mig_minors(const TreeView& tree) {
+    std::map<std::string, unsigned> minors;
+    std::istringstream lines(tree.text("/proc/driver/nvidia-caps/mig-minors"));
+    std::string name;
+    for (unsigned minor = 0; lines >> name >> minor;)
+        minors.emplace(name, minor);
+    return minors;
+}
+
+/// The number after `prefix`: 3 in "gi3"; nothing for other names.
+std::optional<unsigned> numbered(std::string_view name, std::string_view prefix) {
+    if (!name.starts_with(prefix)) return std::nullopt;
+    return to_number<unsigned>(name.substr(prefix.size()));
+}
+
+/// The existing instances; the list of minors contains all possible ones.
+std::vector<MigInstance> mig_instances(const TreeView& tree, const std::string& gpu,
+                                       const std::map<std::string, unsigned>& minors) {
+    const auto node = [&](const std::string& right) {
+        const auto minor = minors.find(right);
+        return minor == minors.end() ? "" : "/dev/nvidia-caps/nvidia-cap" + std::to_string(minor->second);
+    };
+    std::vector<MigInstance> instances;
+    const std::string directory = "/proc/driver/nvidia/capabilities/" + gpu + "/mig";
+    for (const auto& gi : tree.list(directory)) {
+        const auto gpu_instance = numbered(gi, "gi");
+        if (!gpu_instance) continue;
+        for (const auto& ci : tree.list(directory + "/" + gi)) {
+            const auto compute_instance = numbered(ci, "ci");
+            if (!compute_instance) continue;
+            MigInstance instance{
+                .gpu_instance = *gpu_instance, .compute_instance = *compute_instance, .nodes = {}};
+            for (const auto& right : {gpu + "/" + gi + "/access", gpu + "/" + gi + "/" + ci + "/access"})
+                if (auto path = node(right); !path.empty()) instance.nodes.push_back(std::move(path));
+            instances.push_back(std::move(instance));
+        }
+    }
+    return instances;
+}
+
+Device unnamed_device(const std::string& address) {
+    return {.vendor = &Vendor::nvidia,
+            .address = address,
+            .name = "NVIDIA GPU",
+            .uuid = {},
+            .target = {},
+            .nodes = {},
+            .mig = {}};
+}
+
+/// Adds what the driver reports about its GPUs.
+void add_reported(const TreeView& tree, std::vector<Device>& devices) {
+    const auto minors = mig_minors(tree);
+    for (const auto& address : tree.list("/proc/driver/nvidia/gpus")) {
+        const auto about = tree.text("/proc/driver/nvidia/gpus/" + address + "/information");
+        auto device = std::ranges::find(devices, address, &Device::address);
+        if (device == devices.end()) device = devices.insert(devices.end(), unnamed_device(address));
+        if (auto model = value_of(about, "Model"); !model.empty()) device->name = std::move(model);
+        device->uuid = value_of(about, "GPU UUID");
+        const auto minor = value_of(about, "Device Minor");
+        if (minor.empty()) continue;
+        device->nodes.insert(device->nodes.begin(), "/dev/nvidia" + minor);
+        device->mig = mig_instances(tree, "gpu" + minor, minors);
+    }
+}
+
+/// Some virtual machines and containers have device nodes, but no entries in /sys or /proc.
+void add_nodes(const TreeView& tree, std::vector<Device>& devices) {
+    if (std::ranges::find(devices, &Vendor::nvidia, &Device::vendor) != devices.end()) return;
+    for (const auto& name : tree.list("/dev"))
+        if (numbered(name, "nvidia")) {
+            devices.push_back(unnamed_device({}));
+            devices.back().nodes.push_back("/dev/" + name);
+        }
+}
+
+void complete_devices(const TreeView& tree, std::vector<Device>& devices) {
+    add_reported(tree, devices);
+    add_nodes(tree, devices);
+}
+
+Fit fit_by_driver(const AcceleratedPackage& package, const Host& host) {
+    const auto& driver = host.driver(Vendor::nvidia);
+    if (!package.lowest_driver.empty() && compare_versions(driver, package.lowest_driver) < 0)
+        return {.fits = false,
+                .reason = "It was built for " + package.purpose() + ", which needs NVIDIA's driver " +
+                          package.lowest_driver + " or newer: this node has " + driver + "."};
+    const auto own = driver_of_toolkit(package.toolkit);
+    if (!own.empty() && compare_versions(driver, own) < 0)
+        return {.fits = true,
+                .reason =
+                    "It was built for " + package.purpose() + ", and driver " + driver +
+                    " is older than the " + own +
+                    " of that release: it works, but for kernels that the driver would have to compile."};
+    return {.fits = true,
+            .reason = "It was built for " + package.purpose() + ": driver " + driver + " is new enough."};
+}
 
 // The capabilities in NVIDIA_DRIVER_CAPABILITIES and their files, as in NVIDIA's libnvidia-container
 // (src/nvc_info.c).
@@ -96,7 +220,8 @@ std::string version_of_libcuda(std::string_view file) {
 
 class Nvidia {
 public:
-    Nvidia(Injector& injector, const Host& host) : injector_(injector), host_(host) {}
+    Nvidia(Injector& injector, const Host& host)
+        : injector_(injector), host_(host), driver_(host.driver(Vendor::nvidia)) {}
 
     void add() {
         const auto visible = injector_.variable("NVIDIA_VISIBLE_DEVICES");
@@ -160,7 +285,7 @@ private:
     }
 
     void add_libraries() {
-        const auto ending = ".so." + host_.nvidia_driver;
+        const auto ending = ".so." + driver_;
         std::map<std::string, bool> files; // value: the image can use the file
         for (const auto& [name, path] : injector_.libraries().all()) {
             if (!is_wanted(name)) continue;
@@ -175,10 +300,10 @@ private:
                 injector_.add_link(name, file);
         }
         if (std::ranges::none_of(files, [](const auto& one) { return one.second; }))
-            injector_.note("No library of driver " + host_.nvidia_driver +
+            injector_.note("No library of driver " + driver_ +
                            " can be given to the image: its programs will find no CUDA. The driver's files "
                            "(libcuda.so." +
-                           host_.nvidia_driver + ") must be on this node.");
+                           driver_ + ") must be on this node.");
     }
 
     [[nodiscard]] bool is_wanted(std::string_view file) const {
@@ -286,9 +411,9 @@ private:
     bool is_current(const CdiSpecification& specification) {
         for (const auto& [source, target] : specification.common.mounts) {
             const auto version = version_of_libcuda(name_of(source));
-            if (version.empty() || version == host_.nvidia_driver) continue;
+            if (version.empty() || version == driver_) continue;
             injector_.note("The CDI specification " + specification.file + " is for driver " + version +
-                           ", and " + host_.nvidia_driver +
+                           ", and " + driver_ +
                            " is running: it is not used. `nvidia-ctk cdi generate` writes it anew.");
             return false;
         }
@@ -345,18 +470,16 @@ private:
         if (request.environment != nullptr)
             look(*request.environment, "/cuda-compat", request.prefix + "/cuda-compat");
         // Within a release, minor-version compatibility makes the driver's own library sufficient.
-        std::erase_if(found, [&](const auto& one) {
-            return major_version(one.second) <= major_version(host_.nvidia_driver);
-        });
+        std::erase_if(found,
+                      [&](const auto& one) { return major_version(one.second) <= major_version(driver_); });
         if (found.empty()) return;
         const auto& [directory, version] = *std::ranges::max_element(
             found, [](const auto& a, const auto& b) { return compare_versions(a.second, b.second) < 0; });
         if (const auto other = not_for_data_centres(); !other.empty())
             return injector_.note("The libcuda " + version + " in " + directory +
-                                  " is not used, though newer than driver " + host_.nvidia_driver +
+                                  " is not used, though newer than driver " + driver_ +
                                   ": it works with data-centre GPUs only, and this is a " + other + ".");
-        injector_.note("The libcuda " + version + " in " + directory + " is used, because driver " +
-                       host_.nvidia_driver +
+        injector_.note("The libcuda " + version + " in " + directory + " is used, because driver " + driver_ +
                        " is older (CUDA forward compatibility; data-centre GPUs by their names).");
         injector_.change(
             {.kind = EnvironmentChange::Kind::prepend, .name = "LD_LIBRARY_PATH", .value = directory});
@@ -372,14 +495,29 @@ private:
 
     Injector& injector_;
     const Host& host_;
+    const std::string& driver_;
     std::vector<std::string> wanted_; ///< words of NVIDIA_VISIBLE_DEVICES
     std::set<std::string> capabilities_;
 };
 
 } // namespace
 
-void add_nvidia(Injector& injector, const Host& host) {
-    Nvidia(injector, host).add();
-}
+constinit const Vendor Vendor::nvidia = {
+    .option = "nvidia",
+    .name = "NVIDIA",
+    .platform = "cuda",
+    .platform_name = "CUDA",
+    .pci_id = 0x10de,
+    .node = "/dev/nvidia-uvm",
+    .without =
+        "CUDA programs will fail with an unknown error. `nvidia-modprobe -u`, or any CUDA program run by "
+        "root, makes it.",
+    .runtime_option = "--nv",
+    .runtime_node = "/dev/nvidiactl",
+    .driver = loaded_driver,
+    .add_details = complete_devices,
+    .inject = [](Injector& injector, const Host& host) { Nvidia(injector, host).add(); },
+    .fit = fit_by_driver,
+};
 
 } // namespace containerize::gpu

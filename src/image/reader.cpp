@@ -77,10 +77,9 @@ std::expected<void, std::string> check_super(const sqfs_super_t& super, std::uin
     return {};
 }
 
-/// squashfs's names of compressors, by number.
 std::string compressor_name(std::uint16_t id) {
-    constexpr const char* names[] = {"gzip", "lzma", "lzo", "xz", "lz4", "zstd"};
-    return id >= 1 && id <= std::size(names) ? names[id - 1] : "number " + std::to_string(id);
+    if (id < SQFS_COMP_MIN || id > SQFS_COMP_MAX) return "number " + std::to_string(id);
+    return sqfs_compressor_name_from_id(static_cast<SQFS_COMPRESSOR>(id));
 }
 
 std::unexpected<Error> bad_image(const std::filesystem::path& path, std::string why) {

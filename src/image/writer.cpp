@@ -137,17 +137,17 @@ struct Writer::State {
 };
 
 Status Writer::State::set_up_compressors() {
-    if (options.compression.compressor == Compressor::none) {
+    const auto& [chosen, level] = options.compression;
+    if (chosen == Compressor::none) {
         compressor.reset(make_storing_compressor());
         if (!compressor) return failed(SQFS_ERROR_ALLOC);
         return {};
     }
-    const bool zstd = options.compression.compressor == Compressor::zstd;
     sqfs_compressor_config_t config;
-    if (const int code = sqfs_compressor_config_init(&config, zstd ? SQFS_COMP_ZSTD : SQFS_COMP_LZ4,
-                                                     options.block_size, 0))
+    if (const int code =
+            sqfs_compressor_config_init(&config, static_cast<SQFS_COMPRESSOR>(chosen), options.block_size, 0))
         return failed(code);
-    if (zstd) config.level = static_cast<sqfs_u32>(options.compression.level);
+    if (level != 0) config.level = static_cast<sqfs_u32>(level);
     sqfs_compressor_t* made = nullptr;
     if (const int code = sqfs_compressor_create(&config, &made)) return failed(code);
     compressor.reset(make_shrinking_compressor(made));
@@ -160,8 +160,11 @@ Status Writer::State::set_up_compressors() {
 
 Status Writer::State::set_up() {
     if (auto done = set_up_compressors(); !done) return done;
-    const auto id = options.compression.compressor == Compressor::lz4 ? SQFS_COMP_LZ4 : SQFS_COMP_ZSTD;
-    if (const int code = sqfs_super_init(&super, options.block_size, 0, id)) return failed(code);
+    sqfs_compressor_config_t config;
+    compressor->get_configuration(compressor.get(), &config);
+    if (const int code =
+            sqfs_super_init(&super, options.block_size, 0, static_cast<SQFS_COMPRESSOR>(config.id)))
+        return failed(code);
     // Reserves space for the superblock, which is written last.
     if (const int code = sqfs_super_write(&super, file.get())) return failed(code);
     const int written = compressor->write_options(compressor.get(), file.get());

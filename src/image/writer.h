@@ -18,15 +18,18 @@
 
 namespace containerize::image {
 
-enum class Compressor { none, zstd, lz4 };
+/// By squashfs's numbers. The table in options.cpp says which of them images are written with.
+enum class Compressor : std::uint16_t { none, gzip, lzma, lzo, xz, lz4, zstd };
 
 struct Compression {
     Compressor compressor = Compressor::zstd;
-    int level = 3; ///< zstd only, 1..22. 15 costs 25 times the CPU of 3 for 14 % less
+    int level = 3; ///< 0 if it has none. zstd's 15 costs 25 times the CPU of 3 for 14 % less
 };
 
 /// Parses "zstd", "zstd:LEVEL", "lz4" or "none"; anything else is an input error.
 Result<Compression> parse_compression(std::string_view text);
+/// What it parses, for messages: "zstd:LEVEL with a level from 1 to 22, lz4 or none".
+std::string compression_forms();
 /// Parses "131072", "128K" or "1M": a power of two from 4 KiB to 1 MiB. Anything else is an input error.
 Result<std::uint32_t> parse_block_size(std::string_view text);
 

@@ -10,6 +10,7 @@
 #include "spec/spec.h"
 
 #include <cstdlib>
+#include <variant>
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -101,7 +102,7 @@ Status choose_programs(const BuildOptions& options, Inputs& inputs) {
                           options.settings.base.reference, "Leave it out.");
     if (auto chosen = choose_uv(options, inputs); !chosen) return chosen;
     // A base brings its own interpreters, which are looked up inside it.
-    if (inputs.kind != spec::SpecKind::requirements || options.settings.base.reference != "host") return {};
+    if (!inputs.requirements || options.settings.base.reference != "host") return {};
     auto interpreter = pip::choose_interpreter(options.python, inputs.environment);
     if (!interpreter) return fail(std::move(interpreter.error()));
     inputs.interpreter = std::move(*interpreter);
@@ -184,27 +185,13 @@ void add_channels(const SiteSettings& site, conda::Config& config) {
     channels.insert(channels.end(), site.last_channels.begin(), site.last_channels.end());
 }
 
-Status refuse_lock_options(const BuildOptions& options, const Inputs& inputs) {
-    const bool by_category = options.conda.environment.empty() && !options.conda.categories.empty();
-    if (options.conda.environment.empty() && !by_category) return {};
-    return fail_input(by_category ? "--category is for conda-lock files"
-                                  : "--environment is for pixi lock files",
-                      "this is " + spec::describe(inputs.kind), inputs.spec.string(), "Leave it out.");
-}
-
-Status read_lock(const BuildOptions& options, Inputs& inputs) {
-    const spec::LockChoice choice{.subdir = conda::this_subdir(),
-                                  .environment = options.conda.environment,
-                                  .categories = options.conda.categories,
-                                  .machine = [&] {
-                                      return conda::virtual_packages(inputs.environment, options.conda.cuda,
-                                                                     std::nullopt);
-                                  }};
-    auto locked = spec::read_locked(inputs.spec, inputs.kind, choice);
-    if (!locked) return fail(std::move(locked.error()));
-    inputs.locked = std::move(*locked);
-    return options.pre_install ? Status()
-                               : spec::check_requirements(inputs.locked->pip, inputs.spec.parent_path());
+spec::LockChoice choice_of(const BuildOptions& options, const Inputs& inputs) {
+    return {.subdir = conda::this_subdir(),
+            .environment = options.conda.environment,
+            .categories = options.conda.categories,
+            .machine = [&] {
+                return conda::virtual_packages(inputs.environment, options.conda.cuda, std::nullopt);
+            }};
 }
 
 /// Reads the -r files, which are installed last.
@@ -225,17 +212,18 @@ Status read_more_requirements(const BuildOptions& options, Inputs& inputs) {
 Status read_spec(const BuildOptions& options, Inputs& inputs) {
     auto kind = spec::recognise_supported(options.spec);
     if (!kind) return fail(std::move(kind.error()));
-    inputs.kind = *kind;
+    const auto& format = spec::format_of(*kind);
     auto file = resolve(options.spec);
     if (!file) return fail(std::move(file.error()));
     inputs.spec = std::move(*file);
     if (auto read = read_surroundings(inputs); !read) return read;
-    if (*kind == spec::SpecKind::requirements) {
-        auto requirements = spec::read_requirements(inputs.spec, inputs.working_directory);
+    const auto choice = choice_of(options, inputs);
+    if (auto good = spec::check_choice(format, inputs.spec, choice); !good) return good;
+    if (const auto* read = std::get_if<spec::RequirementsReader>(&format.reader)) {
+        auto requirements = (*read)(inputs.spec, inputs.working_directory);
         if (!requirements) return fail(std::move(requirements.error()));
         inputs.requirements = std::move(*requirements);
-        inputs.files = inputs.requirements.files;
-        if (auto good = refuse_lock_options(options, inputs); !good) return good;
+        inputs.files = inputs.requirements->files;
         return refuse_conda_options(options, inputs.spec.string());
     }
     inputs.mode = "conda";
@@ -248,17 +236,18 @@ Status read_spec(const BuildOptions& options, Inputs& inputs) {
     auto& of_machine = inputs.conda_config.site_channels;
     of_machine.insert(of_machine.end(), options.site.machine_channels.begin(),
                       options.site.machine_channels.end());
-    if (*kind == spec::SpecKind::environment_yaml || *kind == spec::SpecKind::conda_list_export) {
-        if (auto good = refuse_lock_options(options, inputs); !good) return good;
-        auto environment = *kind == spec::SpecKind::environment_yaml
-                               ? spec::read_environment_yaml(inputs.spec)
-                               : spec::read_list_export(inputs.spec);
+    if (const auto* read = std::get_if<spec::EnvironmentReader>(&format.reader)) {
+        auto environment = (*read)(inputs.spec);
         if (!environment) return fail(std::move(environment.error()));
         inputs.conda = std::move(*environment);
         if (inputs.conda->channels.empty()) add_channels(options.site, inputs.conda_config);
         return add_requirements(options, inputs, inputs.conda->pip);
     }
-    return read_lock(options, inputs);
+    auto locked = spec::read_locked(inputs.spec, *kind, choice);
+    if (!locked) return fail(std::move(locked.error()));
+    inputs.locked = std::move(*locked);
+    return options.pre_install ? Status()
+                               : spec::check_requirements(inputs.locked->pip, inputs.spec.parent_path());
 }
 
 namespace {

@@ -28,8 +28,8 @@ struct Inputs {
     std::filesystem::path prefix;            ///< absolute, without symlinks
     std::filesystem::path spec;              ///< likewise; empty for an update without a file
     std::filesystem::path working_directory; ///< the user's; pip resolves local paths against it
-    spec::SpecKind kind = spec::SpecKind::requirements;
-    spec::Requirements requirements;                 ///< if `kind` is requirements
+    // One of these is what `spec` describes.
+    std::optional<spec::Requirements> requirements;  ///< for pip alone
     std::optional<spec::CondaEnvironment> conda;     ///< an environment that must be solved
     std::optional<spec::LockedEnvironment> locked;   ///< a lock, which is not solved
     std::vector<RequirementsFile> more_requirements; ///< -r, in addition to a lock or in an update

@@ -1,10 +1,14 @@
 #include "launch/job.h"
 
+#include "core/schedulers.h"
+
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <utility>
 
 #include <fcntl.h>
 #include <sys/syscall.h>
@@ -21,7 +25,7 @@ bool is_letter_or_digit(char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0;
 }
 
-std::string leading_word(std::string_view text) {
+std::string_view leading_word(std::string_view text) {
     const auto end = std::ranges::find_if_not(text.substr(0, longest_word), is_letter_or_digit);
     return {text.begin(), end};
 }
@@ -46,33 +50,19 @@ std::string read_proc(const char* path) {
     return text;
 }
 
-// A step, such as "/job_12/step_0".
-std::string slurm_step(std::string_view cgroups) {
-    static constexpr std::string_view job_mark = "/job_";
-    static constexpr std::string_view step_mark = "/step_";
-    for (auto at = cgroups.find(job_mark); at != cgroups.npos; at = cgroups.find(job_mark, at + 1)) {
-        const auto job = leading_word(cgroups.substr(at + job_mark.size()));
-        const auto rest = cgroups.substr(at + job_mark.size() + job.size());
-        if (!job.empty() && rest.starts_with(step_mark))
-            return "slurm-" + job + "." + leading_word(rest.substr(step_mark.size()));
+/// The first word behind `mark` that is followed by `end`, and the text behind that. Empty if there is none.
+std::pair<std::string_view, std::string_view> word_between(std::string_view text, std::string_view mark,
+                                                           std::string_view end) {
+    for (auto at = text.find(mark); at != text.npos; at = text.find(mark, at + 1)) {
+        const auto word = leading_word(text.substr(at + mark.size()));
+        const auto rest = text.substr(at + mark.size() + word.size());
+        if (!word.empty() && rest.starts_with(end)) return {word, rest.substr(end.size())};
     }
     return {};
 }
 
-/// Where other batch systems put the cgroups of their jobs; the job's id follows.
-struct CgroupMark {
-    std::string_view mark, system;
-};
-constexpr std::array cgroup_marks = {
-    CgroupMark{"/pbs_jobs.service/jobid/", "pbs"},
-    CgroupMark{"/pbspro/", "pbs"},
-    CgroupMark{"/pbspro-", "pbs"},
-    CgroupMark{"/UGE/", "ge"},
-    CgroupMark{"/oar/", "oar"},
-};
-
-std::string part_at(std::string_view text) {
-    return std::string(text.substr(0, text.find_first_of("/\n")));
+std::string_view part_at(std::string_view text) {
+    return text.substr(0, text.find_first_of("/\n"));
 }
 
 // LSF's have the cluster's name in between: "/lsf/CLUSTER/job.123.4567.1690000000".
@@ -85,31 +75,18 @@ std::string lsf_job(std::string_view cgroups) {
     const auto job = rest.find(job_mark);
     if (job == rest.npos) return {};
     const auto number = part_at(rest.substr(job + job_mark.size()));
-    return "lsf-" + as_word(std::string_view(number).substr(0, number.find('.')));
+    return "lsf-" + as_word(number.substr(0, number.find('.')));
 }
-
-struct JobVariable {
-    const char* system;
-    std::array<const char*, 3> names; ///< the first is set in every job; the others tell its parts apart
-};
-constexpr std::array job_variables = {
-    JobVariable{"slurm", {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"}},
-    JobVariable{"pbs", {"PBS_JOBID", nullptr, nullptr}},
-    JobVariable{"lsf", {"LSB_JOBID", "LSB_JOBINDEX", nullptr}},
-    JobVariable{"ge", {"JOB_ID", "SGE_TASK_ID", nullptr}},
-    JobVariable{"flux", {"FLUX_JOB_ID", nullptr, nullptr}},
-    JobVariable{"oar", {"OAR_JOB_ID", nullptr, nullptr}},
-};
 
 // Uses all that are set: a job of one system may start one of another.
 std::string job_of_environment() {
     std::string all;
-    for (const auto& variable : job_variables) {
-        const char* first = std::getenv(variable.names.front());
+    for (const auto& [name, variables, on_nodes, cgroups] : schedulers) {
+        const char* first = std::getenv(variables.front());
         if (first == nullptr || *first == '\0') continue;
-        all.append(all.empty() ? "" : "-").append(variable.system).append("-").append(as_word(first));
-        for (std::size_t i = 1; i < variable.names.size() && variable.names[i] != nullptr; ++i) {
-            const char* value = std::getenv(variable.names[i]);
+        all.append(all.empty() ? "" : "-").append(name).append("-").append(as_word(first));
+        for (std::size_t i = 1; i < variables.size() && variables[i] != nullptr; ++i) {
+            const char* value = std::getenv(variables[i]);
             all.append(".").append(as_word(value == nullptr ? "" : value));
         }
     }
@@ -123,11 +100,14 @@ std::string own_cgroups() {
 }
 
 std::string job_of_cgroups(std::string_view cgroups) {
-    if (auto step = slurm_step(cgroups); !step.empty()) return step;
-    for (const auto& [mark, system] : cgroup_marks)
-        if (const auto at = cgroups.find(mark); at != cgroups.npos)
-            if (const auto job = as_word(part_at(cgroups.substr(at + mark.size()))); !job.empty())
-                return std::string(system) + "-" + job;
+    // A step of Slurm, such as "/job_12/step_0".
+    if (const auto [job, step] = word_between(cgroups, "/job_", "/step_"); !job.empty())
+        return std::string("slurm-").append(job).append(".").append(leading_word(step));
+    for (const auto& scheduler : schedulers)
+        for (const char* mark : scheduler.cgroups)
+            if (const auto at = mark == nullptr ? cgroups.npos : cgroups.find(mark); at != cgroups.npos)
+                if (const auto job = as_word(part_at(cgroups.substr(at + std::strlen(mark)))); !job.empty())
+                    return scheduler.name + ("-" + job);
     return lsf_job(cgroups);
 }
 
@@ -139,14 +119,8 @@ std::string job_of_this_process(std::string_view cgroups) {
 }
 
 std::string login_of_cgroups(std::string_view cgroups) {
-    static constexpr std::string_view login_mark = "/session-";
-    static constexpr std::string_view scope = ".scope";
-    for (auto at = cgroups.find(login_mark); at != cgroups.npos; at = cgroups.find(login_mark, at + 1)) {
-        const auto word = leading_word(cgroups.substr(at + login_mark.size()));
-        if (!word.empty() && cgroups.substr(at + login_mark.size() + word.size()).starts_with(scope))
-            return "session-" + word;
-    }
-    return {};
+    const auto login = word_between(cgroups, "/session-", ".scope").first;
+    return login.empty() ? std::string() : std::string("session-").append(login);
 }
 
 Fd step_process() {

@@ -63,11 +63,11 @@ struct LaunchSettings {
     Base base;
     std::vector<Bind> binds;                 ///< of every launch; each launch may ask for more
     std::vector<std::string> host_libraries; ///< the host's, shown in an image's root where a node has them
-    std::string gpu = "auto"; ///< vendor of the libraries for an image's root: auto, nvidia, amd, intel, none
-    std::string engine = "auto";   ///< what runs its programs: auto, native, apptainer, singularity
-    std::string stage = "auto";    ///< whether sessions copy its images first (parse_stage_place)
-    std::string prefetch = "auto"; ///< how its images are prefetched (parse_prefetch)
-    bool kernel_mount = false;     ///< whether root's sessions let the kernel mount its image
+    std::string gpu = "auto";                ///< whose drivers an image's root gets (gpu::parse_policy)
+    std::string engine = "auto";             ///< what runs its programs: auto, native, apptainer, singularity
+    std::string stage = "auto";              ///< whether sessions copy its images first (parse_stage_place)
+    std::string prefetch = "auto";           ///< how its images are prefetched (parse_prefetch)
+    bool kernel_mount = false;               ///< whether root's sessions let the kernel mount its image
 };
 /// An object with one entry for each setting.
 nlohmann::json to_json(const LaunchSettings& settings);

@@ -74,7 +74,10 @@ struct LockChoice {
     std::function<Result<std::vector<conda::VirtualPackage>>()> machine = {};
 };
 
-/// Reads an explicit list, a conda-lock or pixi lock file, or one of our own. Fails with an input error.
+/// Fails with an input error if `choice` selects a part of the file, by an option that is for another format.
+Status check_choice(const Format& format, const std::filesystem::path& file, const LockChoice& choice);
+
+/// Reads a file whose format has a LockReader. Fails with an input error.
 Result<LockedEnvironment> read_locked(const std::filesystem::path& file, SpecKind kind,
                                       const LockChoice& choice);
 

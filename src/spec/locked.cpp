@@ -41,37 +41,6 @@ bool is_for(const conda::PackageRecord& record, const std::string& subdir) {
     return record.subdir.empty() || record.subdir == subdir || record.subdir == "noarch";
 }
 
-Result<LockedEnvironment> read_explicit(const fs::path& file, const std::string& subdir) {
-    auto text = text_of(file);
-    if (!text) return fail(std::move(text.error()));
-    LockedEnvironment locked;
-    locked.of_pip.emplace();
-    std::size_t number = 0;
-    std::size_t unverified = 0;
-    for (const auto whole : split_lines(*text)) {
-        ++number;
-        const auto line = trimmed(whole);
-        constexpr std::string_view platform = "# platform:";
-        if (line.starts_with(platform) && trimmed(line.substr(platform.size())) != subdir)
-            return fail_input("this list is for " + std::string(trimmed(line.substr(platform.size()))) +
-                                  ", and this machine is " + subdir,
-                              {}, where_of(file, number), "Make a list for this platform.");
-        if (line.empty() || line.starts_with('#') || line == "@EXPLICIT") continue;
-        auto record = record_of_url(std::string(line), file, where_of(file, number));
-        if (!record) return fail(std::move(record.error()));
-        if (!is_for(*record, subdir))
-            return fail_input("this package is for " + record->subdir + ", and this machine is " + subdir, {},
-                              where_of(file, number), "Make a list for this platform.");
-        unverified += record->md5.empty() && record->sha256.empty() ? 1 : 0;
-        add_conda_package(std::move(*record), {}, locked);
-    }
-    if (locked.packages.empty()) return fail_input("there is no package in this list", {}, file.string());
-    if (unverified > 0)
-        locked.notes.push_back(std::to_string(unverified) + " packages of " + file.string() +
-                               " have no checksum: what is downloaded cannot be verified.");
-    return locked;
-}
-
 void read_part_of_pip(const json& root, const fs::path& file, LockedEnvironment& locked) {
     for (const auto& one : root.at("pip"))
         locked.pip.push_back({.text = one.get<std::string>(), .where = file.string()});
@@ -106,63 +75,10 @@ bool is_time_of_image(const json& value) {
            value.get<std::uint64_t>() <= std::numeric_limits<std::uint32_t>::max();
 }
 
-Result<LockedEnvironment> read_own(const fs::path& file, const std::string& subdir) {
-    auto text = text_of(file);
-    if (!text) return fail(std::move(text.error()));
-    // The json library throws on wrong types and missing keys; turn that into errors.
-    try {
-        const json root = parse_json(*text);
-        if (!root.contains("containerize-lock"))
-            return fail_input("this is no lock file of containerize", "it has no 'containerize-lock'",
-                              file.string(), "Give DIR/share/containerize.lock of an installation.");
-        if (has_nul(root))
-            return fail_input("a text in this lock file has a NUL character", "no program can be given it",
-                              file.string(), "Remove \\u0000 from it.");
-        if (const int format = to_integer<int>(root.at("containerize-lock")); format != lock_format)
-            return fail_input("this lock file has the format " + std::to_string(format) +
-                                  ", and this version knows " + std::to_string(lock_format),
-                              {}, file.string(), "Use the version of containerize that made it.");
-        if (const auto platform = root.at("subdir").get<std::string>(); platform != subdir)
-            return fail_input("this lock file is for " + platform + ", and this machine is " + subdir, {},
-                              file.string());
-        LockedEnvironment locked;
-        for (const auto& one : root.at("conda")) {
-            auto record = conda::parse_record(one);
-            if (!record) return fail_input(record.error().what, record.error().why, file.string());
-            record->file_name = one.at("fn").get<std::string>();
-            set_address(*record, one.at("url").get<std::string>(), one.value("channel", ""));
-            if (record->sha256.empty() && record->md5.empty())
-                return fail_input("a package of this lock file has no checksum", record->name, file.string());
-            add_conda_package(std::move(*record), {}, locked);
-        }
-        read_part_of_pip(root, file, locked);
-        for (const auto& [name, specs] : root.at("requested").items())
-            locked.requested.emplace(name, one_or_several(specs));
-        locked.pip_requested = root.at("pip_requested").get<std::vector<std::string>>();
-        locked.channels = root.at("channels").get<std::vector<std::string>>();
-        for (const auto& [name, value] : root.at("variables").items())
-            locked.variables.emplace_back(name, value.get<std::string>());
-        if (const auto time = root.find("source_date_epoch"); time != root.end()) {
-            if (!is_time_of_image(*time))
-                return fail_input("`source_date_epoch` of this lock file is no time of an image",
-                                  time->dump(), file.string(),
-                                  "Write seconds since 1970, less than 4294967296.");
-            locked.source_date_epoch = time->get<std::uint32_t>();
-        }
-        return locked;
-    } catch (const json::exception& problem) {
-        return fail_input("this is not a whole lock file", reason(problem, *text), file.string(),
-                          "Copy or make it again: a part of it is missing.");
-    }
-}
-
 // yaml-cpp throws on missing keys; turn that into errors.
-Result<LockedEnvironment> read_kind(const fs::path& file, SpecKind kind, const LockChoice& choice) {
+Result<LockedEnvironment> read_whole(const fs::path& file, LockReader read, const LockChoice& choice) {
     try {
-        if (kind == SpecKind::lock) return read_own(file, choice.subdir);
-        if (kind == SpecKind::conda_lock) return read_conda_lock(file, choice);
-        if (kind == SpecKind::pixi_lock) return read_pixi_lock(file, choice);
-        return read_explicit(file, choice.subdir);
+        return read(file, choice);
     } catch (const YAML::Exception& problem) {
         const auto line = static_cast<std::size_t>(problem.mark.line) + 1;
         return fail_input("this is not a whole lock file", problem.msg,
@@ -218,17 +134,107 @@ void sort_by_dependency(std::vector<conda::PackageRecord>& packages) {
 
 } // namespace
 
+Result<LockedEnvironment> read_explicit(const fs::path& file, const LockChoice& choice) {
+    const auto& subdir = choice.subdir;
+    auto text = text_of(file);
+    if (!text) return fail(std::move(text.error()));
+    LockedEnvironment locked;
+    locked.of_pip.emplace();
+    std::size_t number = 0;
+    std::size_t unverified = 0;
+    for (const auto whole : split_lines(*text)) {
+        ++number;
+        const auto line = trimmed(whole);
+        constexpr std::string_view platform = "# platform:";
+        if (line.starts_with(platform) && trimmed(line.substr(platform.size())) != subdir)
+            return fail_input("this list is for " + std::string(trimmed(line.substr(platform.size()))) +
+                                  ", and this machine is " + subdir,
+                              {}, where_of(file, number), "Make a list for this platform.");
+        if (line.empty() || line.starts_with('#') || line == "@EXPLICIT") continue;
+        auto record = record_of_url(std::string(line), file, where_of(file, number));
+        if (!record) return fail(std::move(record.error()));
+        if (!is_for(*record, subdir))
+            return fail_input("this package is for " + record->subdir + ", and this machine is " + subdir, {},
+                              where_of(file, number), "Make a list for this platform.");
+        unverified += record->md5.empty() && record->sha256.empty() ? 1 : 0;
+        add_conda_package(std::move(*record), {}, locked);
+    }
+    if (locked.packages.empty()) return fail_input("there is no package in this list", {}, file.string());
+    if (unverified > 0)
+        locked.notes.push_back(std::to_string(unverified) + " packages of " + file.string() +
+                               " have no checksum: what is downloaded cannot be verified.");
+    return locked;
+}
+
+Result<LockedEnvironment> read_own_lock(const fs::path& file, const LockChoice& choice) {
+    const auto& subdir = choice.subdir;
+    auto text = text_of(file);
+    if (!text) return fail(std::move(text.error()));
+    // The json library throws on wrong types and missing keys; turn that into errors.
+    try {
+        const json root = parse_json(*text);
+        if (!root.contains("containerize-lock"))
+            return fail_input("this is no lock file of containerize", "it has no 'containerize-lock'",
+                              file.string(), "Give DIR/share/containerize.lock of an installation.");
+        if (has_nul(root))
+            return fail_input("a text in this lock file has a NUL character", "no program can be given it",
+                              file.string(), "Remove \\u0000 from it.");
+        if (const int format = to_integer<int>(root.at("containerize-lock")); format != lock_format)
+            return fail_input("this lock file has the format " + std::to_string(format) +
+                                  ", and this version knows " + std::to_string(lock_format),
+                              {}, file.string(), "Use the version of containerize that made it.");
+        if (const auto platform = root.at("subdir").get<std::string>(); platform != subdir)
+            return fail_input("this lock file is for " + platform + ", and this machine is " + subdir, {},
+                              file.string());
+        LockedEnvironment locked;
+        for (const auto& one : root.at("conda")) {
+            auto record = conda::parse_record(one);
+            if (!record) return fail_input(record.error().what, record.error().why, file.string());
+            record->file_name = one.at("fn").get<std::string>();
+            set_address(*record, one.at("url").get<std::string>(), one.value("channel", ""));
+            if (record->sha256.empty() && record->md5.empty())
+                return fail_input("a package of this lock file has no checksum", record->name, file.string());
+            add_conda_package(std::move(*record), {}, locked);
+        }
+        read_part_of_pip(root, file, locked);
+        for (const auto& [name, specs] : root.at("requested").items())
+            locked.requested.emplace(name, one_or_several(specs));
+        locked.pip_requested = root.at("pip_requested").get<std::vector<std::string>>();
+        locked.channels = root.at("channels").get<std::vector<std::string>>();
+        for (const auto& [name, value] : root.at("variables").items())
+            locked.variables.emplace_back(name, value.get<std::string>());
+        if (const auto time = root.find("source_date_epoch"); time != root.end()) {
+            if (!is_time_of_image(*time))
+                return fail_input("`source_date_epoch` of this lock file is no time of an image",
+                                  time->dump(), file.string(),
+                                  "Write seconds since 1970, less than 4294967296.");
+            locked.source_date_epoch = time->get<std::uint32_t>();
+        }
+        return locked;
+    } catch (const json::exception& problem) {
+        return fail_input("this is not a whole lock file", reason(problem, *text), file.string(),
+                          "Copy or make it again: a part of it is missing.");
+    }
+}
+
+Status check_choice(const Format& format, const fs::path& file, const LockChoice& choice) {
+    const std::string_view wrong =
+        !choice.environment.empty() && format.part_option != "--environment" ? "--environment"
+        : !choice.categories.empty() && format.part_option != "--category"   ? "--category"
+                                                                             : "";
+    if (wrong.empty()) return {};
+    const auto other = std::ranges::find(formats(), wrong, &Format::part_option);
+    return fail_input(std::string(wrong) + " is for " + std::string(other->description.substr(2)) + "s",
+                      "this is " + describe(format.kind), file.string(), "Leave it out.");
+}
+
 Result<LockedEnvironment> read_locked(const fs::path& file, SpecKind kind, const LockChoice& choice) {
-    if (!choice.environment.empty() && kind != SpecKind::pixi_lock)
-        return fail_input("--environment is for pixi lock files", "this is " + describe(kind), file.string(),
-                          "Leave it out.");
-    if (!choice.categories.empty() && kind != SpecKind::conda_lock)
-        return fail_input("--category is for conda-lock files", "this is " + describe(kind), file.string(),
-                          "Leave it out.");
-    auto locked = read_kind(file, kind, choice);
+    const auto& format = format_of(kind);
+    if (auto good = check_choice(format, file, choice); !good) return fail(std::move(good.error()));
+    auto locked = read_whole(file, std::get<LockReader>(format.reader), choice);
     if (!locked) return locked;
     if (auto good = check_names(locked->packages, file); !good) return fail(std::move(good.error()));
-    if (kind != SpecKind::lock) sort_by_dependency(locked->packages); // our own lock is already sorted
+    if (!format.sorted) sort_by_dependency(locked->packages);
     return locked;
 }
 

@@ -65,7 +65,9 @@ std::string missing_key(const YAML::Node& root, std::initializer_list<const char
 std::unexpected<Error> refuse_incomplete(const std::filesystem::path& file, const std::string& kind,
                                          const std::string& key);
 
-/// Readers for the individual formats.
+/// Readers for the individual formats (LockReader).
+Result<LockedEnvironment> read_explicit(const std::filesystem::path& file, const LockChoice& choice);
+Result<LockedEnvironment> read_own_lock(const std::filesystem::path& file, const LockChoice& choice);
 Result<LockedEnvironment> read_conda_lock(const std::filesystem::path& file, const LockChoice& choice);
 Result<LockedEnvironment> read_pixi_lock(const std::filesystem::path& file, const LockChoice& choice);
 

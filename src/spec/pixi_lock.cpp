@@ -1,4 +1,5 @@
 // Reads pixi.lock, versions 4 to 7.
+#include "core/text.h"
 #include "core/url.h"
 #include "spec/locked_package.h"
 #include "spec/yaml.h"
@@ -17,11 +18,8 @@ namespace fs = std::filesystem;
 
 constexpr auto known_versions = std::to_array<std::string_view>({"4", "5", "6", "7"});
 
-std::string joined(const std::vector<std::string>& names) {
-    std::string text;
-    for (const auto& name : names)
-        text += (text.empty() ? "" : ", ") + name;
-    return text.empty() ? "none" : text;
+std::string names_of(const std::vector<std::string>& names) {
+    return names.empty() ? "none" : listed(names, ", ");
 }
 
 /// The N of "x86_64_vN", where each level includes the lower ones. Nothing for other names.
@@ -108,7 +106,7 @@ private:
             for (const auto& one : environments)
                 names.push_back(one.first.Scalar());
         return fail_input("this pixi lock file has no environment '" + wanted + "'",
-                          "it has " + joined(names), file_.string(), "Give --environment one of these.");
+                          "it has " + names_of(names), file_.string(), "Give --environment one of these.");
     }
 
     /// The rows for this subdir, in pixi's order of preference.
@@ -146,7 +144,7 @@ private:
             if (std::ranges::all_of(row.virtual_packages,
                                     [&](const auto& one) { return has(*machine, one); }))
                 return std::move(row);
-            needs += "\n- " + row.name + " needs " + joined(row.virtual_packages);
+            needs += "\n- " + row.name + " needs " + names_of(row.virtual_packages);
         }
         return fail_input("this machine fits none of the lock file's platforms for " + choice_.subdir, needs,
                           file_.string(), "If it is for nodes that have CUDA, say which: --cuda 12.4.");

@@ -1,7 +1,7 @@
 #!/bin/bash
 # All GPUs of one node, with torchrun.
 #SBATCH --job-name=@NAME@
-#SBATCH --nodes=@NODES@
+#SBATCH --nodes=1
 #SBATCH --ntasks-per-node=1
 #SBATCH --gpus-per-node=@GPUS@
 #SBATCH --time=01:00:00

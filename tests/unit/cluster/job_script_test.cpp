@@ -1,4 +1,8 @@
 #include "cluster/job_script.h"
+#include "core/filesystem.h"
+
+#include <filesystem>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -31,6 +35,20 @@ TEST(JobScript, LeavesOutWhatThereIsNone) {
     EXPECT_EQ(fill_job_script("@SITE_EXPORT@\n", named, generic).value(),
               "export CONTAINERIZE_SITE=/appl/here.yaml\n");
     EXPECT_FALSE(fill_job_script("@MOON@", request(1, 0), generic));
+}
+
+TEST(JobScript, IsMadeOfEachTemplate) {
+    std::set<std::string> kinds;
+    for (const auto& entry : fs::directory_iterator(CONTAINERIZE_SOURCE_DIR "/templates/jobs")) {
+        const auto text = read_file(entry.path()).value();
+        const auto script = fill_job_script(text, request(1, 2), find_site("generic", {}).value());
+        ASSERT_TRUE(script) << entry.path() << ": " << to_string(script.error());
+        EXPECT_TRUE(script->starts_with("#!/bin/bash\n")) << entry.path();
+        EXPECT_NE(script->find("#SBATCH --nodes=1\n"), std::string::npos) << entry.path();
+        kinds.insert(entry.path().stem());
+    }
+    for (const auto& default_one : {request(1, 0), request(1, 2), request(2, 0)})
+        EXPECT_TRUE(kinds.contains(default_kind(default_one)));
 }
 
 TEST(JobScript, IsOfTheKindThatFits) {

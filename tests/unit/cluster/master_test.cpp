@@ -60,6 +60,8 @@ TEST(Job, HasAName) {
     EXPECT_EQ(job_name(step(7, "3")), "7.3");
     EXPECT_EQ(job_name(step(7, "")), "7");
     EXPECT_EQ(job_name({{"PBS_JOBID", "123.server"}}), "123");
+    EXPECT_EQ(job_name({{"OAR_JOB_ID", "5"}}), "5");
+    EXPECT_EQ(job_name({{"FLUX_JOB_ID", "ƒ2oTS"}}), "local") << "has no number";
     EXPECT_EQ(job_name({}), "local");
 }
 

@@ -1,5 +1,6 @@
 #include "../temporary.h"
 #include "core/resources.h"
+#include "core/schedulers.h"
 
 #include <gtest/gtest.h>
 
@@ -114,6 +115,18 @@ TEST(Resources, InABatchJob) {
     EXPECT_FALSE(machine.resources().in_job) << "salloc's shell is on the login node";
     const Variable node("SLURMD_NODENAME", "nid1");
     EXPECT_TRUE(machine.resources().in_job);
+}
+
+TEST(Resources, InAJobOfAnyScheduler) {
+    const Machine machine;
+    for (const auto& scheduler : schedulers) {
+        EXPECT_FALSE(machine.resources().in_job) << scheduler.name;
+        const Variable job(scheduler.variables.front(), "1");
+        EXPECT_EQ(machine.resources().in_job, scheduler.on_nodes == nullptr) << scheduler.name;
+        if (scheduler.on_nodes == nullptr) continue;
+        const Variable node(scheduler.on_nodes, "1");
+        EXPECT_TRUE(machine.resources().in_job) << scheduler.name;
+    }
 }
 
 TEST(DefaultJobs, ByPlaceAndMemory) {

@@ -44,7 +44,7 @@ TEST(InjectedRoot, HasEveryFile) {
     fs::create_directory(image.path() / "bin");
     fs::copy_file("/bin/busybox", image.path() / "bin/busybox");
     const image::DirectoryView view(image.path());
-    const auto found = gpu::find({.policy = gpu::Policy::nvidia,
+    const auto found = gpu::find({.policy = gpu::parse_policy("nvidia").value(),
                                   .libraries = {},
                                   .host_root = host.path(),
                                   .variables = {{"NVIDIA_DRIVER_CAPABILITIES", "all"}},

@@ -88,9 +88,9 @@ TEST(Torch, ForIntel) {
     environment.torch("2.7.0+xpu", "", "", "xpu: Optional[str] = '20250004'\n");
     EXPECT_EQ(environment.package().purpose(), "Intel GPUs (XPU)");
     environment.torch("2.3.1+cxx11.abi", "", "");
-    EXPECT_EQ(environment.package().built_for, Accelerator::cpu);
+    EXPECT_EQ(environment.package().built_for, nullptr);
     environment.distribution("intel_extension_for_pytorch-2.3.110+xpu");
-    EXPECT_EQ(environment.package().built_for, Accelerator::xpu);
+    EXPECT_EQ(environment.package().built_for, &Vendor::intel);
 }
 
 TEST(Torch, ForCpusOnly) {
@@ -117,7 +117,7 @@ TEST(Jax, IsForWhatItsPluginIsFor) {
     const Environment environment;
     environment.distribution("jaxlib-0.7.0");
     environment.distribution("jax-0.7.0");
-    EXPECT_EQ(environment.package().built_for, Accelerator::cpu);
+    EXPECT_EQ(environment.package().built_for, nullptr);
     environment.distribution("jax_cuda12_plugin-0.7.0");
     environment.distribution("jax_cuda12_pjrt-0.7.0");
     EXPECT_EQ(environment.package().purpose(), "CUDA 12");
@@ -158,7 +158,7 @@ TEST(Jax, OfNewerAndOlderNames) {
         const Environment environment;
         environment.distribution("jaxlib-0.4.34");
         environment.write("conda-meta/jaxlib-0.4.34-cpu_py312h5a8b3c4_0.json", "{}");
-        EXPECT_EQ(environment.package().built_for, Accelerator::cpu);
+        EXPECT_EQ(environment.package().built_for, nullptr);
     }
 }
 
@@ -258,13 +258,12 @@ TEST(Drivers, OfToolkits) {
     EXPECT_EQ(lowest_driver_for("99.1"), "");
 }
 
-AcceleratedPackage package_for(Accelerator accelerator, const std::string& toolkit,
-                               Texts architectures = {}) {
+AcceleratedPackage package_for(const Vendor* vendor, const std::string& toolkit, Texts architectures = {}) {
     return {.name = "torch",
             .version = "2.6.0",
-            .built_for = accelerator,
+            .built_for = vendor,
             .toolkit = toolkit,
-            .lowest_driver = accelerator == Accelerator::cuda ? lowest_driver_for(toolkit) : "",
+            .lowest_driver = vendor == &Vendor::nvidia ? lowest_driver_for(toolkit) : "",
             .architectures = std::move(architectures),
             .evidence = {},
             .lacks = {}};
@@ -282,7 +281,7 @@ Host nvidia_host(const std::string& driver) {
 }
 
 TEST(Fits, CudaByTheDriver) {
-    const auto torch = package_for(Accelerator::cuda, "12.6");
+    const auto torch = package_for(&Vendor::nvidia, "12.6");
     EXPECT_TRUE(compare(torch, nvidia_host("570.86.15")).fits);
     const auto older = compare(torch, nvidia_host("535.104.05"));
     EXPECT_TRUE(older.fits);
@@ -299,10 +298,10 @@ TEST(Fits, OnlyTheVendorsOwn) {
     amd.mi250x();
     intel.pvc();
     bare.pci("0000:17:00.0", "10de", "2335", "030200", "", 0);
-    const auto cuda = package_for(Accelerator::cuda, "12.6");
-    const auto rocm = package_for(Accelerator::rocm, "6.2", {"gfx90a", "gfx942"});
-    const auto xpu = package_for(Accelerator::xpu, "");
-    const auto cpu = package_for(Accelerator::cpu, "");
+    const auto cuda = package_for(&Vendor::nvidia, "12.6");
+    const auto rocm = package_for(&Vendor::amd, "6.2", {"gfx90a", "gfx942"});
+    const auto xpu = package_for(&Vendor::intel, "");
+    const auto cpu = package_for(nullptr, "");
     EXPECT_EQ(compare(cuda, host_of(amd)).reason, "It was built for CUDA 12.6, and this node has 2 x AMD "
                                                   "Instinct MI250X/MI250 (gfx90a), driver 6.10.5.");
     EXPECT_EQ(compare(cuda, host_of(none)).reason, "It was built for CUDA 12.6, and this node has no GPU.");
@@ -317,7 +316,7 @@ TEST(Fits, OnlyTheVendorsOwn) {
                                               {&cpu, &none, true},
                                               {&cpu, &amd, false}})
         EXPECT_EQ(compare(*package, host_of(*tree)).fits, fits) << package->purpose();
-    const auto other = compare(package_for(Accelerator::rocm, "6.2", {"gfx906", "gfx1100"}), host_of(amd));
+    const auto other = compare(package_for(&Vendor::amd, "6.2", {"gfx906", "gfx1100"}), host_of(amd));
     EXPECT_FALSE(other.fits);
     EXPECT_EQ(other.reason,
               "It has code for gfx906, gfx1100, and this node's AMD Instinct MI250X/MI250 is a gfx90a.");
@@ -325,9 +324,9 @@ TEST(Fits, OnlyTheVendorsOwn) {
 
 TEST(BuildWarnings, ByWhatTheUserOrTheMachineSays) {
     const HostTree none;
-    const auto cpu = package_for(Accelerator::cpu, "");
-    const auto cuda = package_for(Accelerator::cuda, "12.6");
-    const auto rocm = package_for(Accelerator::rocm, "6.2");
+    const auto cpu = package_for(nullptr, "");
+    const auto cuda = package_for(&Vendor::nvidia, "12.6");
+    const auto rocm = package_for(&Vendor::amd, "6.2");
     const auto nothing = host_of(none);
     EXPECT_EQ(build_warnings({cpu, cuda, rocm}, std::nullopt, nothing), Texts{}) << "a login node";
     const auto gpu_node = nvidia_host("570.86.15");
@@ -335,12 +334,12 @@ TEST(BuildWarnings, ByWhatTheUserOrTheMachineSays) {
               Texts{"torch 2.6.0 in this environment does not fit this machine: It has no GPU support, and "
                     "this node has "
                     "1 x NVIDIA H200, driver 570.86.15."});
-    const Target target{.accelerator = Accelerator::cuda, .toolkit = "12.4"};
+    const Target target{.vendor = Vendor::nvidia, .toolkit = "12.4"};
     EXPECT_EQ(
         build_warnings({cpu, cuda, rocm}, target, nothing),
         (Texts{"torch 2.6.0 in this environment has no GPU support, and it is to be for cuda 12.4.",
                "torch 2.6.0 in this environment was built for ROCm 6.2, and it is to be for cuda 12.4."}));
-    EXPECT_EQ(build_warnings({cuda}, Target{.accelerator = Accelerator::cuda, .toolkit = "11.8"}, nothing),
+    EXPECT_EQ(build_warnings({cuda}, Target{.vendor = Vendor::nvidia, .toolkit = "11.8"}, nothing),
               Texts{"torch 2.6.0 in this environment was built for CUDA 12.6, which is newer than CUDA 11.8 "
                     "of the nodes "
                     "that it is to be for."});

@@ -40,7 +40,7 @@ TEST(Discover, NvidiaVersionWithoutSysfs) {
     const HostTree tree;
     tree.nvidia_driver("580.65.06");
     fs::remove_all(tree.path() / "sys");
-    EXPECT_EQ(discover(DirectoryView(tree.path())).nvidia_driver, "580.65.06");
+    EXPECT_EQ(discover(DirectoryView(tree.path())).driver(Vendor::nvidia), "580.65.06");
 }
 
 TEST(Discover, NvidiaByItsNodesAlone) {
@@ -84,7 +84,7 @@ TEST(Discover, Mi250x) {
     EXPECT_EQ(host.devices[1].target, "gfx90a");
     EXPECT_EQ(host.describe(Vendor::amd), "2 x AMD Instinct MI250X/MI250 (gfx90a), driver 6.10.5");
     fs::remove(tree.path() / "sys/module/amdgpu/version");
-    EXPECT_EQ(discover(DirectoryView(tree.path())).amd_driver, "amdgpu");
+    EXPECT_EQ(discover(DirectoryView(tree.path())).driver(Vendor::amd), "amdgpu");
 }
 
 TEST(Discover, PonteVecchioWithoutTheProcessorsOwnGraphics) {

@@ -4,6 +4,7 @@
 #include "trees.h"
 
 #include <algorithm>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -41,8 +42,8 @@ class Injecting : public testing::Test {
 protected:
     Injecting() : view_(image.path()), environment_view_(environment.path()) { make_image(image); }
 
-    Injection inject(std::map<std::string, std::string> variables = {}, Policy policy = Policy::automatic) {
-        return find({.policy = policy,
+    Injection inject(std::map<std::string, std::string> variables = {}, std::string_view policy = "auto") {
+        return find({.policy = parse_policy(policy).value(),
                      .libraries = host_libraries,
                      .has_devices = has_devices,
                      .host_root = host.path(),
@@ -98,11 +99,33 @@ std::string notes(const Injection& injection) {
 }
 
 TEST(Policies, ByTheirNames) {
-    EXPECT_EQ(parse_policy("auto").value(), Policy::automatic);
-    EXPECT_EQ(parse_policy("intel").value(), Policy::intel);
+    EXPECT_EQ(policy_names(), (Texts{"auto", "nvidia", "amd", "intel", "none"}));
+    EXPECT_EQ(parse_policy("auto")->size(), vendors.size());
+    EXPECT_TRUE(parse_policy("none")->empty());
+    for (const auto* vendor : vendors) {
+        ASSERT_EQ(parse_policy(vendor->option)->size(), 1U) << vendor->option;
+        EXPECT_EQ(parse_policy(vendor->option)->front(), vendor);
+    }
     const auto wrong = parse_policy("cuda");
     ASSERT_FALSE(wrong);
+    EXPECT_EQ(to_string(wrong.error()),
+              "not a policy for GPUs: 'cuda'\nGive auto, nvidia, amd, intel or none.");
     EXPECT_EQ(wrong.error().fault, Fault::input);
+}
+
+TEST(Vendors, HaveAllThatTheTableNeeds) {
+    std::set<std::string_view> words;
+    std::set<unsigned> numbers;
+    for (const auto* vendor : vendors) {
+        for (const auto word : {vendor->option, vendor->name, vendor->platform, vendor->platform_name})
+            EXPECT_TRUE(!word.empty() && words.insert(word).second) << vendor->name << ": " << word;
+        EXPECT_TRUE(numbers.insert(vendor->pci_id).second) << vendor->name;
+        EXPECT_TRUE(std::string_view(vendor->node).starts_with("/dev/")) << vendor->name;
+        EXPECT_FALSE(vendor->without.empty()) << vendor->name;
+        EXPECT_EQ(vendor->runtime_option == nullptr, vendor->runtime_node == nullptr) << vendor->name;
+        EXPECT_TRUE(vendor->driver != nullptr && vendor->inject != nullptr && vendor->fit != nullptr)
+            << vendor->name;
+    }
 }
 
 TEST_F(Injecting, LibrariesOfTheHostComeWithoutAnyGpu) {
@@ -122,8 +145,8 @@ TEST_F(Injecting, NothingOnANodeWithoutGpus) {
     const auto nothing = inject();
     EXPECT_TRUE(nothing.empty());
     EXPECT_EQ(nothing.notes, Texts{"This node has no GPU."});
-    EXPECT_EQ(inject({}, Policy::amd).notes, Texts{"This node has no GPU of the vendor that was asked for."});
-    EXPECT_TRUE(inject({}, Policy::none).notes.empty());
+    EXPECT_EQ(inject({}, "amd").notes, Texts{"This node has no GPU of the vendor that was asked for."});
+    EXPECT_TRUE(inject({}, "none").notes.empty());
 }
 
 TEST_F(Injecting, NvidiaComputesByDefault) {
@@ -398,9 +421,9 @@ TEST_F(Injecting, LibrariesOfTheCompilerMayComeFromTheEnvironment) {
 TEST_F(Injecting, OnlyTheVendorThatWasAskedFor) {
     make_nvidia_host(host);
     host.pvc();
-    EXPECT_TRUE(libraries(inject({}, Policy::intel)).empty());
-    EXPECT_FALSE(says(inject({}, Policy::intel), "NVIDIA"));
-    EXPECT_FALSE(libraries(inject({}, Policy::nvidia)).empty());
+    EXPECT_TRUE(libraries(inject({}, "intel")).empty());
+    EXPECT_FALSE(says(inject({}, "intel"), "NVIDIA"));
+    EXPECT_FALSE(libraries(inject({}, "nvidia")).empty());
 }
 
 // With a specification of the Container Device Interface.
@@ -462,7 +485,7 @@ TEST_F(Injecting, BySpecification) {
                           "/dev/nvidiactl", "/run/nvidia-persistenced/socket"}));
     EXPECT_TRUE(
         says(inject({{"NVIDIA_VISIBLE_DEVICES", "1,9"}}), "names '9', which this node does not have"));
-    const auto graphics = libraries(inject({{"NVIDIA_DRIVER_CAPABILITIES", "all"}}, Policy::nvidia));
+    const auto graphics = libraries(inject({{"NVIDIA_DRIVER_CAPABILITIES", "all"}}, "nvidia"));
     EXPECT_EQ(std::ranges::count(graphics, "libnvidia-glcore.so.570.86.15"), 1);
 }
 

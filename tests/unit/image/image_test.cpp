@@ -312,6 +312,14 @@ TEST(Writer, MayBeAbandonedInTheMiddleOfAFile) {
     ASSERT_TRUE(writer->append(noise));
 }
 
+TEST(Options, CompressorsHaveSquashfssNumbers) {
+    for (const auto& [name, compressor] : {std::pair("gzip", Compressor::gzip),
+                                           {"xz", Compressor::xz},
+                                           {"lz4", Compressor::lz4},
+                                           {"zstd", Compressor::zstd}})
+        EXPECT_EQ(sqfs_compressor_id_from_name(name), static_cast<int>(compressor)) << name;
+}
+
 TEST(Options, AreChecked) {
     for (const char* good : {"zstd", "zstd:1", "zstd:22", "lz4", "none"})
         EXPECT_TRUE(parse_compression(good)) << good;

@@ -2,7 +2,9 @@
 #include "../temporary.h"
 #include "spec/spec.h"
 
+#include <algorithm>
 #include <array>
+#include <set>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -39,6 +41,7 @@ const Case cases[] = {
      "# platform: linux-64\nnumpy=1.26.4=py311h_0\nxz=5.2=0\n"},
     {SpecKind::conda_lock, "conda-lock.yml", "version: 1\nmetadata:\n  channels: []\npackage:\n- name: x\n"},
     {SpecKind::pixi_lock, "pixi.lock", "version: 6\nenvironments:\n  default: {}\npackages:\n- conda: x\n"},
+    {SpecKind::lock, "containerize.lock", "{\n  \"containerize-lock\": 1\n}\n"},
     {SpecKind::pixi_toml, "pixi.toml",
      "[project]\nname = \"x\"\nchannels = [\"conda-forge\"]\n[dependencies]\n"},
     {SpecKind::pylock, "pylock.toml", "lock-version = \"1.0\"\n[[packages]]\nname = \"x\"\n"},
@@ -70,6 +73,20 @@ TEST(Recognise, EachKindByItsContent) {
     for (const auto& one : cases)
         EXPECT_EQ(describe(recognise(one.content, one.name)), describe(one.kind)) << one.name << "\n"
                                                                                   << one.content;
+}
+
+TEST(Formats, EachKindHasAnEntryThatCanBeUsed) {
+    std::set<std::string_view> descriptions;
+    EXPECT_EQ(formats().size(), static_cast<std::size_t>(SpecKind::unknown) + 1);
+    for (std::size_t i = 0; i <= static_cast<std::size_t>(SpecKind::unknown); ++i) {
+        const auto kind = static_cast<SpecKind>(i);
+        const auto& format = format_of(kind);
+        ASSERT_EQ(format.kind, kind);
+        EXPECT_TRUE(descriptions.insert(format.description).second) << format.description;
+        EXPECT_TRUE(format.is != nullptr || format.may_be != nullptr) << format.description;
+        EXPECT_TRUE(std::ranges::any_of(cases, [kind](const Case& one) { return one.kind == kind; }))
+            << "no case above is " << format.description;
+    }
 }
 
 TEST(Recognise, LongLinesAreNoTrouble) {

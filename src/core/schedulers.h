@@ -1,0 +1,33 @@
+// The batch systems: one entry for each. Launchers use this, too: constants only.
+#pragma once
+
+#include <array>
+
+namespace containerize {
+
+struct Scheduler {
+    const char* name;
+    /// The first is set in every job, and has its id; the others tell its parts apart.
+    std::array<const char*, 3> variables = {};
+    const char* on_nodes = nullptr; ///< is set, too, on a job's nodes; null: the first variable is enough
+    /// What control groups of its jobs have in their paths in front of the job's id.
+    std::array<const char*, 3> cgroups = {};
+};
+
+// salloc sets SLURM_JOB_ID even in a shell on the login node; SLURMD_NODENAME comes from the compute node's
+// daemon. Grid Engine's JOB_ID alone is too common a name. Control groups of Slurm and LSF are read in
+// launch/job.cpp.
+inline constexpr auto schedulers = std::to_array<Scheduler>({
+    {.name = "slurm",
+     .variables = {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"},
+     .on_nodes = "SLURMD_NODENAME"},
+    {.name = "pbs",
+     .variables = {"PBS_JOBID"},
+     .cgroups = {"/pbs_jobs.service/jobid/", "/pbspro/", "/pbspro-"}},
+    {.name = "lsf", .variables = {"LSB_JOBID", "LSB_JOBINDEX"}},
+    {.name = "ge", .variables = {"JOB_ID", "SGE_TASK_ID"}, .on_nodes = "SGE_TASK_ID", .cgroups = {"/UGE/"}},
+    {.name = "flux", .variables = {"FLUX_JOB_ID"}},
+    {.name = "oar", .variables = {"OAR_JOB_ID"}, .cgroups = {"/oar/"}},
+});
+
+} // namespace containerize
