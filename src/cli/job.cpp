@@ -43,7 +43,7 @@ Result<std::string> read_template(const std::string& kind) {
     std::string list;
     for (const auto& name : known)
         list.append(list.empty() ? "" : ", ").append(name);
-    return fail_input("there is no such kind of job", {}, kind, "There are " + list + ".");
+    return fail_input("unknown kind of job", {}, kind, "Available: " + list + ".");
 }
 
 std::string quoted(const std::vector<std::string>& program) {
@@ -67,9 +67,10 @@ std::string named_for_job(const std::string& site) {
 
 Result<int> run_job(const JobArguments& arguments, const std::vector<std::string>& program) {
     if (program.empty())
-        return fail_input("no program is given", {}, {},
-                          "It comes after --:  containerize job --nodes 2 --gpus 4 -- train.py ARGUMENTS");
-    if (arguments.nodes == 0) return fail_input("a job has at least one node", {}, "--nodes");
+        return fail_input(
+            "no program is given", {}, {},
+            "Give it after --, as in:  containerize job --nodes 2 --gpus 4 -- train.py ARGUMENTS");
+    if (arguments.nodes == 0) return fail_input("a job needs at least one node", {}, "--nodes");
     auto prefix = find_installation(arguments.environment);
     if (!prefix) return fail(std::move(prefix.error()));
     const auto site = cluster::find_site(arguments.site, current_environment());
@@ -86,7 +87,7 @@ Result<int> run_job(const JobArguments& arguments, const std::vector<std::string
     const auto kind = arguments.kind.empty() ? cluster::default_kind(request) : arguments.kind;
     if (request.nodes > 1 && (kind == "single" || kind == "standalone"))
         return fail_input("a job of this kind has one node", {}, "--kind " + kind,
-                          "Leave --nodes out, or take --kind torchrun.");
+                          "Leave out --nodes, or use --kind torchrun.");
     auto text = read_template(kind);
     if (!text) return fail(std::move(text.error()));
     auto script = cluster::fill_job_script(*text, request, *site);
