@@ -56,7 +56,7 @@ void add_amd(Injector& injector, const Host&) {
     auto own = own_rocm(request.image);
     if (own.empty() && request.environment != nullptr)
         if (const auto below = own_rocm(*request.environment); !below.empty()) own = request.prefix + below;
-    if (!own.empty()) return injector.note("ROCm is the one in " + own + ": the host's is left out.");
+    if (!own.empty()) return injector.note("ROCm is used from " + own + ", not from the host.");
     injector.add_with_needed(names_on_host(injector.libraries()));
     injector.add_program("/opt/rocm/bin/rocminfo");
 }

@@ -26,15 +26,15 @@ Fit compare_driver(const AcceleratedPackage& package, const Host& host) {
     const auto& driver = host.nvidia_driver;
     if (!package.lowest_driver.empty() && compare_versions(driver, package.lowest_driver) < 0)
         return {.fits = false,
-                .reason = "It was built for " + package.purpose() + ", which needs NVIDIA's driver " +
-                          package.lowest_driver + " or newer: this node has " + driver + "."};
+                .reason = "It was built for " + package.purpose() + ", which needs NVIDIA driver " +
+                          package.lowest_driver + " or newer. This node has " + driver + "."};
     const auto own = driver_of_toolkit(package.toolkit);
     if (!own.empty() && compare_versions(driver, own) < 0)
         return {.fits = true,
-                .reason =
-                    "It was built for " + package.purpose() + ", and driver " + driver +
-                    " is older than the " + own +
-                    " of that release: it works, but for kernels that the driver would have to compile."};
+                .reason = "It was built for " + package.purpose() + ". Driver " + driver + " is older than " +
+                          own +
+                          ", the driver of that release. It works, except for GPU kernels that the driver "
+                          "would have to compile."};
     return {.fits = true,
             .reason = "It was built for " + package.purpose() + ": driver " + driver + " is new enough."};
 }
@@ -51,7 +51,7 @@ Fit compare_targets(const AcceleratedPackage& package, const Host& host) {
                           device->target + "."};
     }
     return {.fits = true,
-            .reason = "It was built for " + package.purpose() + ", which is for this node's GPUs."};
+            .reason = "It was built for " + package.purpose() + ", which supports this node's GPUs."};
 }
 
 } // namespace
@@ -69,7 +69,7 @@ Fit compare(const AcceleratedPackage& package, const Host& host) {
                           devices_of(host) + "."};
     if (host.driver(vendor).empty())
         return {.fits = false,
-                .reason = "This node has " + devices_of(host) + ": the kernel's driver is not loaded."};
+                .reason = "This node has " + devices_of(host) + ", but their kernel driver is not loaded."};
     if (package.built_for == Accelerator::cuda) return compare_driver(package, host);
     return compare_targets(package, host);
 }
@@ -85,15 +85,16 @@ std::vector<std::string> build_warnings(const std::vector<AcceleratedPackage>& p
             if (const auto fit = compare(package, host); !fit.fits)
                 warnings.push_back(start + "does not fit this machine: " + fit.reason);
         } else if (package.built_for == Accelerator::cpu) {
-            warnings.push_back(start + "has no GPU support, and it is to be for " +
+            warnings.push_back(start + "has no GPU support, but the environment is for " +
                                std::string(name_of(target->accelerator)) + " " + target->toolkit + ".");
         } else if (package.built_for != target->accelerator) {
-            warnings.push_back(start + "was built for " + package.purpose() + ", and it is to be for " +
-                               std::string(name_of(target->accelerator)) + " " + target->toolkit + ".");
+            warnings.push_back(start + "was built for " + package.purpose() +
+                               ", but the environment is for " + std::string(name_of(target->accelerator)) +
+                               " " + target->toolkit + ".");
         } else if (package.built_for == Accelerator::cuda && !target->toolkit.empty() &&
                    major_version(package.toolkit) > major_version(target->toolkit)) {
             warnings.push_back(start + "was built for " + package.purpose() + ", which is newer than CUDA " +
-                               target->toolkit + " of the nodes that it is to be for.");
+                               target->toolkit + " of the target nodes.");
         }
     }
     return warnings;

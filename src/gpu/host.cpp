@@ -299,23 +299,20 @@ std::string obstacle(const TreeView& tree, const Host& host, Vendor vendor) {
     if (host.of(vendor).empty()) return {};
     const std::string name(name_of(vendor));
     if (host.driver(vendor).empty())
-        return "The kernel's driver for " + name +
-               " devices is not loaded: only the administrator can do that.";
+        return "The kernel driver for " + name + " devices is not loaded. Only an administrator can load it.";
     const auto missing = [&](const char* node, const char* what) {
         return tree.exists(node) ? "" : std::string(node) + " is missing: " + what;
     };
     switch (vendor) {
     case Vendor::nvidia:
-        return missing(
-            "/dev/nvidia-uvm",
-            "CUDA programs will fail with an unknown error. `nvidia-modprobe -u`, or any CUDA program "
-            "run by root, makes it.");
+        return missing("/dev/nvidia-uvm", "CUDA programs will fail with an unknown error. `nvidia-modprobe "
+                                          "-u`, or any CUDA program run by root, creates it.");
     case Vendor::amd:
         return missing("/dev/kfd",
-                       "ROCm programs find no device. The amdgpu driver makes it; ask the administrator.");
+                       "ROCm programs find no device. The amdgpu driver creates it. Ask the administrator.");
     case Vendor::intel:
         return missing("/dev/dri",
-                       "SYCL programs find no device. The driver makes it; ask the administrator.");
+                       "SYCL programs find no device. The driver creates it. Ask the administrator.");
     }
     return {};
 }

@@ -51,7 +51,7 @@ void add(Injector& injector, const Host& host, Vendor vendor) {
 Result<Policy> parse_policy(std::string_view text) {
     for (const auto& [name, policy] : policies)
         if (name == text) return policy;
-    return fail_input("not a policy for GPUs: '" + std::string(text) + "'", {}, {},
+    return fail_input("unknown GPU policy: '" + std::string(text) + "'", {}, {},
                       "Give auto, nvidia, amd, intel or none.");
 }
 
@@ -65,7 +65,7 @@ Injection find(const Request& request) {
     if (vendors.empty() && request.policy != Policy::none)
         notes.emplace_back(request.policy == Policy::automatic
                                ? "This node has no GPU."
-                               : "This node has no GPU of the vendor that was asked for.");
+                               : "This node has no GPU of the requested vendor.");
     if (vendors.empty() && request.libraries.empty())
         return {.binds = {}, .links = {}, .environment = {}, .warnings = {}, .notes = std::move(notes)};
     Injector injector(request);

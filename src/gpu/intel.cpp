@@ -22,10 +22,9 @@ void add_intel(Injector& injector, const Host&) {
     injector.add_node("/dev/dri"); // including by-path, which ranks need to share memory
     const auto& request = injector.request();
     if (injector.image_has(std::string(driver)))
-        return injector.note("Level Zero's driver is the image's own: the host's is left out.");
+        return injector.note("The Level Zero driver of the image is used, not the host's.");
     if (request.environment != nullptr && request.environment->exists("/lib/" + std::string(driver)))
-        return injector.note("Level Zero's driver is the one in " + request.prefix +
-                             ": the host's is left out.");
+        return injector.note("The Level Zero driver in " + request.prefix + " is used, not the host's.");
     std::vector<std::string> names = {"libOpenCL.so.1"};
     for (const auto& [name, path] : injector.libraries().all())
         if (std::ranges::any_of(stems, [&](std::string_view stem) { return name.starts_with(stem); }))

@@ -101,7 +101,7 @@ public:
     void add() {
         const auto visible = injector_.variable("NVIDIA_VISIBLE_DEVICES");
         if (visible && (visible->empty() || *visible == "none" || *visible == "void"))
-            return injector_.note("Nothing of NVIDIA's: NVIDIA_VISIBLE_DEVICES is '" + *visible + "'.");
+            return injector_.note("No NVIDIA GPUs are used: NVIDIA_VISIBLE_DEVICES is '" + *visible + "'.");
         wanted_ = split(visible.value_or("all"));
         read_capabilities();
         bool allows_compat = true;
@@ -121,7 +121,7 @@ private:
             } else if (std::ranges::find(capabilities, word, &Capability::name) != capabilities.end()) {
                 capabilities_.insert(word);
             } else {
-                injector_.note("NVIDIA_DRIVER_CAPABILITIES names '" + word + "', which is left out.");
+                injector_.note("NVIDIA_DRIVER_CAPABILITIES contains '" + word + "', which is ignored.");
             }
         }
     }
@@ -175,10 +175,10 @@ private:
                 injector_.add_link(name, file);
         }
         if (std::ranges::none_of(files, [](const auto& one) { return one.second; }))
-            injector_.note("No library of driver " + host_.nvidia_driver +
-                           " can be given to the image: its programs will find no CUDA. The driver's files "
-                           "(libcuda.so." +
-                           host_.nvidia_driver + ") must be on this node.");
+            injector_.note(
+                "No library of driver " + host_.nvidia_driver +
+                " can be used in the image, so its programs find no CUDA. The driver's files (libcuda.so." +
+                host_.nvidia_driver + ") must be on this node.");
     }
 
     [[nodiscard]] bool is_wanted(std::string_view file) const {
@@ -216,9 +216,8 @@ private:
 
     void note_unknown(const std::set<std::string>& words) {
         for (const auto& word : words)
-            injector_.note("NVIDIA_VISIBLE_DEVICES names '" + word +
-                           "', which this node does not have: it has " + host_.describe(Vendor::nvidia) +
-                           ".");
+            injector_.note("NVIDIA_VISIBLE_DEVICES contains '" + word + "', but this node has " +
+                           host_.describe(Vendor::nvidia) + ".");
     }
 
     /// Returns whether `word` names this device or a part of it, and adds the nodes.
@@ -252,13 +251,14 @@ private:
         for (const auto& specification : specifications) {
             if (!is_current(specification)) continue;
             for (const auto& why : specification.refused)
-                injector_.note("Refused from the CDI specification " + specification.file + ": " + why + ".");
+                injector_.note("Not used from the CDI specification " + specification.file + ": " + why +
+                               ".");
             const auto before = edits.size();
             for (const auto& [name, device] : specification.devices)
                 if (names_device(specification, name) && used.insert(name).second) edits.push_back(&device);
             if (edits.size() == before) continue;
             edits.push_back(&specification.common);
-            injector_.note("By the CDI specification " + specification.file + ".");
+            injector_.note("Using the CDI specification " + specification.file + ".");
         }
         if (edits.empty()) return false;
         std::set<std::string> unknown(wanted_.begin(), wanted_.end());
@@ -289,7 +289,7 @@ private:
             if (version.empty() || version == host_.nvidia_driver) continue;
             injector_.note("The CDI specification " + specification.file + " is for driver " + version +
                            ", and " + host_.nvidia_driver +
-                           " is running: it is not used. `nvidia-ctk cdi generate` writes it anew.");
+                           " is running, so it is not used. `nvidia-ctk cdi generate` updates it.");
             return false;
         }
         return true;
@@ -312,10 +312,10 @@ private:
     void apply_mount(const std::string& source, const std::string& target) {
         const auto real = injector_.host().resolve(source);
         if (!real)
-            return injector_.note("Left out: " + source +
-                                  ", which a CDI specification names: it is missing.");
+            return injector_.note("Not used: " + source +
+                                  ", which a CDI specification lists: it is missing.");
         if (const auto why = mount_objection(*real); !why.empty())
-            return injector_.note("Refused: " + source + ", which leads to " + *real + ": " + why + ".");
+            return injector_.note("Not used: " + source + ", which is a link to " + *real + ": " + why + ".");
         if (is_library(source)) {
             if (!is_unwanted(name_of(source)) && !is_unwanted(name_of(*real))) injector_.add_library(source);
         } else if (target.find("/bin/") != std::string::npos || target.find("/sbin/") != std::string::npos) {
@@ -352,12 +352,15 @@ private:
         const auto& [directory, version] = *std::ranges::max_element(
             found, [](const auto& a, const auto& b) { return compare_versions(a.second, b.second) < 0; });
         if (const auto other = not_for_data_centres(); !other.empty())
-            return injector_.note("The libcuda " + version + " in " + directory +
-                                  " is not used, though newer than driver " + host_.nvidia_driver +
-                                  ": it works with data-centre GPUs only, and this is a " + other + ".");
-        injector_.note("The libcuda " + version + " in " + directory + " is used, because driver " +
-                       host_.nvidia_driver +
-                       " is older (CUDA forward compatibility; data-centre GPUs by their names).");
+            return injector_.note(
+                "The libcuda " + version + " in " + directory + " is newer than driver " +
+                host_.nvidia_driver +
+                ", but it is not used, because it supports only data-centre GPUs, and this is a " + other +
+                ".");
+        injector_.note(
+            "The libcuda " + version + " in " + directory + " is used, because driver " +
+            host_.nvidia_driver +
+            " is older (CUDA forward compatibility on data-centre GPUs, which are recognised by name).");
         injector_.change(
             {.kind = EnvironmentChange::Kind::prepend, .name = "LD_LIBRARY_PATH", .value = directory});
     }
