@@ -25,7 +25,7 @@ Result<Compression> parse_compression(std::string_view text) {
     } else if (text == "zstd") {
         return zstd;
     }
-    return fail_input("not a compression: '" + std::string(text) + "'", {}, {},
+    return fail_input("invalid compression: '" + std::string(text) + "'", {}, {},
                       "Give zstd:LEVEL with a level from 1 to 22, lz4 or none.");
 }
 
@@ -39,7 +39,7 @@ Result<std::uint32_t> parse_block_size(std::string_view text) {
     const bool parsed = parse_number(digits, number) && number <= (1U << 20U);
     const std::uint64_t bytes = number * unit;
     if (!parsed || bytes < 4096 || bytes > (std::uint64_t{1} << 20U) || (bytes & (bytes - 1)) != 0)
-        return fail_input("not a block size: '" + std::string(text) + "'", {}, {},
+        return fail_input("invalid block size: '" + std::string(text) + "'", {}, {},
                           "Give a power of two from 4K to 1M, such as 128K.");
     return static_cast<std::uint32_t>(bytes);
 }
