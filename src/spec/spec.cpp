@@ -170,13 +170,13 @@ std::string describe(SpecKind kind) {
     case SpecKind::conda_explicit:
         return "an explicit list of conda packages";
     case SpecKind::conda_list_export:
-        return "a list made by `conda list --export`";
+        return "a list from `conda list --export`";
     case SpecKind::conda_lock:
         return "a conda-lock file";
     case SpecKind::pixi_lock:
         return "a pixi lock file";
     case SpecKind::lock:
-        return "a lock file of containerize";
+        return "a containerize lock file";
     case SpecKind::pixi_toml:
         return "a pixi project file";
     case SpecKind::pylock:
@@ -204,7 +204,7 @@ std::string describe(SpecKind kind) {
     case SpecKind::unknown:
         break;
     }
-    return "a file of no known kind";
+    return "a file of unknown kind";
 }
 
 namespace {
@@ -213,20 +213,20 @@ namespace {
 std::string advice(SpecKind kind) {
     switch (kind) {
     case SpecKind::uv_lock:
-        return "`uv export --format requirements-txt` makes a requirements file of it.";
+        return "`uv export --format requirements-txt` converts it to a requirements file.";
     case SpecKind::poetry_lock:
-        return "`poetry export` makes a requirements file of it.";
+        return "`poetry export` converts it to a requirements file.";
     case SpecKind::pipfile:
-        return "`pipenv requirements` makes a requirements file of it.";
+        return "`pipenv requirements` converts it to a requirements file.";
     case SpecKind::pyproject:
     case SpecKind::setup_script:
-        return "To install a project, write its directory into a requirements file: `./PROJECT`.";
+        return "To install a project, list its directory in a requirements file: `./PROJECT`.";
     case SpecKind::archive:
-        return "To install a package file, write its path into a requirements file.";
+        return "To install a package file, list its path in a requirements file.";
     case SpecKind::html:
-        return "If it was downloaded: take the address of the file itself, not of the page that shows it.";
+        return "If you downloaded it, use the URL of the file itself, not of the page that shows it.";
     case SpecKind::empty:
-        return "Write one package a line into it, such as `numpy`.";
+        return "List one package per line, such as `numpy`.";
     default:
         return "Give a conda environment.yml or a pip requirements.txt.";
     }
@@ -242,7 +242,7 @@ std::unexpected<Error> unsupported(const fs::path& file, SpecKind kind) {
 Result<SpecKind> recognise_supported(const std::filesystem::path& file) {
     struct stat info {};
     if (stat(file.c_str(), &info) != 0) {
-        auto error = fail_errno("cannot read the environment's description", file.string());
+        auto error = fail_errno("cannot read the environment file", file.string());
         error.error().fault = Fault::input;
         return error;
     }
@@ -274,7 +274,7 @@ Result<SpecKind> recognise_supported(const std::filesystem::path& file) {
         break;
     }
     if (kind == SpecKind::empty)
-        return fail_input("there is no requirement in it", {}, file.string(), advice(kind));
+        return fail_input("the file contains no requirement", {}, file.string(), advice(kind));
     return unsupported(file, kind);
 }
 
