@@ -68,7 +68,7 @@ struct stat own_file() {
 std::string own_path() {
     std::array<char, 8192> buffer;
     const auto size = readlink("/proc/self/exe", buffer.data(), buffer.size());
-    if (size <= 0) die("cannot find out which program this is: /proc is not mounted");
+    if (size <= 0) die("cannot determine which program this is: /proc is not mounted");
     std::string path(buffer.data(), static_cast<std::size_t>(size));
     // The kernel's mark for a program that was replaced after it was started.
     static constexpr std::string_view deleted = " (deleted)";
@@ -97,9 +97,9 @@ void check_made_with_us(const std::string& directory, const std::string& name, c
     struct stat info {};
     if (stat(directory.c_str(), &info) != 0) die("cannot examine " + directory + ": " + std::strerror(errno));
     if (const char* why = why_foreign(info, file, self.st_uid))
-        die(directory + "/" + name + ": this is not used by " + own_path() + ": " + why +
-            "\nAll of an installation must have one owner, or be kept by the group of its directory, and "
-            "nobody else may write to it.");
+        die(directory + "/" + name + ": not used by " + own_path() + ": " + why +
+            "\nAll files of an installation must belong to one user, or to the group of its directory, and "
+            "nobody else may have write permission.");
 }
 
 // Uses the first manifest above the program. In a directory like /tmp it may be anyone's: then this dies.
@@ -117,8 +117,7 @@ void find_prefix(Call& call, char** argv) {
     }
     give_way_to_program(call.program, argv);
     die(call.program +
-        ": this is a wrapper of an installation, but no directory above it is one (containerize.json is "
-        "missing)");
+        ": this is a wrapper of an installation, but no directory above it contains containerize.json");
 }
 
 /// The program in an installation's libexec for all that the launcher does not do itself.
@@ -212,7 +211,7 @@ Status start_session(const StateDirectory& state, const Call& call) {
 
     const auto names = session_names(own_identity(call.root));
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) die("cannot make a pipe: " + std::string(std::strerror(errno)));
+    if (pipe2(ends, O_CLOEXEC) != 0) die("cannot create a pipe: " + std::string(std::strerror(errno)));
     Fd reader(ends[0]);
     Fd writer(ends[1]);
     posix_spawn_file_actions_t actions;
@@ -264,7 +263,7 @@ public:
             return;
         }
         const std::string line = std::string("containerize: the working directory ") + name_.data() +
-                                 " is not seen here: the program starts in /\n";
+                                 " is not visible here, so the program starts in /\n";
         [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
     }
 
@@ -310,7 +309,7 @@ LaunchPlan enter_session(Call& call, char** argv) {
         if (!call.inside) enter(*session, !plan->root.empty());
         return *plan;
     }
-    die("no session could be entered in " + std::to_string(attempts) + " attempts; see " + state->path);
+    die("could not enter a session in " + std::to_string(attempts) + " attempts; see " + state->path);
 }
 
 [[noreturn]] void refuse_change(const Call& call, char** argv) {

@@ -29,15 +29,16 @@ constexpr int exit_not_found = 127;
 constexpr const char* help =
     R"(Usage: containerize-rank [OPTION ...] COMMAND [ARGUMENT ...]
 
-Starts COMMAND, found in the installation first, as one rank of a parallel program: with MASTER_ADDR, MASTER_PORT,
-WORLD_SIZE, RANK, LOCAL_RANK, LOCAL_WORLD_SIZE and NODE_RANK by what Slurm or MPI say, the site's settings of the
-network, caches on this node's own storage, and the CPUs that belong to its GPU. What is set already stays.
+Runs COMMAND as one rank of a parallel program. COMMAND is searched for in the installation first. Before it starts,
+MASTER_ADDR, MASTER_PORT, WORLD_SIZE, RANK, LOCAL_RANK, LOCAL_WORLD_SIZE and NODE_RANK are set from Slurm or MPI, the
+network settings of the site profile are applied, caches are created on this node, and the process is bound to the CPUs
+near its GPU. Variables that are already set do not change.
 
-  --torchrun SCRIPT ...   torchrun instead, one for a node, with the others of the job's or step's nodes
-  --nproc-per-node N      its processes on each node (default: the GPUs that Slurm gave, or 1)
-  --site NAME|FILE        the site's profile (default: $CONTAINERIZE_SITE, or the one that is recognised)
-  --print                 print the variables, for eval in a job script, and start nothing
-  --master                print the first node's name, and start nothing
+  --torchrun SCRIPT ...   run torchrun on this node, together with the other nodes of the job or step
+  --nproc-per-node N      processes of torchrun per node (default: the number of GPUs from Slurm, or 1)
+  --site NAME|FILE        site profile (default: $CONTAINERIZE_SITE, or the detected one)
+  --print                 print the variables, for eval in a job script, and exit
+  --master                print the name of the first node, and exit
 )";
 
 struct Options {
@@ -137,11 +138,11 @@ void bind_to(const std::vector<unsigned>& cpus) {
 
 Status check_for_torchrun(const Place& place) {
     if (place.ranks.local_size > 1)
-        return fail_input("--torchrun is for one task on each node",
-                          "there are " + std::to_string(place.ranks.local_size) + " on this one", {},
-                          "Use srun --ntasks-per-node=1, or leave out --torchrun for one task on each GPU.");
+        return fail_input("--torchrun needs one task per node",
+                          "this node has " + std::to_string(place.ranks.local_size) + " tasks", {},
+                          "Use srun --ntasks-per-node=1, or leave out --torchrun to run one task per GPU.");
     if (place.ranks.launcher == Launcher::none && place.hosts.size() > 1)
-        return fail_input("--torchrun has to be started on each node of the job", {}, {},
+        return fail_input("--torchrun must be started on each node of the job", {}, {},
                           "Use `containerize launch`, or srun --ntasks-per-node=1.");
     return {};
 }

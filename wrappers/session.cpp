@@ -77,7 +77,6 @@ int main(int argc, char** argv) {
     if (mode == "--container" && argc > 7) return start_container(argv + 2);
     if (mode == "--serve" && argc > 3) return serve(argv + 2);
     if (argc == 5) return start_session(argv + 1);
-    std::fputs("containerize-session is started by the programs of an installation, when they need it.\n",
-               stderr);
+    std::fputs("The programs of an installation start containerize-session when they need it.\n", stderr);
     return exit_usage;
 }

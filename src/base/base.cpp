@@ -32,17 +32,17 @@ std::string plural(std::uint64_t count, std::string_view one, std::string_view m
 
 void report_omissions(const LayerMerge::LeftOut& left_out, const std::string& reference) {
     const auto note = [&reference](const std::string& what) {
-        log::info("note: " + reference + ": " + what);
+        log::info("Note: " + reference + ": " + what);
     };
     if (left_out.devices > 0)
         note(plural(left_out.devices, "device or pipe is", "devices and pipes are") +
-             " left out: no user may make any");
+             " left out, because users cannot create them");
     if (left_out.capabilities > 0)
         note("capabilities of " + plural(left_out.capabilities, "file are", "files are") +
-             " left out: they mean nothing where a user has no rights");
+             " left out, because they have no effect without root");
     if (left_out.attributes > 0)
         note(plural(left_out.attributes, "extended attribute is", "extended attributes are") +
-             " left out: only those of users are kept");
+             " left out, because only user.* attributes are kept");
 }
 
 std::vector<Layer> layers_of(const ImageInfo& info, const std::string& reference, Blobs& blobs) {
@@ -123,7 +123,7 @@ Result<BaseImage> pull(const Reference& reference, const Options& options) {
     if (!info) return fail(std::move(info.error()));
     auto made = find_made(*info, reference.text, options);
     if (made) {
-        stage.finish("it is there already");
+        stage.finish("already in the store");
         return base_image(*made, reference.text);
     }
     auto staging = StagingDirectory::enter(options.store, info->digest);
@@ -183,7 +183,8 @@ Result<BaseImage> use_file(const Reference& reference) {
         if (!sif) return fail(std::move(sif.error()));
         if (!sif->architecture.empty() && sif->architecture != this_architecture())
             return fail_input("the image is for another architecture",
-                              "it is for " + sif->architecture + ", this machine is " + this_architecture(),
+                              "it is for " + sif->architecture + ", and this machine is " +
+                                  this_architecture(),
                               reference.path.string());
         base.offset = sif->offset;
         config = std::move(sif->config);
@@ -210,7 +211,7 @@ Result<BaseImage> use_directory(const Reference& reference) {
     std::error_code ignored;
     if (!fs::is_directory(reference.path / "usr", ignored) &&
         !fs::is_directory(reference.path / "bin", ignored))
-        return fail_input("the directory is no root filesystem", "it has neither usr nor bin",
+        return fail_input("the directory is not a root filesystem", "it has neither usr nor bin",
                           reference.path.string());
     BaseImage base;
     base.reference = reference.text;

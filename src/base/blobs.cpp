@@ -34,7 +34,8 @@ Result<std::string> all_of(const ReadMore& read, std::uint64_t limit, const std:
         if (bytes->empty()) return text;
         if (bytes->size() > limit - text.size())
             return fail({.what = "cannot use the image",
-                         .why = "a document of it has more than " + std::to_string(limit >> 20U) + " MiB",
+                         .why = "its manifest or configuration has more than " +
+                                std::to_string(limit >> 20U) + " MiB",
                          .where = where,
                          .hint = {}});
         text.append(reinterpret_cast<const char*>(bytes->data()), bytes->size());
@@ -96,13 +97,13 @@ private:
         return fail({.what = "cannot read the image archive",
                      .why = why == nullptr ? "it is damaged" : why,
                      .where = where(),
-                     .hint = "Make it again."});
+                     .hint = "Create it again."});
     }
     std::unexpected<Error> missing(const std::string& name) const {
-        return fail({.what = "the image archive is not complete",
+        return fail({.what = "the image archive is incomplete",
                      .why = "it has no '" + name + "'",
                      .where = where(),
-                     .hint = "Make it again; oci-archive: and docker-archive: are two formats."});
+                     .hint = "Create it again. oci-archive: and docker-archive: are different formats."});
     }
 
     /// Moves to the member. Returns its target if it is a link, otherwise "".
@@ -185,8 +186,8 @@ public:
                     {.media_type = {}, .digest = {}, .size = 0, .name = layer.get<std::string>()});
         // Only the diff_ids verify the layers.
         if (info.layers.size() != info.config.diff_ids.size() || info.layers.size() > most_layers)
-            return bad("its configuration names " + std::to_string(info.config.diff_ids.size()) +
-                       " layers, the archive has " + std::to_string(info.layers.size()));
+            return bad("its configuration lists " + std::to_string(info.config.diff_ids.size()) +
+                       " layers, and the archive has " + std::to_string(info.layers.size()));
         return info;
     }
     Result<ReadMore> open(const Descriptor& layer, const Descriptor*) override {
@@ -200,7 +201,7 @@ private:
     }
 
     Result<json> choose_image(const json& manifest) {
-        if (!manifest.is_array() || manifest.empty()) return bad("its manifest.json names no image");
+        if (!manifest.is_array() || manifest.empty()) return bad("its manifest.json lists no image");
         std::string tags;
         for (const auto& image : manifest) {
             if (!image.is_object()) return bad("its manifest.json is damaged");
@@ -215,8 +216,8 @@ private:
                 tags += (tags.empty() ? "" : ", ") + name;
             }
         }
-        return fail_input(tag_.empty() ? "several images are there" : "there is no image '" + tag_ + "'",
-                          "there is: " + tags, files_->where(), "Add ':' and one of these.");
+        return fail_input(tag_.empty() ? "there are several images" : "there is no image '" + tag_ + "'",
+                          "available images: " + tags, files_->where(), "Append ':' and one of these.");
     }
 
     std::unique_ptr<Files> files_;
@@ -232,7 +233,7 @@ ReadMore read_pieces(const fs::path& file, Fd fd, const std::function<void(int, 
         do
             got = read(opened->get(), buffer->data(), buffer->size());
         while (got < 0 && errno == EINTR);
-        if (got < 0) return fail_errno("cannot read a part of the image", file.string());
+        if (got < 0) return fail_errno("cannot read a blob of the image", file.string());
         end += got;
         after(opened->get(), end);
         return std::span<const std::byte>(*buffer).first(static_cast<std::size_t>(got));
@@ -249,7 +250,7 @@ Result<ReadMore> read_pieces(const fs::path& file) {
 
 Result<ReadMore> consume_pieces(const fs::path& file) {
     Fd opened(::open(file.c_str(), O_RDWR | O_CLOEXEC));
-    if (!opened) return fail_errno("cannot read a part of the image", file.string());
+    if (!opened) return fail_errno("cannot read a blob of the image", file.string());
     return read_pieces(file, std::move(opened), [given_back = off_t{0}](int fd, off_t end) mutable {
         constexpr off_t step = 8U << 20U;
         if (end - given_back < step) return;
@@ -274,11 +275,12 @@ Result<ImageInfo> read_image(const std::string& document, std::string digest, co
     const auto verified = [&](const Descriptor& descriptor, std::uint64_t limit) -> Result<std::string> {
         auto text = fetch(descriptor, limit);
         if (text && "sha256:" + sha256(*text) != descriptor.digest)
-            return fail({.what = "cannot use the image",
-                         .why = "a document is not the one that is meant: its digest is sha256:" +
-                                sha256(*text) + ", not " + descriptor.digest,
-                         .where = where,
-                         .hint = "Try again; if it stays so, somebody changed it on the way."});
+            return fail(
+                {.what = "cannot use the image",
+                 .why = "its manifest or configuration has the digest sha256:" + sha256(*text) +
+                        ", and not " + descriptor.digest,
+                 .where = where,
+                 .hint = "Try again. If the error remains, something changes the download on the way."});
         return text;
     };
     std::string text = document;
@@ -294,16 +296,16 @@ Result<ImageInfo> read_image(const std::string& document, std::string digest, co
             if (!config) return fail(std::move(config.error()));
             if (config->diff_ids.size() != parsed->manifest->layers.size())
                 return fail({.what = "cannot use the image",
-                             .why = "its configuration names " + std::to_string(config->diff_ids.size()) +
-                                    " layers, its manifest " +
+                             .why = "its configuration lists " + std::to_string(config->diff_ids.size()) +
+                                    " layers, and its manifest lists " +
                                     std::to_string(parsed->manifest->layers.size()),
                              .where = where,
                              .hint = {}});
             const auto& architecture = config->platform.architecture;
             if (!architecture.empty() && architecture != this_architecture())
-                return fail_input("the image is for another architecture",
-                                  "it is for " + architecture + ", this machine is " + this_architecture(),
-                                  where);
+                return fail_input(
+                    "the image is for another architecture",
+                    "it is for " + architecture + ", and this machine is " + this_architecture(), where);
             return ImageInfo{.digest = std::move(digest),
                              .index_digest = std::move(index_digest),
                              .config = std::move(*config),
@@ -318,8 +320,10 @@ Result<ImageInfo> read_image(const std::string& document, std::string digest, co
         digest = chosen->digest;
         text = std::move(*next);
     }
-    return fail(
-        {.what = "cannot use the image", .why = "its indexes name one another", .where = where, .hint = {}});
+    return fail({.what = "cannot use the image",
+                 .why = "its indexes refer to each other in a circle",
+                 .where = where,
+                 .hint = {}});
 }
 
 } // namespace containerize::base

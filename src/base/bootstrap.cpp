@@ -207,7 +207,7 @@ private:
 };
 
 std::unexpected<Error> cannot(std::string why) {
-    return fail({.what = "cannot make a base image of this host",
+    return fail({.what = "cannot create a base image of this host",
                  .why = std::move(why),
                  .where = {},
                  .hint = "Pull one instead: `containerize base pull docker://debian:12-slim`."});
@@ -226,8 +226,7 @@ void add_certificates(Collection& collection) {
     std::string first;
     for (const auto place : certificates)
         if (auto added = collection.add_file(fs::path("/") / place); first.empty()) first = std::move(added);
-    if (first.empty())
-        return log::warn("this host has no certificates of authorities in a place that is known");
+    if (first.empty()) return log::warn("no CA certificates were found on this host");
     for (const auto place : certificates)
         // If directories on the way are links, the file was added at another path.
         if (!collection.has(place)) collection.add_link(std::string(place), "/" + first);
@@ -252,7 +251,7 @@ void add_settings(Collection& collection) {
 
 Status add_python(Collection& collection, const Environment& environment) {
     const auto python = find_program("python3", program_path);
-    if (!python) return cannot("it has no python3");
+    if (!python) return cannot("the host has no python3");
     auto told = capture(
         {.argv = {python->string(), "-I", "-c",
                   "import json, sys, sysconfig\n"
@@ -264,7 +263,7 @@ Status add_python(Collection& collection, const Environment& environment) {
     if (!told) return fail(std::move(told.error()));
     const auto paths = parse_json_quietly(told->output);
     if (!told->ok() || !paths.is_array())
-        return cannot(python->string() + " does not say where its library is");
+        return cannot(python->string() + " does not report where its standard library is");
     // Environments name the interpreter with its version.
     std::error_code failed;
     collection.add_file(*python);
@@ -286,9 +285,9 @@ Result<Collection> collect(const BootstrapOptions& how, const Environment& envir
     for (const auto name : needed_programs) {
         const auto program = find_program(name, program_path);
         if (!program || collection.add_file(*program).empty())
-            return cannot("it has no " + std::string(name));
+            return cannot("the host has no " + std::string(name));
     }
-    if (!collection.add_library("libc.so.6")) return cannot("its C library is not glibc");
+    if (!collection.add_library("libc.so.6")) return cannot("the host's C library is not glibc");
     for (const auto name : programs)
         if (const auto program = find_program(name, program_path)) collection.add_file(*program);
     for (const auto name : libraries)
@@ -312,9 +311,9 @@ Status write_image(const Collection& collection, const fs::path& file, const Opt
 
 Result<BaseImage> bootstrap(const BootstrapOptions& how, const Options& options) {
     if (!how.output.empty() && how.output.extension() != ".sqfs")
-        return fail_input("not a name for an image", "--base knows images by it", how.output.string(),
-                          "Let it end in .sqfs.");
-    Stage stage("Making a base image of this host");
+        return fail_input("invalid name for an image", "--base recognises images by the ending .sqfs",
+                          how.output.string(), "Give a name that ends in .sqfs.");
+    Stage stage("Creating a base image of this host");
     auto collection = collect(how, options.environment);
     if (!collection) return fail(std::move(collection.error()));
     if (!how.output.empty()) {

@@ -113,10 +113,10 @@ struct LayerMerge::State {
     image::Attributes attributes_of(const Entry& entry);
 
     [[nodiscard]] std::unexpected<Error> hostile(std::string_view path, std::string why) const {
-        return fail({.what = "the layer is not one to use",
-                     .why = fmt::format("its entry '{}' {}", path.substr(0, 200), why),
+        return fail({.what = "the layer is unsafe",
+                     .why = fmt::format("the entry '{}' {}", path.substr(0, 200), why),
                      .where = layer_name,
-                     .hint = "Do not use the image before whoever made it has looked at it."});
+                     .hint = "Do not use the image. Report this to its maintainers."});
     }
 };
 
@@ -166,9 +166,8 @@ Result<bool> LayerMerge::State::is_hidden(const Entry& entry) {
         if (node->is_opaque) return true;
         if (node->kind != Node::Kind::directory) {
             if (node->layer != current) return true;
-            return hostile(entry.path, node->kind == Node::Kind::link
-                                           ? "lies below a link of the same layer"
-                                           : "lies below a file of the same layer");
+            return hostile(entry.path, node->kind == Node::Kind::link ? "is below a link of the same layer"
+                                                                      : "is below a file of the same layer");
         }
         const auto found = node->children.find(entry.parts[depth]);
         if (found == node->children.end()) return false;
@@ -231,7 +230,7 @@ Status LayerMerge::State::take_whiteout(const Entry& entry) {
     if (name.starts_with(own_whiteouts)) return {};
     const auto removed = name.substr(whiteout.size());
     if (removed.empty() || removed == "." || removed == "..")
-        return hostile(entry.path, "removes nothing that has a name");
+        return hostile(entry.path, "is a whiteout without a name");
     parts.push_back(removed);
     if (!*hidden) whiteouts.push_back(joined(parts));
     return {};
@@ -270,7 +269,7 @@ Status LayerMerge::State::take_symlink(const Entry& entry) {
     const std::string target(
         name_or_empty(archive_entry_symlink(entry.header), archive_entry_symlink_utf8(entry.header)));
     if (target.empty() || target.size() >= PATH_MAX)
-        return hostile(entry.path, "is a link to nothing that can be");
+        return hostile(entry.path, "is a link with an invalid target");
     // A hard link to a symbolic link is a copy of it.
     for (const auto& path : take_waiting(entry.path)) {
         Node& copy = *find(*parts_of(path));
@@ -328,7 +327,7 @@ Status LayerMerge::State::take_hardlink(const Entry& entry) {
     while (raw.starts_with('/'))
         raw.remove_prefix(1);
     const auto parts = parts_of(raw);
-    if (!parts || parts->empty()) return hostile(entry.path, "is a hard link that leads out of the image");
+    if (!parts || parts->empty()) return hostile(entry.path, "is a hard link that points outside the image");
     const auto target = joined(*parts);
     if (auto done = hand_on(entry.path, target); !done) return done;
     if (target == entry.path) return {};
@@ -341,10 +340,9 @@ Status LayerMerge::State::take_hardlink(const Entry& entry) {
 Status LayerMerge::State::write_content(Entry& entry, const std::string& path) {
     const auto size = static_cast<std::uint64_t>(std::max<la_int64_t>(0, archive_entry_size(entry.header)));
     if (size > limit - content)
-        return hostile(entry.path,
-                       fmt::format("says that it has {}; an image may have {} (`base_limit` in the "
-                                   "configuration)",
-                                   human_bytes(size), human_bytes(limit)));
+        return hostile(entry.path, fmt::format("has a declared size of {}, and the limit for an image is {} "
+                                               "(`base_limit` in the configuration)",
+                                               human_bytes(size), human_bytes(limit)));
     content += size;
     if (auto done = writer.begin_file(path, attributes_of(entry)); !done) return done;
     for (std::uint64_t left = size; left > 0;) {
@@ -401,9 +399,9 @@ Status LayerMerge::State::read(bool for_waiting_links) {
         if (interrupted()) return fail_interrupted();
         const auto name =
             name_or_empty(archive_entry_pathname(*header), archive_entry_pathname_utf8(*header));
-        if (++entries > most_entries) return hostile(name, "is one of more than twenty million");
+        if (++entries > most_entries) return hostile(name, "is past the limit of twenty million entries");
         auto parts = parts_of(name);
-        if (!parts || name.empty()) return hostile(name, "leads out of the image");
+        if (!parts || name.empty()) return hostile(name, "points outside the image");
         // A file must have a name; a directory without one is the root.
         if (parts->empty() && (archive_entry_filetype(*header) != AE_IFDIR || is_hardlink(*header)))
             return hostile(name, "has no name");
@@ -443,7 +441,7 @@ Status LayerMerge::finish() {
     for (const auto& [target, paths] : state_->waiting)
         for (const auto& path : paths)
             if (const Node* node = state_->find(*parts_of(path)); node != nullptr && node->is_waiting)
-                return state_->hostile(path, "is a hard link to '" + target + "', which no layer has");
+                return state_->hostile(path, "is a hard link to '" + target + "', which is in no layer");
     return {};
 }
 

@@ -81,8 +81,8 @@ std::optional<std::string> from_base64(const std::string& encoded) {
 }
 
 std::unexpected<Error> bad_file(const fs::path& file, std::string why) {
-    return fail_input("cannot read the logins for registries", std::move(why), file.string(),
-                      "Mend or remove it; `docker login` or `podman login` write it.");
+    return fail_input("cannot read the registry logins", std::move(why), file.string(),
+                      "Correct or remove the file. `docker login` and `podman login` write it.");
 }
 
 Found login_of(const json& entry, const std::string& key, const fs::path& file) {
@@ -91,7 +91,8 @@ Found login_of(const json& entry, const std::string& key, const fs::path& file) 
     if (const auto encoded = text(entry, "auth"); !encoded.empty()) {
         const auto decoded = from_base64(encoded);
         const auto colon = decoded ? decoded->find(':') : std::string::npos;
-        if (colon == std::string::npos) return bad_file(file, "the login for '" + key + "' is not in base64");
+        if (colon == std::string::npos)
+            return bad_file(file, "the login for '" + key + "' is not valid base64");
         user = decoded->substr(0, colon);
         password = decoded->substr(colon + 1);
     }
@@ -104,13 +105,13 @@ Found ask_helper(const std::string& name, const std::string& registry, const Env
     // It becomes part of a program's name.
     if (name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") !=
         name.npos)
-        return bad_file(file, "'" + name + "' cannot be a helper");
+        return bad_file(file, "'" + name + "' is not a valid name of a credential helper");
     const std::string server = registry == "docker.io" ? "https://index.docker.io/v1/" : registry;
     const Fd question(memfd_create("registry", MFD_CLOEXEC));
     if (!question ||
         write(question.get(), server.data(), server.size()) != static_cast<ssize_t>(server.size()) ||
         lseek(question.get(), 0, SEEK_SET) != 0)
-        return fail_errno("cannot ask docker-credential-" + name);
+        return fail_errno("cannot run docker-credential-" + name);
     const int in = question.get();
     auto done = capture({.argv = {"docker-credential-" + name, "get"},
                          .environment = environment,
@@ -118,8 +119,8 @@ Found ask_helper(const std::string& name, const std::string& registry, const Env
                          .in_child = [in] { return dup2(in, STDIN_FILENO) < 0 ? errno : 0; },
                          .on_line = {}});
     if (!done) {
-        log::warn("the helper docker-credential-" + name + ", which " + file.string() +
-                  " names, cannot be run: " + done.error().why);
+        log::warn("cannot run the credential helper docker-credential-" + name + " from " + file.string() +
+                  ": " + done.error().why);
         return std::nullopt;
     }
     // The helper does not know this registry.
@@ -131,7 +132,7 @@ Found ask_helper(const std::string& name, const std::string& registry, const Env
         return fail({.what = "cannot log in to " + registry,
                      .why = "docker-credential-" + name + " has an identity token, which is not supported",
                      .where = file.string(),
-                     .hint = "Log in with a name and an access token."});
+                     .hint = "Log in with a user name and an access token."});
     if (user.empty()) return std::nullopt;
     return RegistryLogin{.user = std::move(user), .password = std::move(secret)};
 }

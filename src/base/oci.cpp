@@ -21,7 +21,7 @@ std::unexpected<Error> bad(const std::string& where, std::string why) {
     return fail({.what = "cannot use the image",
                  .why = std::move(why),
                  .where = where,
-                 .hint = "Ask whoever made the image; another tag of it may be good."});
+                 .hint = "Tell the image's maintainers. Another tag of it may work."});
 }
 
 std::string text_of(const json& object, const char* key) {
@@ -50,10 +50,10 @@ Result<Descriptor> descriptor_of(const json& object, const std::string& where) {
                           .name = {}};
     // It becomes part of a file's name.
     if (!is_digest(descriptor.digest))
-        return bad(where, "'" + descriptor.digest.substr(0, 100) + "' is not a digest of SHA-256");
+        return bad(where, "'" + descriptor.digest.substr(0, 100) + "' is not a SHA-256 digest");
     const auto size = object.find("size");
     if (size == object.end() || !size->is_number_unsigned())
-        return bad(where, "it does not say how large " + descriptor.digest + " is");
+        return bad(where, "it does not give the size of " + descriptor.digest);
     descriptor.size = size->get<std::uint64_t>();
     return descriptor;
 }
@@ -80,7 +80,7 @@ Result<Manifest> manifest_of(const json& root, const std::string& where) {
     Manifest manifest{.config = std::move(*config), .layers = {}};
     const auto& layers = root.at("layers");
     if (layers.size() > most_layers)
-        return bad(where, "it has " + std::to_string(layers.size()) + " layers; at most " +
+        return bad(where, "it has " + std::to_string(layers.size()) + " layers, and at most " +
                               std::to_string(most_layers) + " are accepted");
     for (const auto& layer : layers) {
         auto descriptor = descriptor_of(layer, where);
@@ -115,8 +115,8 @@ Result<Document> parse_document(std::string_view text, const std::string& where)
             return document;
         }
         if (root.value("schemaVersion", 0) == 1)
-            return bad(where, "its manifest is of Docker's first kind, which cannot be verified");
-        if (!root.contains("layers")) return bad(where, "it is not an image: its manifest names no layers");
+            return bad(where, "its manifest is in Docker's format 1, which cannot be verified");
+        if (!root.contains("layers")) return bad(where, "it is not an image: its manifest lists no layers");
         auto manifest = manifest_of(root, where);
         if (!manifest) return fail(std::move(manifest.error()));
         document.manifest = std::move(*manifest);
@@ -181,10 +181,10 @@ Result<Descriptor> choose(const std::vector<IndexEntry>& index, const std::strin
     if (found.empty())
         return fail_input("there is no image for linux/" + architecture +
                               (tag.empty() ? "" : " with the tag " + tag),
-                          listed.empty() ? "" : "there is: " + listed, where);
+                          listed.empty() ? "" : "available images: " + listed, where);
     if (tags.size() > 1)
-        return fail_input("several images are there", "say which one is meant: " + listed, where,
-                          "Add ':' and the tag.");
+        return fail_input("there are several images", "available images: " + listed, where,
+                          "Append ':' and the tag.");
     return found.front()->manifest;
 }
 

@@ -14,7 +14,7 @@ constexpr std::string_view forms = "Give docker://NAME[:TAG], oci:DIRECTORY[:TAG
                                    "the directory of a root filesystem.";
 
 std::unexpected<Error> bad(std::string_view text, std::string why) {
-    return fail_input("not a base image: '" + std::string(text) + "'", std::move(why), {},
+    return fail_input("invalid base image: '" + std::string(text) + "'", std::move(why), {},
                       std::string(forms));
 }
 
@@ -62,7 +62,8 @@ Result<Reference> parse_registry(std::string_view whole, std::string_view rest) 
     Reference reference;
     if (const auto at = rest.find('@'); at != rest.npos) {
         reference.digest = rest.substr(at + 1);
-        if (!is_digest(reference.digest)) return bad(whole, "its digest is not sha256: and 64 digits");
+        if (!is_digest(reference.digest))
+            return bad(whole, "its digest is not sha256: followed by 64 digits");
         rest = rest.substr(0, at);
     }
     const auto slash = rest.find('/');
@@ -74,15 +75,16 @@ Result<Reference> parse_registry(std::string_view whole, std::string_view rest) 
     }
     for (const std::string_view other : {"index.docker.io", "registry-1.docker.io"})
         if (reference.registry == other) reference.registry = "docker.io";
-    if (!is_host(reference.registry)) return bad(whole, "'" + reference.registry + "' is no host");
+    if (!is_host(reference.registry))
+        return bad(whole, "'" + reference.registry + "' is not a valid host name");
     if (const auto colon = rest.rfind(':'); colon != rest.npos) {
         reference.tag = rest.substr(colon + 1);
-        if (!is_tag(reference.tag)) return bad(whole, "'" + reference.tag + "' cannot be a tag");
+        if (!is_tag(reference.tag)) return bad(whole, "'" + reference.tag + "' is not a valid tag");
         rest = rest.substr(0, colon);
     }
     if (!is_repository(rest))
         return bad(whole, "'" + std::string(rest) +
-                              "' cannot be a name: it must be in lower case letters and digits");
+                              "' is not a valid name: names consist of lower-case letters and digits");
     reference.repository = rest;
     if (reference.registry == "docker.io" && rest.find('/') == rest.npos)
         reference.repository = "library/" + reference.repository;
@@ -108,7 +110,8 @@ Result<Reference> parse_local(std::string_view whole, std::string_view scheme, R
     if (rest.empty() || !fs::exists(status)) return bad(whole, "there is no '" + std::string(rest) + "'");
     const bool wants_directory = kind == Reference::Kind::oci_directory || kind == Reference::Kind::directory;
     if (!(wants_directory ? fs::is_directory(status) : fs::is_regular_file(status)))
-        return bad(whole, "'" + std::string(rest) + (wants_directory ? "' is no directory" : "' is no file"));
+        return bad(whole,
+                   "'" + std::string(rest) + (wants_directory ? "' is not a directory" : "' is not a file"));
     auto path = resolve(rest);
     if (!path) return fail(std::move(path.error()));
     reference.path = std::move(*path);
@@ -129,7 +132,7 @@ bool is_digest(std::string_view text) {
 Result<Reference> parse_reference(std::string_view text) {
     using Kind = Reference::Kind;
     if (text.find_first_of(" \t\n\r") != text.npos && !text.starts_with('/'))
-        return bad(text, "it has blanks in it");
+        return bad(text, "it contains spaces");
     if (constexpr std::string_view docker = "docker://"; text.starts_with(docker))
         return parse_registry(text, text.substr(docker.size()));
     if (text.starts_with("oci-archive:")) return parse_local(text, "oci-archive:", Kind::oci_archive);
@@ -141,7 +144,7 @@ Result<Reference> parse_reference(std::string_view text) {
     if (text.ends_with(".sif")) return parse_local(text, {}, Kind::sif);
     for (const std::string_view ending : {".sqfs", ".squashfs", ".sfs", ".img"})
         if (text.ends_with(ending)) return parse_local(text, {}, Kind::squashfs);
-    return bad(text, fs::exists(text, ignored) ? "its name ends neither in .sif nor in .sqfs"
+    return bad(text, fs::exists(text, ignored) ? "its name does not end in .sif or .sqfs"
                                                : "there is no such file");
 }
 

@@ -99,15 +99,15 @@ Error Registry::State::refused(const http::Response& response) const {
         return fail_input("there is no such image", "the registry does not know it", reference.text,
                           "Check the name and the tag.")
             .error();
-    return {.what = "the registry does not give the image",
+    return {.what = "the registry refused the image",
             .why = response.status == 403 ? "access is forbidden (403)"
-                                          : "it wants a login (401), or there is no such image",
+                                          : "it requires a login (401), or there is no such image",
             .where = reference.text,
-            .hint = fmt::format(
-                "Check the name. Logins are read from ~/.docker/config.json, "
-                "~/.apptainer/docker-config.json and\nwhat REGISTRY_AUTH_FILE names: `docker login "
-                "{0}`, `podman login {0}` or `apptainer registry login` make one.",
-                reference.registry)};
+            .hint =
+                fmt::format("Check the name. Logins are read from ~/.docker/config.json, "
+                            "~/.apptainer/docker-config.json and\nthe file in REGISTRY_AUTH_FILE. `docker "
+                            "login {0}`, `podman login {0}` and `apptainer registry login` create them.",
+                            reference.registry)};
 }
 
 Result<std::string> Registry::State::token(const std::string& address, const Challenge& challenge,
@@ -121,12 +121,12 @@ Result<std::string> Registry::State::token(const std::string& address, const Cha
         return fail({.what = "cannot log in to the registry",
                      .why = std::move(why),
                      .where = reference.registry,
-                     .hint = "Ask whoever runs the registry."});
+                     .hint = "Ask the operators of the registry."});
     };
     // The token server gets the password, and its answer gives access to the registry.
     const bool encrypted = realm.starts_with("https://");
     if (!encrypted && !(realm.starts_with("http://") && address.starts_with("http://")))
-        return refuse("it sends to '" + without_credentials(realm) + "', which is not encrypted");
+        return refuse("its token server '" + without_credentials(realm) + "' does not use encryption");
     http::Request request;
     request.urls = {fmt::format("{}{}service={}&scope={}", realm, realm.find('?') == realm.npos ? '?' : '&',
                                 query_encoded(parameter("service")),
@@ -142,7 +142,7 @@ Result<std::string> Registry::State::token(const std::string& address, const Cha
     if (!answer) return fail(std::move(answer.error()));
     if (answer->status != 200) return fail(refused(*answer));
     if (auto token = parse_token(answer->body)) return std::move(*token);
-    return refuse(without_credentials(realm) + " gave no token");
+    return refuse(without_credentials(realm) + " returned no token");
 }
 
 Status Registry::State::log_in(const std::string& address, const std::string& challenge) {
@@ -253,10 +253,10 @@ Result<ImageInfo> Registry::info() {
     if (!root) return fail(std::move(root.error()));
     const auto digest = "sha256:" + root->sha256;
     if (!reference.digest.empty() && digest != reference.digest)
-        return fail({.what = "the registry gives another image than the one that is meant",
-                     .why = "its digest is " + digest,
+        return fail({.what = "the registry returned a different image",
+                     .why = "the digest is " + digest,
                      .where = reference.text,
-                     .hint = "Try again; if it stays so, do not use the registry."});
+                     .hint = "Try again. If the error remains, do not use the registry."});
     return read_image(root->body, digest, {}, reference.text,
                       [&](const Descriptor& descriptor, std::uint64_t limit) -> Result<std::string> {
                           const bool is_config = limit == largest_config;

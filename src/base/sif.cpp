@@ -47,7 +47,7 @@ public:
         return fail_input("cannot use the .sif file", std::move(why), path_.string());
     }
     [[nodiscard]] Result<std::string> read(std::uint64_t offset, std::size_t size) const {
-        if (!holds(offset, size)) return bad("it is cut short");
+        if (!holds(offset, size)) return bad("it is truncated");
         std::string bytes(size, '\0');
         for (std::size_t done = 0; done < size;) {
             const auto got =
@@ -124,12 +124,12 @@ Result<std::string> descriptor_table(const File& file) {
     auto header = file.read(0, header_size);
     if (!header) return fail(std::move(header.error()));
     if (std::string_view(*header).substr(magic_at, magic.size()) != magic)
-        return file.bad("it is no SIF image");
+        return file.bad("it is not a SIF image");
     const auto count = number_at<std::uint64_t>(*header, count_at);
     const auto offset = number_at<std::uint64_t>(*header, table_at);
     const auto size = number_at<std::uint64_t>(*header, table_size_at);
     if (count > most_descriptors || size < count * descriptor_size)
-        return file.bad("its table of contents is impossible");
+        return file.bad("its descriptor table is invalid");
     return file.read(offset, count * descriptor_size);
 }
 
@@ -158,8 +158,8 @@ Result<SifImage> read_sif(const std::filesystem::path& path) {
         if (descriptor.filesystem == filesystem_encrypted)
             return file.bad("its root filesystem is encrypted");
         if (descriptor.filesystem != filesystem_squashfs)
-            return file.bad("its root filesystem is not a squashfs");
-        if (!file.holds(descriptor.offset, descriptor.size)) return file.bad("it is cut short");
+            return file.bad("its root filesystem is not squashfs");
+        if (!file.holds(descriptor.offset, descriptor.size)) return file.bad("it is truncated");
         image.offset = descriptor.offset;
         image.size = descriptor.size;
         image.architecture = architecture_name(descriptor.architecture);

@@ -109,7 +109,7 @@ void sweep_staging_directories(const fs::path& directory, const std::string& exc
 const char* why_not_of_store(const struct stat& store, const fs::path& description, const fs::path& image) {
     for (const auto* path : {&description, &image}) {
         struct stat info {};
-        if (stat(path->c_str(), &info) != 0) return "it is gone";
+        if (stat(path->c_str(), &info) != 0) return "it was removed";
         if (const char* why = why_foreign(store, info, store.st_uid)) return why;
     }
     return nullptr;
@@ -129,8 +129,9 @@ Result<fs::path> store_directory(const Environment& environment, const fs::path&
     if (directory.empty() && !variable("HOME").empty())
         directory = fs::path(variable("HOME")) / ".local/share/containerize/bases";
     if (directory.is_absolute()) return directory;
-    return fail_input("there is no place for base images",
-                      directory.empty() ? "HOME is not set" : "'" + directory.string() + "' is not absolute",
+    return fail_input("there is no directory for base images",
+                      directory.empty() ? "HOME is not set"
+                                        : "'" + directory.string() + "' is not an absolute path",
                       {}, "Set CONTAINERIZE_BASES, or `bases` in the configuration, to an absolute path.");
 }
 
@@ -143,7 +144,7 @@ std::vector<StoredImage> list_images(const fs::path& store) {
         if (entry.path().extension() != ".json") continue;
         auto image = read_description(entry.path());
         if (!image)
-            log::detail(entry.path().string() + " describes no image that is there");
+            log::detail(entry.path().string() + " describes an image that does not exist");
         else if (const char* why = why_not_of_store(directory, entry.path(), image->file))
             log::warn(image->file.string() + " is not used: " + why);
         else
@@ -171,7 +172,7 @@ Result<StoredImage> add_image(const fs::path& store, StoredImage image) {
     if (auto synced = sync_file(image.file); !synced) return fail(std::move(synced.error()));
     const auto place = store / (name_of(image.digest) + ".sqfs");
     if (rename(image.file.c_str(), place.c_str()) != 0)
-        return fail_errno("cannot put the image into the store", place.string());
+        return fail_errno("cannot move the image into the store", place.string());
     image.file = place;
     std::error_code ignored;
     image.size = fs::file_size(place, ignored);
@@ -217,22 +218,24 @@ Result<StagingDirectory> StagingDirectory::enter(const fs::path& store, const st
     std::error_code failed;
     fs::create_directories(directory, failed);
     if (failed)
-        return fail({.what = "cannot make the store of base images",
+        return fail({.what = "cannot create the store of base images",
                      .why = failed.message(),
                      .where = directory.string(),
-                     .hint = "CONTAINERIZE_BASES names another place."});
+                     .hint = "Set CONTAINERIZE_BASES to another directory."});
     const auto name = name_of(digest);
     sweep_staging_directories(directory, name);
     auto path = directory / name;
     auto lock = wait_for_lock(path.string() + ".lock");
     if (!lock) {
-        lock.error().hint = "CONTAINERIZE_BASES names another place.";
+        lock.error().hint = "Set CONTAINERIZE_BASES to another directory.";
         return fail(std::move(lock.error()));
     }
     fs::create_directories(path, failed);
     if (failed)
-        return fail(
-            {.what = "cannot make a directory", .why = failed.message(), .where = path.string(), .hint = {}});
+        return fail({.what = "cannot create the directory",
+                     .why = failed.message(),
+                     .where = path.string(),
+                     .hint = {}});
     return StagingDirectory(std::move(path), std::move(*lock));
 }
 

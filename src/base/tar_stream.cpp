@@ -16,9 +16,9 @@ std::unexpected<Error> TarStream::broken(archive* of) const {
     if (failure_) return fail(Error(*failure_));
     const char* why = archive_error_string(of);
     return fail({.what = "the layer is damaged",
-                 .why = why == nullptr ? "it ends too early" : why,
+                 .why = why == nullptr ? "it is truncated" : why,
                  .where = layer_.name,
-                 .hint = "Try again; if it stays so, tell whoever made the image."});
+                 .hint = "Try again. If the error remains, tell the image's maintainers."});
 }
 
 la_ssize_t TarStream::read_compressed(const void** data) {
@@ -42,9 +42,9 @@ la_ssize_t TarStream::read_tar(const void** data) {
     bytes_ += static_cast<std::uint64_t>(got);
     if (bytes_ > limit_) {
         failure_ = Error{.what = "the image is too large",
-                         .why = "its layers have more than " + human_bytes(limit_) + " when unpacked",
+                         .why = "its unpacked layers have more than " + human_bytes(limit_) + "",
                          .where = layer_.name,
-                         .hint = "If it is meant to be so large, raise `base_limit` in the configuration."};
+                         .hint = "If this size is correct, raise `base_limit` in the configuration."};
         return -1;
     }
     tar_digest_.update(plain_.data(), static_cast<std::size_t>(got));
@@ -112,11 +112,11 @@ Status TarStream::verify() {
     if (got < 0) return fail(Error(*failure_));
     const auto differs = [this](const std::string& expected, const std::string& digits,
                                 std::string_view what) {
-        return fail(
-            {.what = "the layer is not the one that the image names",
-             .why = fmt::format("the digest of {} is sha256:{}, not {}", what, digits, expected),
-             .where = layer_.name,
-             .hint = "Try again; if it stays so, do not use the image: somebody changed it on the way."});
+        return fail({.what = "the layer is not the one that the image lists",
+                     .why = fmt::format("the digest of {} is sha256:{}, and not {}", what, digits, expected),
+                     .where = layer_.name,
+                     .hint = "Try again. If the error remains, do not use the image: something changes the "
+                             "layer on the way."});
     };
     const auto as_it_came = compressed_.finish();
     const auto unpacked = tar_digest_.finish();

@@ -36,16 +36,17 @@ Status add_container(const inputs::BuildOptions& options, inputs::Inputs& inputs
     if (!*needed) return {};
     std::error_code failed;
     if (!std::filesystem::exists(tykky.container_image, failed))
-        return fail_input("the environment's Python is in tykky's container, which is not there",
-                          "it was made from " + tykky.container, tykky.container_image.string(),
-                          "Put that back, or build it again with `containerize new --base " +
-                              tykky.container + "` from what is in " +
-                              (tykky.directory / "share/previous_input").string() + ".");
+        return fail_input(
+            "the environment's Python is in tykky's container, which is missing",
+            "the container was made from " + tykky.container, tykky.container_image.string(),
+            "Put the container back, or build the environment again with `containerize new --base " +
+                tykky.container + "` from the files in " +
+                (tykky.directory / "share/previous_input").string() + ".");
     auto base = inputs::find_base(options, tykky.container_image.string());
     if (!base) return fail(std::move(base.error()));
     base->isolate = options.settings.base.isolate;
     inputs.settings.base = std::move(*base);
-    log::info("Note: its programs run in tykky's container, and need it where it is: " +
+    log::info("Note: the programs run in tykky's container, which must stay where it is: " +
               inputs.settings.base.file.string());
     return {};
 }
@@ -72,7 +73,7 @@ Result<BuildSummary> finished(const inputs::BuildOptions& options, Result<BuildS
     record_after_build(options, false);
     if (options.layout.value_or(inputs::Layout::path) == inputs::Layout::path) return built;
     if (const auto recorded = profile_coverage(built->prefix); !recorded || recorded->blocks == 0) {
-        log::warn("nothing was recorded, so the files are in the order of their paths.");
+        log::warn("nothing was recorded, so the image's files are ordered by path.");
         return built;
     }
     auto placed = squash(options);
@@ -92,7 +93,7 @@ Result<DryRun> dry_run(const inputs::BuildOptions& options) {
     if (auto read = inputs::read_spec(options, inputs); !read) return fail(std::move(read.error()));
     if (inputs.requirements)
         return fail_input("--dry-run is for conda environments", {}, inputs.spec.string(),
-                          "pip shows what it would do with `pip install --dry-run -r FILE`.");
+                          "For pip, use `pip install --dry-run -r FILE`.");
     auto cache = conda::cache_directory(inputs.environment, options.site.cache);
     if (!cache) return fail(std::move(cache.error()));
     if (auto based = add_base(options, inputs); !based) return fail(std::move(based.error()));
@@ -134,8 +135,8 @@ Result<BuildSummary> wrap_container(const inputs::BuildOptions& options) {
     if (!inputs) return fail(std::move(inputs.error()));
     if (auto based = add_base(options, *inputs); !based) return fail(std::move(based.error()));
     if (inputs->settings.base.is_host())
-        return fail_input("the host is no container", {}, options.settings.base.reference,
-                          "Give an image, or use wrap-install.");
+        return fail_input("the host is not a container image", {}, options.settings.base.reference,
+                          "Give a container image, or use wrap-install.");
     return finished(options, build_by(environments::make_container_builder, options, *inputs));
 }
 

@@ -43,13 +43,13 @@ Result<BuildSummary> work_in(const Staging& staging, const inputs::BuildOptions&
     lower_priority(resources);
     std::error_code failed;
     fs::create_directories(staging.path() / "tmp", failed);
-    if (failed) return fail_errno("cannot make a staging directory", staging.path().string(), failed.value());
+    if (failed)
+        return fail_errno("cannot create a staging directory", staging.path().string(), failed.value());
     auto space = environments::make_namespace(inputs, lock.prefix, staging.path());
     if (!space) {
         if (space.error().fault == Fault::engine)
-            space.error().hint +=
-                "\nBuilds need the native engine: build where it works. What is built there runs here "
-                "by Apptainer or Singularity.";
+            space.error().hint += "\nBuilds need the native engine. Build on a machine where it works. The "
+                                  "installation then runs here with Apptainer or Singularity.";
         return fail(std::move(space.error()));
     }
     const pid_t holder = space->pid();
@@ -87,7 +87,7 @@ bool is_full(const fs::path& staging, const Error& error) {
 void say_if_full(Error& error, const fs::path& staging) {
     if (is_full(staging, error))
         error.hint += (error.hint.empty() ? "" : "\n") + staging.parent_path().string() +
-                      " is full: make room, or give --tmpdir another directory.";
+                      " is full. Free some space, or choose another directory with --tmpdir.";
 }
 
 // Adds the log's path to the message: the log may hold the only hint at the cause.
@@ -97,7 +97,7 @@ void name_log(Error& error, const inputs::BuildOptions& options, const fs::path&
         options.log_copy ? *options.log_copy : prefix::save_log(log::current(), staging.parent_path());
     if (log.empty()) return;
     if (!error.hint.empty()) error.hint += "\n";
-    error.hint += "The whole log: " + log.string();
+    error.hint += "The full log is " + log.string();
 }
 
 } // namespace
@@ -131,7 +131,7 @@ Result<BuildSummary> with_build_context(const inputs::BuildOptions& options, con
         staging->keep();
         cleanup->keep_all_but({});
         done.error().hint += (done.error().hint.empty() ? "" : "\n") +
-                             ("What was built so far is in " + staging->path().string());
+                             ("The files that were built so far are in " + staging->path().string());
     } else if (!done && done.error().fault != Fault::input && !interrupted()) {
         say_if_full(done.error(), staging->path());
         if (log_has_reason) name_log(done.error(), options, staging->path());

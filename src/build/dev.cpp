@@ -23,7 +23,7 @@ namespace {
 
 using manifest::Manifest;
 
-constexpr const char* remedy = "Give --overlay a directory on a disk of this node.";
+constexpr const char* remedy = "Choose a directory on a local disk of this node with --overlay.";
 /// Marks an overlay that fuse-overlayfs has written: its whiteouts have their own format.
 constexpr const char* mark_of_fuse_overlay = "by-fuse-overlayfs";
 
@@ -53,14 +53,13 @@ Status check_owner(const fs::path& overlay, const Manifest& manifest) {
     if (!text) return fail(Error(text.error()));
     if (*text == mine) return {};
     if (!text->starts_with(manifest.prefix.string() + "\n"))
-        return fail_input("this overlay is of another installation", text->substr(0, text->find('\n')),
-                          overlay.string(), "Give --overlay another directory.");
+        return fail_input("this overlay belongs to another installation", text->substr(0, text->find('\n')),
+                          overlay.string(), "Choose another directory with --overlay.");
     const auto second = text->find('\n') + 1;
-    log::warn(
-        "the overlay was made over " + text->substr(second, text->find('\n', second) - second) +
-        " of this installation, and it has been updated since: files of both may not fit. To begin anew, "
-        "remove " +
-        overlay.string());
+    log::warn("the overlay was created for " + text->substr(second, text->find('\n', second) - second) +
+              " of this installation, which has been updated since. Their files may not fit together. To "
+              "start again, remove " +
+              overlay.string());
     return {};
 }
 
@@ -68,9 +67,9 @@ Status check_owner(const fs::path& overlay, const Manifest& manifest) {
 Status check_maker(const fs::path& overlay) {
     for (const auto* part : {environments::upper_name, "work"})
         if (const auto foreign = find_foreign((overlay / part).string()))
-            return fail_input("this overlay could hold files of other users",
+            return fail_input("this overlay could contain files of other users",
                               foreign->path + ": " + foreign->why, overlay.string(),
-                              "Give --overlay a directory of your own.");
+                              "Choose a directory of your own with --overlay.");
     return {};
 }
 
@@ -108,10 +107,10 @@ Status mount_overlay(environments::BuildNamespace& space, const Manifest& manife
     const auto mark = overlay / mark_of_fuse_overlay;
     std::error_code failed;
     const bool by_fuse = fs::exists(mark, failed);
-    Error why_not{.what = "this overlay was made by fuse-overlayfs",
-                  .why = "what was removed is noted in that program's form",
+    Error why_not{.what = "this overlay was created by fuse-overlayfs",
+                  .why = "it marks removed files in that program's format",
                   .where = overlay.string(),
-                  .hint = "Install fuse-overlayfs, or give --overlay another directory."};
+                  .hint = "Install fuse-overlayfs, or choose another directory with --overlay."};
     if (!by_fuse) {
         const bool by_kernel = fs::exists(overlay / environments::upper_name, failed) &&
                                !fs::is_empty(overlay / environments::upper_name, failed);
@@ -155,24 +154,24 @@ Result<int> develop(const DevOptions& options) {
     if (!overlay) return fail(std::move(overlay.error()));
     std::error_code failed;
     fs::create_directories(*overlay, failed);
-    if (failed) return fail_errno("cannot make the overlay's directory", overlay->string(), failed.value());
+    if (failed) return fail_errno("cannot create the overlay's directory", overlay->string(), failed.value());
     if (auto made_by_user = check_maker(*overlay); !made_by_user)
         return fail(std::move(made_by_user.error()));
     const auto lock = try_lock(*overlay / "lock", 0600);
     if (!lock) return fail(Error(lock.error()));
     if (lock->state == LockState::busy)
         return fail({.what = "this overlay is in use",
-                     .why = "another `containerize dev` runs in it",
+                     .why = "another `containerize dev` uses it",
                      .where = overlay->string(),
-                     .hint = "Work there, or give --overlay another directory."});
+                     .hint = "Work in that one, or choose another directory with --overlay."});
     if (auto good = check_owner(*overlay, *manifest); !good) return fail(std::move(good.error()));
 
     auto space = make_space(*manifest, *overlay, environment);
     if (!space) return fail(std::move(space.error()));
     if (auto mounted = mount_overlay(*space, *manifest, *overlay, environment); !mounted)
         return fail(std::move(mounted.error()));
-    log::info("What you change in " + prefix.string() + " stays in " + overlay->string() +
-              ", for you alone.");
+    log::info("Your changes in " + prefix.string() + " are kept in " + overlay->string() +
+              ", and only you see them.");
     const auto of_root = root::environment_of(manifest->settings.base);
     for (const std::vector<launch::EnvironmentChange>* changes :
          {&of_root, &std::as_const(*manifest).activation, &std::as_const(*manifest).environment})

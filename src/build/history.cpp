@@ -109,14 +109,14 @@ Status keep_records_of(const std::vector<Manifest>& line, const fs::path& prefix
     if (!failed)
         fs::copy(prefix / prefix::state_directory(line.front().state), records, fs::copy_options::recursive,
                  failed);
-    if (failed) return fail_errno("cannot keep the records", records.string(), failed.value());
+    if (failed) return fail_errno("cannot copy the records", records.string(), failed.value());
     // Of several inputs with the same name, the newest is kept.
     constexpr auto older = fs::copy_options::recursive | fs::copy_options::skip_existing;
     for (const auto& state : line) {
         fs::copy(prefix / prefix::state_directory(state.state) / "inputs", records / "inputs", older, failed);
         if (failed) break;
     }
-    if (failed) return fail_errno("cannot keep the inputs", records.string(), failed.value());
+    if (failed) return fail_errno("cannot copy the inputs", records.string(), failed.value());
     return {};
 }
 
@@ -151,7 +151,7 @@ Result<inputs::Inputs> inputs_for(const inputs::BuildOptions& options) {
 
 Result<Manifest> choose_state(const std::vector<Manifest>& states, const Manifest& current,
                               std::optional<unsigned> asked, const fs::path& prefix) {
-    const auto hint = "`containerize log " + prefix.string() + "` shows the states that there are.";
+    const auto hint = "`containerize log " + prefix.string() + "` lists the states.";
     if (!asked && current.parent == 0)
         return fail_input("there is no earlier state", {}, prefix.string(), hint);
     const unsigned number = asked.value_or(current.parent);
@@ -223,8 +223,8 @@ Result<BuildSummary> squash(const inputs::BuildOptions& options) {
             const auto recorded = recorded_in(**layers, *manifest, lock.prefix);
             if (!recorded) return fail(Error(recorded.error()));
             if (options.layout == inputs::Layout::profile && recorded->empty())
-                return fail_input("there is no profile", "nothing says which files are wanted first",
-                                  lock.prefix.string(), "Record one with `containerize profile`.");
+                return fail_input("there is no profile", "nothing records which files are read first",
+                                  lock.prefix.string(), "Record a profile with `containerize profile`.");
             Stage stage("Packing the image");
             auto packed = image::write_merged(
                 **layers, context.image(), context.writer_options(),

@@ -74,7 +74,7 @@ Result<int> run_imports(const fs::path& prefix, const ProfileRequest& request, E
     if (!fs::exists(fs::symlink_status(prefix / "bin/python", failed))) return 0;
     const auto home = staging / "home";
     fs::create_directories(home, failed);
-    if (failed) return fail_errno("cannot make a directory", home.string(), failed.value());
+    if (failed) return fail_errno("cannot create a directory", home.string(), failed.value());
     environment["HOME"] = environment["XDG_CACHE_HOME"] = environment["XDG_CONFIG_HOME"] = home.string();
     // Python could recreate directories of an installation that is being removed, for byte-code.
     environment["PYTHONDONTWRITEBYTECODE"] = "1";
@@ -94,9 +94,9 @@ Status write_profiles(const fs::path& prefix, const fs::path& record, bool repla
     if (!recorded) return fail(std::move(recorded.error()));
     if (recorded->empty())
         return fail({.what = "nothing was recorded",
-                     .why = "no program that ran read anything of the installation",
+                     .why = "no program read anything from the installation",
                      .where = prefix.string(),
-                     .hint = "Give a command that uses it."});
+                     .hint = "Give a command that uses the installation."});
     for (const auto& image : manifest->images()) {
         image::Profile profile{.image = image.sha256, .blocks = (*recorded)[(prefix / image.file).string()]};
         if (!replace) profile = merged(std::move(profile), profile_beside(prefix, image));
@@ -187,7 +187,7 @@ void record_after_build(const inputs::BuildOptions& options, bool replace) {
     if (recording)
         stage.finish(as_text(recording->coverage));
     else if (request.commands.empty())
-        stage.finish("left out: " + recording.error().what);
+        stage.finish("skipped: " + recording.error().what);
     else
         log::warn(to_string(recording.error()));
 }

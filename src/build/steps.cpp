@@ -204,7 +204,8 @@ private:
         if (fs::exists(fs::symlink_status(command, failed))) return {}; // from a package
         fs::create_directories(list.parent_path(), failed);
         if (!failed) fs::create_directories(command.parent_path(), failed);
-        if (failed) return fail_errno("cannot make a directory", list.parent_path().string(), failed.value());
+        if (failed)
+            return fail_errno("cannot create a directory", list.parent_path().string(), failed.value());
         if (auto written = write_file(list, packages_); !written) return written;
         return write_file(command,
                           "#!/bin/sh\nexec cat \"$(dirname \"$(dirname \"$(realpath "
@@ -218,12 +219,12 @@ private:
             summary_.unchanged = same_settings();
             return {};
         }
-        Stage stage(previous_ == nullptr ? "Packing the image" : "Packing what changed");
+        Stage stage(previous_ == nullptr ? "Packing the image" : "Packing the changes");
         auto written =
             builder_.pack([&](std::uint64_t done, std::uint64_t total) { stage.advance(done, total); });
         if (!written) return fail(std::move(written.error()));
         for (const auto& path : written->left_out)
-            log::detail("left out, because it is no file: " + path);
+            log::detail("left out, because it is not a file: " + path);
         summary_.files = written->files;
         summary_.image_bytes = written->image_bytes;
         if (previous_ == nullptr) {

@@ -18,7 +18,7 @@ Status check_request(const UpdateOptions& options) {
                            build.change_engine || !options.command.empty();
     if (something) return {};
     return fail_input(
-        "there is nothing to update", {}, {},
+        "no change is given", {}, {},
         "Give an environment or requirements file, -r, --pre-install, --post-install, --environ, "
         "-w, --engine, or a command after --.");
 }
@@ -32,8 +32,9 @@ Result<BuildSummary> update(const UpdateOptions& options) {
     auto inputs = inputs::check_update(options.build, *previous);
     if (!inputs) return fail(std::move(inputs.error()));
     if (options.prune && !inputs->conda && !inputs->locked)
-        return fail_input("--prune needs an environment file of conda", "pip removes nothing", {},
-                          "Leave it out, or give one.");
+        return fail_input("--prune needs a conda environment file",
+                          "with requirements files, nothing is removed", {},
+                          "Leave out --prune, or give a conda environment file.");
     const environments::UpdateRequest request{.command = options.command, .prune = options.prune};
     auto updated =
         with_build_context(options.build, *inputs,

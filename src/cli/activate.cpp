@@ -12,11 +12,11 @@ Result<int> explain_function(const std::string& name) {
     std::error_code failed;
     const auto program = std::filesystem::read_symlink("/proc/self/exe", failed);
     const auto functions = program.parent_path().parent_path() / "share/containerize/shell/containerize.sh";
-    return fail_input(
-        "`" + name + "` has to be a function of your shell",
-        "a program cannot change the PATH of the shell that starts it", {},
-        "This makes it one; put it into ~/.bashrc (or ~/.zshrc, ~/.kshrc) to have it always:\n  . " +
-            shell_quoted(functions.string()));
+    return fail_input("`" + name + "` must be a function of your shell",
+                      "a program cannot change the PATH of the shell that starts it", {},
+                      "Define the function with this command, which you can add to ~/.bashrc (or ~/.zshrc, "
+                      "~/.kshrc):\n  . " +
+                          shell_quoted(functions.string()));
 }
 
 void add_function(CLI::App& app, Action& chosen, const std::string& name, const std::string& description) {

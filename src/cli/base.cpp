@@ -81,8 +81,8 @@ Result<base::StoredImage> find_own(const std::string& name, const fs::path& stor
             name.size() >= 6 && (image.digest.starts_with(name) || digits.starts_with(name)))
             similar.push_back(std::move(image));
     if (similar.size() == 1) return std::move(similar.front());
-    return fail_input(similar.empty() ? "there is no such base image" : "several base images begin so", {},
-                      name, "`containerize base list` shows them; a site's own are not yours to remove.");
+    return fail_input(similar.empty() ? "there is no such base image" : "several base images match", {}, name,
+                      "`containerize base list` lists them. You cannot remove the site's images.");
 }
 
 Result<int> run_remove(const BaseArguments& arguments) {

@@ -112,8 +112,8 @@ Status choose_values(const BuildArguments& arguments, const Configured& configur
         if (!layout) return fail(std::move(layout.error()));
         options.layout = *layout;
         if (*layout == inputs::Layout::profile && !options.profile)
-            return fail_input("--layout profile needs what --no-profile leaves out", {}, {},
-                              "Give one of the two.");
+            return fail_input("--layout profile cannot be combined with --no-profile", {}, {},
+                              "Leave out one of them.");
     }
     options.profile_commands = arguments.profile_commands;
     options.jobs = configured.jobs(arguments.jobs);
@@ -180,8 +180,8 @@ Result<inputs::BuildOptions> options_from(const BuildArguments& arguments, const
     for (const auto& part :
          {options.libexec / "launcher", options.libexec / "session", options.share / "python"})
         if (!fs::exists(part, failed))
-            return fail({.what = "this containerize is not installed completely",
-                         .why = "a part is missing",
+            return fail({.what = "containerize is not completely installed",
+                         .why = "a file is missing",
                          .where = part.string(),
                          .hint = "Install it again with `cmake --install`."});
     if (auto done = choose_values(arguments, configured, options); !done)

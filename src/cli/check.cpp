@@ -64,8 +64,8 @@ void print(const std::vector<Checked>& checked, const gpu::Host& host) {
         }
     if (!any) fmt::print("This node has no GPU.\n");
     if (checked.empty())
-        fmt::print(
-            "The installation has none of the packages that are looked at: torch, jax, tensorflow, cupy.\n");
+        fmt::print("The installation contains none of the packages that are checked: torch, jax, tensorflow, "
+                   "cupy.\n");
     for (const auto& [package, fit] : checked) {
         fmt::print("{:8} {:28} {}\n", fit.fits ? "fits" : "does not", printable_line(package.title()),
                    printable_line(fit.reason));

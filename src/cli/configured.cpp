@@ -30,7 +30,7 @@ Status check_owner(const fs::path& directory, const std::string& what, const std
                    const std::string& hint) {
     if (!has_foreign_owner(directory.string())) return {};
     return fail_input("the " + what + " " + directory.string() + " belongs to another user",
-                      "he made it where everybody may", where, hint);
+                      "that user created it in a directory that everybody can write to", where, hint);
 }
 
 } // namespace
@@ -62,7 +62,7 @@ unsigned Configured::jobs(unsigned typed) const {
     const auto chosen = text(Key::jobs, "--jobs", typed == 0 ? "" : std::to_string(typed));
     const auto wanted = chosen.empty() ? 0U : static_cast<unsigned>(std::stoul(chosen));
     if (limit != 0 && wanted == typed && typed > limit)
-        log::warn(fmt::format("--jobs {} is more than `max_jobs: {}` of {}", typed, limit,
+        log::warn(fmt::format("--jobs {} exceeds `max_jobs: {}` in {}", typed, limit,
                               config_[Key::max_jobs].settings.front().where));
     return wanted;
 }
@@ -134,9 +134,10 @@ Result<fs::path> Configured::staging(const std::string& typed) const {
     const auto& where = value.settings.front().where;
     fs::create_directories(*directory, failed);
     if (failed)
-        return fail_input("cannot make the staging directory " + directory->string(), failed.message(),
+        return fail_input("cannot create the staging directory " + directory->string(), failed.message(),
                           where);
-    if (auto checked = check_owner(*directory, "staging directory", where, "Give another one with --tmpdir.");
+    if (auto checked =
+            check_owner(*directory, "staging directory", where, "Choose another directory with --tmpdir.");
         !checked)
         return fail(std::move(checked.error()));
     return directory;

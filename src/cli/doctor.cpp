@@ -41,7 +41,7 @@ Result<int> run_doctor(const DoctorArguments& arguments) {
         if (!finding.advice.empty()) fmt::print("{:31} {}\n", "", finding.advice);
     }
     fmt::print("\n{}\n", usable ? "Installations can be built and run on this machine."
-                                : "Something that is needed is missing on this machine.");
+                                : "This machine lacks something that installations need.");
     return usable ? 0 : 1;
 }
 

@@ -97,9 +97,9 @@ Result<int> run_rollback(const RollbackArguments& arguments, const std::string& 
     if (!rolled) return fail(Error(rolled.error()));
     if (arguments.quiet) return 0;
     if (rolled->from == rolled->to)
-        fmt::print("State {} is the current one already.\n", rolled->to);
+        fmt::print("State {} is already the current state.\n", rolled->to);
     else
-        fmt::print("Went from state {} to state {}.\n", rolled->from, rolled->to);
+        fmt::print("Changed from state {} to state {}.\n", rolled->from, rolled->to);
     return 0;
 }
 
@@ -111,7 +111,7 @@ Result<int> run_squash(const BuildArguments& arguments, const std::string& comma
     if (!squashed) return fail(std::move(squashed.error()));
     if (arguments.quiet) return 0;
     if (squashed->unchanged)
-        fmt::print("There are no layers: {} is one image already.\n", squashed->prefix.string());
+        fmt::print("Nothing to squash: {} is already one image.\n", squashed->prefix.string());
     else
         fmt::print("Squashed: {}, {} files, one image of {}, in {}.\n", squashed->prefix.string(),
                    human_count(squashed->files), human_bytes(squashed->image_bytes),

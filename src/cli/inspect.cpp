@@ -85,7 +85,7 @@ void print(const json& about) {
     };
     fmt::print("Installation  {}\n", text(about, "path"));
     if (about.at("moved").get<bool>())
-        fmt::print("Moved         built for {}, which is made to exist inside\n", text(about, "built_for"));
+        fmt::print("Moved         built for {}, a path that exists only inside\n", text(about, "built_for"));
     fmt::print("Created       {} by containerize {}\n", text(about, "created"), text(about, "tool_version"));
     fmt::print("Base          {}\n", text(about, "base"));
     fmt::print("Engine        {}\n", text(about, "engine"));
@@ -102,12 +102,12 @@ void print(const json& about) {
     fmt::print("State         {}\n", about.at("state").get<unsigned>());
     fmt::print("Commands      {}\n", about.at("commands").get<std::size_t>());
     if (const auto& profile = about.at("profile"); profile.is_null())
-        fmt::print("Profile       none: nothing is read ahead\n");
+        fmt::print("Profile       none, so nothing is read ahead\n");
     else
         fmt::print("Profile       {} recorded, in {} requests; read ahead: {}\n",
                    human_bytes(profile.at("bytes").get<std::uint64_t>()),
                    human_count(profile.at("requests").get<std::uint64_t>()),
-                   about.at("prefetch") == "auto" ? "where the images are on a network's filesystem (auto)"
+                   about.at("prefetch") == "auto" ? "if the images are on a network filesystem (auto)"
                                                   : text(about, "prefetch"));
     if (const auto stage = text(about, "stage"); stage != "auto") fmt::print("Copies        {}\n", stage);
     const auto pid = about.at("session_pid").get<pid_t>();

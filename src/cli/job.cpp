@@ -40,7 +40,7 @@ std::vector<std::string> kinds() {
 Result<std::string> read_template(const std::string& kind) {
     const auto known = kinds();
     if (std::ranges::find(known, kind) != known.end()) return read_file(templates() / (kind + ".sh"));
-    return fail_input("there is no such kind of job", {}, kind, "There are " + listed(known, ", ") + ".");
+    return fail_input("unknown kind of job", {}, kind, "Available: " + listed(known, ", ") + ".");
 }
 
 std::string quoted(const std::vector<std::string>& program) {
@@ -64,9 +64,10 @@ std::string named_for_job(const std::string& site) {
 
 Result<int> run_job(const JobArguments& arguments, const std::vector<std::string>& program) {
     if (program.empty())
-        return fail_input("no program is given", {}, {},
-                          "It comes after --:  containerize job --nodes 2 --gpus 4 -- train.py ARGUMENTS");
-    if (arguments.nodes == 0) return fail_input("a job has at least one node", {}, "--nodes");
+        return fail_input(
+            "no program is given", {}, {},
+            "Give it after --, as in:  containerize job --nodes 2 --gpus 4 -- train.py ARGUMENTS");
+    if (arguments.nodes == 0) return fail_input("a job needs at least one node", {}, "--nodes");
     auto prefix = find_installation(arguments.environment);
     if (!prefix) return fail(std::move(prefix.error()));
     const auto site = cluster::find_site(arguments.site, current_environment());
@@ -85,7 +86,7 @@ Result<int> run_job(const JobArguments& arguments, const std::vector<std::string
     if (!text) return fail(std::move(text.error()));
     if (request.nodes > 1 && text->find("@NODES@") == std::string::npos)
         return fail_input("a job of this kind has one node", {}, "--kind " + kind,
-                          "Leave --nodes out, or take --kind torchrun.");
+                          "Leave out --nodes, or use --kind torchrun.");
     auto script = cluster::fill_job_script(*text, request, *site);
     if (!script) return fail(std::move(script.error()));
     fmt::print("{}", *script);

@@ -45,8 +45,9 @@ Status check_ipykernel(const fs::path& prefix) {
                           .on_line = {}});
     if (!asked) return fail(std::move(asked.error()));
     if (asked->ok()) return {};
-    return fail_input("the installation has no ipykernel, which makes a Python a kernel", {}, prefix.string(),
-                      "containerize update " + shell_quoted(prefix.string()) + " -- pip install ipykernel");
+    return fail_input("the installation does not contain ipykernel", {}, prefix.string(),
+                      "Install it: containerize update " + shell_quoted(prefix.string()) +
+                          " -- pip install ipykernel");
 }
 
 Result<int> run_kernel(const KernelArguments& arguments) {
@@ -54,15 +55,15 @@ Result<int> run_kernel(const KernelArguments& arguments) {
     if (!prefix) return fail(std::move(prefix.error()));
     const auto name = arguments.name.empty() ? prefix->filename().string() : arguments.name;
     if (!is_kernel_name(name))
-        return fail_input("this cannot be the name of a kernel", {}, name,
-                          "Give one of letters, digits, '-', '_' and '.' with --name.");
+        return fail_input("invalid kernel name", {}, name,
+                          "Give a name of letters, digits, '-', '_' and '.' with --name.");
     auto place = kernels();
     if (!place) return fail(std::move(place.error()));
     if (auto there = check_ipykernel(*prefix); !there) return fail(std::move(there.error()));
     const auto directory = *place / name;
     std::error_code failed;
     fs::create_directories(directory, failed);
-    if (failed) return fail_errno("cannot make a directory", directory.string(), failed.value());
+    if (failed) return fail_errno("cannot create a directory", directory.string(), failed.value());
     const nlohmann::json kernel = {
         {"argv", {(*prefix / "bin/python").string(), "-m", "ipykernel_launcher", "-f", "{connection_file}"}},
         {"display_name", name},

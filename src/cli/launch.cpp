@@ -33,7 +33,7 @@ Result<fs::path> find_installation(const std::string& named) {
             directory = manifest::installation_of_program(*python).string();
     if (directory.empty())
         return fail_input("no installation is given, and none is on PATH", {}, {},
-                          "Give it with --env DIR, or put its bin on PATH.");
+                          "Give one with --env DIR, or put its bin directory on PATH.");
     auto prefix = resolve(directory);
     if (!prefix) return prefix;
     if (!manifest::is_installation(*prefix)) return manifest::no_installation(*prefix);
@@ -117,7 +117,7 @@ Status show_nodes(const fs::path& prefix, const LaunchArguments& arguments,
 Result<int> run_launch(const LaunchArguments& arguments, const std::vector<std::string>& program) {
     if (program.empty())
         return fail_input("no program is given", {}, {},
-                          "It comes after --:  containerize launch -- train.py ARGUMENTS");
+                          "Give it after --, as in:  containerize launch -- train.py ARGUMENTS");
     auto prefix = find_installation(arguments.environment);
     if (!prefix) return fail(std::move(prefix.error()));
     auto hosts = cluster::find_hosts(current_environment(), cluster::Launcher::none);

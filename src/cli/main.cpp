@@ -83,7 +83,8 @@ std::string reworded(const std::string& said) {
     constexpr std::string_view start = "Could not convert: ";
     const auto equals = said.find(" = ");
     if (!said.starts_with(start) || equals == std::string::npos) return said;
-    return said.substr(start.size(), equals - start.size()) + " cannot be '" + said.substr(equals + 3) + "'";
+    return "invalid value for " + said.substr(start.size(), equals - start.size()) + ": '" +
+           said.substr(equals + 3) + "'";
 }
 
 // A one-line message. A misspelt argument is named first, as it often causes missing ones.
@@ -95,8 +96,7 @@ std::string explain(const CLI::ParseError& problem, const CLI::App& app) {
             break;
         }
     const auto chosen = app.get_subcommands();
-    if (!chosen.empty() && chosen.front()->get_name() == "update")
-        what += "; a command to run comes after --";
+    if (!chosen.empty() && chosen.front()->get_name() == "update") what += "; give a command to run after --";
     return what + " (see `containerize " + (chosen.empty() ? "" : chosen.front()->get_name() + " ") +
            "--help`)";
 }
@@ -164,9 +164,9 @@ int run_and_report(int argc, char** argv) {
         throw;
     } catch (const std::system_error& failure) { // an unexpected system error
         const bool scarce = failure.code() == std::errc::resource_unavailable_try_again; // e.g. a thread
-        std::fprintf(stderr, "containerize: the system refused what is needed: %s\n%s",
-                     redacted(failure.what()).c_str(),
-                     scarce ? "A limit of processes or of memory is too low: `ulimit -a` shows them.\n" : "");
+        std::fprintf(stderr, "containerize: a system call failed: %s\n%s", redacted(failure.what()).c_str(),
+                     scarce ? "A limit of processes or memory is too low. `ulimit -a` shows the limits.\n"
+                            : "");
         return 1;
     } catch (const std::exception& bug) {
         std::fprintf(stderr, "containerize: this is a bug in containerize: %s\n",

@@ -54,7 +54,7 @@ Result<int> show_plan(const inputs::BuildOptions& options, bool as_json) {
     }
     fmt::print("{} packages, {}\n", plan->packages.size(), human_bytes(bytes));
     if (plan->pip_lines != 0)
-        fmt::print("What pip is to install ({} {}) is not solved here.\n", plan->pip_lines,
+        fmt::print("The packages that pip installs ({} {}) are not solved here.\n", plan->pip_lines,
                    plan->pip_lines == 1 ? "line" : "lines");
     return 0;
 }
@@ -72,7 +72,7 @@ Result<inputs::BuildOptions> options_with_prefix(const BuildArguments& arguments
     auto options = options_from(arguments, command_line);
     if (!options) return options;
     if (options->prefix.empty())
-        return fail_input("--prefix is missing", "it says where the installation goes", {},
+        return fail_input("--prefix is missing", "it sets the installation's directory", {},
                           "Give --prefix DIR.");
     return options;
 }
@@ -145,8 +145,7 @@ void add_new(CLI::App& app, Action& chosen, const std::string& command_line) {
     command->callback([&chosen, arguments, command_line] {
         chosen = [arguments, command_line]() -> Result<int> {
             if (arguments->dry_run) return run_dry(*arguments, command_line);
-            if (arguments->json)
-                return fail_input("--json is for --dry-run", {}, {}, "Give both, or neither.");
+            if (arguments->json) return fail_input("--json needs --dry-run", {}, {}, "Give both or neither.");
             return run_new(*arguments, command_line);
         };
     });

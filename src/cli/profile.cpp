@@ -45,9 +45,9 @@ Result<int> record(const ProfileArguments& arguments, const std::vector<std::str
     auto recording = build::record_profile(*prefix, request);
     if (!recording) return fail(std::move(recording.error()));
     if (arguments.replace && recording->exit_code != 0)
-        log::warn(fmt::format("the command ended with exit code {}: what was recorded before is kept, too.",
+        log::warn(fmt::format("the command ended with exit code {}, so the earlier recording is also kept.",
                               recording->exit_code));
-    fmt::print(stderr, "Recorded: sessions of {} read {} ahead, in {} requests.\n", prefix->string(),
+    fmt::print(stderr, "Recorded: sessions of {} will read {} ahead, in {} requests.\n", prefix->string(),
                human_bytes(recording->coverage.bytes), human_count(recording->coverage.requests));
     return recording->exit_code;
 }

@@ -72,8 +72,9 @@ void add_shell(CLI::App& app, Action& chosen) {
             // Users inside do not see the wrappers' own advice about installing.
             if (isatty(STDIN_FILENO) == 1)
                 fmt::print(stderr,
-                           "Nothing can be installed in this shell: `containerize dev {0}` has one for that, "
-                           "`containerize update {0}` changes it for all. `exit` leaves it.\n",
+                           "This shell cannot change the installation. Use `containerize dev {0}` to change "
+                           "it for yourself, or `containerize update {0}` to change it for all its users. "
+                           "`exit` leaves the shell.\n",
                            shell_quoted(arguments->directory));
             return become(arguments->directory, "_debug_shell", {});
         };

@@ -72,10 +72,10 @@ struct Background {
 
 Result<Background> start_in_background(const std::vector<std::string>& words) {
     std::array<int, 2> ends{};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0) return fail_errno("cannot make a pipe");
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) return fail_errno("cannot create a pipe");
     const Fd input(ends[1]);
     Background program{.output = Fd(ends[0]), .errors = Fd(memfd_create("errors", MFD_CLOEXEC))};
-    if (!program.errors) return fail_errno("cannot make a file in memory");
+    if (!program.errors) return fail_errno("cannot create a file in memory");
     posix_spawn_file_actions_t streams;
     posix_spawn_file_actions_init(&streams);
     posix_spawn_file_actions_addopen(&streams, 0, "/dev/null", O_RDONLY, 0);
@@ -131,8 +131,7 @@ std::vector<std::string> bring(const fs::path& prefix, const manifest::Manifest&
                                .in_child = {},
                                .on_line = {}});
         if (!sent || !sent->ok())
-            fmt::print(stderr,
-                       "containerize: sbcast fails, so that nodes may have to read the image each: {}\n",
+            fmt::print(stderr, "containerize: sbcast failed, so each node may read the image itself: {}\n",
                        sent ? tail(sent->output, 3) : to_string(sent.error()));
     }
     return brought;
@@ -175,7 +174,7 @@ Result<int> stage_on_nodes(const fs::path& prefix, const manifest::Manifest& man
     auto hosts = cluster::find_hosts(current_environment(), cluster::Launcher::none);
     if (!hosts) return fail(std::move(hosts.error()));
     if (hosts->empty())
-        return fail_input("this is no job of Slurm", "SLURM_JOB_NODELIST is not set", {},
+        return fail_input("this is not a Slurm job", "SLURM_JOB_NODELIST is not set", {},
                           "Run `containerize stage --node DIR &` on each node, or set CONTAINERIZE_STAGE.");
     const auto brought = hosts->size() > 1 ? bring(prefix, manifest) : std::vector<std::string>();
     forget_tasks_of_job();
@@ -187,7 +186,7 @@ Result<int> stage_on_nodes(const fs::path& prefix, const manifest::Manifest& man
         return fail({.what = "no node of the job has a copy",
                      .why = {},
                      .where = prefix.string(),
-                     .hint = "Programs run all the same, from where the images are."});
+                     .hint = "Programs still run, and read the images in their original place."});
     std::uint64_t bytes = 0;
     for (const auto& image : manifest.images())
         bytes += image.size;

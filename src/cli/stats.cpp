@@ -38,7 +38,7 @@ void print(const json& statistics) {
                human_count(number(statistics.at("reads"))));
     const auto wanted = number(statistics.at("blocks_wanted"));
     const auto hits = wanted - std::min(wanted, number(statistics.at("blocks_loaded")));
-    fmt::print("Cache         {} of {} blocks were there\n", human_count(hits), human_count(wanted));
+    fmt::print("Cache         {} of {} blocks were in the cache\n", human_count(hits), human_count(wanted));
     const auto& prefetch = statistics.at("prefetch");
     fmt::print(
         "Read ahead    {} in {} reads; {} of it used, {} dropped unused; {} blocks decompressed ahead\n",
@@ -53,10 +53,10 @@ Result<int> run_stats(const StatsArguments& arguments) {
     if (!manifest::is_installation(*prefix)) return manifest::no_installation(*prefix);
     const auto session = live_session(*prefix);
     if (!session)
-        return fail({.what = "there is no session of this installation",
-                     .why = "no program of it runs on this node, for this user",
+        return fail({.what = "this installation has no session",
+                     .why = "none of its programs runs on this node for this user",
                      .where = prefix->string(),
-                     .hint = "Start one; its session stays for some minutes after it."});
+                     .hint = "Start a program. Its session stays for some minutes after the program ends."});
     auto answer = launch::request_statistics(*session, prefix->string());
     if (!answer) return fail(std::move(answer.error()));
     const auto statistics = parse_json_quietly(*answer);

@@ -74,16 +74,16 @@ Status prepare_prefix(TykkyArguments& arguments) {
     if (!fs::exists(prefix, failed)) {
         if (!arguments.quiet)
             fmt::print("{}\n", log::tagged("INFO", "Installation directory " + prefix.string() +
-                                                       " does not exist: it is made."));
+                                                       " does not exist. It will be created."));
         std::fflush(stdout);
     } else if (access(prefix.c_str(), W_OK | X_OK) != 0) {
         return fail_input("the installation directory is not writable", {}, prefix.string(),
-                          "Give --prefix a directory of your own.");
+                          "Choose a directory of your own with --prefix.");
     }
     // Building again into an installation replaces it.
     arguments.force = true;
     if (manifest::is_installation(prefix))
-        log::warn("the installation in " + prefix.string() + " is replaced, with all its states.");
+        log::warn("the installation in " + prefix.string() + " will be replaced, with all its states.");
     else if (by_default && !fs::is_empty(prefix, failed))
         return fail_input("no --prefix is given, and the working directory is not empty", {}, prefix.string(),
                           "Give --prefix DIR.");
@@ -99,9 +99,9 @@ Status check_kind(Kind kind, const std::string& file) {
     const bool of_pip = std::holds_alternative<spec::RequirementsReader>(spec::format_of(*found).reader);
     if (of_pip == (kind == Kind::pip)) return {};
     return kind == Kind::conda
-               ? fail_input("conda-containerize does not take " + spec::describe(*found), {}, file,
-                            "Use pip-containerize, or give an environment file, and this one with -r.")
-               : fail_input("pip-containerize does not take " + spec::describe(*found), {}, file,
+               ? fail_input("conda-containerize does not accept " + spec::describe(*found), {}, file,
+                            "Use pip-containerize, or give an environment file and pass this file with -r.")
+               : fail_input("pip-containerize does not accept " + spec::describe(*found), {}, file,
                             "Use conda-containerize.");
 }
 
@@ -135,7 +135,7 @@ void fit_hint(std::string& hint, const CLI::App& app) {
         add(ours, unused, {});
     add_update(ours, unused, {}, {});
     if (!names_option_lacking(hint, command, *ours.get_subcommand(name))) return;
-    hint += "\n`containerize " + name + "` has that option, and does the same as this command.";
+    hint += "\n`containerize " + name + "` has that option, and otherwise does the same as this command.";
 }
 
 class Commands {
@@ -256,8 +256,8 @@ private:
             if (auto read = settings.read(arguments_->settings, *arguments_); !read)
                 return fail(std::move(read.error()));
         if (arguments_->wrapper_paths.empty())
-            return fail_input("-w/--wrapper-paths is missing", "it says which programs get wrappers", {},
-                              "Give the directories that hold them, such as -w bin.");
+            return fail_input("-w/--wrapper-paths is missing", "it selects the programs that get wrappers",
+                              {}, "Give the directories that contain the programs, such as -w bin.");
         if (auto prepared = prepare_prefix(*arguments_); !prepared) return fail(std::move(prepared.error()));
         arguments_->spec = arguments_->file;
         return run_wrap_install(*arguments_, arguments_->mask, command_line_);

@@ -17,7 +17,7 @@ Result<std::string> export_line(const spec::YamlFile& file, const YAML::Node& en
     const auto value = entry["value"].as<std::string>("");
     const auto type = entry["type"].as<std::string>("");
     const bool good = !name.empty() && name.find_first_of("= \t\n\"'`;&|$()") == std::string::npos;
-    if (!good) return file.refuse(entry, "`name:` is not the name of a variable");
+    if (!good) return file.refuse(entry, "`name:` is not a valid variable name");
     if (type == "set") return "export " + name + "=\"" + value + "\"\n";
     if (type == "append") return "export " + name + "=\"$" + name + ":" + value + "\"\n";
     if (type == "prepend") return "export " + name + "=\"" + value + ":$" + name + "\"\n";
@@ -30,7 +30,7 @@ Status TykkySettings::read(const std::string& path, BuildArguments& arguments) {
     auto file = spec::YamlFile::read(path);
     if (!file) return fail(std::move(file.error()));
     if (!file->root().IsMap())
-        return file->refuse(file->root(), "these are no settings", "Write `KEY: VALUE` lines.");
+        return file->refuse(file->root(), "the settings must be a mapping", "Write `KEY: VALUE` lines.");
     return file->each(file->root(), [&](const YAML::Node& key, const YAML::Node& value) {
         return read_key(*file, key.Scalar(), value, arguments);
     });
@@ -46,7 +46,7 @@ Status TykkySettings::read_key(const spec::YamlFile& file, const std::string& ke
                                                        {"installation_prefix", &arguments.prefix},
                                                        {"build_tmpdir_base", &arguments.staging_parent}};
     if (const auto text = texts.find(key); text != texts.end()) {
-        if (!value.IsScalar()) return file.refuse(value, "`" + key + ":` must be a text");
+        if (!value.IsScalar()) return file.refuse(value, "`" + key + ":` must be a string");
         // Typed options take precedence.
         if (text->second->empty()) *text->second = value.as<std::string>();
         return {};
@@ -72,7 +72,7 @@ Status TykkySettings::read_key(const spec::YamlFile& file, const std::string& ke
     if (key == "pre_install") return add_script(file, value, key, arguments.pre_install);
     if (key == "post_install") return add_script(file, value, key, arguments.post_install);
     if (key == "extra_envs") return add_script(file, value, key, arguments.environ_script);
-    log::info("Note: `" + key + ":` in " + file.where(value) + " means nothing here.");
+    log::info("Note: `" + key + ":` in " + file.where(value) + " has no effect here.");
     return {};
 }
 
@@ -96,10 +96,10 @@ Status TykkySettings::add_script(const spec::YamlFile& file, const YAML::Node& l
 
 Result<std::string> TykkySettings::script_line(const spec::YamlFile& file, const YAML::Node& entry) const {
     if (entry.IsScalar()) return entry.as<std::string>() + "\n";
-    if (!entry.IsMap()) return file.refuse(entry, "this is neither a line nor `file: PATH`");
+    if (!entry.IsMap()) return file.refuse(entry, "this must be a line or `file: PATH`");
     if (!entry["file"]) return export_line(file, entry);
     auto text = read_file(entry["file"].as<std::string>(""));
-    if (!text) return file.refuse(entry, "the script cannot be read: " + text.error().why);
+    if (!text) return file.refuse(entry, "cannot read the script: " + text.error().why);
     return *text + "\n";
 }
 

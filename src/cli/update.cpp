@@ -43,8 +43,7 @@ Result<int> run_update(const BuildArguments& arguments, bool prune, const std::v
     if (!updated) return fail(std::move(updated.error()));
     if (arguments.quiet) return 0;
     if (updated->unchanged)
-        fmt::print("{}\n",
-                   log::tagged("INFO", "Nothing changed: " + updated->prefix.string() + " is as it was."));
+        fmt::print("{}\n", log::tagged("INFO", "Nothing changed in " + updated->prefix.string() + "."));
     else
         fmt::print("{}\n",
                    log::tagged("INFO",

@@ -15,16 +15,16 @@ constexpr std::size_t most_hosts = 1'000'000;
 constexpr std::size_t longest_name = 255;
 
 std::unexpected<Error> refuse(std::string_view list, std::string why) {
-    return fail_input("this is no list of hosts as Slurm writes it", std::move(why),
-                      std::string(list.substr(0, 200)), "It looks like n[1-3,7],login1.");
+    return fail_input("invalid Slurm host list", std::move(why), std::string(list.substr(0, 200)),
+                      "A valid list is n[1-3,7],login1.");
 }
 
 std::unexpected<Error> refuse_number(std::string_view list) {
-    return refuse(list, "it names too many hosts");
+    return refuse(list, "it contains too many hosts");
 }
 
 std::unexpected<Error> refuse_length(std::string_view list) {
-    return refuse(list, "a name is longer than any host's");
+    return refuse(list, "a host name is too long");
 }
 
 std::optional<std::uint64_t> number(std::string_view text) {
@@ -42,7 +42,7 @@ Result<std::vector<std::string>> expand_range(std::string_view list, std::string
     const auto last = dash == range.npos ? first : number(range.substr(dash + 1));
     if (written.size() > longest_name) return refuse_length(list);
     if (!first || !last || *last < *first)
-        return refuse(list, "\"" + std::string(range.substr(0, 200)) + "\" is no range of numbers");
+        return refuse(list, "\"" + std::string(range.substr(0, 200)) + "\" is not a range of numbers");
     if (*last - *first >= most_hosts) return refuse_number(list);
     std::vector<std::string> numbers;
     for (auto value = *first; value <= *last; ++value) {
@@ -115,7 +115,7 @@ Result<std::vector<std::string>> expand_host_list(std::string_view list) {
         return c > ' ' && c < 0x7f && c != '/' && c != '\'' && c != '"' && c != '$' && c != '`' && c != '\\';
     };
     if (!std::ranges::all_of(list, is_of_names))
-        return refuse(list, "it has characters that no host's name has");
+        return refuse(list, "it contains characters that are not allowed in host names");
     std::vector<std::string> hosts;
     auto rest = list;
     for (bool more = true; more;) {

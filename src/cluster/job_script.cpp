@@ -49,7 +49,7 @@ Result<std::string> fill_line(std::string_view line,
         }
         const auto value = values.find(name);
         if (value == values.end())
-            return fail({.what = "the template asks for what is not known",
+            return fail({.what = "the template contains an unknown placeholder",
                          .why = {},
                          .where = "@" + std::string(name) + "@",
                          .hint = {}});

@@ -106,14 +106,15 @@ TakenPorts read_taken_ports() {
 Result<std::uint16_t> master_port(const Variables& variables, const TakenPorts& taken, unsigned user) {
     auto given = number_in(variables, "MASTER_PORT", 0);
     if (!given) return fail(std::move(given.error()));
-    if (*given > last_port) return fail_input("MASTER_PORT is not a port", "it is " + std::to_string(*given));
+    if (*given > last_port)
+        return fail_input("MASTER_PORT is not a valid port", "it is " + std::to_string(*given));
     if (*given != 0) return static_cast<std::uint16_t>(*given);
 
     auto ports = free_ports(usual_first_port, taken);
     if (ports.size() < enough_ports) ports = free_ports(lowest_first_port, taken);
     if (ports.empty())
-        return fail({.what = "there is no port for the ranks to meet at",
-                     .why = "the kernel hands out, or has reserved, all of them",
+        return fail({.what = "there is no free port for the ranks to connect to",
+                     .why = "all ports are ephemeral or reserved",
                      .where = "/proc/sys/net/ipv4/ip_local_port_range",
                      .hint = "Set MASTER_PORT to a port that is free on the first node of the job."});
     // Batch scripts and named steps have no number and use the last one.

@@ -28,14 +28,14 @@ std::string name_of_node(const Variables& variables, const std::string& host) {
 
 Status make_own_directory(const std::string& path) {
     if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
-        return fail_errno("cannot make a directory for caches", path);
+        return fail_errno("cannot create a directory for caches", path);
     struct stat info {};
     if (lstat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != geteuid() ||
         (info.st_mode & 0022U) != 0)
         return fail({.what = "cannot use the directory for caches",
                      .why = "it is not a directory that only you can write to",
                      .where = path,
-                     .hint = "Remove it, or set TMPDIR to a directory of this node that is yours."});
+                     .hint = "Remove it, or set TMPDIR to a directory on this node that you own."});
     return {};
 }
 
@@ -58,9 +58,9 @@ Result<Place> find_place(const Variables& variables, const Machine& machine) {
     if (!hosts) return fail(std::move(hosts.error()));
     // An mpirun outside of a batch system does not tell where its first rank is.
     if (hosts->empty() && ranks->size > ranks->local_size && value_of(variables, "MASTER_ADDR").empty())
-        return fail_input("cannot tell on which node the first rank is",
-                          "there are ranks on other nodes, but no variables of Slurm", {},
-                          "Set MASTER_ADDR to the name of that node, for all ranks.");
+        return fail_input("cannot determine the node of the first rank",
+                          "there are ranks on other nodes, and Slurm's variables are not set", {},
+                          "Set MASTER_ADDR to the name of that node for all ranks.");
     // MPI helpers run in a step that may lack the first node, so nodes see different step numbers.
     auto common = variables;
     if (ranks->launcher == Launcher::mpi) common.erase("SLURM_STEP_ID");

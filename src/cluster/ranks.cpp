@@ -46,7 +46,7 @@ Result<unsigned> local_size_of_step(const Variables& variables, unsigned node) {
 Result<Ranks> read(const Names& names, const Variables& variables) {
     if (!variables.contains(names.size))
         return fail_input(std::string(names.rank) + " is set without " + names.size, {}, {},
-                          "Set both, or neither.");
+                          "Set both or neither.");
     Ranks ranks{
         .launcher = names.launcher, .rank = 0, .size = 1, .local_rank = 0, .local_size = 1, .node = 0};
     const auto take = [&](const char* name, unsigned& into) -> Status {
@@ -71,7 +71,7 @@ Result<Ranks> read(const Names& names, const Variables& variables) {
     // Most MPI launchers do not tell the node; they fill nodes one after the other.
     if (names.node == nullptr && ranks.local_size > 0) ranks.node = ranks.rank / ranks.local_size;
     if (ranks.size == 0 || ranks.rank >= ranks.size)
-        return fail_input(std::string(names.rank) + " and " + names.size + " do not fit",
+        return fail_input(std::string(names.rank) + " and " + names.size + " do not match",
                           "rank " + std::to_string(ranks.rank) + " of " + std::to_string(ranks.size));
     return ranks;
 }

@@ -41,7 +41,7 @@ std::uint64_t mask_of(const YAML::Node& node) {
     std::uint64_t mask = 0;
     const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), mask, 16);
     if (problem != std::errc() || end != digits.data() + digits.size())
-        throw YAML::RepresentationException(node.Mark(), "a mask of affinity: is no hexadecimal number");
+        throw YAML::RepresentationException(node.Mark(), "an affinity mask is not a hexadecimal number");
     return mask;
 }
 
@@ -74,29 +74,29 @@ Status check_names(const YAML::Node& root, const Site& site, const std::string& 
                                                "caches", "affinity",    "devices_per_gpu", "job"};
     for (const auto& entry : root)
         if (!keys.contains(entry.first.as<std::string>()))
-            return fail_input("a site's profile has no such key", entry.first.as<std::string>(), where);
+            return fail_input("unknown key in a site profile", entry.first.as<std::string>(), where);
     for (const auto* pairs : {&site.detect, &site.environment, &site.caches})
         for (const auto& [name, value] : *pairs)
             if (!is_variable_name(name) || value.find('\n') != value.npos)
-                return fail_input("this cannot be a variable of a site's profile", name, where);
+                return fail_input("invalid variable in a site profile", name, where);
     // It becomes the name of a directory, so it must not be a path.
     for (const auto& [name, directory] : site.caches)
         if (!is_variable_name(directory))
-            return fail_input("a cache is named by letters, digits and '_'", directory, where);
+            return fail_input("cache names consist of letters, digits and '_'", directory, where);
     return {};
 }
 
 std::unexpected<Error> not_a_profile(std::string why, std::string where) {
-    return fail_input("this is no profile of a site", std::move(why), std::move(where),
-                      "It has name: and description:, and may have detect:, environment:, caches:, "
-                      "affinity:, devices_per_gpu: and job:.");
+    return fail_input("invalid site profile", std::move(why), std::move(where),
+                      "name: and description: are required. detect:, environment:, caches:, affinity:, "
+                      "devices_per_gpu: and job: are optional.");
 }
 
 Result<std::string> read_text(const std::string& path) {
     std::ifstream file(path);
     std::string text(largest_file, '\0');
     if (!file || !file.read(text.data(), static_cast<std::streamsize>(text.size())).eof())
-        return fail_input("cannot read the site's profile", "it is no file that can be read, or too large",
+        return fail_input("cannot read the site profile", "it is not a readable file, or it is too large",
                           path);
     text.resize(static_cast<std::size_t>(file.gcount()));
     return text;
@@ -113,9 +113,9 @@ bool is_here(const Site& site, const Variables& variables) {
 Result<Site> parse_site(std::string_view text, const std::string& where) {
     try {
         if (most_yaml_nodes(text) > most_nodes_by_hand)
-            return fail_input("a site's profile has fewer entries", {}, where);
+            return fail_input("the site profile has too many entries", {}, where);
         const auto root = YAML::Load(std::string(text));
-        if (!root.IsMap()) return fail_input("a site's profile is a mapping", {}, where);
+        if (!root.IsMap()) return fail_input("a site profile must be a mapping", {}, where);
         auto site = site_of(root);
         if (auto good = check_names(root, site, where); !good) return fail(std::move(good.error()));
         return site;
@@ -145,9 +145,9 @@ Result<Site> find_site(const std::string& wanted, const Variables& variables) {
         if (!site || !wanted.empty() || is_here(*site, variables)) return site;
     }
     if (wanted.empty()) return find_site(fallback, variables);
-    return fail_input("there is no profile of this site", {}, wanted,
-                      "There are " + listed(site_names(), ", ") +
-                          "; a file of your own is given with a '/'.");
+    return fail_input("there is no site profile of this name", {}, wanted,
+                      "Available: " + listed(site_names(), ", ") +
+                          ". The path of a file of your own must contain a '/'.");
 }
 
 } // namespace containerize::cluster

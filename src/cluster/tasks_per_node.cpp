@@ -31,8 +31,8 @@ Result<std::vector<unsigned>> expand_tasks_per_node(std::string_view list) {
             times = element.ends_with(')') ? number(element.substr(open + 2, element.size() - open - 3))
                                            : std::nullopt;
         if (!count || !times || *times > most_nodes || counts.size() + *times > most_nodes)
-            return fail_input("this is no list of tasks as Slurm writes it", {},
-                              std::string(list.substr(0, 200)), "It looks like 2(x3),1.");
+            return fail_input("invalid Slurm list of tasks per node", {}, std::string(list.substr(0, 200)),
+                              "A valid list is 2(x3),1.");
         counts.insert(counts.end(), *times, *count);
         rest = comma == rest.npos ? std::string_view() : rest.substr(comma + 1);
     }

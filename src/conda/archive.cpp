@@ -121,16 +121,15 @@ private:
     std::unexpected<Error> broken() const {
         const char* why = archive_error_string(tar_);
         return fail({.what = "the package " + name_ + " is damaged",
-                     .why = why == nullptr ? "it ends too early" : why,
+                     .why = why == nullptr ? "it is truncated" : why,
                      .where = file_.string(),
                      .hint = "Remove it with `containerize cache clean`, and try again."});
     }
     std::unexpected<Error> hostile(const std::string& path, std::string why) const {
-        return fail(
-            {.what = "the package " + name_ + " is not one to install",
-             .why = "'" + path.substr(0, 200) + "' " + std::move(why),
-             .where = file_.string(),
-             .hint = "Do not use the channel that it came from before its maintainers have looked at it."});
+        return fail({.what = "the package " + name_ + " is unsafe",
+                     .why = "'" + path.substr(0, 200) + "' " + std::move(why),
+                     .where = file_.string(),
+                     .hint = "Do not use its channel. Report this to the channel's maintainers."});
     }
 
     Result<ArchiveEntry> understand(archive_entry* header) const {
@@ -143,7 +142,7 @@ private:
             if (type == AE_IFDIR && raw.find_first_not_of("./") == std::string::npos &&
                 raw.find("..") == std::string::npos && !raw.starts_with('/'))
                 return entry;
-            return hostile(raw, "leads out of the prefix");
+            return hostile(raw, "points outside the prefix");
         }
         entry.mode = archive_entry_perm(header) & 0777U;
         entry.mtime =
@@ -151,14 +150,14 @@ private:
         if (const char* hardlink = archive_entry_hardlink(header)) {
             entry.type = EntryType::hardlink;
             entry.target = clean_path(hardlink);
-            if (entry.target.empty()) return hostile(raw, "is a hard link that leads out of the prefix");
+            if (entry.target.empty()) return hostile(raw, "is a hard link that points outside the prefix");
             return entry;
         }
         switch (type) {
         case AE_IFREG:
             entry.size = static_cast<std::uint64_t>(std::max<la_int64_t>(0, archive_entry_size(header)));
             if (entry.size > largest_file)
-                return hostile(raw, "says that it has " + std::to_string(entry.size) + " bytes");
+                return hostile(raw, "has a declared size of " + std::to_string(entry.size) + " bytes");
             return entry;
         case AE_IFDIR:
             entry.type = EntryType::directory;
@@ -200,7 +199,7 @@ Result<PackageArchive> PackageArchive::open(const OpenFile& file, std::string na
     if (text.ends_with(".conda")) return PackageArchive(file, std::move(name), Format::conda);
     if (text.ends_with(".tar.bz2")) return PackageArchive(file, std::move(name), Format::tar_bz2);
     return fail({.what = "not a conda package",
-                 .why = "its name ends neither in .conda nor in .tar.bz2",
+                 .why = "its name does not end in .conda or .tar.bz2",
                  .where = text,
                  .hint = {}});
 }
@@ -230,7 +229,7 @@ Status PackageArchive::read(std::string_view part, const VisitEntry& visit) cons
         const int code = archive_read_next_header(outer.get(), &header);
         if (code == ARCHIVE_EOF)
             return fail({.what = "the package " + name_ + " is damaged",
-                         .why = "it has no part '" + std::string(part) + "'",
+                         .why = "it does not contain '" + std::string(part) + "'",
                          .where = file_.path.string(),
                          .hint = {}});
         if (code != ARCHIVE_OK && code != ARCHIVE_WARN) return cannot(outer.get());
@@ -269,8 +268,8 @@ Result<std::map<std::string, std::string>> PackageArchive::info() const {
         size += entry.size;
         if (size > largest_info)
             return fail(
-                {.what = "the package " + name_ + " is not one to install",
-                 .why = "what it says of itself has " + std::to_string(size) + " bytes, with " + entry.path,
+                {.what = "the package " + name_ + " is unsafe",
+                 .why = "its metadata has " + std::to_string(size) + " bytes, including " + entry.path,
                  .where = file_.path.string(),
                  .hint = {}});
         std::string content; // grows with the data, since the size in a header may be wrong

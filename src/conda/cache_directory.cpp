@@ -38,7 +38,7 @@ std::string make_private(const fs::path& directory) {
     if (lstat(directory.c_str(), &info) != 0) return std::strerror(errno);
     if (!S_ISDIR(info.st_mode)) return "it is not a directory";
     if (info.st_uid != geteuid()) return "it belongs to another user";
-    if ((info.st_mode & 077U) != 0) return "other users can reach it";
+    if ((info.st_mode & 077U) != 0) return "other users can access it";
     return why_not_writable(directory);
 }
 
@@ -74,7 +74,7 @@ std::string make_shared(const fs::path& directory) {
         if (lstat(directory.c_str(), &info) != 0) return std::strerror(errno);
     }
     if (S_ISLNK(info.st_mode) && info.st_uid != geteuid() && info.st_uid != 0)
-        return "it is a link of another user";
+        return "it is a link that belongs to another user";
     return why_not_writable(directory);
 }
 
@@ -83,7 +83,7 @@ Status usable(const fs::path& directory, std::string why) {
     return fail({.what = "cannot use the cache",
                  .why = std::move(why),
                  .where = directory.string(),
-                 .hint = "CONTAINERIZE_CACHE names another place."});
+                 .hint = "Set CONTAINERIZE_CACHE to another directory."});
 }
 
 } // namespace
@@ -128,11 +128,11 @@ Result<fs::path> cache_directory(const Environment& environment, const Located& 
                             : configured;
     if (fs::path given = chosen.text; !given.empty()) {
         if (!given.is_absolute())
-            return fail_input("the cache directory is no absolute path", "it is '" + given.string() + "'",
+            return fail_input("the cache directory is not an absolute path", "it is '" + given.string() + "'",
                               chosen.where);
         if (auto why = make_writable(given); !why.empty())
             return fail_input("the cache directory cannot be used", std::move(why), given.string(),
-                              "It is what " + chosen.where + " says.");
+                              "The path is from " + chosen.where + ".");
         return given;
     }
     std::string reasons;
@@ -151,10 +151,10 @@ Result<fs::path> cache_directory(const Environment& environment, const Located& 
         auto directory = base / ("containerize-cache-" + std::to_string(geteuid()));
         if (is_usable(directory, make_private(directory))) return directory;
     }
-    return fail({.what = "there is no place for a cache",
+    return fail({.what = "there is no usable directory for the cache",
                  .why = std::move(reasons),
                  .where = {},
-                 .hint = "Name a directory in CONTAINERIZE_CACHE."});
+                 .hint = "Set CONTAINERIZE_CACHE to a directory."});
 }
 
 } // namespace containerize::conda

@@ -21,8 +21,8 @@ constexpr std::array anaconda_defaults = {"https://repo.anaconda.com/pkgs/main",
                                           "https://repo.anaconda.com/pkgs/r"};
 constexpr const char* default_channel = "conda-forge";
 
-constexpr std::string_view terms =
-    "its terms of service (anaconda.com/legal) ask organisations of 200 people or more for a paid licence";
+constexpr std::string_view terms = "its terms of service (anaconda.com/legal) require a paid licence for "
+                                   "organisations of 200 people or more";
 
 std::string_view without_end_slash(std::string_view text) {
     while (text.size() > 1 && text.ends_with('/'))
@@ -148,7 +148,7 @@ Result<Channel> named(const Located& asked, const Config& config) {
     if (mirrored == config.mirrored_channels.end()) {
         if (!can_fetch(url))
             return fail_input("the channel '" + name + "' cannot be used",
-                              "its address is neither http, https nor file: " + without_credentials(url),
+                              "its URL is not an http, https or file URL: " + without_credentials(url),
                               asked.where);
         return at_url(url, config);
     }
@@ -157,7 +157,7 @@ Result<Channel> named(const Located& asked, const Config& config) {
     bool has_own = false;
     for (const auto& mirror : mirrored->second) {
         if (!can_fetch(mirror)) {
-            log::detail(fmt::format("the mirror {} of {} is not used: neither http, https nor file",
+            log::detail(fmt::format("the mirror {} of {} is ignored: it is not an http, https or file URL",
                                     without_credentials(mirror), name));
             continue;
         }
@@ -167,7 +167,7 @@ Result<Channel> named(const Located& asked, const Config& config) {
     }
     if (channel.mirrors.empty())
         return fail_input("the channel '" + name + "' cannot be used",
-                          "none of its mirrored_channels is at an http, https or file address", asked.where);
+                          "none of its mirrored_channels is an http, https or file URL", asked.where);
     // If only mirrors are configured, the channel may not exist anywhere else.
     if (!has_own) channel.url = without_credentials(channel.mirrors.front());
     channel.name = name;
@@ -178,13 +178,13 @@ Result<Channel> resolve_one(const Located& asked, const Config& config) {
     if (is_url(asked.text)) {
         if (can_fetch(asked.text)) return at_url(asked.text, config);
         return fail_input("the channel '" + without_credentials(asked.text) + "' cannot be used",
-                          "its address is neither http, https nor file", asked.where);
+                          "its URL is not an http, https or file URL", asked.where);
     }
     if (is_path(asked.text)) return at_path(asked, config);
     const bool strange = std::ranges::any_of(
         asked.text, [](unsigned char c) { return c <= ' ' || c == 0x7f || c == ':' || c == '\\'; });
     if (asked.text.empty() || strange || asked.text.find("..") != std::string::npos)
-        return fail_input("'" + asked.text + "' is no channel", {}, asked.where,
+        return fail_input("'" + asked.text + "' is not a channel", {}, asked.where,
                           "Give a name (conda-forge), a URL (https://...) or a path (/srv/channel).");
     return named(asked, config);
 }
@@ -217,11 +217,12 @@ Status check_policy(const Channel& channel, const Located& asked, const Config& 
     const bool allowed = config.allowed_channels.empty() || names(config.allowed_channels, channel, config);
     if (allowed && !names(config.denied_channels, channel, config)) return {};
     return fail_input("the channel " + channel.name + " is not allowed here",
-                      allowed ? "conda's configuration has it in denylist_channels"
-                              : "conda's configuration does not have it in allowlist_channels",
+                      allowed ? "it is in denylist_channels of conda's configuration"
+                              : "it is not in allowlist_channels of conda's configuration",
                       asked.where,
-                      allowed ? "Use another channel."
-                              : fmt::format("Allowed are: {}.", fmt::join(config.allowed_channels, ", ")));
+                      allowed
+                          ? "Use another channel."
+                          : fmt::format("Allowed channels: {}.", fmt::join(config.allowed_channels, ", ")));
 }
 
 /// A channel and the text that named it.
@@ -245,10 +246,9 @@ Result<std::vector<Candidate>> resolve_all(const std::vector<Located>& asked, co
 }
 
 std::unexpected<Error> refuse_anaconda(const Located& asked, const std::string& text) {
-    return fail_input(
-        fmt::format("{} is Anaconda's channel", text), std::string(terms), asked.where,
-        "Write conda-forge instead, which has nearly all of its packages. Where Anaconda's terms\n"
-        "permit your use, --allow-defaults takes the channel as it is.");
+    return fail_input(fmt::format("{} is a channel of Anaconda", text), std::string(terms), asked.where,
+                      "Use conda-forge instead, which has nearly all of its packages. If Anaconda's terms "
+                      "permit your use,\nallow the channel with --allow-defaults.");
 }
 
 std::string note_of_terms(const std::vector<std::string>& names) {
@@ -281,7 +281,7 @@ public:
 
     void add_notes(const std::vector<Located>& asked) {
         for (const auto& channel : left_out_) {
-            const auto note = fmt::format("{}: the channel '{}' is left out: {}; --allow-defaults takes it",
+            const auto note = fmt::format("{}: the channel '{}' is ignored: {}. --allow-defaults allows it.",
                                           channel.where, without_credentials(channel.text), terms);
             // conda writes `defaults` into configurations by itself, so a note in each build would be noise.
             if (std::ranges::find(asked, channel.text, &Located::text) != asked.end())
@@ -353,11 +353,11 @@ Result<ChannelChoice> choose_channels(const std::vector<Located>& asked,
         choice.offer(candidate);
     if (choice.chosen.channels.empty())
         return refuse_anaconda(choice.left_out().front(),
-                               fmt::format("'{}', the only channel that is given,",
+                               fmt::format("'{}', the only given channel,",
                                            without_credentials(choice.left_out().front().text)));
     for (const auto& candidate : *for_packages) {
         if (has_anaconda_terms(candidate.channel) && !choice.permitted(candidate.channel))
-            return refuse_anaconda(candidate.asked, fmt::format("'{}', which a package is asked for from,",
+            return refuse_anaconda(candidate.asked, fmt::format("'{}', which a package specification names,",
                                                                 without_credentials(candidate.asked.text)));
         choice.take(candidate);
     }

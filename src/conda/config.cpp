@@ -159,7 +159,7 @@ Result<std::optional<ConfigFile>> read_source(const fs::path& file) {
     auto text = read_file(file, 1U << 20U);
     if (!text) {
         text.error().fault = Fault::input;
-        text.error().hint = "It is part of conda's configuration; --no-config goes without.";
+        text.error().hint = "The file is part of conda's configuration, which --no-config ignores.";
         return fail(std::move(text.error()));
     }
     ConfigFile source{.file = file.string(), .lines = {}, .root = {}};
@@ -170,19 +170,20 @@ Result<std::optional<ConfigFile>> read_source(const fs::path& file) {
     }
     try {
         if (most_yaml_nodes(*text) > most_nodes_by_hand)
-            throw YAML::Exception(YAML::Mark::null_mark(), "it has more entries than any real file");
+            throw YAML::Exception(YAML::Mark::null_mark(), "it has too many entries");
         source.root = YAML::Load(*text);
     } catch (const YAML::Exception& problem) {
-        return fail_input("this is no valid YAML", problem.msg,
+        return fail_input("invalid YAML", problem.msg,
                           file.string() + (problem.mark.is_null()
                                                ? std::string()
                                                : ":" + std::to_string(problem.mark.line + 1)),
-                          "Mend the file, or go without conda's configuration by --no-config.");
+                          "Correct the file, or ignore conda's configuration with --no-config.");
     }
     if (!source.root || source.root.IsNull()) return std::nullopt;
     if (!source.root.IsMap())
-        return fail_input("the configuration is not a list of `key: value`", {}, source.where(source.root),
-                          "Mend the file, or go without conda's configuration by --no-config.");
+        return fail_input("the configuration must be a mapping of `key: value` lines", {},
+                          source.where(source.root),
+                          "Correct the file, or ignore conda's configuration with --no-config.");
     return source;
 }
 
@@ -199,7 +200,7 @@ public:
             const auto found = find(source, key, alias);
             if (!found || found->second.IsNull()) continue;
             if (!found->second.IsScalar()) {
-                refuse(source, found->second, key + " must be one value");
+                refuse(source, found->second, key + " must be a single value");
                 continue;
             }
             result = Located{value(found->second), source.where(found->second)};
@@ -249,7 +250,7 @@ public:
             if (node.IsScalar())
                 result[name] = value(node);
             else if (!node.IsNull())
-                refuse(source, node, fmt::format("{} of {} must be one value", name, key));
+                refuse(source, node, fmt::format("{} in {} must be a single value", name, key));
         });
         return result;
     }
@@ -298,7 +299,7 @@ public:
     void refuse(const Located& given, std::string what) {
         if (mistake) return;
         mistake = fail_input(std::move(what), fmt::format("it is '{}'", without_credentials(given.text)),
-                             given.where, "Mend it, or go without conda's configuration by --no-config.")
+                             given.where, "Correct it, or ignore conda's configuration with --no-config.")
                       .error();
     }
 
@@ -311,7 +312,7 @@ public:
                 if (matters(key))
                     warn_of(source.where(entry.first), key);
                 else
-                    log::detail(fmt::format("{}: `{}` is not used", source.where(entry.first), key));
+                    log::detail(fmt::format("{}: `{}` is ignored", source.where(entry.first), key));
             }
         for (const auto key : not_supported)
             if (const auto name = variable_name(std::string(key)); !variable(environment_, name).empty())
@@ -330,7 +331,7 @@ private:
     }
 
     static void warn_of(const std::string& where, std::string_view key) {
-        log::warn(fmt::format("{}: `{}` is not supported: it changes nothing here", where, key));
+        log::warn(fmt::format("{}: `{}` is not supported and is ignored", where, key));
     }
 
     std::optional<Entry> find(const ConfigFile& source, const std::string& key, const std::string& alias) {
@@ -349,7 +350,7 @@ private:
             const auto found = find(source, key, {});
             if (!found || found->second.IsNull()) continue;
             if (!found->second.IsMap()) {
-                refuse(source, found->second, key + " must be a map of names to values");
+                refuse(source, found->second, key + " must be a mapping of names to values");
                 continue;
             }
             for (const auto& entry : found->second)
@@ -371,7 +372,7 @@ private:
             if (item.IsScalar())
                 result.push_back(item);
             else
-                refuse(source, item, "an item of " + key + " must be a text");
+                refuse(source, item, "an item of " + key + " must be a string");
         }
         return result;
     }
@@ -383,7 +384,7 @@ private:
     void refuse(const ConfigFile& source, const YAML::Node& node, std::string what) {
         if (mistake) return;
         mistake = fail_input(std::move(what), {}, source.where(node),
-                             "Mend it, or go without conda's configuration by --no-config.")
+                             "Correct it, or ignore conda's configuration with --no-config.")
                       .error();
     }
 

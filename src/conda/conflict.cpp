@@ -94,7 +94,7 @@ public:
             if (packages_.is_virtual(source)) children({source}, 1, seen); // a pin
         }
         if (count_ > most_lines)
-            text_ += "\n  ... and " + std::to_string(count_ - most_lines) + " lines more";
+            text_ += "\n  ... and " + std::to_string(count_ - most_lines) + " more lines";
         return text_;
     }
 
@@ -188,11 +188,11 @@ private:
         if (nothing_.contains(need.dependency)) {
             if (!name.starts_with("__")) return ", which no channel has";
             missing_virtual_ = name;
-            return ", which this machine lacks";
+            return ", which this machine does not have";
         }
         for (const Wanted* wanted : wanted_)
             if (wanted->spec.name == name && wanted->spec.text != dependency)
-                return ", but " + wanted->spec.text + " was asked for";
+                return ", but " + wanted->spec.text + " was requested";
         return {};
     }
 
@@ -228,10 +228,10 @@ std::vector<std::string> similar_names(const std::vector<std::string>& names, co
 
 std::string missing_virtual_hint(const std::string& name) {
     if (name == "__cuda")
-        return "To build for nodes that have a GPU, say which CUDA their driver has: --cuda 12.4.";
+        return "To build for nodes with a GPU, give the CUDA version of their driver, such as --cuda 12.4.";
     std::string variable = name.substr(std::min(name.find_first_not_of('_'), name.size()));
     std::ranges::transform(variable, variable.begin(), [](unsigned char c) { return std::toupper(c); });
-    return "If the nodes that it is for have it, set CONDA_OVERRIDE_" + variable + ".";
+    return "If the nodes that will run the programs have it, set CONDA_OVERRIDE_" + variable + ".";
 }
 
 Error nothing_matches(const PackagePool& packages, const Wanted& wanted, bool hidden) {
@@ -241,7 +241,8 @@ Error nothing_matches(const PackagePool& packages, const Wanted& wanted, bool hi
                 .hint = {},
                 .fault = Fault::input};
     if (hidden) {
-        error.why = "a channel of lower priority has it, which strict channel priority forbids";
+        error.why =
+            "only a channel of lower priority has it, and strict channel priority forbids using that one";
         error.hint =
             "Name the channel (CHANNEL::" + wanted.spec.name + "), or set channel_priority to flexible.";
         return error;
@@ -258,7 +259,7 @@ Error nothing_matches(const PackagePool& packages, const Wanted& wanted, bool hi
     if (!wanted.channels.empty() && in_channel.empty() && !versions.empty()) {
         error.why = (wanted.channels.size() == 1 ? "the channel " + wanted.channels.front() + " has no"
                                                  : "none of " + listed(wanted.channels, ", ") + " has a") +
-                    " package of that name; others have";
+                    " package of that name, but other channels do";
     } else if (!versions.empty()) {
         std::vector<std::pair<Version, std::string>> sorted;
         for (const auto& text : versions)
@@ -267,21 +268,21 @@ Error nothing_matches(const PackagePool& packages, const Wanted& wanted, bool hi
         std::vector<std::string> newest;
         for (std::size_t i = 0; i < sorted.size() && i < 8; ++i)
             newest.push_back(sorted[i].second);
-        error.why = "of " + wanted.spec.name + " there are " + listed(newest, ", ") +
-                    (sorted.size() > 8 ? " and older ones" : "");
-        if (wanted.spec.build) error.why += ", and perhaps not in the build " + wanted.spec.build->text();
+        error.why = "the available versions of " + wanted.spec.name + " are " + listed(newest, ", ") +
+                    (sorted.size() > 8 ? " and older" : "");
+        if (wanted.spec.build) error.why += ", possibly without the build " + wanted.spec.build->text();
     } else {
         const auto names = packages.names();
         const bool is_there = std::ranges::find(names, wanted.spec.name) != names.end();
-        error.why = is_there ? "none of its records can be used" : "there is no package of that name";
+        error.why = is_there ? "none of its records is valid" : "there is no package of that name";
         const auto close = similar_names(names, wanted.spec.name);
         if (is_there)
-            error.hint = "The log says what is wrong with them. Tell the channel's maintainers.";
+            error.hint = "The log lists their errors. Tell the channel's maintainers.";
         else if (!close.empty())
             error.hint = "Did you mean " + listed(close, ", ") + "?";
         else
-            error.hint =
-                "If it is a package of PyPI only, put it under `pip:`. Else name the channel that has it.";
+            error.hint = "If only PyPI has the package, list it under `pip:`. Otherwise, name the channel "
+                         "that has it.";
     }
     return error;
 }
@@ -290,10 +291,11 @@ Error explain_conflict(const PackagePool& packages, s_Solver& solver,
                        const std::vector<const Wanted*>& of_job) {
     Explanation explanation(packages, solver, of_job);
     const auto text = explanation.text();
-    Error error{.what = explanation.requests() > 1 ? "these cannot be had together" : "this cannot be had",
+    Error error{.what = explanation.requests() > 1 ? "these requirements conflict"
+                                                   : "this requirement cannot be satisfied",
                 .why = text,
                 .where = {},
-                .hint = "Ask for other versions, or leave out what you can do without.",
+                .hint = "Request other versions, or remove requirements that you do not need.",
                 .fault = Fault::input};
     if (!explanation.missing_virtual().empty())
         error.hint = missing_virtual_hint(explanation.missing_virtual());

@@ -17,10 +17,10 @@ namespace {
 using nlohmann::json;
 
 std::unexpected<Error> damaged(const fs::path& file, std::string why) {
-    return fail({.what = "a record of conda-meta is damaged",
+    return fail({.what = "a record in conda-meta is damaged",
                  .why = std::move(why),
                  .where = file.string(),
-                 .hint = "Make the environment anew with `containerize new --force`."});
+                 .hint = "Build the environment again with `containerize new --force`."});
 }
 
 // conda stores the channel with the subdir: "https://conda.anaconda.org/conda-forge/linux-64".

@@ -135,7 +135,7 @@ Result<PackageInfo> read_package(const PackageToLink& package) {
     auto& own = info->record;
     if (given.name != own.name || given.version != own.version || given.build != own.build)
         return fail({.what = "this package is not " + given.distribution(),
-                     .why = "it says of itself that it is " + own.distribution(),
+                     .why = "its metadata says that it is " + own.distribution(),
                      .where = package.archive.path.string(),
                      .hint = {}});
     own = completed(given, std::move(own));
@@ -221,7 +221,7 @@ private:
         const auto known = real_directories_.find(above);
         auto real = known == real_directories_.end() ? follow({}, above, options_.prefix, link_at())
                                                      : std::optional(known->second);
-        if (!real) return hostile(package, "'" + path + "' lies behind a link that leads out of the prefix");
+        if (!real) return hostile(package, "'" + path + "' is behind a link that points outside the prefix");
         real_directories_.emplace(above, *real);
         return *real + (real->empty() || slash == path.size() ? "" : "/") +
                path.substr(std::min(slash + 1, path.size()));
@@ -242,18 +242,17 @@ private:
             const auto slash = path.rfind('/');
             const auto directory = slash == path.npos ? std::string() : path.substr(0, slash);
             if (!follow(directory, link.target, options_.prefix, link_at()))
-                return hostile(link.package, "'" + path + "' is a link that leads out of the prefix, to '" +
+                return hostile(link.package, "'" + path + "' is a link that points outside the prefix, to '" +
                                                  link.target.substr(0, 200) + "'");
         }
         return {};
     }
 
     [[nodiscard]] std::unexpected<Error> hostile(std::size_t package, std::string why) const {
-        return fail(
-            {.what = "the package " + name(package) + " is not one to install",
-             .why = std::move(why),
-             .where = packages_[package].archive.path.string(),
-             .hint = "Do not use the channel that it came from before its maintainers have looked at it."});
+        return fail({.what = "the package " + name(package) + " is unsafe",
+                     .why = std::move(why),
+                     .where = packages_[package].archive.path.string(),
+                     .hint = "Do not use its channel. Report this to the channel's maintainers."});
     }
 
     Status find_owners() {
@@ -274,7 +273,7 @@ private:
                              .why = "'" + above->first + "' is a file in " + name(above->second.package) +
                                     " and a directory in " + name(owner.package),
                              .where = {},
-                             .hint = "Leave one of them out, or ask for another version."});
+                             .hint = "Leave one of them out, or request another version."});
             }
         return {};
     }
@@ -284,10 +283,10 @@ private:
     }
 
     Status own(const std::string& path, std::size_t package, bool directory) {
-        if (path == "conda-meta" && !directory) return hostile(package, "it has 'conda-meta' as a file");
+        if (path == "conda-meta" && !directory) return hostile(package, "it contains a file 'conda-meta'");
         if (is_record(path)) {
-            linked_.warnings.push_back(name(package) + " has '" + path +
-                                       "', which is conda's own: it is left out.");
+            linked_.warnings.push_back(name(package) + " contains '" + path +
+                                       "', which is reserved for conda: the file is left out.");
             return {};
         }
         const auto [entry, is_new] = owners_.emplace(path, Owner{package, directory});
@@ -297,7 +296,7 @@ private:
                          .why = "'" + path + "' is a file in one and a directory in the other: " +
                                 name(entry->second.package) + ", " + name(package),
                          .where = {},
-                         .hint = "Leave one of them out, or ask for another version."});
+                         .hint = "Leave one of them out, or request another version."});
         // Packages may share hundreds of files, so only one warning is given per pair.
         auto& clash = clashes_[{entry->second.package, package}];
         if (clash.first.empty()) clash.first = path;
@@ -308,9 +307,10 @@ private:
 
     void find_scripts() {
         for (const auto& [pair, clash] : clashes_)
-            linked_.warnings.push_back(fmt::format(
-                "{} and {} both have '{}'{}; the latter's stays.", name(pair.first), name(pair.second),
-                clash.first, clash.second > 1 ? fmt::format(" and {} files more", clash.second - 1) : ""));
+            linked_.warnings.push_back(
+                fmt::format("{} and {} both contain '{}'{}. The file of the second package is kept.",
+                            name(pair.first), name(pair.second), clash.first,
+                            clash.second > 1 ? fmt::format(" and {} more files", clash.second - 1) : ""));
         for (std::size_t i = 0; i < infos_.size(); ++i)
             for (const bool before : {true, false}) {
                 const auto path =

@@ -28,8 +28,8 @@ Result<std::optional<json>> read_object(const fs::path& file) {
     auto object = parse_json_quietly(*text);
     // The parser's message would quote secrets.
     if (!object.is_object())
-        return fail_input("the file of logins is not valid JSON", {}, file.string(),
-                          "Mend it, or go without conda's configuration by --no-config.");
+        return fail_input("the file with logins is not valid JSON", {}, file.string(),
+                          "Correct the file, or ignore conda's configuration with --no-config.");
     return object;
 }
 
@@ -78,12 +78,12 @@ Status read_mamba(const fs::path& file, Config& config) {
         } else if (type == "BasicHTTPAuthentication") {
             auto password = from_base64(text(login, "password"));
             if (!password)
-                return fail_input("the password for '" + key + "' is not in base64", {}, file.string(),
-                                  "Store it again by `micromamba auth login`.");
+                return fail_input("the password for '" + key + "' is not valid base64", {}, file.string(),
+                                  "Store it again with `micromamba auth login`.");
             config.http.logins.push_back(
                 {.url = key, .user = text(login, "user"), .password = std::move(*password), .bearer = {}});
         } else {
-            log::detail(file.string() + ": a login of unknown type for " + key + " is not used");
+            log::detail(file.string() + ": the login for " + key + " has an unknown type and is ignored");
         }
     }
     return {};
@@ -94,7 +94,7 @@ void add_oauth(const std::string& key, const json& login, const fs::path& file, 
     const auto end = login.is_object() ? login.find("expires_at") : login.end();
     if (end != login.end() && end->is_number_integer() && end->get<std::int64_t>() <= std::time(nullptr))
         log::warn(file.string() + ": the login for " + key +
-                  " has expired; `pixi auth login` makes a new one");
+                  " has expired. `pixi auth login` creates a new one.");
     else if (auto bearer = text(login, "access_token"); !bearer.empty())
         config.http.logins.push_back({.url = key, .user = {}, .password = {}, .bearer = std::move(bearer)});
 }
@@ -118,7 +118,7 @@ Status read_rattler(const fs::path& file, Config& config) {
         else if (login.is_object() && login.contains("OAuth"))
             add_oauth(key, login["OAuth"], file, config);
         else
-            log::detail(file.string() + ": a login of unknown type for " + key + " is not used");
+            log::detail(file.string() + ": the login for " + key + " has an unknown type and is ignored");
     }
     return {};
 }

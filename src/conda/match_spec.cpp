@@ -41,7 +41,7 @@ public:
         if (rest.empty()) return refuse("it is empty");
         if (rest.size() > longest_spec) return refuse("it is too long");
         if (std::ranges::any_of(rest, [](unsigned char c) { return c < 0x20 && c != '\t'; }))
-            return refuse("it has a control character");
+            return refuse("it contains a control character");
         if (is_package(rest)) return package(rest);
         // A comment, as `conda list` writes it.
         if (const auto comment = rest.find('#'); comment != rest.npos)
@@ -55,8 +55,8 @@ public:
 
 private:
     std::unexpected<Error> refuse(std::string why, std::string hint = {}) const {
-        return fail_input("not a package specification: '" + spec_.text.substr(0, 200) + "'", std::move(why),
-                          {}, std::move(hint));
+        return fail_input("invalid package specification: '" + spec_.text.substr(0, 200) + "'",
+                          std::move(why), {}, std::move(hint));
     }
 
     static bool is_package(std::string_view text) {
@@ -78,17 +78,17 @@ private:
             else if (is_hex(digest, 64))
                 spec_.sha256 = lower(digest);
             else
-                return refuse("what follows '#' is neither an md5 nor a sha256 checksum");
+                return refuse("the text after '#' is not an md5 or sha256 checksum");
         }
         spec_.url = text;
         const auto slash = text.rfind('/');
         spec_.file_name = text.substr(slash + 1);
         const auto parts = parse_file_name(spec_.file_name);
-        if (!parts) return refuse("its file name is not NAME-VERSION-BUILD");
+        if (!parts) return refuse("its file name does not have the form NAME-VERSION-BUILD");
         spec_.name = parts->name;
         auto version = VersionSpec::parse("==" + parts->version);
         auto build = StringMatch::parse(parts->build);
-        if (!version || !build) return refuse("its file name is not NAME-VERSION-BUILD");
+        if (!version || !build) return refuse("its file name does not have the form NAME-VERSION-BUILD");
         spec_.version = std::move(*version);
         spec_.build = std::move(*build);
         const auto directory = text.substr(0, slash);
@@ -118,8 +118,8 @@ private:
         return !text.empty() && text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_-") == text.npos;
     }
     // The messages do not quote the text, which may hold a secret.
-    static constexpr const char* no_channel = "its channel cannot be one";
-    static constexpr const char* no_platform = "its platform is none such as linux-64";
+    static constexpr const char* no_channel = "invalid channel";
+    static constexpr const char* no_platform = "invalid platform (linux-64 is a valid one)";
 
     /// The position of "[KEY=", otherwise of the first '['. Names, values, "channel[subdir]::" and IPv6
     /// addresses may contain brackets, too.
@@ -144,7 +144,7 @@ private:
         rest = trimmed(rest.substr(0, open));
         while (!(inner = trimmed(inner)).empty()) {
             const auto equals = inner.find('=');
-            if (equals == inner.npos) return refuse("in brackets, each part must be KEY=VALUE");
+            if (equals == inner.npos) return refuse("each part in brackets must be KEY=VALUE");
             const auto key = lower(trimmed(inner.substr(0, equals)));
             inner = trimmed(inner.substr(equals + 1));
             std::string_view value;
@@ -181,7 +181,7 @@ private:
     Status attribute(const std::string& key, std::string_view value) {
         if (value.empty()) return refuse("'" + key + "' has no value");
         if (value.find('\'') != value.npos && value.find('"') != value.npos)
-            return refuse("'" + key + "' has both kinds of quotation marks");
+            return refuse("'" + key + "' contains both kinds of quotation marks");
         if (key == "channel" && !is_channel(std::string(value))) return refuse(no_channel);
         if (key == "subdir" && !is_platform(value)) return refuse(no_platform);
         const auto text_fields = std::to_array<std::pair<std::string_view, std::string*>>({
@@ -217,14 +217,14 @@ private:
                                                 std::tuple{"sha256", std::size_t{64}, &spec_.sha256}}) {
             if (key != name) continue;
             if (!is_hex(value, size))
-                return refuse("'" + std::string(value) + "' is no " + key + " checksum");
+                return refuse("'" + std::string(value) + "' is not a valid " + key + " checksum");
             *field = lower(value);
             return {};
         }
         if (unknown_keys_ == UnknownKeys::ignored) return {};
-        return refuse("in brackets, '" + key + "' means nothing",
-                      key == "url" ? "Write the URL alone, in place of the package."
-                                   : "Known are version, build, build_number, channel, subdir, fn, md5, "
+        return refuse("unknown key '" + key + "' in brackets",
+                      key == "url" ? "Write only the URL, in place of the package name."
+                                   : "Known keys: version, build, build_number, channel, subdir, fn, md5, "
                                      "sha256, license, license_family, features, track_features.");
     }
 
@@ -259,14 +259,15 @@ private:
         const auto end = std::min(rest.find_first_of(" \t=<>!~"), rest.size());
         if (const auto name = lower(rest.substr(0, end)); !name.empty()) spec_.name = name;
         if (spec_.name.empty())
-            return refuse("it names no package", "Write \"*\" for the name where any package will do.");
+            return refuse("it has no package name", "Use \"*\" as the name if any package is acceptable.");
         constexpr std::string_view of_patterns = "abcdefghijklmnopqrstuvwxyz0123456789_-.+*^$()|[]\\?";
         const auto allowed =
             is_name_pattern(spec_.name) ? of_patterns : of_patterns.substr(0, of_patterns.find('*'));
         if (const auto bad = spec_.name.find_first_not_of(allowed); bad != std::string::npos)
-            return refuse(std::string("a package's name has no '") + spec_.name[bad] + "'");
+            return refuse(std::string("a package name cannot contain '") + spec_.name[bad] + "'");
         if (spec_.name.ends_with(".conda") || spec_.name.ends_with(".tar.bz2"))
-            return refuse("that is a package's file", "Write its path, with a '/', or its URL.");
+            return refuse("it is the name of a package file",
+                          "Write the file's path, with a '/', or its URL.");
         if (auto pattern = StringMatch::parse(spec_.name); !pattern) return refuse(pattern.error().why);
         rest = trimmed(rest.substr(end));
         if (rest.empty()) return {};
@@ -309,8 +310,8 @@ private:
                                 std::string_view("=!|,<>~(").find(before.back()) != std::string_view::npos ||
                                 after.front() == ',' || after.front() == '|' || after.front() == ')';
             if (!joined)
-                return refuse("'" + std::string(text) + "' has a blank between two conditions",
-                              "Separate them by ',' (and) or '|' (or).");
+                return refuse("'" + std::string(text) + "' has a space between two conditions",
+                              "Separate conditions with ',' (and) or '|' (or).");
         }
         auto version = VersionSpec::parse(text);
         if (!version) {
@@ -332,7 +333,7 @@ private:
 
     Status set_build_number(std::string_view text) {
         auto number = VersionSpec::parse(text);
-        if (!number) return refuse("'" + std::string(text) + "' is no build number or condition on one");
+        if (!number) return refuse("'" + std::string(text) + "' is not a build number or a condition on one");
         spec_.build_number = std::move(*number);
         return {};
     }

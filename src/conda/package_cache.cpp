@@ -50,20 +50,20 @@ Status check_record(const PackageRecord& record, bool allow_unverified) {
     const bool safe = !name.empty() && name.front() != '.' && name.size() < 200 &&
                       std::ranges::none_of(name, [](unsigned char c) { return c == '/' || c < ' '; });
     const auto refuse = [&](std::string why, std::string hint) {
-        return fail({.what = "this package cannot be fetched",
+        return fail({.what = "cannot fetch this package",
                      .why = std::move(why),
                      .where = without_credentials(record.url),
                      .hint = std::move(hint)});
     };
-    if (!safe) return refuse("its file name is no such", {});
+    if (!safe) return refuse("its file name is invalid", {});
     const auto is_hex = [](std::string_view text, std::size_t size) {
         return text.empty() ||
                (text.size() == size && text.find_first_not_of("0123456789abcdef") == std::string::npos);
     };
-    if (!is_hex(record.sha256, 64) || !is_hex(record.md5, 32)) return refuse("its checksum is no such", {});
+    if (!is_hex(record.sha256, 64) || !is_hex(record.md5, 32)) return refuse("its checksum is invalid", {});
     if (has_digest(record) || allow_unverified) return {};
-    return refuse("its channel gives no checksum for it",
-                  "Without one nobody can say that it is what it should be.");
+    return refuse("its channel has no checksum for it",
+                  "Without a checksum, the download cannot be verified.");
 }
 
 /// Names include the digest, since two channels may have different files of the same name.
@@ -194,7 +194,7 @@ private:
                                   .copies = {}});
         }
         if (unverified > 0)
-            log::info(fmt::format("note: {} of {} packages have no checksum, so that they cannot be verified",
+            log::info(fmt::format("Note: {} of {} packages have no checksum and cannot be verified",
                                   unverified, records.size()));
         return {};
     }
@@ -279,13 +279,14 @@ private:
     }
 
     static std::unexpected<Error> refuse_offline(const std::vector<Item*>& missing) {
-        return fail(
-            {.what = missing.size() == 1 ? "the cache does not have this package"
-                                         : fmt::format("the cache does not have this package, nor {} others",
-                                                       missing.size() - 1),
-             .why = "the network is not to be used (--offline)",
-             .where = without_credentials(missing.front()->record->url),
-             .hint = "Run once without --offline where the channels can be reached, with the same cache."});
+        return fail({.what = missing.size() == 1
+                                 ? "the cache does not have this package"
+                                 : fmt::format("the cache does not have this package and {} more",
+                                               missing.size() - 1),
+                     .why = "--offline forbids using the network",
+                     .where = without_credentials(missing.front()->record->url),
+                     .hint = "Run once without --offline, with the same cache, on a machine that can reach "
+                             "the channels."});
     }
 
     struct Part {
@@ -313,7 +314,7 @@ private:
         missing.insert(missing.end(), busy.begin(), busy.end());
         if (!parts.empty()) return download(parts, stage);
         if (missing.empty() || busy.empty()) return {};
-        stage.detail("waiting for another build that fetches " + busy.front()->record->file_name);
+        stage.detail("waiting for another build to fetch " + busy.front()->record->file_name);
         const auto lock = wait_for_lock(part_of(busy.front()->file), part_mode);
         stage.detail({});
         return lock ? Status() : fail(Error(lock.error()));
@@ -369,7 +370,7 @@ private:
         // Another user may have created a file of that name since.
         item.file = place_of(directory_, item.name);
         if (rename(part.path.c_str(), item.file.c_str()) != 0)
-            return fail_errno("cannot put the package into the cache", item.file.string());
+            return fail_errno("cannot move the package into the cache", item.file.string());
         part.lock.file.reset();
         fetched_ += response.size;
         stage.detail(item.record->file_name);

@@ -65,7 +65,7 @@ Status read_has_prefix(const std::vector<std::string>& lines,
             placeholder = unquoted(line.substr(0, first));
             const auto word = line.substr(first + 1, second - first - 1);
             if (word != "text" && word != "binary")
-                return broken(package, "info/has_prefix has the mode '" + word + "'");
+                return broken(package, "info/has_prefix contains the unknown mode '" + word + "'");
             mode = word == "binary" ? FileMode::binary : FileMode::text;
             path = line.substr(second + 1);
         }
@@ -79,13 +79,13 @@ Status read_has_prefix(const std::vector<std::string>& lines,
 
 Status read_paths(const json& root, PackageInfo& info, const std::string& package) {
     if (root.contains("paths_version") && to_integer<int>(root.at("paths_version")) != 1)
-        return broken(package, "info/paths.json has a version that is not known");
+        return broken(package, "info/paths.json has an unknown version");
     for (const auto& one : root.at("paths")) {
         PathEntry entry;
         entry.path = one.at("_path").get<std::string>();
         const auto type = one.value("path_type", "hardlink");
         if (type != "hardlink" && type != "softlink" && type != "directory")
-            return broken(package, "'" + entry.path + "' has the type '" + type + "'");
+            return broken(package, "'" + entry.path + "' has the unknown type '" + type + "'");
         entry.type = type == "softlink"    ? PathType::softlink
                      : type == "directory" ? PathType::directory
                                            : PathType::hardlink;
@@ -99,7 +99,7 @@ Status read_paths(const json& root, PackageInfo& info, const std::string& packag
             placeholder != one.end() && placeholder->is_string())
             entry.placeholder = placeholder->get<std::string>();
         if (entry.placeholder.find('\0') != std::string::npos)
-            return broken(package, "the prefix of '" + entry.path + "' is no path");
+            return broken(package, "the prefix of '" + entry.path + "' is not a path");
         entry.mode = one.value("file_mode", "text") == "binary" ? FileMode::binary : FileMode::text;
         entry.no_link = one.value("no_link", false);
         info.paths.push_back(std::move(entry));
@@ -181,8 +181,7 @@ Result<PackageInfo> parse_package_info(const std::map<std::string, std::string>&
         if (!record) return broken(package, record.error().what + ": " + record.error().why);
         info.record = std::move(*record);
         const auto paths = files.find("paths.json");
-        if (paths == files.end() && !files.contains("files"))
-            return broken(package, "it has no list of its files");
+        if (paths == files.end() && !files.contains("files")) return broken(package, "it has no file list");
         if (paths != files.end()) text = paths->second;
         auto read = paths == files.end() ? read_old_lists(files, info, package)
                                          : read_paths(parse_json(text), info, package);
@@ -199,8 +198,8 @@ Result<PackageInfo> parse_package_info(const std::map<std::string, std::string>&
     for (const auto& entry : info.paths) {
         if (!is_path(entry.path))
             return fail(
-                {.what = "the package " + package + " is not one to install",
-                 .why = "it lists '" + entry.path.substr(0, 200) + "', which is no path below a prefix",
+                {.what = "the package " + package + " is unsafe",
+                 .why = "it lists '" + entry.path.substr(0, 200) + "', which is not a path below a prefix",
                  .where = {},
                  .hint = {}});
         if (!seen.insert(entry.path).second) return broken(package, "it lists '" + entry.path + "' twice");

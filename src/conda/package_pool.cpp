@@ -94,7 +94,7 @@ private:
         Solvable* solvable = pool_id2solvable(pool_, id);
         if (solvable->name == 0 || solvable->evr == 0 || !plain_ || !has_build_) {
             leave_out(id);
-            return skip(file, "its name, version, build or a dependency is not one that a package can have");
+            return skip(file, "its name, version, build or a dependency is invalid");
         }
         solvable->provides = repo_addid_dep(repo_, solvable->provides,
                                             pool_rel2id(pool_, solvable->name, solvable->evr, REL_EQ, 1), 0);
@@ -106,7 +106,7 @@ private:
     void leave_out(Id id) { repo_free_solvable(repo_, id, 0); }
 
     void skip(std::string_view file, std::string_view why) const {
-        log::detail(fmt::format("{}/{}: {} is left out: {}", list_.source.channel.name, list_.source.subdir,
+        log::detail(fmt::format("{}/{}: {} is ignored: {}", list_.source.channel.name, list_.source.subdir,
                                 file, why));
     }
 

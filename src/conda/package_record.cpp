@@ -69,7 +69,7 @@ bool is_plain(std::string_view text) {
 
 Result<PackageRecord> parse_record(const json& entry) {
     if (!entry.is_object())
-        return fail({.what = "a package's entry is no object", .why = {}, .where = {}, .hint = {}});
+        return fail({.what = "a package's entry is not an object", .why = {}, .where = {}, .hint = {}});
     PackageRecord record;
     record.name = text_of(entry, "name");
     record.version = text_of(entry, "version");
@@ -78,7 +78,7 @@ Result<PackageRecord> parse_record(const json& entry) {
     for (const auto& [key, value] : {std::pair{"name", &record.name}, std::pair{"version", &record.version},
                                      std::pair{"build", &record.build}})
         if (!is_plain(*value))
-            return fail({.what = "a package's " + std::string(key) + " is not one that a package can have",
+            return fail({.what = "a package's " + std::string(key) + " is invalid",
                          .why = "'" + value->substr(0, 80) + "'",
                          .where = {},
                          .hint = {}});

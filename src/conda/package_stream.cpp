@@ -46,8 +46,8 @@ private:
         return fail({.what = "the package " + plan_.name + " is damaged",
                      .why = "'" + path + "' " + std::move(why),
                      .where = plan_.archive.path.string(),
-                     .hint = "Remove it with `containerize cache clean`, and try again; if it stays so, tell "
-                             "the channel's maintainers."});
+                     .hint = "Remove it with `containerize cache clean`, and try again. If the error "
+                             "remains, tell the channel's maintainers."});
     }
 
     // Fails if the consumer has stopped.
@@ -61,7 +61,7 @@ private:
         const auto found = plan_.paths.find(entry.path);
         if (found == plan_.paths.end()) return {}; // conda does not install unlisted files either
         const auto& planned = found->second;
-        if (!came_.insert(entry.path).second) return wrong(entry.path, "is in it twice");
+        if (!came_.insert(entry.path).second) return wrong(entry.path, "is in the archive twice");
         if (entry.type == EntryType::hardlink) return visit_hardlink(entry, planned);
         if (!planned.wanted) return {};
         Piece piece = piece_of(entry, planned);
@@ -70,7 +70,7 @@ private:
             piece.kind = Piece::Kind::directory;
             return deliver(std::move(piece));
         case EntryType::symlink:
-            if (entry.target.empty()) return wrong(entry.path, "is a link to nothing");
+            if (entry.target.empty()) return wrong(entry.path, "is a link with an empty target");
             piece.kind = Piece::Kind::symlink;
             piece.target = entry.target;
             return deliver(std::move(piece));
@@ -95,8 +95,8 @@ private:
         piece.kind = Piece::Kind::file;
         piece.mode = S_IFREG | entry.mode;
         if (planned.entry->has_size && planned.entry->size != entry.size)
-            return wrong(planned.entry->path,
-                         fmt::format("has {} bytes, and its list says {}", entry.size, planned.entry->size));
+            return wrong(planned.entry->path, fmt::format("has {} bytes, and the file list says {}",
+                                                          entry.size, planned.entry->size));
         return planned.entry->placeholder.empty() ? stream(std::move(piece), read)
                                                   : change(std::move(piece), read);
     }
@@ -119,15 +119,15 @@ private:
         const auto& name = through == original_of_.end() ? entry.target : through->second;
         const auto original = plan_.paths.find(name);
         if (original == plan_.paths.end() || !came_.contains(name))
-            return wrong(entry.path,
-                         "is a hard link to '" + name + "', which is not listed or not before it");
+            return wrong(entry.path, "is a hard link to '" + name + "', which is not listed or comes later");
         original_of_.emplace(entry.path, original->first);
         const auto& one = *planned.entry;
         const auto& other = *original->second.entry;
         const bool other_size = one.has_size && other.has_size && one.size != other.size;
         const bool other_content = !one.sha256.empty() && !other.sha256.empty() && one.sha256 != other.sha256;
         if (other_size || other_content)
-            return wrong(entry.path, "is a hard link to '" + name + "', and its list says that they differ");
+            return wrong(entry.path,
+                         "is a hard link to '" + name + "', but the file list says that they differ");
         if (!planned.wanted) return {};
         if (original->second.wanted) return deliver_hardlink(planned, entry.mtime, original->second);
         // Another package owns the original's path, and the original's content has already been read.
@@ -144,7 +144,7 @@ private:
             const auto& links = found->second;
             if (entry.type != EntryType::file)
                 return wrong(links.front()->entry->path,
-                             "is a hard link to '" + entry.path + "', which is no file");
+                             "is a hard link to '" + entry.path + "', which is not a file");
             if (auto done = deliver_file(entry, *links.front(), read); !done) return done;
             for (std::size_t i = 1; i < links.size(); ++i)
                 if (auto done = deliver_hardlink(*links[i], entry.mtime, *links.front()); !done) return done;
@@ -161,7 +161,7 @@ private:
     Status verify(const PathEntry& entry, Sha256& digest) const {
         if (entry.sha256.empty()) return {};
         if (const auto hex = digest.finish(); hex != entry.sha256)
-            return wrong(entry.path, "has the sha256 " + hex + ", and its list says " + entry.sha256);
+            return wrong(entry.path, "has the sha256 " + hex + ", and the file list says " + entry.sha256);
         return {};
     }
 
@@ -220,7 +220,7 @@ private:
     Status check_complete() const {
         for (const auto& [path, planned] : plan_.paths)
             if (planned.entry->type != PathType::directory && !came_.contains(path))
-                return wrong(path, "is listed and is not in it");
+                return wrong(path, "is in the file list, but not in the archive");
         return {};
     }
 

@@ -127,7 +127,7 @@ Status PrefixReplacement::replace_in_binary(std::string& result) {
         if (prefix_.size() > placeholder_.size())
             return fail_input(
                 "the prefix is too long for this package",
-                "its binary '" + path_ + "' has room for " + std::to_string(placeholder_.size()) +
+                "its binary file '" + path_ + "' has room for " + std::to_string(placeholder_.size()) +
                     " bytes, and the prefix has " + std::to_string(prefix_.size()),
                 prefix_, "Choose a prefix of at most " + std::to_string(placeholder_.size()) + " bytes.");
         result.append(string.substr(0, hit)).append(prefix_);

@@ -168,7 +168,7 @@ Status read_local(Task& task, const fs::path& cache, const RepodataOptions& opti
     const auto opened = OpenFile::open(file);
     if (!opened) return fail(Error(opened.error()));
     Temporary unpacked(cache);
-    if (!unpacked) return fail_errno("cannot write into the cache", cache.string());
+    if (!unpacked) return fail_errno("cannot write to the cache", cache.string());
     auto identity = unpack_repodata(*opened, form->packing, unpacked.file(), options.largest, file.string());
     if (!identity) return fail(std::move(identity.error()));
     auto state = fresh_state(task.url);
@@ -235,7 +235,7 @@ private:
         for (Task* task : pending_) {
             if (task->settled || is_lacking(*task, form)) continue;
             Download download{task, &form, Temporary(cache_)};
-            if (!download.file) return fail_errno("cannot write into the cache", cache_.string());
+            if (!download.file) return fail_errno("cannot write to the cache", cache_.string());
             requests.push_back(request(download));
             downloads.push_back(std::move(download));
         }
@@ -279,7 +279,7 @@ private:
         if (!result) {
             auto error = result.error();
             if (task.state && !task.state->identity.empty() && !interrupted())
-                error.hint += "\nThe cache has an older copy of this package list: --offline uses it.";
+                error.hint += "\nThe cache has an older copy of this package list, which --offline uses.";
             return fail(std::move(error));
         }
         if (!task.state) task.state = fresh_state(task.url);
@@ -321,7 +321,7 @@ private:
     Status unpack(const Download& download) const {
         auto& task = *download.task;
         Temporary unpacked(cache_);
-        if (!unpacked) return fail_errno("cannot write into the cache", cache_.string());
+        if (!unpacked) return fail_errno("cannot write to the cache", cache_.string());
         const auto name = task.url + "/" + std::string(download.form->file);
         auto done = unpack_repodata(download.file.file(), download.form->packing, unpacked.file(),
                                     options_.largest, name);
@@ -354,9 +354,10 @@ Status use_cache_alone(Task& task) {
     }
     return fail(
         {.what = "the cache does not have this package list",
-         .why = "the network is not to be used (--offline)",
+         .why = "--offline forbids using the network",
          .where = task.url,
-         .hint = "Run once without --offline where the channel can be reached, with the same cache."});
+         .hint =
+             "Run once without --offline, with the same cache, on a machine that can reach the channel."});
 }
 
 Status check_channels(const std::vector<Channel>& channels, const std::vector<std::string>& subdirs,
@@ -365,13 +366,13 @@ Status check_channels(const std::vector<Channel>& channels, const std::vector<st
         const bool exists = std::ranges::any_of(
             tasks, [&](const auto& task) { return &task->channel == &channel && task->json; });
         if (exists) continue;
-        return fail_input(
-            "this is no channel", fmt::format("there is no repodata.json for {}", fmt::join(subdirs, " or ")),
-            channel.url,
-            channel.url.starts_with("file:")
-                ? "Give the directory that holds linux-64 and noarch; `conda index` makes their "
-                  "package lists."
-                : "Check the channel's name. A private one needs a token or a login.");
+        return fail_input("this is not a channel",
+                          fmt::format("there is no repodata.json for {}", fmt::join(subdirs, " or ")),
+                          channel.url,
+                          channel.url.starts_with("file:")
+                              ? "Give the directory that contains linux-64 and noarch. `conda index` creates "
+                                "their package lists."
+                              : "Check the channel's name. A private channel needs a token or a login.");
     }
     return {};
 }

@@ -55,10 +55,10 @@ public:
     }
 
     [[nodiscard]] std::unexpected<Error> refuse(std::string why) const {
-        return fail({.what = "this is no package list that can be used",
+        return fail({.what = "cannot use this package list",
                      .why = std::move(why),
                      .where = name_,
-                     .hint = "The server may be about to change it: try again later."});
+                     .hint = "The server may be updating it. Try again later."});
     }
 
 private:
@@ -67,11 +67,11 @@ private:
         if (first == std::string_view::npos) return {};
         begun_ = true;
         if (data[first] == '{') return {};
-        return fail({.what = "this is no package list",
-                     .why = data.substr(first).starts_with('<') ? "it is a web page" : "it is not JSON",
-                     .where = name_,
-                     .hint = "Check the channel's URL, and whether a proxy or a login page answers in the "
-                             "server's place."});
+        return fail(
+            {.what = "this is not a package list",
+             .why = data.substr(first).starts_with('<') ? "it is a web page" : "it is not JSON",
+             .where = name_,
+             .hint = "Check the channel's URL. A proxy or a login page may answer instead of the server."});
     }
 
     const OpenFile& file_;
@@ -127,7 +127,7 @@ Status unpack_zstd(ListSource& from, Sink& sink) {
         } while (in.pos < in.size || out.pos == out.size);
         return {};
     });
-    if (done && expects != 0) return sink.refuse("it is cut short");
+    if (done && expects != 0) return sink.refuse("it is truncated");
     return done;
 }
 
@@ -169,7 +169,7 @@ Status unpack_bzip2(ListSource& from, Sink& sink) {
         } while (stream.avail_in > 0 || (state == BZ_OK && stream.avail_out == 0));
         return {};
     });
-    if (done && state != BZ_STREAM_END) return sink.refuse("it is cut short");
+    if (done && state != BZ_STREAM_END) return sink.refuse("it is truncated");
     return done;
 }
 

@@ -44,7 +44,7 @@ public:
             ondemand::parser parser(simdjson::SIMDJSON_MAXSIZE_BYTES);
             auto document = parser.iterate(json_.data(), json_.size(), json_.size() + MappedFile::padding);
             if (document.type() != ondemand::json_type::object)
-                return damaged_list(list_, "it is no JSON object");
+                return damaged_list(list_, "it is not a JSON object");
             // In this order, because a .conda hides the .tar.bz2 of the same name.
             for (const char* key : {"packages.conda", "packages"}) {
                 document.rewind();
@@ -96,14 +96,15 @@ private:
         const auto file = text_at(key);
         const auto ending = file.ends_with(".conda") ? 6U : file.ends_with(".tar.bz2") ? 8U : 0U;
         if (ending == 0 || file.find('/') != file.npos || file.size() > 250)
-            return skip(file, "its file name");
+            return skip(file, "its file name is invalid");
         const auto stem = file.substr(0, file.size() - ending);
         if (ending == 6)
             conda_files_.insert(stem);
         else if (conda_files_.contains(stem))
             return;
         ondemand::object object;
-        if (value.get_object().get(object) != simdjson::SUCCESS) return skip(file, "it is no object");
+        if (value.get_object().get(object) != simdjson::SUCCESS)
+            return skip(file, "its entry is not an object");
         const std::string_view raw = object.raw_json();
         object.reset();
         const auto start = static_cast<std::size_t>(key - json_.data()) - 1;
@@ -128,7 +129,7 @@ private:
                 for (auto one : field.value().get_array())
                     needs.push_back(number_of(text_at(one.get_raw_json_string().raw())));
         }
-        if (!is_plain(name)) return skip(file, "its name is not one that a package can have");
+        if (!is_plain(name)) return skip(file, "its name is invalid");
         auto& package = packages_[name];
         package.places.push_back(place);
         for (const auto need : needs)
@@ -163,7 +164,7 @@ private:
     }
 
     void skip(std::string_view file, std::string_view why) const {
-        log::detail(fmt::format("{}/{}: {} is left out: {}", list_.channel.name, list_.subdir, file, why));
+        log::detail(fmt::format("{}/{}: {} is ignored: {}", list_.channel.name, list_.subdir, file, why));
     }
 
     static constexpr std::uint32_t none = ~0U;
@@ -220,7 +221,7 @@ Result<RepodataIndex> RepodataIndex::of(const Repodata& list, std::string_view j
         if (!written) log::detail(to_string(written.error()));
     }
     auto index = parse(std::move(text), json.size());
-    if (!index) return damaged_list(list, "its names cannot be told apart");
+    if (!index) return damaged_list(list, "it contains invalid names");
     return std::move(*index);
 }
 

@@ -114,7 +114,7 @@ Status RepodataSlot::adopt(OpenFile& finished, RepodataState& state) const {
     state.size = static_cast<std::uint64_t>(info.st_size);
     state.changed = nanoseconds(info.st_mtim);
     if (rename(finished.path.c_str(), json(state).c_str()) != 0)
-        return fail_errno("cannot put the file into the cache", json(state).string());
+        return fail_errno("cannot move the file into the cache", json(state).string());
     finished.path = json(state);
     return {};
 }

@@ -27,11 +27,11 @@ bool is_digit(char c) {
 }
 
 std::unexpected<Error> bad_version(std::string_view text, std::string why) {
-    return fail_input("not a version: '" + std::string(text) + "'", std::move(why));
+    return fail_input("invalid version: '" + std::string(text) + "'", std::move(why));
 }
 
 std::unexpected<Error> bad_spec(std::string_view text, std::string why) {
-    return fail_input("not a version condition: '" + std::string(text) + "'", std::move(why));
+    return fail_input("invalid version condition: '" + std::string(text) + "'", std::move(why));
 }
 
 std::string as_expression(std::string_view glob) {
@@ -106,8 +106,7 @@ Result<Version::Parts> Version::split(std::string_view text) {
             Token token;
             if (digits) {
                 const auto number = run.substr(std::min(run.find_first_not_of('0'), run.size()));
-                if (number.size() > most_digits)
-                    return bad_version(text, "it has a number that is too large");
+                if (number.size() > most_digits) return bad_version(text, "a number in it is too large");
                 for (const char c : number)
                     token.number = token.number * 10 + static_cast<std::uint64_t>(c - '0');
             } else if (run == "post") {
@@ -131,10 +130,10 @@ Result<Version> Version::parse(std::string_view given) {
     std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
     if (text.size() > longest_text) return bad_version(given.substr(0, 40), "it is too long");
     if (text.find_first_not_of(of_versions) != std::string::npos)
-        return bad_version(given, "it has a character that no version has");
+        return bad_version(given, "it contains a character that is not allowed in versions");
     // conda treats '-' as '_', which separates parts, and rejects versions with both.
     if (text.find('_') == std::string::npos) std::ranges::replace(text, '-', '_');
-    if (text.find('-') != std::string::npos) return bad_version(given, "it has both '-' and '_'");
+    if (text.find('-') != std::string::npos) return bad_version(given, "it contains both '-' and '_'");
 
     Version version;
     version.text_ = given;
@@ -143,17 +142,17 @@ Result<Version> Version::parse(std::string_view given) {
     if (const auto mark = rest.find('!'); mark != rest.npos) {
         const auto digits = rest.substr(0, mark);
         if (digits.empty() || !std::ranges::all_of(digits, is_digit) || digits.size() > 18)
-            return bad_version(given, "what stands before '!' is no number");
+            return bad_version(given, "the epoch before '!' is not a number");
         for (const char c : digits)
             epoch.number = epoch.number * 10 + static_cast<std::uint64_t>(c - '0');
         rest.remove_prefix(mark + 1);
     }
-    if (rest.find('!') != rest.npos) return bad_version(given, "it has more than one '!'");
+    if (rest.find('!') != rest.npos) return bad_version(given, "it contains more than one '!'");
     std::string local;
     if (const auto plus = rest.find('+'); plus != rest.npos) {
         local = rest.substr(plus + 1);
         rest = rest.substr(0, plus);
-        if (local.find('+') != std::string::npos) return bad_version(given, "it has more than one '+'");
+        if (local.find('+') != std::string::npos) return bad_version(given, "it contains more than one '+'");
         std::ranges::replace(local, '_', '.');
         auto parts = split(local);
         if (!parts) return bad_version(given, parts.error().why);
@@ -343,7 +342,7 @@ private:
             std::ranges::find_if(operators, [&](const auto& one) { return leaf.starts_with(one.first); });
         if (found != operators.end()) return relation(leaf, leaf.substr(found->first.size()), found->second);
         if (leaf.find_first_of("=<>!~") != leaf.npos && leaf.find_first_of("=<>~") != leaf.npos)
-            return bad_spec(text_, "separate conditions by ',' or '|'");
+            return bad_spec(text_, "separate conditions with ',' or '|'");
         if (const auto star = leaf.find('*'); star != leaf.npos) {
             if (leaf.find_last_not_of('*') > star && leaf.find_last_not_of('*') != leaf.npos)
                 return pattern(leaf);
@@ -363,11 +362,11 @@ private:
     Result<Condition> relation(std::string_view leaf, std::string_view version, Kind kind) const {
         if (version.empty()) return bad_spec(text_, "there is no version after '" + std::string(leaf) + "'");
         if (version.find_first_of("=<>!~") != version.npos && version.find_first_of("=<>~") != version.npos)
-            return bad_spec(text_, "separate conditions by ',' or '|'");
+            return bad_spec(text_, "separate conditions with ',' or '|'");
         if (version.ends_with('*')) {
             const auto shorter = without_star(version);
             if (shorter.empty())
-                return bad_spec(text_, "'" + std::string(leaf) + "' leaves nothing to compare");
+                return bad_spec(text_, "'" + std::string(leaf) + "' has no version to compare");
             switch (kind) {
             case Kind::equal:
             case Kind::starts:
@@ -375,7 +374,7 @@ private:
             case Kind::unequal:
                 return with_version(Kind::not_starts, shorter);
             case Kind::compatible:
-                return bad_spec(text_, "'~=' cannot have a '*'");
+                return bad_spec(text_, "'~=' cannot be used with '*'");
             default: // ">=1.8.*": conda ignores the star, too
                 return with_version(kind, shorter);
             }
@@ -404,7 +403,7 @@ private:
         if (!match) return bad_spec(text_, match.error().why);
         const bool glob = leaf.front() != '^';
         if (glob && lower(leaf).find_first_not_of(std::string(of_versions) + "*") != std::string::npos)
-            return bad_spec(text_, "it has a character that no version has");
+            return bad_spec(text_, "it contains a character that is not allowed in versions");
         return Condition{
             .kind = Kind::text, .parts = {}, .version = {}, .family = {}, .pattern = std::move(*match)};
     }
@@ -422,7 +421,7 @@ Result<VersionSpec> VersionSpec::parse(std::string_view text) {
     if (spec.text_.empty()) return bad_spec(text, "it is empty");
     if (spec.text_.size() > 4 * longest_text) return bad_spec(spec.text_.substr(0, 40), "it is too long");
     if (std::ranges::any_of(spec.text_, [](unsigned char c) { return c < ' ' || c == 0x7F; }))
-        return bad_spec(spec.text_, "it has a control character");
+        return bad_spec(spec.text_, "it contains a control character");
     auto condition = SpecParser(spec.text_).parse();
     if (!condition) return fail(std::move(condition.error()));
     spec.condition_ = std::make_shared<const Condition>(std::move(*condition));
@@ -441,7 +440,8 @@ Result<StringMatch> StringMatch::parse(std::string_view text) {
     const bool starts = text.starts_with('^');
     const bool ends = text.size() > 1 && text.ends_with('$');
     if (starts != ends)
-        return fail_input("not a pattern: '" + match.text_ + "'", "a regular expression needs '^' and '$'");
+        return fail_input("invalid pattern: '" + match.text_ + "'",
+                          "a regular expression must start with '^' and end with '$'");
     const bool glob = text.find('*') != std::string_view::npos;
     // Like conda, treat a glob with a character set, "k[0-9]*", as a regular expression.
     const bool set = !starts && glob && text.find('[') != std::string_view::npos;
@@ -449,7 +449,8 @@ Result<StringMatch> StringMatch::parse(std::string_view text) {
         const auto pattern = starts ? match.text_ : as_expression(text);
         match.expression_ = compiled(pattern);
         if (!match.expression_->ok())
-            return fail_input("not a regular expression: '" + match.text_ + "'", match.expression_->error());
+            return fail_input("invalid regular expression: '" + match.text_ + "'",
+                              match.expression_->error());
         match.kind_ = Kind::expression;
     } else if (glob) {
         match.kind_ = Kind::glob;

@@ -111,9 +111,10 @@ Result<std::vector<VirtualPackage>> virtual_packages(const Environment& environm
         if (version.empty()) continue;
         const auto parsed = Version::parse(version);
         if (!parsed || std::isdigit(static_cast<unsigned char>(version.front())) == 0)
-            return fail_input(
-                "not a version: '" + version + "'", parsed ? "it starts with no digit" : parsed.error().why,
-                given ? "--cuda" : std::string("CONDA_OVERRIDE_") + variable, "Give it as 12.4.");
+            return fail_input("invalid version: '" + version + "'",
+                              parsed ? "it does not start with a digit" : parsed.error().why,
+                              given ? "--cuda" : std::string("CONDA_OVERRIDE_") + variable,
+                              "Give a version such as 12.4.");
         packages.push_back({.name = name, .version = version, .build = "0"});
     }
     const auto level = override_of(environment, "ARCHSPEC").value_or(architecture());

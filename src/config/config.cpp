@@ -41,7 +41,7 @@ std::vector<Source> sources(const Environment& environment, const fs::path& root
 
 std::unexpected<Error> fail_missing(const Source& source) {
     return fail_input("this configuration file does not exist", {}, source.file.string(),
-                      "It is what " + source.variable + " says: correct that, or unset it.");
+                      "The path is from " + source.variable + ". Correct or unset it.");
 }
 
 /// Replaces the entry with this name, or adds it.
@@ -93,7 +93,8 @@ Result<Configuration> Configuration::read(const Environment& environment, const 
 void Configuration::add(const Given& given) {
     auto& value = values_.at(static_cast<std::size_t>(given.key));
     const auto overruled = [&](const std::string& what, const std::string& by) {
-        notes_.push_back(fmt::format("`{}:` in {} has no effect: it is forced in {}", what, given.where, by));
+        notes_.push_back(
+            fmt::format("`{}:` in {} has no effect, because {} forces another value", what, given.where, by));
     };
     if (info(given.key).kind == Kind::map) {
         for (const auto& entry : given.settings) {
@@ -156,7 +157,7 @@ Result<fs::path> directory_of(Key key, const Setting& setting, const Environment
     if (!path)
         return fail_input(about + ": " + path.error().what, {}, setting.where, std::move(path.error().hint));
     if (!path->starts_with('/'))
-        return fail_input(about + " is no absolute path here", "it is '" + *path + "'", setting.where);
+        return fail_input(about + " is not an absolute path", "it is '" + *path + "'", setting.where);
     return fs::path(*path);
 }
 

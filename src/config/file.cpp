@@ -34,7 +34,7 @@ public:
         const auto& root = yaml_.root();
         if (!root.IsDefined() || root.IsNull()) return {};
         if (!root.IsMap()) {
-            refuse(root, "a configuration has sections, such as `defaults:`");
+            refuse(root, "a configuration must be a mapping with sections such as `defaults:`");
             return std::move(content_);
         }
         each(root, [&](const YAML::Node& key, const YAML::Node& value) { section(key, value); });
@@ -67,13 +67,14 @@ private:
                 names.emplace_back(one.first);
             const bool is_key = find_key(name) != nullptr;
             refuse(node, "there is no section `" + name + ":`",
-                   is_key ? "It is a key: put it below `defaults:` or `force:`." : did_you_mean(names, name));
+                   is_key ? "It is a setting. Put it below `defaults:` or `force:`."
+                          : did_you_mean(names, name));
         } else if (value.IsMap()) {
             each(value, [&](const YAML::Node& key, const YAML::Node& inner) {
                 statement(found->second, key, inner);
             });
         } else if (!value.IsNull()) {
-            refuse(value, "`" + name + ":` must have keys", "Write `key: value` below it.");
+            refuse(value, "`" + name + ":` must be a mapping", "Write `key: value` lines below it.");
         }
     }
 
@@ -88,12 +89,13 @@ private:
         }
         const bool extends = section == Section::prepends || section == Section::appends;
         if (extends && key->kind != Kind::list)
-            return refuse(node, "`" + name + ":` is no list that could be extended",
+            return refuse(node, "`" + name + ":` is not a list, so it cannot be extended",
                           "Put it below `defaults:` or `force:`.");
         if (section == Section::force && key->key == Key::prefix)
             return refuse(node, "`prefix:` cannot be forced", "Put it below `defaults:`.");
         Given given{.section = section, .key = key->key, .settings = {}, .where = yaml_.where(node)};
-        if (value.IsNull()) return refuse(node, "`" + name + ":` has no value", "Give one, or leave it out.");
+        if (value.IsNull())
+            return refuse(node, "`" + name + ":` has no value", "Give a value, or remove the key.");
         if (key->kind == Kind::list)
             read_list(*key, value, given);
         else if (key->kind == Kind::map)
@@ -105,10 +107,10 @@ private:
 
     void read_value(const KeyInfo& key, const YAML::Node& value, Given& given, const std::string& name) {
         const std::string title = name.empty() ? std::string(key.name) : name;
-        if (!value.IsScalar()) return refuse(value, "`" + title + ":` must be one value");
+        if (!value.IsScalar()) return refuse(value, "`" + title + ":` must be a single value");
         std::string text = value.Scalar();
         if (auto good = key.check(text); !good)
-            return refuse(value, "`" + title + ":` is " + good.error().what, good.error().hint);
+            return refuse(value, "`" + title + "`: " + good.error().what, good.error().hint);
         if (key.kind == Kind::flag) text = parse_flag(text).value_or(false) ? "true" : "false";
         given.settings.push_back({.value = std::move(text),
                                   .where = yaml_.where(value),
@@ -119,18 +121,18 @@ private:
     void read_list(const KeyInfo& key, const YAML::Node& value, Given& given) {
         if (!value.IsSequence())
             return refuse(value, "`" + std::string(key.name) + ":` must be a list",
-                          "Begin each line below it with '- '.");
+                          "Start each line below it with '- '.");
         for (const auto& item : value)
             read_value(key, item, given, {});
     }
 
     void read_map(const KeyInfo& key, const YAML::Node& value, Given& given) {
         if (!value.IsMap())
-            return refuse(value, "`" + std::string(key.name) + ":` must have keys",
-                          "Write `NAME: value` below it.");
+            return refuse(value, "`" + std::string(key.name) + ":` must be a mapping",
+                          "Write `NAME: value` lines below it.");
         each(value, [&](const YAML::Node& name, const YAML::Node& inner) {
             if (!is_variable_name(name.Scalar()))
-                return refuse(name, "'" + name.Scalar() + "' is no name of a variable");
+                return refuse(name, "'" + name.Scalar() + "' is not a valid variable name");
             read_value(key, inner, given, name.Scalar());
         });
     }

@@ -24,9 +24,9 @@ std::string profiles_in(const fs::path& directory) {
 Status each_text(const spec::YamlFile& yaml, const std::string& key, const YAML::Node& value,
                  const std::function<Status(const std::string&)>& take) {
     if (!value.IsSequence())
-        return yaml.refuse(value, "`" + key + ":` must be a list", "Begin each line below it with '- '.");
+        return yaml.refuse(value, "`" + key + ":` must be a list", "Start each line below it with '- '.");
     for (const auto& item : value) {
-        if (!item.IsScalar()) return yaml.refuse(item, "an item of `" + key + ":` must be one value");
+        if (!item.IsScalar()) return yaml.refuse(item, "an item of `" + key + ":` must be a single value");
         if (auto taken = take(item.Scalar()); !taken)
             return yaml.refuse(item, taken.error().what, taken.error().hint);
     }
@@ -41,7 +41,8 @@ Result<HostProfile> read_host_profile(const std::string& name, const fs::path& d
     std::error_code failed;
     if (!is_path && !fs::exists(file, failed))
         return fail_input("there is no host profile '" + name + "'", {}, {},
-                          "There are " + profiles_in(directory) + "; your own is given by its path.");
+                          "Available: " + profiles_in(directory) +
+                              ". Give a profile of your own by its path.");
     const auto yaml = spec::YamlFile::read(file);
     if (!yaml) return fail(Error(yaml.error()));
     HostProfile profile;
@@ -53,13 +54,13 @@ Result<HostProfile> read_host_profile(const std::string& name, const fs::path& d
     };
     const auto library = [&](const std::string& text) -> Status {
         if (!manifest::is_library_name(text))
-            return fail_input("not the name of a shared library: '" + text + "'", {}, {},
-                              "Write it as programs load it, such as libcxi.so.1.");
+            return fail_input("invalid name of a shared library: '" + text + "'", {}, {},
+                              "Write the name that programs load, such as libcxi.so.1.");
         profile.libraries.push_back(text);
         return {};
     };
     if (!yaml->root().IsMap())
-        return yaml->refuse(yaml->root(), "a host profile has `binds:` and `libraries:`");
+        return yaml->refuse(yaml->root(), "a host profile must be a mapping with `binds:` and `libraries:`");
     auto read = yaml->each(yaml->root(), [&](const YAML::Node& node, const YAML::Node& value) -> Status {
         const auto& key = node.Scalar();
         if (key == "binds") return each_text(*yaml, key, value, bind);

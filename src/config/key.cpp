@@ -20,7 +20,7 @@ namespace {
 Status check_directory(const std::string& value) {
     if (!value.starts_with('/') && !value.starts_with('$') && value != "~" && !value.starts_with("~/"))
         return fail_input("not an absolute path: '" + value + "'", {}, {},
-                          "Begin it with '/', '~/' or a variable.");
+                          "Start it with '/', '~/' or a variable.");
     auto expanded = expand(value, [](const std::string&) { return std::string(); });
     if (!expanded) return fail(std::move(expanded.error()));
     return {};
@@ -29,18 +29,18 @@ Status check_directory(const std::string& value) {
 Status check_channel(const std::string& value) {
     if (!value.empty() && value.find_first_of(" \t\n") == std::string::npos && !value.starts_with('.'))
         return {};
-    return fail_input("not a channel: '" + value + "'", {}, {}, "Give a name, a URL or an absolute path.");
+    return fail_input("invalid channel: '" + value + "'", {}, {}, "Give a name, a URL or an absolute path.");
 }
 
 Status check_flag(const std::string& value) {
     if (parse_flag(value)) return {};
-    return fail_input("neither true nor false: '" + value + "'");
+    return fail_input("not true or false: '" + value + "'");
 }
 
 Status check_base(const std::string& value) {
     if (!value.empty() && value.find_first_of(" \t\n") == std::string::npos) return {};
-    return fail_input("not a base: '" + value + "'", {}, {},
-                      "Write host, an image such as docker://debian:12, or a file.");
+    return fail_input("invalid base: '" + value + "'", {}, {},
+                      "Give host, an image such as docker://debian:12, or a file.");
 }
 
 Status check_engine(const std::string& value) {
@@ -90,7 +90,7 @@ Status check_installer(const std::string& value) {
 Status check_wrapper_path(const std::string& value) {
     const auto path = std::filesystem::path(value).lexically_normal();
     if (!path.empty() && path.is_relative() && path != "." && *path.begin() != "..") return {};
-    return fail_input("not a directory below an installation: '" + value + "'", {}, {},
+    return fail_input("not a path below the prefix: '" + value + "'", {}, {},
                       "Give it relative to the prefix, such as opt/tool/bin.");
 }
 
@@ -108,27 +108,27 @@ Status check_registry(const std::string& value) {
         (url.starts_with("https://") || url.starts_with("http://")) && !url_host(url).empty() &&
         url.find_first_of(" \t?#@") == std::string::npos)
         return {};
-    return fail_input("not how a registry is reached: '" + without_credentials(value) + "'", {}, {},
-                      "Write NAME=URL, such as docker.io=https://mirror.example.org.");
+    return fail_input("invalid registry mirror: '" + without_credentials(value) + "'", {}, {},
+                      "Give NAME=URL, such as docker.io=https://mirror.example.org.");
 }
 
 Status check_host_profile(const std::string& value) {
     const bool is_name = !value.empty() && value.find_first_not_of(
                                                "abcdefghijklmnopqrstuvwxyz0123456789-_") == std::string::npos;
     if (is_name || value.starts_with('/')) return {};
-    return fail_input("not a host profile: '" + value + "'", {}, {},
+    return fail_input("invalid host profile: '" + value + "'", {}, {},
                       "Give a name, such as slurm, or the absolute path of a file.");
 }
 
 Status check_variable(const std::string& value) {
     if (value.find('\0') == std::string::npos) return {};
-    return fail_input("no value of a variable: it has a NUL character");
+    return fail_input("the variable's value contains a NUL character");
 }
 
 Status check_umask(const std::string& value) {
     if (parse_umask(value)) return {};
-    return fail_input("not a umask: '" + value + "'", {}, {},
-                      "Give it in octal, with nothing taken from the owner, such as \"027\".");
+    return fail_input("invalid umask: '" + value + "'", {}, {},
+                      "Give an octal mask that keeps the owner's permissions, such as \"027\".");
 }
 
 } // namespace

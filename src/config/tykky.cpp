@@ -25,7 +25,9 @@ public:
         if (!root.IsDefined() || root.IsNull()) return {};
         if (!root.IsMap()) {
             content_.mistakes.push_back(
-                yaml_.refuse(root, "a configuration of tykky has sections, such as `defaults:`").error());
+                yaml_
+                    .refuse(root, "a tykky configuration must be a mapping with sections such as `defaults:`")
+                    .error());
             return std::move(content_);
         }
         for (const auto& entry : root) {
@@ -44,7 +46,7 @@ public:
 
 private:
     void note(const YAML::Node& key, const std::string& name) {
-        content_.notes.push_back("`" + name + ":` of tykky means nothing here (" + yaml_.where(key) + ")");
+        content_.notes.push_back("`" + name + ":` of tykky has no effect here (" + yaml_.where(key) + ")");
     }
 
     void statement(const std::string& section, const YAML::Node& key, const YAML::Node& value) {
@@ -59,7 +61,7 @@ private:
         std::string text = is_automatic ? "host" : value.IsScalar() ? value.Scalar() : "";
         if (auto good = meant.check(text); !good) {
             content_.mistakes.push_back(
-                yaml_.refuse(value, "`" + name + ":` is " + good.error().what, good.error().hint).error());
+                yaml_.refuse(value, "`" + name + "`: " + good.error().what, good.error().hint).error());
             return;
         }
         const auto where = yaml_.where(value);

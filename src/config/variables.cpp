@@ -46,12 +46,12 @@ Result<std::string> expand(std::string_view text, const Lookup& lookup) {
         }
         const auto variable = variable_at(text);
         if (!variable)
-            return fail_input("not a variable: '" + std::string(text) + "'", {}, {},
-                              "Variables are written $NAME or ${NAME}.");
+            return fail_input("invalid variable: '" + std::string(text) + "'", {}, {},
+                              "Write variables as $NAME or ${NAME}.");
         const auto value = lookup(variable->name);
         if (!value)
             return fail_input("the variable " + variable->name + " is not set", {}, {},
-                              "Set it, or write another directory.");
+                              "Set it, or choose another directory.");
         result += *value;
         text.remove_prefix(variable->length);
     }

@@ -113,7 +113,7 @@ private:
         if (!recorded) return fail(Error(recorded.error()));
         const launch::Engine engine = *insisted == launch::Engine::automatic ? *recorded : *insisted;
         if (engine == launch::Engine::native)
-            return no_runtime("this installation is to be run by the native engine");
+            return no_runtime("this installation is set to use the native engine");
         for (const auto candidate : {launch::Engine::apptainer, launch::Engine::singularity}) {
             if (engine != launch::Engine::automatic && engine != candidate) continue;
             // "singularity" is also a game, which Debian puts in /usr/games.
@@ -134,7 +134,7 @@ private:
         Error error{.what = "no engine can run this installation here",
                     .why = why,
                     .where = call_.prefix,
-                    .hint = "Load the module that has a container runtime, if there is one; or set "
+                    .hint = "Load a module with a container runtime, if there is one, or set "
                             "CONTAINERIZE_ENGINE to another engine."};
         if (!call_.native_failure.empty())
             error.hint = "The native engine: " + call_.native_failure + "\n" + error.hint;
@@ -219,7 +219,7 @@ private:
             if (exists(bind.source))
                 add_mount(bind.source, bind.target, bind.read_only ? ",ro" : "");
             else if (bind.required)
-                return fail_errno("what is to be bound is missing", bind.source, ENOENT);
+                return fail_errno("the source of a required bind is missing", bind.source, ENOENT);
         }
         return {};
     }
@@ -247,11 +247,10 @@ private:
             if (word.find_first_of(" \t\n\"'\\") != std::string::npos)
                 return fail(
                     {.what =
-                         "an installation with updates and such a name cannot be run by a container runtime",
-                     .why = "runtimes split the command of a file server at spaces",
+                         "a container runtime cannot run an installation that has updates and such a path",
+                     .why = "runtimes split the command of a FUSE server at spaces",
                      .where = word,
-                     .hint =
-                         "Merge the updates, by `containerize squash`, or give the directory another name."});
+                     .hint = "Merge the updates with `containerize squash`, or rename the directory."});
         arguments_.emplace_back("--fusemount");
         arguments_.push_back("host:" + server + " --serve " + call_.prefix + " " + place);
         return {};
@@ -271,7 +270,7 @@ private:
         if (fs::is_directory(place, failed) || mounts::nearest_directory(place) == place.root_path())
             return {};
         if (fs::create_directories(place, failed); failed)
-            return fail({.what = "the installation's first path cannot be made to exist",
+            return fail({.what = "cannot create the installation's original path",
                          .why = failed.message(),
                          .where = place.string(),
                          .hint = "Build the installation again where it is now."});

@@ -74,7 +74,7 @@ bool make_entry(const fs::path& directory, const Entry& entry) {
 // along.
 Status complete(const fs::path& directory, const std::vector<Entry>& entries) {
     const auto cannot = [](const fs::path& path) {
-        return fail_errno("cannot make a root directory for the container runtime", path.string());
+        return fail_errno("cannot create a root directory for the container runtime", path.string());
     };
     if (mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST) return cannot(directory);
     for (const auto& entry : entries)

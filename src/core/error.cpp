@@ -13,8 +13,8 @@ namespace {
 std::string file_size_hint() {
     rlimit limit{};
     if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return {};
-    return "The file-size limit of this session is " + std::to_string(limit.rlim_cur) +
-           " bytes: raise it by `ulimit -f unlimited`, or ask the site.";
+    return "The file size limit of this session is " + std::to_string(limit.rlim_cur) +
+           " bytes. Raise it with `ulimit -f unlimited`, or ask the site's support.";
 }
 
 } // namespace

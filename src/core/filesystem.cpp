@@ -102,8 +102,8 @@ Result<fs::path> resolve(const fs::path& path) {
     if (!problem) resolved = fs::weakly_canonical(resolved, problem);
     // The user chose this path: it leads through a directory that may not be entered, or a link to itself.
     if (problem)
-        return fail_input("this path cannot be followed", problem.message(), path.string(),
-                          "Choose one whose directories you may enter.");
+        return fail_input("cannot resolve the path", problem.message(), path.string(),
+                          "Choose a path whose directories you can enter.");
     // "a/b/" is the same as "a/b", but its parent_path() is "a/b" itself.
     if (!resolved.has_filename() && resolved.has_relative_path()) resolved = resolved.parent_path();
     return resolved;
@@ -114,7 +114,7 @@ Result<std::uint64_t> available_bytes(const fs::path& path) {
     struct statvfs info {};
     while (statvfs(existing.empty() ? "." : existing.c_str(), &info) != 0) {
         if (errno != ENOENT || existing.empty() || existing == existing.root_path())
-            return fail_errno("cannot ask for the free space", path.string());
+            return fail_errno("cannot determine the free space", path.string());
         existing = existing.parent_path();
     }
     return static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize;

@@ -14,8 +14,8 @@ namespace containerize {
 namespace {
 
 constexpr const char* of_another = "it belongs to another user";
-constexpr const char* open_to_all = "everybody may write to it";
-constexpr const char* open_to_group = "its group may write to it";
+constexpr const char* open_to_all = "everybody can write to it";
+constexpr const char* open_to_group = "its group can write to it";
 /// The limit of the kernel.
 constexpr int most_links = 40;
 
@@ -150,7 +150,7 @@ Fd open_private_directory(const std::string& path) {
 }
 
 const char* why_foreign(const struct stat& directory, const struct stat& file, uid_t owner) {
-    if ((directory.st_mode & S_IWOTH) != 0) return "everybody may write to its directory";
+    if ((directory.st_mode & S_IWOTH) != 0) return "everybody can write to its directory";
     if ((file.st_mode & S_IWOTH) != 0) return open_to_all;
     if ((directory.st_mode & S_IWGRP) != 0 && (directory.st_mode & S_ISVTX) == 0) return nullptr;
     if (!is_of(directory, owner)) return "its directory belongs to another user";

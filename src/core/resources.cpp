@@ -229,14 +229,14 @@ Status allow_open_files(std::uint64_t count) {
     rlimit files{};
     if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= count) return {};
     if (files.rlim_max < count)
-        return fail({.what = "too few files may be open at once",
-                     .why = "this needs " + std::to_string(count) + ", and the limit is " +
+        return fail({.what = "the limit of open files is too low",
+                     .why = "it must be at least " + std::to_string(count) + ", and it is " +
                             std::to_string(files.rlim_max),
                      .where = {},
-                     .hint = "`ulimit -Hn` shows the limit; an administrator can raise it."});
+                     .hint = "`ulimit -Hn` shows the limit. An administrator can raise it."});
     files.rlim_cur = count;
     if (setrlimit(RLIMIT_NOFILE, &files) == 0) return {};
-    return fail_errno("cannot raise the number of files that may be open", {});
+    return fail_errno("cannot raise the limit of open files", {});
 }
 
 void lower_priority(const Resources& resources) {

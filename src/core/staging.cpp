@@ -26,7 +26,7 @@ std::unexpected<Error> unusable(const fs::path& parent, std::string why) {
     return fail({.what = "cannot build in this directory",
                  .why = std::move(why),
                  .where = parent.string(),
-                 .hint = "Give a directory on a disk of this node with --tmpdir."});
+                 .hint = "Choose a directory on a local disk of this node with --tmpdir."});
 }
 
 /// Whether a build can be staged under `parent`.
@@ -36,12 +36,12 @@ Status check_parent(const fs::path& parent) {
     if (!S_ISDIR(info.st_mode)) return unusable(parent, "it is not a directory");
     // Without the sticky bit any user could rename our directory and put another in its place.
     if ((info.st_mode & S_IWOTH) != 0 && (info.st_mode & S_ISVTX) == 0)
-        return unusable(parent, "all users may write there and its sticky bit is not set");
+        return unusable(parent, "all users can write to it, and it has no sticky bit");
     // With it, the directory's owner still could. A group that shares a directory trusts its owner. In a user
     // namespace, root's directories appear to be nobody's.
     constexpr uid_t nobody = 65534;
     if ((info.st_mode & S_IWOTH) != 0 && !is_of(info) && info.st_uid != nobody)
-        return unusable(parent, "it belongs to another user, and all users may write there");
+        return unusable(parent, "it belongs to another user, and all users can write to it");
     if (access(parent.c_str(), W_OK | X_OK) != 0) return unusable(parent, std::strerror(errno));
     struct statvfs mount {};
     // pip runs what it has just built, and programs load libraries from here.
@@ -60,15 +60,15 @@ Result<fs::path> default_parent() {
     for (const auto& candidate : candidates) {
         const auto type = filesystem_type(candidate);
         const auto checked = is_network_filesystem(type)
-                                 ? unusable(candidate, "it is on a network (" + type + ")")
+                                 ? unusable(candidate, "it is on a network filesystem (" + type + ")")
                                  : check_parent(candidate);
         if (checked) return candidate;
         reasons += (reasons.empty() ? "" : "; ") + candidate.string() + ": " + checked.error().why;
     }
-    return fail({.what = "no directory to build in",
+    return fail({.what = "there is no usable directory to build in",
                  .why = std::move(reasons),
                  .where = {},
-                 .hint = "Give a directory on a disk of this node with --tmpdir."});
+                 .hint = "Choose a directory on a local disk of this node with --tmpdir."});
 }
 
 /// Whether the path still names what is open.

@@ -41,7 +41,7 @@ std::string search_path() {
 // empty string on success.
 std::string in_child(const std::function<Status()>& trial) {
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) return "cannot make a pipe";
+    if (pipe2(ends, O_CLOEXEC) != 0) return "cannot create a pipe";
     const Fd reader(ends[0]);
     Fd writer(ends[1]);
     const pid_t pid = fork();
@@ -76,9 +76,9 @@ Finding kernel() {
         auto& list = at_least(wanted_major, wanted_minor) ? has : lacks;
         list += fmt::format("{}{} ({}.{})", list.empty() ? "" : ", ", what, wanted_major, wanted_minor);
     };
-    feature(5, 8, "sessions entered in one step");
-    feature(5, 11, "overlayfs for users");
-    feature(6, 9, "a killed server replaced");
+    feature(5, 8, "sessions are entered in one step");
+    feature(5, 11, "overlayfs without root");
+    feature(6, 9, "a killed server is replaced");
     Finding finding{.name = "kernel",
                     .verdict = Verdict::ok,
                     .found = fmt::format("Linux {}{}{}", name.release, has.empty() ? "" : ": ", has),
@@ -88,7 +88,7 @@ Finding kernel() {
         finding.advice = "FUSE in user namespaces needs Linux 4.18.";
     } else if (!lacks.empty()) {
         finding.verdict = Verdict::note;
-        finding.advice = "Works without, but newer versions give: " + lacks + ".";
+        finding.advice = "Newer kernels have more features: " + lacks + ".";
     }
     return finding;
 }
@@ -106,7 +106,7 @@ Finding from_trial(std::string name, const std::string& said, std::string succes
 
 Finding user_namespaces() {
     return from_trial("user namespaces", in_child([] { return launch::enter_new_namespaces(); }),
-                      "can be made");
+                      "can be created");
 }
 
 Finding fuse() {
@@ -146,10 +146,9 @@ std::vector<Finding> kerberos() {
     if (!cache.starts_with("KEYRING:") || geteuid() == 0) return {};
     return {{.name = "Kerberos",
              .verdict = Verdict::note,
-             .found = "tickets are in " + cache,
-             .advice =
-                 "Programs of installations do not see the kernel's keyrings of outside. Before kinit, set "
-                 "KRB5CCNAME to a file of yours, such as FILE:/tmp/krb5cc_$UID."}};
+             .found = "the credential cache is " + cache,
+             .advice = "Programs in installations cannot read the kernel keyrings of processes outside. "
+                       "Before kinit, set KRB5CCNAME to a file of your own, such as FILE:/tmp/krb5cc_$UID."}};
 }
 
 Finding session_state() {
@@ -170,8 +169,8 @@ Finding staging() {
                     .advice = {}};
     if (is_network_filesystem(type)) {
         finding.verdict = Verdict::note;
-        finding.advice =
-            "It is on a network: builds are slow there. Name a node-local directory with --tmpdir.";
+        finding.advice = "It is on a network filesystem, where builds are slow. Choose a node-local "
+                         "directory with --tmpdir.";
     }
     return finding;
 }
@@ -192,16 +191,18 @@ Finding updates() {
         return from_trial(name, to_string(written.error()), {});
     const auto overlay = space->mount_overlay(images, staging, prefix);
     if (overlay)
-        return {.name = name, .verdict = Verdict::ok, .found = "over the kernel's overlay", .advice = {}};
+        return {.name = name, .verdict = Verdict::ok, .found = "with the kernel's overlayfs", .advice = {}};
     Finding finding{.name = name,
                     .verdict = Verdict::note,
-                    .found = "over a copy of the installation",
-                    .advice = "They take longer: " + overlay.error().what + ": " + overlay.error().why + "."};
+                    .found = "with a copy of the installation",
+                    .advice = "They take longer, because overlayfs cannot be used: " + overlay.error().what +
+                              ": " + overlay.error().why + "."};
     if (const auto program = find_program("fuse-overlayfs", search_path());
         program && space->mount_fuse_overlay(*program, images, staging, prefix))
-        finding = {.name = name, .verdict = Verdict::ok, .found = "over fuse-overlayfs", .advice = {}};
+        finding = {.name = name, .verdict = Verdict::ok, .found = "with fuse-overlayfs", .advice = {}};
     else if (!program)
-        finding.advice += " With fuse-overlayfs installed they take as long as what they change.";
+        finding.advice +=
+            " With fuse-overlayfs installed, their time depends only on the size of the change.";
     return finding;
 }
 
@@ -227,7 +228,8 @@ Finding python() {
                     .advice = {}};
     if (!interpreter->has_venv || (!interpreter->has_ensurepip && !interpreter->has_pip)) {
         finding.verdict = Verdict::note;
-        finding.advice = "It lacks venv or pip (Debian: python3-venv): builds need another one, by --python.";
+        finding.advice = "It has no venv or pip (Debian: python3-venv). Builds need another interpreter, "
+                         "given by --python.";
     }
     return finding;
 }
@@ -254,7 +256,7 @@ Finding place(const fs::path& given) {
             .found =
                 fmt::format("{} ({}, {} free, hard links: {})", directory.string(),
                             filesystem_type(directory), human_bytes(room ? *room : 0), links ? "yes" : "no"),
-            .advice = links ? "" : "Commands will be symbolic links to one launcher, which works as well."};
+            .advice = links ? "" : "Commands are symbolic links to one launcher, which also works."};
 }
 
 std::vector<Finding> gpus() {
@@ -296,12 +298,12 @@ std::vector<Finding> diagnose(const fs::path& prefix) {
         updates(),
         resources(),
         python(),
-        program("pip", "Not needed: every environment gets its own."),
-        program("uv", "Not needed: pip installs where it is missing."),
+        program("pip", "Not needed. Every environment gets its own."),
+        program("uv", "Not needed. Without it, pip installs packages."),
         program("git", "Needed only for requirements that name a git repository."),
         program("bash", "Needed for --pre-install, --post-install and --environ."),
-        program("apptainer", "Needed only where users may not have namespaces or FUSE."),
-        program("singularity", "Needed only in place of apptainer.")};
+        program("apptainer", "Needed only where users cannot create namespaces or use FUSE."),
+        program("singularity", "Needed only as an alternative to apptainer.")};
     for (auto& finding : kerberos())
         findings.push_back(std::move(finding));
     for (auto& finding : gpus())

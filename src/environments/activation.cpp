@@ -88,7 +88,7 @@ public:
         for (std::size_t i = 0; i < scripts_.size(); ++i) {
             if (i + 1 >= plain->size() || i + 1 >= trial->size()) {
                 log::warn("the activation script " + scripts_[i] +
-                          " ends the shell that reads it; it and those after it are left out.");
+                          " ends the shell that sources it. This script and the following ones are ignored.");
                 break;
             }
             auto changes = difference((*plain)[i], (*plain)[i + 1], context_.prefix);
@@ -99,7 +99,7 @@ public:
                 activation.changes.insert(activation.changes.end(), changes.begin(), changes.end());
             } else {
                 log::detail("the activation script " + scripts_[i] +
-                            " depends on the caller: sourced at each launch");
+                            " depends on the caller, so it is sourced at each launch");
                 activation.scripts.push_back(scripts_[i]);
             }
         }
@@ -194,7 +194,7 @@ std::vector<std::pair<std::string, std::string>> package_variables(const fs::pat
             key != nullptr && parsed.is_object() && parsed.contains(key) ? parsed.at(key) : parsed;
         if (!values.is_object()) {
             log::warn(file.filename().string() +
-                      " of the environment sets no variables: it is not as conda has it.");
+                      " of the environment is ignored, because it is not in conda's format.");
             return;
         }
         for (const auto& [name, value] : values.items())

@@ -129,7 +129,7 @@ Status serve_images(std::span<const std::string> paths, const fs::path& mount_po
 Status make_layer_directories(const fs::path& staging) {
     for (const char* name : {"lower", upper_name, "work"})
         if (mkdir((staging / name).c_str(), 0755) != 0 && errno != EEXIST)
-            return fail_errno("cannot make a staging directory", (staging / name).string());
+            return fail_errno("cannot create a staging directory", (staging / name).string());
     return {};
 }
 
@@ -210,7 +210,7 @@ Status wait_for_answer(pid_t server, const fs::path& mount_point, const fs::path
         error_number = errno;
     }
     if (answered == 0) return {};
-    Error error{.what = "fuse-overlayfs does not start", .why = {}, .where = {}, .hint = {}};
+    Error error{.what = "cannot start fuse-overlayfs", .why = {}, .where = {}, .hint = {}};
     error.why = is_late ? "it does not answer" : read_file(said).value_or("");
     if (error.why.empty()) error.why = std::strerror(error_number);
     return fail(std::move(error));
@@ -305,7 +305,7 @@ Result<BuildNamespace> BuildNamespace::create(const root::RootRequest& root, con
 Result<BuildNamespace> BuildNamespace::create_with(const std::function<Status()>& set_up) {
     std::array<int, 2> ends{};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
-        return fail_errno("cannot make a socket");
+        return fail_errno("cannot create a socket");
     Fd ours(ends[0]);
     Fd theirs(ends[1]);
     const pid_t parent = getpid();
@@ -324,7 +324,7 @@ Result<BuildNamespace> BuildNamespace::create_with(const std::function<Status()>
     BuildNamespace made(pid, std::move(ours));
     const auto answer = receive_text(made.channel_.get());
     if (answer.empty())
-        return fail({.what = "the build's namespace could not be made",
+        return fail({.what = "cannot create the build's namespace",
                      .why = "its process died",
                      .where = {},
                      .hint = {}});
@@ -343,7 +343,7 @@ Status BuildNamespace::ask(const std::string& request) {
     }
     if (answer.empty())
         return fail(
-            {.what = "the build's namespace is gone", .why = "its process died", .where = {}, .hint = {}});
+            {.what = "the build's namespace ended", .why = "its process died", .where = {}, .hint = {}});
     return from_message(std::string_view(answer).substr(1));
 }
 

@@ -143,7 +143,7 @@ private:
         for (const auto& package : installed_) {
             if (goes(package) || !lacks_files(package)) continue;
             if (std::ranges::any_of(python_names(package), is_of_pip)) continue;
-            log::detail("files are missing, so it is installed again: " + package.record.distribution());
+            log::detail("installing again, because files are missing: " + package.record.distribution());
             relink(package, changes_);
         }
         return {};

@@ -44,8 +44,9 @@ Result<std::vector<std::string>> channel_urls(const spec::CondaDependency& depen
     for (const auto& channel : channels)
         if (conda::is_channel(asked, channel.url, config)) urls.push_back(channel.url);
     if (!urls.empty()) return urls;
-    return fail_input("the channel of this package is not among those that may be used",
-                      without_credentials(asked), dependency.where, "Name another channel, or leave it out.");
+    return fail_input("this package's channel is not in the list of channels", without_credentials(asked),
+                      dependency.where,
+                      "Add the channel to the list, or remove it from the package specification.");
 }
 
 Result<conda::MatchSpec> parse_located(const conda::Located& given) {
@@ -59,7 +60,7 @@ Status add_pins(const std::vector<conda::Located>& pins, conda::SolveRequest& re
         auto spec = parse_located(pin);
         if (!spec) return fail(std::move(spec.error()));
         if (!spec->channel.empty())
-            log::warn(fmt::format("{}: the channel of the pin '{}' does not count", pin.where, spec->text));
+            log::warn(fmt::format("{}: the channel of the pin '{}' is ignored", pin.where, spec->text));
         request.pins.push_back({.spec = std::move(*spec), .channels = {}, .where = pin.where});
     }
     return {};
@@ -116,9 +117,10 @@ Status check_allowed(const std::vector<conda::PackageRecord>& packages, const co
         if (!spec) return fail(Error(spec.error()));
         for (const auto& record : packages)
             if (spec->matches(record))
-                return fail_input("this package may not be installed: " + record.distribution(),
-                                  "disallowed_packages of conda's configuration has '" + spec->text + "'",
-                                  one.where, "Ask for another version, or for what does not need it.");
+                return fail_input("this package is not allowed: " + record.distribution(),
+                                  "disallowed_packages in conda's configuration contains '" + spec->text +
+                                      "'",
+                                  one.where, "Request another version, or packages that do not need it.");
     }
     return {};
 }
@@ -385,7 +387,7 @@ Result<CondaPlan> plan_conda(const inputs::BuildOptions& options, const inputs::
 Error with_list(Error error, const inputs::Inputs& inputs) {
     if (!inputs.locked || error.where.empty()) return error;
     error.hint += (error.hint.empty() ? "" : "\n") + ("This package is listed in " + inputs.spec.string()) +
-                  ": if what that says of it is wrong, lock it again.";
+                  ". If its entry there is wrong, lock the environment again.";
     return error;
 }
 

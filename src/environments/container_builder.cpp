@@ -21,7 +21,7 @@ public:
     Status create() override {
         std::error_code failed;
         fs::create_directories(tree_ / "bin", failed);
-        if (failed) return fail_errno("cannot make a staging directory", tree_.string(), failed.value());
+        if (failed) return fail_errno("cannot create a staging directory", tree_.string(), failed.value());
         return context_.space.bind(tree_, context_.prefix, context_.prefix);
     }
 
@@ -57,15 +57,15 @@ private:
         if (tree.is_program(path)) return link(path);
         if (!tree.exists(path))
             return fail_input("the container has no such path", {}, path,
-                              "Give -w directories of it that hold programs, or programs.");
+                              "Give -w programs, or directories with programs, in the container.");
         if (tree.kind(path) != Kind::directory)
-            return fail_input("this is no program, nor a directory of programs", {}, path,
+            return fail_input("this is not a program or a directory", {}, path,
                               "Give -w directories of the container that hold programs, or programs.");
         const std::size_t before = count_;
         for (const auto& name : tree.list(path))
             if (tree.is_program(path + "/" + name))
                 if (auto linked = link(path + "/" + name); !linked) return linked;
-        if (count_ == before) log::warn("there are no programs in " + path + ".");
+        if (count_ == before) log::warn("no programs found in " + path + ".");
         return {};
     }
 
@@ -75,7 +75,7 @@ private:
         std::error_code failed;
         fs::create_symlink(program, name, failed);
         if (failed == std::errc::file_exists) return {};
-        if (failed) return fail_errno("cannot make a link", name.string(), failed.value());
+        if (failed) return fail_errno("cannot create a link", name.string(), failed.value());
         ++count_;
         return {};
     }

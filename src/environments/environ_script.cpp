@@ -110,13 +110,13 @@ Result<std::vector<EnvironmentChange>> record_script(const std::filesystem::path
                      .why = "exit code " + std::to_string(after->exit_code) +
                             (after->errors.empty() ? "" : "\n" + tail(after->errors, 12)),
                      .where = script.string(),
-                     .hint = "The last command of the script must succeed, too."});
+                     .hint = "The last command of the script must also succeed."});
     if (after->output.empty())
         return fail({.what = "the script for --environ cannot be recorded",
-                     .why = "it ends the shell that reads it",
+                     .why = "it ends the shell that sources it",
                      .where = script.string(),
-                     .hint = "Use `return` in it where it has `exit`."});
-    if (!after->errors.empty()) log::warn("the script for --environ says:\n" + tail(after->errors, 12));
+                     .hint = "Replace `exit` with `return` in the script."});
+    if (!after->errors.empty()) log::warn("the script for --environ printed:\n" + tail(after->errors, 12));
     return difference(parse_listing(before->output), parse_listing(after->output), prefix);
 }
 

@@ -53,7 +53,7 @@ public:
             if (auto good = find_python(); !good) return good;
         context_.record["tykky"] = inputs::record_of(tykky_, environment_);
         if (tykky_.mode == "wrapdisk") context_.record["source"] = tykky_.path_inside.string();
-        stage.finish(tykky_.mode + ", made for " + tykky_.path_inside.string());
+        stage.finish(tykky_.mode + ", created for " + tykky_.path_inside.string());
         return {};
     }
 
@@ -87,11 +87,11 @@ public:
         auto after = source_script(script, context_.prefix, environment, context_.join);
         if (!after) return fail(std::move(after.error()));
         if (after->output.empty())
-            return fail({.what = "what it sets at each launch cannot be recorded",
+            return fail({.what = "cannot record the variables that it sets at each launch",
                          .why = tail(after->errors, 12),
                          .where = (tykky_.directory / "common.sh").string(),
-                         .hint = "Use `return` where the script for --environ, which it has at its end, has "
-                                 "`exit`."});
+                         .hint = "Replace `exit` with `return` in the script for --environ, which is at the "
+                                 "end of this file."});
         auto changes = difference(inside_container(parse_listing(before->output)),
                                   inside_container(parse_listing(after->output)), context_.prefix);
         // A new value, as opposed to an extension, only makes sense inside tykky's container.
@@ -137,9 +137,10 @@ private:
                 environment_ = candidate;
                 return {};
             }
-        return fail_input("there is no environment in the image",
-                          "it has no " + tykky_.environments.front().string(), tykky_.image.string(),
-                          "Build it again with `containerize new`: " + inputs_of_tykky());
+        return fail_input("the image contains no environment",
+                          "it does not contain " + tykky_.environments.front().string(),
+                          tykky_.image.string(),
+                          "Build it again with `containerize new`. " + inputs_of_tykky());
     }
 
     Status find_python() {
@@ -148,11 +149,11 @@ private:
         const auto python = context_.root() / "bin/python";
         if (!python_name_.empty() || !fs::exists(fs::symlink_status(python, failed))) return {};
         return fail_input("the environment's Python does not run here", {}, tykky_.directory.string(),
-                          "Build it again with `containerize new`: " + inputs_of_tykky());
+                          "Build it again with `containerize new`. " + inputs_of_tykky());
     }
 
     [[nodiscard]] std::string inputs_of_tykky() const {
-        return "what it was made from is in " + (tykky_.directory / "share/previous_input").string() + ".";
+        return "Its inputs are in " + (tykky_.directory / "share/previous_input").string() + ".";
     }
 
     BuildContext& context_;

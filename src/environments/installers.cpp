@@ -43,14 +43,14 @@ Result<fs::path> Installers::place_pip() {
         const fs::path place = context_.staging / "pip";
         fs::create_directory(place, failed);
         if (!failed) fs::rename(code, place / "pip", failed);
-        if (failed) return fail_errno("cannot put pip aside", place.string(), failed.value());
+        if (failed) return fail_errno("cannot move pip aside", place.string(), failed.value());
         fs::remove_all(venv, failed);
         return place / "pip";
     }
-    return fail({.what = "there is no pip in the environment, and its Python brings none",
-                 .why = made->ok() ? "" : "`python -m venv` said\n" + tail(made->errors, 6),
+    return fail({.what = "the environment has no pip, and its Python does not include one",
+                 .why = made->ok() ? "" : "`python -m venv` printed\n" + tail(made->errors, 6),
                  .where = {},
-                 .hint = "Add pip to the environment, or have uv on PATH, which needs none."});
+                 .hint = "Add pip to the environment, or put uv on PATH."});
 }
 
 /// The environment's own uv if it was asked for, otherwise the one on PATH.
@@ -197,8 +197,8 @@ Status Installers::install(const RequirementsToInstall& requirements, Stage& sta
     if (!installed && !requirements.constraints.empty() && !interrupted()) {
         auto& hint = installed.error().hint;
         hint += (hint.empty() ? "" : "\n") +
-                std::string("What conda installed stays as it is: if that is in the way, ask conda for "
-                            "another version, or give --no-constraints.");
+                std::string("pip does not change packages from conda. If one of them is in the way, request "
+                            "another version from conda, or give --no-constraints.");
     }
     if (!installed) return installed;
     context_.record["installer"] = name();

@@ -34,7 +34,7 @@ void show_message(const BuildContext& context, const std::string& package) {
     const auto messages = context.root() / ".messages.txt";
     const auto text = read_file(messages);
     if (!text || text->empty()) return;
-    log::info(package + " says:\n" + *text);
+    log::info(package + " printed:\n" + *text);
     std::error_code ignored;
     fs::remove(messages, ignored);
 }
@@ -56,7 +56,8 @@ Status run_link_scripts(const BuildContext& context, const std::vector<conda::Li
                      script.package.distribution() + " failed",
              .why = "exit code " + std::to_string(outcome->exit_code) + "\n" + tail(outcome->output, 12),
              .where = {},
-             .hint = "Ask for another version of " + script.package.name + ", or tell its maintainers."});
+             .hint = "Request another version of " + script.package.name +
+                     ", or tell the package's maintainers."});
     }
     stage.finish(human_count(scripts.size()));
     return {};
@@ -72,7 +73,7 @@ void run_unlink_scripts(const BuildContext& context, const std::vector<conda::Pa
         show_message(context, package.name);
         if (!outcome || !outcome->ok())
             log::warn("the pre-unlink script of " + package.distribution() +
-                      " failed; the package is removed all the same.");
+                      " failed. The package is removed anyway.");
     }
 }
 

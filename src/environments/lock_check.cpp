@@ -23,7 +23,7 @@ std::string description(const std::string& version, const std::string& build, co
 
 std::string difference(const LockedPackage& locked, const std::string& installed) {
     return "\n- " + locked.name + ": the lock has " +
-           description(locked.version, locked.build, locked.commit) + ", installed is " + installed;
+           description(locked.version, locked.build, locked.commit) + ", and " + installed + " is installed";
 }
 
 std::string differences_of_conda(const std::vector<LockedPackage>& locked,
@@ -35,13 +35,13 @@ std::string differences_of_conda(const std::vector<LockedPackage>& locked,
         const auto found = std::ranges::find_if(
             installed, [&](const conda::InstalledPackage& other) { return other.record.name == one.name; });
         if (found == installed.end())
-            text += difference(one, "nothing of that name");
+            text += difference(one, "nothing");
         else if (found->record.version != one.version || found->record.build != one.build)
             text += difference(one, description(found->record.version, found->record.build, {}));
     }
     for (const auto& one : installed)
         if (!names.contains(one.record.name))
-            text += "\n- " + one.record.name + " " + one.record.version + ": the lock does not have it";
+            text += "\n- " + one.record.name + " " + one.record.version + ": it is not in the lock";
     return text;
 }
 
@@ -68,20 +68,20 @@ std::string differences_of_pip(const std::vector<LockedPackage>& locked, const C
         added.erase(name);
         const auto found = present.find(name);
         if (found == present.end()) {
-            text += difference(one, "nothing of that name");
+            text += difference(one, "nothing");
             continue;
         }
         const auto& there = *found->second;
         if (is_the_same(one, there)) continue;
         if (one.directory)
-            log::info("Note: " + one.name + " is taken from its directory as it is now: " + there.version +
-                      ", where the lock has " + one.version + ".");
+            log::info("Note: " + one.name + " is installed from its directory in the current version " +
+                      there.version + ", and the lock has " + one.version + ".");
         else
             text += difference(
                 one, description(there.version, {}, there.origin ? there.origin->commit : std::string()));
     }
     for (const auto& [name, one] : added)
-        text += "\n- " + one->name + " " + one->version + ": the lock does not have it";
+        text += "\n- " + one->name + " " + one->version + ": it is not in the lock";
     return text;
 }
 
@@ -92,10 +92,11 @@ Status check_against_lock(const spec::LockedEnvironment& locked, const CondaCont
     auto text = differences_of_conda(locked.of_conda, installed.packages);
     if (locked.of_pip) text += differences_of_pip(*locked.of_pip, installed, before);
     if (text.empty()) return {};
-    return fail({.what = "what was installed is not what the lock says",
-                 .why = std::move(text),
-                 .where = file,
-                 .hint = "Lock it again: the file does not fit the packages that it names."});
+    return fail(
+        {.what = "the installed packages differ from the lock",
+         .why = std::move(text),
+         .where = file,
+         .hint = "Lock the environment again, because the packages do not match their entries in the file."});
 }
 
 } // namespace containerize::environments

@@ -34,7 +34,7 @@ public:
         Stage stage("Creating the environment");
         std::error_code failed;
         fs::create_directories(tree_, failed);
-        if (failed) return fail_errno("cannot make a staging directory", tree_.string(), failed.value());
+        if (failed) return fail_errno("cannot create a staging directory", tree_.string(), failed.value());
         if (auto bound = context_.space.bind(tree_, context_.prefix, context_.prefix); !bound) return bound;
         auto chosen = choose_interpreter();
         if (!chosen) return fail(std::move(chosen.error()));
@@ -71,7 +71,7 @@ public:
             const bool is_cloned = is_url(editable) && !editable.starts_with("file:");
             if (is_cloned) continue; // cloned into the environment
             log::info("Note: '" + editable +
-                      "' is installed as editable: it stays where it is, outside the image.");
+                      "' is installed as editable, so it stays in its directory, outside the image.");
         }
         if (auto added = PipPart(context_).add_uv(library_name_); !added) return added;
         Stage stage(pip_stage);
@@ -106,7 +106,7 @@ public:
         // Packages ship templates and tests for other Python versions as .py files. Failures to compile these
         // are harmless.
         stage.finish(outcome->ok() ? "all modules"
-                                   : "all modules but some that are not Python (see the log)");
+                                   : "all modules except some that are not valid Python (see the log)");
         return {};
     }
 

@@ -33,7 +33,7 @@ std::vector<std::string> texts_of(const std::vector<Located>& lines) {
 
 Status PipPart::check_python(const std::string& python_name) const {
     if (!python_name.empty()) return {};
-    return fail_input("there is no Python for what pip is to install", {}, context_.inputs.spec.string(),
+    return fail_input("the environment has no Python for its pip packages", {}, context_.inputs.spec.string(),
                       "Add `- python` and `- pip` to the dependencies.");
 }
 
@@ -217,7 +217,7 @@ Status PipPart::note(const spec::Requirements& requirements, const fs::path& dir
     if (auto written = write_file(file, text + pins); !written) return written;
     const auto answer = installers_.checksums(file);
     if (!answer) {
-        log::warn(answer.error().what + ": the lock has versions without them");
+        log::warn(answer.error().what + ". The lock file contains their versions, but no checksums.");
         log::detail(answer.error().why);
         return {};
     }

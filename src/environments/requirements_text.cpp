@@ -65,7 +65,7 @@ Result<fs::path> copy_requirements(const spec::Requirements& read, const fs::pat
                                    const Change& changed) {
     std::error_code failed;
     fs::create_directories(directory, failed);
-    if (failed) return fail_errno("cannot make a directory", directory.string(), failed.value());
+    if (failed) return fail_errno("cannot create a directory", directory.string(), failed.value());
     Places places;
     for (const auto& file : read.files)
         places.emplace(file, directory / (std::to_string(places.size()) + "-" + file.filename().string()));

@@ -80,7 +80,7 @@ Result<BuildNamespace> make_namespace(const inputs::Inputs& inputs, const fs::pa
     std::error_code failed;
     const auto work = staging / "base";
     fs::create_directory(work, failed);
-    if (failed) return fail_errno("cannot make a staging directory", work.string(), failed.value());
+    if (failed) return fail_errno("cannot create a staging directory", work.string(), failed.value());
     return BuildNamespace::create(build_root(inputs.settings.base, inputs, prefix, staging), work);
 }
 

@@ -146,9 +146,9 @@ private:
         if (context_.inputs.requirements)
             return install_file(context_.inputs.spec, *context_.inputs.requirements);
         if (!of_conda_)
-            return fail_input("this installation was not made of packages of conda",
-                              "so none can be added to it", context_.inputs.spec.string(),
-                              "Give a requirements file, or make a new installation.");
+            return fail_input("this installation has no conda packages",
+                              "conda packages cannot be added to it", context_.inputs.spec.string(),
+                              "Give a requirements file, or create a new installation.");
         if (context_.inputs.locked)
             if (auto removed = pip_.remove_what_differs(python_name_, earlier_lock()); !removed)
                 return removed;
@@ -195,8 +195,8 @@ private:
     Status run_command() {
         if (request_.command.empty()) return {};
         if (is_interactive_shell())
-            log::info("Everything below " + context_.prefix.string() +
-                      " can be changed now. `exit` ends it, and packs what you changed.");
+            log::info("You can now change everything below " + context_.prefix.string() +
+                      ". `exit` ends the shell and packs your changes.");
         auto command = context_.inside(request_.command);
         command.working_directory = context_.inputs.working_directory;
         auto code = run_in_foreground(command, is_interactive_shell() ? Keyboard::for_program
@@ -223,8 +223,7 @@ private:
     }
 
     static bool user_wants_to_keep(int code) {
-        log::info("The shell ended with exit code " + std::to_string(code) +
-                  ". Keep what was changed? [y/N]");
+        log::info("The shell ended with exit code " + std::to_string(code) + ". Keep the changes? [y/N]");
         tcflush(STDIN_FILENO, TCIFLUSH); // discard input typed ahead
         char answer = 0;
         return read(STDIN_FILENO, &answer, 1) == 1 && (answer == 'y' || answer == 'Y');

@@ -95,12 +95,14 @@ private:
         for (const auto& entry : tree.entries) {
             if (!S_ISLNK(entry.type) || !leaves(source, entry.path, entry.target)) continue;
             if (++count <= shown)
-                log::warn("the link " + entry.path + " leads out of the software, to " + entry.target + ".");
+                log::warn("the link " + entry.path + " points outside the software's directory, to " +
+                          entry.target + ".");
             else
-                log::detail("leads out of the software: " + entry.path + " -> " + entry.target);
+                log::detail("link that points outside the software's directory: " + entry.path + " -> " +
+                            entry.target);
         }
         if (count > shown)
-            log::warn(human_count(count - shown) + " more links lead out of it; the log has them all.");
+            log::warn(human_count(count - shown) + " more links point outside it. The log lists them all.");
     }
 
     BuildContext& context_;

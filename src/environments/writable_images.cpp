@@ -51,13 +51,13 @@ Status WritableImages::mount_without_overlay(BuildContext& context, const std::s
         auto mounted = context.space.mount_fuse_overlay(*program, images_, staging_, context.prefix);
         if (mounted) {
             means_ = Means::fuse_overlay;
-            log::info("Note: fuse-overlayfs is used, because the kernel's overlay cannot be: " + why);
+            log::info("Note: using fuse-overlayfs, because the kernel's overlayfs cannot be used: " + why);
             return {};
         }
         if (interrupted()) return mounted;
         log::info("Note: fuse-overlayfs cannot be used: " + to_string(mounted.error()));
     }
-    log::info("Note: the environment is copied to disk to be changed there, which takes longer: " + why);
+    log::info("Note: copying the environment to disk to change it there, which takes longer: " + why);
     return make_copy(context);
 }
 
@@ -65,7 +65,7 @@ Status WritableImages::make_copy(BuildContext& context) {
     means_ = Means::copy;
     std::error_code failed;
     fs::create_directory(copy(), failed);
-    if (failed) return fail_errno("cannot make a staging directory", copy().string(), failed.value());
+    if (failed) return fail_errno("cannot create a staging directory", copy().string(), failed.value());
     if (auto unpacked = image::unpack(images_, copy()); !unpacked) return unpacked;
     auto snapshot = image::take_snapshot(copy());
     if (!snapshot) return fail(std::move(snapshot.error()));

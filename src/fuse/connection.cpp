@@ -36,9 +36,8 @@ std::unexpected<Error> no_device(int error_number) {
         error.hint =
             "The kernel's FUSE module is not loaded. An administrator can load it with `modprobe fuse`.";
     else if (error_number == EACCES || error_number == EPERM)
-        error.hint =
-            "Users need read and write permission on /dev/fuse. An administrator can give it with `chmod 666 "
-            "/dev/fuse`.";
+        error.hint = "Users need read and write permission on /dev/fuse. An administrator can grant it with "
+                     "`chmod 666 /dev/fuse`.";
     error.hint +=
         std::string(error.hint.empty() ? "" : "\n") + "`containerize doctor` shows what this machine allows.";
     return fail(std::move(error));
@@ -66,7 +65,7 @@ Result<FuseFeatures> answer_init(int device) {
     std::memcpy(&in, buffer.data() + sizeof header,
                 std::min(sizeof in, static_cast<std::size_t>(got) - sizeof header));
     if (header.opcode != FUSE_INIT || in.major != FUSE_KERNEL_VERSION)
-        return fail({.what = "the kernel speaks an unknown FUSE protocol",
+        return fail({.what = "the kernel uses an unknown FUSE protocol",
                      .why = "version " + std::to_string(in.major) + "." + std::to_string(in.minor),
                      .where = "/dev/fuse",
                      .hint = {}});
@@ -145,7 +144,7 @@ Status resend_requests(const FuseConnection& connection) {
     const fuse_out_header notice{.len = sizeof notice, .error = fuse_notify_resend, .unique = 0};
     if (write(connection.devices.front().get(), &notice, sizeof notice) !=
         static_cast<ssize_t>(sizeof notice))
-        return fail_errno("the kernel does not hand out requests again", "/dev/fuse");
+        return fail_errno("the kernel cannot resend requests", "/dev/fuse");
     return {};
 }
 

@@ -33,7 +33,7 @@ const char* name_of(std::size_t kind) {
 Result<std::shared_ptr<ServerStatistics>> make_shared_statistics() {
     void* memory =
         mmap(nullptr, sizeof(ServerStatistics), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return fail_errno("cannot have memory for statistics");
+    if (memory == MAP_FAILED) return fail_errno("cannot allocate memory for statistics");
     return std::shared_ptr<ServerStatistics>(new (memory) ServerStatistics, [](ServerStatistics* statistics) {
         statistics->~ServerStatistics();
         munmap(statistics, sizeof *statistics);

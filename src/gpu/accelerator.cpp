@@ -174,7 +174,8 @@ AcceleratedPackage bare_package(std::string name, std::string version, std::stri
             .lacks = {}};
 }
 
-constexpr const char* lacks_cuda = "CUDA's libraries: load a module that has them, or install them beside it";
+constexpr const char* lacks_cuda =
+    "the CUDA libraries: load a module that has them, or install them in the environment";
 
 class Detector {
 public:
@@ -317,7 +318,7 @@ private:
             tensorflow.architectures = strings_behind(text, "cuda_compute_capabilities");
             if (!has_cuda_libraries())
                 tensorflow.lacks =
-                    "CUDA's libraries, without which it uses the CPU: install tensorflow[and-cuda]";
+                    "the CUDA libraries, without which it uses the CPU: install tensorflow[and-cuda]";
         } else if (distribution("intel-extension-for-tensorflow") != nullptr &&
                    distribution("intel-extension-for-tensorflow")->version.find("cpu") == std::string::npos) {
             tensorflow.built_for = &Vendor::intel;

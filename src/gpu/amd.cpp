@@ -87,7 +87,7 @@ void add_to_root(Injector& injector, const Host& /*host*/) {
     auto own = own_rocm(request.image);
     if (own.empty() && request.environment != nullptr)
         if (const auto below = own_rocm(*request.environment); !below.empty()) own = request.prefix + below;
-    if (!own.empty()) return injector.note("ROCm is the one in " + own + ": the host's is left out.");
+    if (!own.empty()) return injector.note("ROCm is used from " + own + ", not from the host.");
     injector.add_with_needed(names_on_host(injector.libraries()));
     injector.add_program("/opt/rocm/bin/rocminfo");
 }
@@ -102,7 +102,7 @@ constinit const Vendor Vendor::amd = {
     .pci_id = 0x1002,
     .in_class_12 = true,
     .node = "/dev/kfd",
-    .without = "ROCm programs find no device. The amdgpu driver makes it; ask the administrator.",
+    .without = "ROCm programs find no device. The amdgpu driver creates it. Ask the administrator.",
     .runtime_option = "--rocm",
     .runtime_node = "/dev/kfd",
     .driver = loaded_driver,

@@ -71,10 +71,10 @@ Result<json> parse_document(std::string_view text, const std::string& file) {
     const auto bad = [&](const std::string& why) {
         return fail({.what = "cannot read the CDI specification", .why = why, .where = file, .hint = {}});
     };
-    if (text.size() > largest_file) return bad("it is larger than any real one");
+    if (text.size() > largest_file) return bad("it is too large");
     try {
         if (file.ends_with(".json")) return parse_json(text);
-        if (most_yaml_nodes(text) > most_nodes_by_hand) return bad("it has more entries than any real one");
+        if (most_yaml_nodes(text) > most_nodes_by_hand) return bad("it has too many entries");
         // YAML aliases can expand to much more than their size; real files have none.
         if (text.find('*') != std::string_view::npos && text.find('&') != std::string_view::npos)
             return bad("it uses aliases");
@@ -137,7 +137,7 @@ private:
         const bool same = on_host.empty() || on_host == path;
         if (!same || !is_plain_path(path) || !is_in(path + "/", node_places))
             return refuse("the device node " + path,
-                          same ? "it is none of an accelerator" : "it would be renamed");
+                          same ? "it is not an accelerator" : "its path would change");
         edits_.nodes.push_back(path);
     }
 
@@ -147,7 +147,7 @@ private:
         // These are for NVIDIA's own runtime, or name paths that differ here.
         if (name == "NVIDIA_VISIBLE_DEVICES" || name.starts_with("NVIDIA_CTK_")) return;
         if (equals == std::string::npos || !name.starts_with("NVIDIA_"))
-            return refuse("the variable " + name, "only those of the driver (NVIDIA_...) are set");
+            return refuse("the variable " + name, "only the driver's variables (NVIDIA_...) are set");
         edits_.environment.emplace_back(name, line.substr(equals + 1));
     }
 
@@ -166,7 +166,7 @@ private:
         const auto separator = text.find("::");
         const auto target = text.substr(0, separator);
         const auto path = separator == std::string::npos ? "" : text.substr(separator + 2);
-        const auto why = path.empty() ? "it is not written as TARGET::PATH" : mount_objection(path);
+        const auto why = path.empty() ? "it does not have the form TARGET::PATH" : mount_objection(path);
         if (!why.empty()) return refuse("the link " + text, why);
         edits_.links.emplace_back(path, target);
     }
@@ -178,9 +178,10 @@ private:
 } // namespace
 
 std::string mount_objection(const std::string& path) {
-    if (!is_plain_path(path)) return "it is no absolute path without '..'";
-    if (!is_in(path, mount_places) && path != "/tmp/nvidia-mps") return "no driver has files there";
-    if (is_system_library(name_of(path))) return "the C library and its like stay the image's own";
+    if (!is_plain_path(path)) return "it is not an absolute path without '..'";
+    if (!is_in(path, mount_places) && path != "/tmp/nvidia-mps") return "drivers have no files there";
+    if (is_system_library(name_of(path)))
+        return "the C library and related libraries must be the image's own";
     return {};
 }
 
@@ -191,7 +192,7 @@ Result<CdiSpecification> parse_cdi(std::string_view text, const std::string& fil
     if (document->is_object()) specification.kind = text_of(*document, "kind");
     if (specification.kind.find('/') == std::string::npos)
         return fail({.what = "cannot read the CDI specification",
-                     .why = "it has no kind of the form vendor/class",
+                     .why = "its kind does not have the form vendor/class",
                      .where = file,
                      .hint = {}});
     static const json none = json::object();

@@ -35,8 +35,7 @@ public:
     Result<Elf> parse() {
         if (auto done = read_segments(); !done) return fail(std::move(done.error()));
         if (auto done = read_dynamic(); !done) return fail(std::move(done.error()));
-        if (!read_needed_versions() || !read_defined_versions())
-            return bad("its table of versions is broken");
+        if (!read_needed_versions() || !read_defined_versions()) return bad("its version table is damaged");
         return std::move(elf_);
     }
 
@@ -48,16 +47,16 @@ private:
     Status read_segments() {
         const auto header = load<Elf64_Ehdr>(tree_.read(path_, 0, sizeof(Elf64_Ehdr)), 0);
         if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
-            return bad("it is no program or library (ELF)");
+            return bad("it is not an ELF program or library");
         if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB)
-            return bad("it is not of a 64-bit little-endian machine");
+            return bad("it is not for a 64-bit little-endian machine");
         if (header->e_phentsize != sizeof(Elf64_Phdr) || header->e_phnum > most_segments)
-            return bad("its table of segments is broken");
+            return bad("its segment table is damaged");
         elf_.machine = header->e_machine;
         const auto table = tree_.read(path_, header->e_phoff, header->e_phnum * sizeof(Elf64_Phdr));
         for (std::size_t i = 0; i < header->e_phnum; ++i) {
             const auto segment = load<Elf64_Phdr>(table, i * sizeof(Elf64_Phdr));
-            if (!segment) return bad("its table of segments is cut off");
+            if (!segment) return bad("its segment table is truncated");
             segments_.push_back(*segment);
         }
         return {};

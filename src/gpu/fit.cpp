@@ -29,7 +29,7 @@ Fit fit_by_targets(const AcceleratedPackage& package, const Host& host) {
                           device->name + " is a " + device->target + "."};
     }
     return {.fits = true,
-            .reason = "It was built for " + package.purpose() + ", which is for this node's GPUs."};
+            .reason = "It was built for " + package.purpose() + ", which supports this node's GPUs."};
 }
 
 Fit compare(const AcceleratedPackage& package, const Host& host) {
@@ -45,7 +45,7 @@ Fit compare(const AcceleratedPackage& package, const Host& host) {
                           devices_of(host) + "."};
     if (host.driver(vendor).empty())
         return {.fits = false,
-                .reason = "This node has " + devices_of(host) + ": the kernel's driver is not loaded."};
+                .reason = "This node has " + devices_of(host) + ", but their kernel driver is not loaded."};
     return vendor.fit(package, host);
 }
 
@@ -62,15 +62,15 @@ std::vector<std::string> build_warnings(const std::vector<AcceleratedPackage>& p
             continue;
         }
         const auto wanted =
-            "it is to be for " + std::string(target->vendor.platform) + " " + target->toolkit + ".";
+            "the environment is for " + std::string(target->vendor.platform) + " " + target->toolkit + ".";
         if (package.built_for == nullptr)
-            warnings.push_back(start + "has no GPU support, and " + wanted);
+            warnings.push_back(start + "has no GPU support, but " + wanted);
         else if (package.built_for != &target->vendor)
-            warnings.push_back(start + "was built for " + package.purpose() + ", and " + wanted);
+            warnings.push_back(start + "was built for " + package.purpose() + ", but " + wanted);
         else if (!target->toolkit.empty() && major_version(package.toolkit) > major_version(target->toolkit))
             warnings.push_back(start + "was built for " + package.purpose() + ", which is newer than " +
                                std::string(target->vendor.platform_name) + " " + target->toolkit +
-                               " of the nodes that it is to be for.");
+                               " of the target nodes.");
     }
     return warnings;
 }

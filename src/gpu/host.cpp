@@ -135,8 +135,8 @@ Host discover(const TreeView& tree) {
 std::string obstacle(const TreeView& tree, const Host& host, const Vendor& vendor) {
     if (host.of(vendor).empty()) return {};
     if (host.driver(vendor).empty())
-        return "The kernel's driver for " + std::string(vendor.name) +
-               " devices is not loaded: only the administrator can do that.";
+        return "The kernel driver for " + std::string(vendor.name) +
+               " devices is not loaded. Only an administrator can load it.";
     if (tree.exists(vendor.node)) return {};
     return std::string(vendor.node) + " is missing: " + std::string(vendor.without);
 }

@@ -33,7 +33,7 @@ Result<Policy> parse_policy(std::string_view text) {
     if (text == "none") return Policy();
     if (const auto* const found = std::ranges::find(vendors, text, &Vendor::option); found != vendors.end())
         return Policy(found, 1);
-    return fail_input("not a policy for GPUs: '" + std::string(text) + "'", {}, {},
+    return fail_input("unknown GPU policy: '" + std::string(text) + "'", {}, {},
                       "Give " + listed(policy_names()) + ".");
 }
 
@@ -47,7 +47,7 @@ Injection find(const Request& request) {
     if (found.empty() && !request.policy.empty())
         notes.emplace_back(request.policy.size() == vendors.size()
                                ? "This node has no GPU."
-                               : "This node has no GPU of the vendor that was asked for.");
+                               : "This node has no GPU of the requested vendor.");
     if (found.empty() && request.libraries.empty())
         return {.binds = {}, .links = {}, .environment = {}, .warnings = {}, .notes = std::move(notes)};
     Injector injector(request);

@@ -44,7 +44,7 @@ Injector::Injector(const Request& request)
     if (const auto libc = image_libraries_.find("libc.so.6", 0))
         if (const auto elf = read_elf(request.image, *libc)) machine_ = elf->machine;
     if (machine_ == 0)
-        note("The image has no C library of GNU's (libc.so.6): the host's libraries cannot be used in it.");
+        note("The image has no GNU C library (libc.so.6), so the host's libraries cannot be used in it.");
 }
 
 std::optional<std::string> Injector::variable(const std::string& name) const {
@@ -74,17 +74,17 @@ const std::optional<std::set<std::string>>& Injector::image_versions(const std::
 }
 
 std::string Injector::incompatibility(const Elf& elf) {
-    if (elf.machine != machine_) return "it is for another kind of processor than the image";
+    if (elf.machine != machine_) return "it is for another processor architecture than the image";
     for (const auto& [library, version] : elf.needed_versions) {
         if (!is_system_library(library)) continue;
         const auto& has = image_versions(library);
         // Programs name the dynamic linker by path, so it need not be in the search path.
         if (!has && library.starts_with("ld-linux")) continue;
-        if (!has) return "it needs " + library + ", which the image lacks";
+        if (!has) return "it needs " + library + ", which the image does not have";
         if (has->contains(version)) continue;
         const auto best = newest(*has, family(version));
         return "it needs " + version + " of " + library +
-               (best.empty() ? "" : ", and the image's has up to " + best);
+               (best.empty() ? "" : ", and the image has versions up to " + best);
     }
     return {};
 }
@@ -109,7 +109,7 @@ bool Injector::can_load(const std::string& path) {
     if (machine_ == 0) return false; // noted in the constructor
     const auto elf = read_elf(host_, path);
     const auto problem = elf ? incompatibility(*elf) : elf.error().why;
-    if (!problem.empty()) note("Left out: " + path + ": " + problem + ".");
+    if (!problem.empty()) note("Not used: " + path + ": " + problem + ".");
     return problem.empty();
 }
 

@@ -27,10 +27,10 @@ void add_to_root(Injector& injector, const Host& /*host*/) {
     injector.add_node("/dev/dri"); // including by-path, which ranks need to share memory
     const auto& request = injector.request();
     if (injector.image_has(std::string(level_zero)))
-        return injector.note("Level Zero's driver is the image's own: the host's is left out.");
+        return injector.note("The Level Zero driver of the image is used, not the host's.");
     if (request.environment != nullptr && request.environment->exists("/lib/" + std::string(level_zero)))
-        return injector.note("Level Zero's driver is the one in " + request.prefix +
-                             ": the host's is left out.");
+        return injector.note("The Level Zero driver in " + request.prefix +
+                             " is used, not the host's.");
     std::vector<std::string> names = {"libOpenCL.so.1"};
     for (const auto& [name, path] : injector.libraries().all())
         if (std::ranges::any_of(stems, [&](std::string_view stem) { return name.starts_with(stem); }))
@@ -53,7 +53,7 @@ constinit const Vendor Vendor::intel = {
     .platform_name = "Intel GPUs (XPU)",
     .pci_id = 0x8086,
     .node = "/dev/dri",
-    .without = "SYCL programs find no device. The driver makes it; ask the administrator.",
+    .without = "SYCL programs find no device. The driver creates it. Ask the administrator.",
     .driver = loaded_driver,
     .inject = add_to_root,
     .fit = fit_by_targets,

@@ -129,15 +129,15 @@ Fit fit_by_driver(const AcceleratedPackage& package, const Host& host) {
     const auto& driver = host.driver(Vendor::nvidia);
     if (!package.lowest_driver.empty() && compare_versions(driver, package.lowest_driver) < 0)
         return {.fits = false,
-                .reason = "It was built for " + package.purpose() + ", which needs NVIDIA's driver " +
-                          package.lowest_driver + " or newer: this node has " + driver + "."};
+                .reason = "It was built for " + package.purpose() + ", which needs NVIDIA driver " +
+                          package.lowest_driver + " or newer. This node has " + driver + "."};
     const auto own = driver_of_toolkit(package.toolkit);
     if (!own.empty() && compare_versions(driver, own) < 0)
         return {.fits = true,
-                .reason =
-                    "It was built for " + package.purpose() + ", and driver " + driver +
-                    " is older than the " + own +
-                    " of that release: it works, but for kernels that the driver would have to compile."};
+                .reason = "It was built for " + package.purpose() + ". Driver " + driver + " is older than " +
+                          own +
+                          ", the driver of that release. It works, except for GPU kernels that the driver "
+                          "would have to compile."};
     return {.fits = true,
             .reason = "It was built for " + package.purpose() + ": driver " + driver + " is new enough."};
 }
@@ -226,7 +226,7 @@ public:
     void add() {
         const auto visible = injector_.variable("NVIDIA_VISIBLE_DEVICES");
         if (visible && (visible->empty() || *visible == "none" || *visible == "void"))
-            return injector_.note("Nothing of NVIDIA's: NVIDIA_VISIBLE_DEVICES is '" + *visible + "'.");
+            return injector_.note("No NVIDIA GPUs are used: NVIDIA_VISIBLE_DEVICES is '" + *visible + "'.");
         wanted_ = split(visible.value_or("all"));
         read_capabilities();
         bool allows_compat = true;
@@ -246,7 +246,7 @@ private:
             } else if (std::ranges::find(capabilities, word, &Capability::name) != capabilities.end()) {
                 capabilities_.insert(word);
             } else {
-                injector_.note("NVIDIA_DRIVER_CAPABILITIES names '" + word + "', which is left out.");
+                injector_.note("NVIDIA_DRIVER_CAPABILITIES contains '" + word + "', which is ignored.");
             }
         }
     }
@@ -301,7 +301,7 @@ private:
         }
         if (std::ranges::none_of(files, [](const auto& one) { return one.second; }))
             injector_.note("No library of driver " + driver_ +
-                           " can be given to the image: its programs will find no CUDA. The driver's files "
+                           " can be used in the image, so its programs find no CUDA. The driver's files "
                            "(libcuda.so." +
                            driver_ + ") must be on this node.");
     }
@@ -341,9 +341,8 @@ private:
 
     void note_unknown(const std::set<std::string>& words) {
         for (const auto& word : words)
-            injector_.note("NVIDIA_VISIBLE_DEVICES names '" + word +
-                           "', which this node does not have: it has " + host_.describe(Vendor::nvidia) +
-                           ".");
+            injector_.note("NVIDIA_VISIBLE_DEVICES contains '" + word + "', but this node has " +
+                           host_.describe(Vendor::nvidia) + ".");
     }
 
     /// Returns whether `word` names this device or a part of it, and adds the nodes.
@@ -377,13 +376,14 @@ private:
         for (const auto& specification : specifications) {
             if (!is_current(specification)) continue;
             for (const auto& why : specification.refused)
-                injector_.note("Refused from the CDI specification " + specification.file + ": " + why + ".");
+                injector_.note("Not used from the CDI specification " + specification.file + ": " + why +
+                               ".");
             const auto before = edits.size();
             for (const auto& [name, device] : specification.devices)
                 if (names_device(specification, name) && used.insert(name).second) edits.push_back(&device);
             if (edits.size() == before) continue;
             edits.push_back(&specification.common);
-            injector_.note("By the CDI specification " + specification.file + ".");
+            injector_.note("Using the CDI specification " + specification.file + ".");
         }
         if (edits.empty()) return false;
         std::set<std::string> unknown(wanted_.begin(), wanted_.end());
@@ -414,7 +414,7 @@ private:
             if (version.empty() || version == driver_) continue;
             injector_.note("The CDI specification " + specification.file + " is for driver " + version +
                            ", and " + driver_ +
-                           " is running: it is not used. `nvidia-ctk cdi generate` writes it anew.");
+                           " is running, so it is not used. `nvidia-ctk cdi generate` updates it.");
             return false;
         }
         return true;
@@ -437,10 +437,10 @@ private:
     void apply_mount(const std::string& source, const std::string& target) {
         const auto real = injector_.host().resolve(source);
         if (!real)
-            return injector_.note("Left out: " + source +
-                                  ", which a CDI specification names: it is missing.");
+            return injector_.note("Not used: " + source +
+                                  ", which a CDI specification lists: it is missing.");
         if (const auto why = mount_objection(*real); !why.empty())
-            return injector_.note("Refused: " + source + ", which leads to " + *real + ": " + why + ".");
+            return injector_.note("Not used: " + source + ", which is a link to " + *real + ": " + why + ".");
         if (is_library(source)) {
             if (!is_unwanted(name_of(source)) && !is_unwanted(name_of(*real))) injector_.add_library(source);
         } else if (target.find("/bin/") != std::string::npos || target.find("/sbin/") != std::string::npos) {
@@ -477,10 +477,11 @@ private:
             found, [](const auto& a, const auto& b) { return compare_versions(a.second, b.second) < 0; });
         if (const auto other = not_for_data_centres(); !other.empty())
             return injector_.note("The libcuda " + version + " in " + directory +
-                                  " is not used, though newer than driver " + driver_ +
-                                  ": it works with data-centre GPUs only, and this is a " + other + ".");
+                                  " is newer than driver " + driver_ +
+                                  ", but it is not used, because it supports only data-centre GPUs, and this "
+                                  "is a " + other + ".");
         injector_.note("The libcuda " + version + " in " + directory + " is used, because driver " + driver_ +
-                       " is older (CUDA forward compatibility; data-centre GPUs by their names).");
+                       " is older (CUDA forward compatibility on data-centre GPUs, which are recognised by name).");
         injector_.change(
             {.kind = EnvironmentChange::Kind::prepend, .name = "LD_LIBRARY_PATH", .value = directory});
     }
@@ -511,7 +512,7 @@ constinit const Vendor Vendor::nvidia = {
     .node = "/dev/nvidia-uvm",
     .without =
         "CUDA programs will fail with an unknown error. `nvidia-modprobe -u`, or any CUDA program run by "
-        "root, makes it.",
+        "root, creates it.",
     .runtime_option = "--nv",
     .runtime_node = "/dev/nvidiactl",
     .driver = loaded_driver,

@@ -18,25 +18,24 @@ Error failure(const Attempt& attempt, std::string why, std::string hint = {}) {
 }
 
 std::string login_advice(const Attempt& attempt) {
-    return fmt::format("Check the login for {}: ~/.netrc, ~/.mamba/auth/authentication.json, or the token or "
-                       "password in the channel's URL.\n"
-                       "Some channels also want their terms of service accepted first.",
-                       attempt.host);
+    return fmt::format(
+        "Check the login for {}: ~/.netrc, ~/.mamba/auth/authentication.json, or the token or password in "
+        "the channel's URL.\nSome channels also require you to accept their terms of service first.",
+        attempt.host);
 }
 
 std::string network_advice(const Attempt& attempt) {
     if (!attempt.proxy.empty())
         return fmt::format("The proxy is {} (from proxy_servers in .condarc, or https_proxy).",
                            attempt.proxy);
-    return "Check the address, and whether this machine reaches it: compute nodes often have no internet, "
-           "login "
-           "nodes do.\nBehind a proxy set https_proxy, or proxy_servers in .condarc.";
+    return "Check the address, and whether this machine can reach it. Compute nodes often have no internet "
+           "access, but login nodes do.\nBehind a proxy, set https_proxy, or proxy_servers in .condarc.";
 }
 
 std::string tls_advice(const Settings& settings) {
     const auto used = certificates(settings);
-    return fmt::format("Certificates are read from {}. Where a site has its own authority, name its file by\n"
-                       "`ssl_verify: /path/to/ca.pem` in .condarc, or by SSL_CERT_FILE.",
+    return fmt::format("Certificates are read from {}. If your site has its own certificate authority, set "
+                       "its file with\n`ssl_verify: /path/to/ca.pem` in .condarc, or with SSL_CERT_FILE.",
                        used.empty() ? "the system's store" : used.string());
 }
 
@@ -121,18 +120,18 @@ bool code_may_pass(CURLcode code, const Attempt& attempt) {
 Error explain_status(long status, const Attempt& attempt) {
     switch (status) {
     case 206:
-        return failure(attempt, "the server sent another part of the file than was asked for");
+        return failure(attempt, "the server sent a different part of the file than requested");
     case 401:
-        return failure(attempt, "the server asks for a login (401 Unauthorized)", login_advice(attempt));
+        return failure(attempt, "the server requires a login (401 Unauthorized)", login_advice(attempt));
     case 403:
         return failure(attempt, "the server refuses access (403 Forbidden)", login_advice(attempt));
     case 404:
-        return failure(attempt, "there is no such file on the server (404 Not Found)",
+        return failure(attempt, "the server does not have this file (404 Not Found)",
                        "Check the channel's name or URL.");
     case 407:
-        return failure(attempt, "the proxy asks for a login (407 Proxy Authentication Required)",
-                       fmt::format("The proxy is {}. Give it as http://USER:PASSWORD@HOST:PORT in "
-                                   "proxy_servers in .condarc, or in https_proxy.",
+        return failure(attempt, "the proxy requires a login (407 Proxy Authentication Required)",
+                       fmt::format("The proxy is {}. Write it as http://USER:PASSWORD@HOST:PORT in "
+                                   "proxy_servers of .condarc, or in https_proxy.",
                                    attempt.proxy));
     default:
         break;
@@ -140,13 +139,14 @@ Error explain_status(long status, const Attempt& attempt) {
     const auto reason = reason_of(status);
     return failure(
         attempt, fmt::format("the server answered {}{}{}", status, reason.empty() ? "" : " ", reason),
-        status == 429 ? "It limits how much one address may ask: try again later." : std::string());
+        status == 429 ? "It limits the requests from one address. Try again later." : std::string());
 }
 
 Error explain_code(CURLcode code, const Attempt& attempt) {
     if (attempt.proxy_status >= 400) {
         if (attempt.proxy_status == 407) return explain_status(407, attempt);
-        return failure(attempt, fmt::format("the proxy refuses (it answered {})", attempt.proxy_status),
+        return failure(attempt,
+                       fmt::format("the proxy refused the connection (it answered {})", attempt.proxy_status),
                        network_advice(attempt));
     }
     switch (code) {
@@ -156,7 +156,8 @@ Error explain_code(CURLcode code, const Attempt& attempt) {
     case CURLE_COULDNT_RESOLVE_PROXY:
         return failure(attempt, "the proxy's name cannot be resolved", network_advice(attempt));
     case CURLE_COULDNT_CONNECT:
-        return failure(attempt, fmt::format("no connection: {}", attempt.message), network_advice(attempt));
+        return failure(attempt, fmt::format("connection failed: {}", attempt.message),
+                       network_advice(attempt));
     case CURLE_OPERATION_TIMEDOUT:
         if (attempt.connect_time == 0)
             return failure(
@@ -164,9 +165,10 @@ Error explain_code(CURLcode code, const Attempt& attempt) {
                 fmt::format("no connection within {:.0f} s",
                             std::chrono::duration<double>(attempt.settings->connect_timeout).count()),
                 network_advice(attempt));
-        return failure(
-            attempt, fmt::format("nothing came for {} s", attempt.settings->stall_timeout.count()),
-            "The server or the network is very slow; remote_read_timeout_secs in .condarc allows more.");
+        return failure(attempt,
+                       fmt::format("no data arrived for {} s", attempt.settings->stall_timeout.count()),
+                       "The server or the network is very slow. Set a longer time with "
+                       "remote_read_timeout_secs in .condarc.");
     case CURLE_PARTIAL_FILE:
     case CURLE_GOT_NOTHING:
     case CURLE_RECV_ERROR:
@@ -175,7 +177,7 @@ Error explain_code(CURLcode code, const Attempt& attempt) {
     case CURLE_HTTP2_STREAM:
         return failure(attempt, fmt::format("the connection broke: {}", attempt.message));
     case CURLE_SSL_CONNECT_ERROR:
-        return failure(attempt, fmt::format("no encrypted connection: {}", attempt.message),
+        return failure(attempt, fmt::format("encrypted connection failed: {}", attempt.message),
                        network_advice(attempt));
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
@@ -186,16 +188,16 @@ Error explain_code(CURLcode code, const Attempt& attempt) {
         return failure(attempt, fmt::format("the client certificate cannot be used: {}", attempt.message),
                        "Check client_ssl_cert and client_ssl_cert_key in .condarc.");
     case CURLE_FILE_COULDNT_READ_FILE:
-        return failure(attempt, "there is no such file, or it cannot be read");
+        return failure(attempt, "the file does not exist or cannot be read");
     case CURLE_TOO_MANY_REDIRECTS:
-        return failure(attempt, "the server redirects without end");
+        return failure(attempt, "too many redirects");
     case CURLE_WEIRD_SERVER_REPLY:
         return failure(attempt, "the server's answer is not HTTP");
     case CURLE_UNSUPPORTED_PROTOCOL:
         if (is_no_http(attempt)) return failure(attempt, "the server's answer is not HTTP");
-        return failure(attempt,
-                       "the address is not one of http, https and file, or an encrypted one redirects "
-                       "to one that is not");
+        return failure(
+            attempt,
+            "the URL is not an http, https or file URL, or an https URL redirects to an unencrypted one");
     default:
         break;
     }

@@ -210,7 +210,7 @@ private:
         if (!useful || present == 0 || !take_in(present)) restart();
         old_bytes_ = received_;
         if (received_ > 0)
-            log::detail(fmt::format("{}: {} are there already", shown(), human_bytes(received_)));
+            log::detail(fmt::format("{}: {} are already downloaded", shown(), human_bytes(received_)));
         return {};
     }
 
@@ -365,9 +365,9 @@ private:
         if ((redirected_ || request_.named_by_server) && is_link_local(address.addr)) {
             failure_ = Error{
                 .what = "cannot download",
-                .why = "the server names a link-local address, where nothing public is",
+                .why = "the server refers to a link-local address, which is never public",
                 .where = shown(),
-                .hint = "This may be an attempt to read what is not public. Ask whoever runs the server."};
+                .hint = "This may be an attempt to read private data. Ask the operators of the server."};
             return CURL_SOCKET_BAD;
         }
         return socket(address.family, address.socktype | SOCK_CLOEXEC, address.protocol);
@@ -531,8 +531,8 @@ private:
 
     [[nodiscard]] std::string difference() const {
         if (request_.size > 0 && received_ != request_.size)
-            return fmt::format("it has {} bytes where {} were expected", received_, request_.size);
-        return fmt::format("its checksum is not the expected one: expected {}, got {}",
+            return fmt::format("it has {} bytes, expected {}", received_, request_.size);
+        return fmt::format("its checksum is wrong: expected {}, got {}",
                            request_.sha256.empty() ? "md5 " + request_.md5 : "sha256 " + request_.sha256,
                            got_);
     }
@@ -543,12 +543,11 @@ private:
         if (failure_) return end(fail(std::move(*failure_)));
         // What an earlier run left may have been bad.
         if (had_old_bytes) return Next::again;
-        Error error{
-            .what = "cannot use the download",
-            .why = std::move(why),
-            .where = shown(),
-            .hint = "It was fetched twice. Either the server's files do not fit the list of them (if that "
-                    "is the server's, try again later), or something on the way changes them."};
+        Error error{.what = "cannot use the download",
+                    .why = std::move(why),
+                    .where = shown(),
+                    .hint = "The file was downloaded twice. Either the server's files do not match their "
+                            "list (try again later), or something on the way changes them."};
         if (mismatches_++ > 0) return end(fail(std::move(error)));
         log::detail(to_string(error));
         mirror_ = following(mirror_);
@@ -581,7 +580,7 @@ private:
         auto error = *failures_.front();
         for (std::size_t at = 1; at < failures_.size(); ++at)
             if (failures_[at])
-                error.hint += fmt::format("{}The mirror failed too: {}: {}", error.hint.empty() ? "" : "\n",
+                error.hint += fmt::format("{}The mirror also failed: {}: {}", error.hint.empty() ? "" : "\n",
                                           failures_[at]->where, failures_[at]->why);
         return error;
     }
@@ -702,7 +701,7 @@ public:
                 break;
             }
             if (observer_.cancelled && observer_.cancelled()) {
-                stop({.what = "the download was given up", .why = {}, .where = {}, .hint = {}});
+                stop({.what = "the download was cancelled", .why = {}, .where = {}, .hint = {}});
                 break;
             }
             start_some();
@@ -835,8 +834,7 @@ void warn_of_no_verification(const std::vector<Request>& requests, const Setting
         return std::ranges::any_of(request.urls, [](const auto& url) { return url.starts_with("https:"); });
     });
     if (settings.verify_tls || !encrypted || std::exchange(warned, true)) return;
-    log::warn(
-        "servers are not verified (ssl_verify: false): anybody on the way can change what is downloaded");
+    log::warn("servers are not verified (ssl_verify: false), so downloads can be changed on the way");
 }
 
 } // namespace

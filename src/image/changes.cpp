@@ -229,7 +229,7 @@ Result<timespec> time_on(const fs::path& directory) {
     // The clock of a filesystem advances in steps: wait for the next one, so that no file has the same time.
     for (;;) {
         const Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-        if (!file || fstat(file.get(), &info) != 0) return fail_errno("cannot make a file", path.string());
+        if (!file || fstat(file.get(), &info) != 0) return fail_errno("cannot create a file", path.string());
         unlink(path.c_str());
         if (first.tv_sec == 0) first = info.st_ctim;
         if (is_after(info.st_ctim, first)) return first;

@@ -38,10 +38,10 @@ Layers::Layers(const Instruments& instruments)
 Result<std::unique_ptr<Layers>> Layers::open(std::vector<ImageFile> images, const Instruments& instruments) {
     auto layers = std::unique_ptr<Layers>(new Layers(instruments));
     if (images.empty() || images.size() > most_images)
-        return fail({.what = "cannot show " + std::to_string(images.size()) + " images as one",
-                     .why = "at most " + std::to_string(most_images) + " can be",
+        return fail({.what = "cannot merge " + std::to_string(images.size()) + " images",
+                     .why = "the limit is " + std::to_string(most_images),
                      .where = {},
-                     .hint = "Make one image of them with `containerize squash`."});
+                     .hint = "Merge them into one image with `containerize squash`."});
     const std::filesystem::path uppermost = images.back().path;
     layers->first_numbers_.push_back(0);
     Directories roots;

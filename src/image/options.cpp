@@ -29,7 +29,7 @@ Result<Compression> parse_compression(std::string_view text) {
     const bool good = choice != choices.end() &&
                       (colon == text.npos || (level && *level >= 1 && *level <= choice->highest_level));
     if (good) return Compression{.compressor = choice->compressor, .level = level.value_or(choice->level)};
-    return fail_input("not a compression: '" + std::string(text) + "'", {}, {},
+    return fail_input("invalid compression: '" + std::string(text) + "'", {}, {},
                       "Give " + compression_forms() + ".");
 }
 
@@ -52,7 +52,7 @@ Result<std::uint32_t> parse_block_size(std::string_view text) {
     const auto number = to_number<std::uint64_t>(digits);
     const std::uint64_t bytes = number && *number <= (1U << 20U) ? *number * unit : 0;
     if (bytes < 4096 || bytes > (std::uint64_t{1} << 20U) || (bytes & (bytes - 1)) != 0)
-        return fail_input("not a block size: '" + std::string(text) + "'", {}, {},
+        return fail_input("invalid block size: '" + std::string(text) + "'", {}, {},
                           "Give a power of two from 4K to 1M, such as 128K.");
     return static_cast<std::uint32_t>(bytes);
 }

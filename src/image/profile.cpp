@@ -22,7 +22,7 @@ constexpr std::uint64_t largest_start = std::uint64_t{1} << 48U;
 constexpr std::uint32_t largest_block = 1U << 20U;
 
 std::unexpected<Error> damaged(const std::filesystem::path& file, std::string why) {
-    return fail({.what = "not a profile that this version can read",
+    return fail({.what = "this version cannot read the profile",
                  .why = std::move(why),
                  .where = file.string(),
                  .hint = "Record it again with `containerize profile --replace`."});
@@ -89,16 +89,16 @@ std::uint64_t Profile::bytes() const {
 
 Result<Profile> parse_profile(std::string_view text, const std::filesystem::path& file) {
     if (text.size() > largest_profile) return damaged(file, "it is too large");
-    if (take_until(text, '\n') != first_line) return damaged(file, "it does not begin as a profile does");
+    if (take_until(text, '\n') != first_line) return damaged(file, "it does not start with a profile header");
     const auto image = take_until(text, '\n');
     if (!image || !image->starts_with(image_word) || !is_digest(image->substr(image_word.size())))
-        return damaged(file, "it does not say of which image it is");
+        return damaged(file, "it does not name its image");
     Profile profile{.image = std::string(image->substr(image_word.size())), .blocks = {}};
     while (!text.empty()) {
         const auto line = take_until(text, '\n');
-        if (!line || !append_run(*line, profile.blocks)) return damaged(file, "a line of it is damaged");
+        if (!line || !append_run(*line, profile.blocks)) return damaged(file, "it contains a damaged line");
     }
-    if (has_duplicates(profile.blocks)) return damaged(file, "it has a block twice");
+    if (has_duplicates(profile.blocks)) return damaged(file, "it contains a block twice");
     return profile;
 }
 
@@ -180,10 +180,10 @@ Result<std::map<std::string, std::vector<ProfileBlock>>> parse_record(std::strin
                                                                    number_of<std::uint32_t>(*size_field))
                                                         : std::nullopt;
         if (!block)
-            return fail({.what = "cannot read what was recorded",
-                         .why = "a line of it is damaged",
+            return fail({.what = "cannot read the recorded files",
+                         .why = "it contains a damaged line",
                          .where = file.string(),
-                         .hint = "Record it again."});
+                         .hint = "Record them again."});
         if (known.emplace(*image, block->start).second) record[std::string(*image)].push_back(*block);
     }
     return record;

@@ -61,17 +61,17 @@ int read_all(int file, std::uint64_t offset, std::span<std::byte> out) {
 }
 
 std::expected<void, std::string> check_super(const sqfs_super_t& super, std::uint64_t size) {
-    if (super.magic != SQFS_MAGIC) return std::unexpected("it does not begin as a squashfs image does");
+    if (super.magic != SQFS_MAGIC) return std::unexpected("it is not a squashfs image");
     if (super.version_major != SQFS_VERSION_MAJOR || super.version_minor != SQFS_VERSION_MINOR)
-        return std::unexpected("it is of another squashfs version than 4.0");
+        return std::unexpected("its squashfs version is not 4.0");
     if (super.block_log < 12 || super.block_log > 20 || super.block_size != 1U << super.block_log)
-        return std::unexpected("its block size is impossible");
+        return std::unexpected("its block size is invalid");
     if (super.bytes_used > size)
-        return std::unexpected("it is cut short: " + std::to_string(size) + " of " +
-                               std::to_string(super.bytes_used) + " bytes are there");
+        return std::unexpected("it is truncated: it has " + std::to_string(size) + " of " +
+                               std::to_string(super.bytes_used) + " bytes");
     if (super.inode_table_start < sizeof super || super.inode_table_start >= super.directory_table_start ||
         super.directory_table_start >= super.bytes_used || super.id_table_start >= super.bytes_used)
-        return std::unexpected("its tables are not where they can be");
+        return std::unexpected("its tables are at invalid positions");
     if (super.bytes_used - super.inode_table_start > largest_tables)
         return std::unexpected("its tables are larger than 1 GiB");
     return {};
@@ -114,10 +114,10 @@ Result<ImageHeader> read_header(int file, const std::filesystem::path& path, std
     if (!decompressor)
         return fail(
             {.what = "cannot read the image",
-             .why =
-                 "it is compressed by " + compressor_name(super.compression_id) + ", which is not supported",
+             .why = "it is compressed with " + compressor_name(super.compression_id) +
+                    ", which is not supported",
              .where = path.string(),
-             .hint = "Make it again with zstd, gzip, xz or lz4: unsquashfs, then mksquashfs -comp zstd."});
+             .hint = "Create it again with zstd, gzip, xz or lz4: unsquashfs, then mksquashfs -comp zstd."});
     return ImageHeader{.file_size = *size, .super = super, .decompressor = std::move(*decompressor)};
 }
 

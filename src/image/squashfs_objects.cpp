@@ -25,9 +25,9 @@ std::string squashfs_error(int code) {
     case SQFS_ERROR_OVERFLOW:
         return "a number is too large for the squashfs format";
     case SQFS_ERROR_OUT_OF_BOUNDS:
-        return "a position lies outside the file";
+        return "a position is outside the file";
     case SQFS_ERROR_ARG_INVALID:
-        return "libsquashfs refused an argument";
+        return "libsquashfs rejected an argument";
     default:
         return "libsquashfs failed with code " + std::to_string(code);
     }

@@ -26,10 +26,10 @@ namespace fs = std::filesystem;
 using Entry = TreeEntry;
 
 std::unexpected<Error> changed(const std::string& path) {
-    return fail({.what = "a file changed while it was packed",
+    return fail({.what = "a file changed while it was being packed",
                  .why = {},
                  .where = path,
-                 .hint = "See that nothing writes there, then try again."});
+                 .hint = "Make sure that no program writes to it, then try again."});
 }
 
 /// Reads small files ahead of the packer: opening and reading 50,000 files one by one would leave compressors

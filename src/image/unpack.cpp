@@ -44,7 +44,7 @@ private:
         if (!inode) return damaged(inode.error());
         if (S_ISDIR(inode->mode)) return directory(reference, *inode, target);
         if (unlink(target.c_str()) != 0 && errno != ENOENT)
-            return fail_errno("cannot unpack over what is there", target.string());
+            return fail_errno("cannot replace the existing file", target.string());
         if (S_ISLNK(inode->mode)) {
             const auto text = layers_.read_link(reference);
             if (!text) return damaged(text.error());
@@ -69,7 +69,7 @@ private:
         std::error_code failed;
         if (fs::is_directory(fs::symlink_status(target, failed))) return content_of(reference, target);
         if (unlink(target.c_str()) != 0 && errno != ENOENT)
-            return fail_errno("cannot unpack over what is there", target.string());
+            return fail_errno("cannot replace the existing file", target.string());
         if (mkdir(target.c_str(), 0700) != 0) return fail_errno("cannot unpack a directory", target.string());
         if (auto done = content_of(reference, target); !done) return done;
         // Last, because writing into it changes its time, and its mode may forbid writing.

@@ -212,7 +212,7 @@ Node* Writer::State::find(std::string_view entry) {
 Result<Node*> Writer::State::add(std::string_view entry, mode_t type, const Attributes& attributes) {
     if (in_file) return misuse(entry, "another file is still being written");
     // No system call could name it, and writing the tables recurses once for each level.
-    if (entry.size() >= PATH_MAX) return misuse(entry, "its path is longer than Linux permits");
+    if (entry.size() >= PATH_MAX) return misuse(entry, "its path is too long");
     if (const int code = drop_tables()) return failed(code);
     auto xattr = store_xattrs(attributes);
     if (!xattr) return fail(std::move(xattr.error()));
@@ -223,7 +223,7 @@ Result<Node*> Writer::State::add(std::string_view entry, mode_t type, const Attr
         const auto slash = rest.find('/');
         const auto name = rest.substr(0, slash);
         if (name.empty() || name == "." || name == ".." || name.size() > 255 || name.find('\0') != name.npos)
-            return misuse(entry, "it is not a path that an image can hold");
+            return misuse(entry, "it is not a valid path in an image");
         const bool last = slash == rest.npos;
         auto found = node->children.find(name);
         if (found == node->children.end()) {
@@ -239,7 +239,7 @@ Result<Node*> Writer::State::add(std::string_view entry, mode_t type, const Attr
     // A directory may be added after what is in it.
     EntryInode& inode = *node->inode;
     if (inode.type != 0 && (!node->is_directory() || type != S_IFDIR))
-        return misuse(entry, "it is there already");
+        return misuse(entry, "it already exists");
     inode.type = type;
     inode.attributes = attributes;
     inode.attributes.mode &= 07777U;
@@ -283,7 +283,7 @@ Result<Writer> Writer::create(const std::filesystem::path& image, const WriterOp
     state->path = image;
     state->options = options;
     Fd fd(open(image.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-    if (!fd) return fail_errno("cannot make the image", image.string());
+    if (!fd) return fail_errno("cannot create the image", image.string());
     state->file = std::make_unique<OutputFile>(std::move(fd));
     if (auto done = state->set_up(); !done) return fail(std::move(done.error()));
     return Writer(std::move(state));
@@ -302,7 +302,7 @@ Status Writer::add_directory(std::string_view path, const Attributes& attributes
 
 Status Writer::add_symlink(std::string_view path, std::string_view target, const Attributes& attributes) {
     if (target.empty() || target.size() > 65535 || target.find('\0') != std::string_view::npos)
-        return state_->misuse(path, "its link target is not one that an image can hold");
+        return state_->misuse(path, "its link target is invalid");
     auto node = state_->add(path, S_IFLNK, attributes);
     if (!node) return fail(std::move(node.error()));
     (*node)->inode->target = target;
@@ -313,7 +313,7 @@ Status Writer::add_symlink(std::string_view path, std::string_view target, const
 Status Writer::add_hardlink(std::string_view path, std::string_view existing) {
     const Node* original = state_->find(existing);
     if (original == nullptr || original->inode->type != S_IFREG)
-        return state_->misuse(path, "'" + std::string(existing) + "' is not a file of the image");
+        return state_->misuse(path, "'" + std::string(existing) + "' is not a file in the image");
     auto inode = original->inode;
     auto node = state_->add(path, S_IFREG, {});
     if (!node) return fail(std::move(node.error()));

@@ -5,7 +5,7 @@ namespace containerize::inputs {
 Result<Layout> parse_layout(std::string_view text) {
     if (text == "path") return Layout::path;
     if (text == "profile") return Layout::profile;
-    return fail_input("not a layout: '" + std::string(text) + "'", {}, {}, "Give path or profile.");
+    return fail_input("unknown layout: '" + std::string(text) + "'", {}, {}, "Give path or profile.");
 }
 
 } // namespace containerize::inputs

@@ -46,9 +46,9 @@ Result<manifest::Base> find_base(const BuildOptions& options, const std::string&
     const std::string reference = asked != "auto" ? asked : host_serves() ? "host" : options.auto_base;
     if (reference.empty())
         return fail_input(
-            "this host's C library is too old for current packages, and no image is configured instead",
-            std::string("it is version ") + gnu_get_libc_version(), {},
-            "Set `auto_base` in the configuration, or give --base an image.");
+            "this host's C library is too old for current packages, and no base image is configured",
+            std::string("it has version ") + gnu_get_libc_version(), {},
+            "Set `auto_base` in the configuration, or choose an image with --base.");
     if (reference == "host") return manifest::Base();
     auto image = base::obtain(reference, options.bases);
     if (!image) return fail(std::move(image.error()));

@@ -25,7 +25,7 @@ Result<std::optional<std::uint32_t>> source_date_epoch() {
     char* end = nullptr;
     const unsigned long long value = std::strtoull(text, &end, 10);
     if (*end != '\0' || *text == '-' || value > 0xFFFFFFFFULL)
-        return fail_input("SOURCE_DATE_EPOCH is not a number of seconds", {}, text,
+        return fail_input("invalid SOURCE_DATE_EPOCH", {}, text,
                           "Unset it, or set it to seconds since 1970.");
     return static_cast<std::uint32_t>(value);
 }
@@ -51,7 +51,7 @@ Status check_script(const fs::path& file, const char* option) {
     struct stat info {};
     if (stat(file.c_str(), &info) == 0 && S_ISREG(info.st_mode) && access(file.c_str(), R_OK) == 0) return {};
     return fail_input(std::string("cannot read the script for ") + option, {}, file.string(),
-                      "Give a file that you may read.");
+                      "Give a file that you can read.");
 }
 
 Status collect_files(const BuildOptions& options, Inputs& inputs) {
@@ -74,8 +74,8 @@ Status check_staging(const fs::path& parent, const fs::path& prefix) {
     auto resolved = resolve(parent);
     if (!resolved) return fail(std::move(resolved.error()));
     if (!is_below(*resolved, prefix)) return {};
-    return fail_input("the directory for building lies in the prefix", {}, resolved->string(),
-                      "Give --tmpdir a directory elsewhere, on a disk of this node.");
+    return fail_input("the staging directory is inside the prefix", {}, resolved->string(),
+                      "Choose a directory outside the prefix, on a local disk of this node, with --tmpdir.");
 }
 
 Status choose_uv(const BuildOptions& options, Inputs& inputs) {
@@ -85,21 +85,22 @@ Status choose_uv(const BuildOptions& options, Inputs& inputs) {
         find_program("uv", entry == inputs.environment.end() ? "/usr/bin:/bin" : entry->second,
                      [](const fs::path& one) { return manifest::installation_of_program(one).empty(); });
     if (options.installer == pip::Installer::uv && !inputs.uv)
-        return fail_input("there is no uv on PATH", {}, {}, "Install uv, or use --installer pip.");
+        return fail_input("uv is not on PATH", {}, {}, "Install uv, or use --installer pip.");
     return {};
 }
 
 Status check_isolation(const BuildOptions& options) {
     if (!options.settings.base.isolate || options.settings.base.reference != "host") return {};
-    return fail_input("--isolate needs a base image", "the host's root is all that there would be", {},
-                      "Give one by --base, such as docker://debian:13.");
+    return fail_input("--isolate needs a base image", "the base is the host's root filesystem", {},
+                      "Choose an image with --base, such as docker://debian:13.");
 }
 
 Status choose_programs(const BuildOptions& options, Inputs& inputs) {
     if (auto good = check_isolation(options); !good) return good;
     if (options.bundle_python && options.settings.base.reference != "host")
-        return fail_input("--bundle-python is for interpreters of the host", "a base brings its own",
-                          options.settings.base.reference, "Leave it out.");
+        return fail_input("--bundle-python is only for interpreters of the host",
+                          "the base has its own interpreter", options.settings.base.reference,
+                          "Leave it out.");
     if (auto chosen = choose_uv(options, inputs); !chosen) return chosen;
     // A base brings its own interpreters, which are looked up inside it.
     if (!inputs.requirements || options.settings.base.reference != "host") return {};
@@ -111,17 +112,17 @@ Status choose_programs(const BuildOptions& options, Inputs& inputs) {
 
 Status refuse_pip_options(const BuildOptions& options, const std::string& file) {
     if (options.python.empty() && !options.bundle_python) return {};
-    return fail_input(options.bundle_python ? "--bundle-python is for requirements of pip"
-                                            : "--python is for requirements of pip",
-                      "a conda environment brings its own Python", file,
-                      "Ask for a version there: `- python=3.11`.");
+    return fail_input(options.bundle_python ? "--bundle-python is only for pip requirements"
+                                            : "--python is only for pip requirements",
+                      "a conda environment has its own Python", file,
+                      "Request a version in that file: `- python=3.11`.");
 }
 
 Status refuse_conda_options(const BuildOptions& options, const std::string& file) {
     if (!options.conda.requirements.empty() || !options.conda.cuda.empty())
-        return fail_input(options.conda.cuda.empty() ? "-r is for conda environments"
-                                                     : "--cuda is for conda environments",
-                          "this is a requirements file", file, "Put everything into that file.");
+        return fail_input(options.conda.cuda.empty() ? "-r is only for conda environments"
+                                                     : "--cuda is only for conda environments",
+                          "this is a requirements file", file, "Put everything in this file.");
     return {};
 }
 
@@ -130,7 +131,7 @@ Status read_surroundings(Inputs& inputs) {
     std::error_code failed;
     inputs.working_directory = fs::current_path(failed);
     if (failed)
-        return fail_input("the working directory does not exist any more", failed.message(), {},
+        return fail_input("the working directory no longer exists", failed.message(), {},
                           "Change to another directory.");
     inputs.environment = clean_environment();
     remember_configured_secrets(inputs.environment);
@@ -154,7 +155,7 @@ Status add_requirements(const BuildOptions& options, const Inputs& inputs, std::
         std::error_code failed;
         if (!fs::is_regular_file(*file, failed))
             return fail_input("cannot read the requirements", {}, given.string(),
-                              "Give -r a file that you may read.");
+                              "Give -r a file that you can read.");
         pip.push_back({.text = "-r " + file->string(), .where = "-r"});
     }
     // A pre-install script may create the files that the requirements name.
@@ -288,14 +289,14 @@ Result<Inputs> check_wrap(const BuildOptions& options, const fs::path& source, b
     inputs.mode = "wrapdisk";
     std::error_code failed;
     if (!fs::is_directory(inputs.wrap_source, failed))
-        return fail_input("there is no such directory to wrap",
+        return fail_input("there is no such directory",
                           failed                           ? failed.message()
-                          : fs::exists(inputs.wrap_source) ? "it is no directory"
+                          : fs::exists(inputs.wrap_source) ? "it is not a directory"
                                                            : "",
                           source.string(), "Give the directory in which the software is installed.");
     if (is_below(inputs.prefix, inputs.wrap_source) || is_below(inputs.wrap_source, inputs.prefix))
-        return fail_input("the prefix and the software must not lie in one another", {}, source.string(),
-                          "Give another --prefix.");
+        return fail_input("the prefix and the software's directory must not contain each other", {},
+                          source.string(), "Choose another --prefix.");
     if (auto read = read_surroundings(inputs); !read) return fail(std::move(read.error()));
     // Paths may be given as they are on disk, or relative to the source directory.
     std::vector<std::string> given;
@@ -310,8 +311,8 @@ Result<Inputs> check_wrap(const BuildOptions& options, const fs::path& source, b
     // A post-install script may create missing ones.
     for (const auto& path : inputs.wrapper_paths)
         if (path != "bin" && !options.post_install && !fs::exists(inputs.wrap_source / path, failed))
-            return fail_input("the software has no such directory or program for wrappers", path,
-                              source.string(), "Give -w what is below it.");
+            return fail_input("the software has no such directory or program", path, source.string(),
+                              "Give -w paths below the software's directory.");
     if (auto good = check_rest(options, inputs); !good) return fail(std::move(good.error()));
     return started;
 }
@@ -323,8 +324,9 @@ Result<Inputs> check_import(const BuildOptions& options, const fs::path& directo
     auto tykky = read_tykky_installation(directory);
     if (!tykky) return fail(std::move(tykky.error()));
     if (is_below(inputs.prefix, tykky->directory) || is_below(tykky->directory, inputs.prefix))
-        return fail_input("an installation of tykky cannot be imported into itself", "it stays as it is",
-                          directory.string(), "Give another directory for the new one.");
+        return fail_input("the prefix and the tykky installation must not contain each other",
+                          "the import does not change the tykky installation", directory.string(),
+                          "Choose another prefix.");
     inputs.mode = tykky->mode;
     inputs.mask = tykky->path_inside;
     inputs.files = tykky->records;
@@ -348,13 +350,14 @@ Result<Inputs> check_wrap_container(const BuildOptions& options) {
     for (const auto& path : options.wrapper_paths) {
         const auto plain = fs::path(path).lexically_normal();
         if (!plain.is_absolute())
-            return fail_input("not an absolute path in the container", {}, path,
-                              "Give -w paths such as /opt/tool/bin.");
+            return fail_input("the path is not absolute", {}, path,
+                              "Give -w absolute paths in the container, such as /opt/tool/bin.");
         inputs.programs.push_back(plain.has_filename() ? plain.string() : plain.parent_path().string());
     }
     if (inputs.programs.empty())
-        return fail_input("-w/--wrapper-paths is missing", "it says which programs get wrappers", {},
-                          "Give the directories of the container that hold them, such as -w /usr/local/bin.");
+        return fail_input(
+            "-w/--wrapper-paths is missing", "it selects the programs that get wrappers", {},
+            "Give the container's directories that hold the programs, such as -w /usr/local/bin.");
     if (auto read = read_surroundings(inputs); !read) return fail(std::move(read.error()));
     if (auto good = check_rest(options, inputs); !good) return fail(std::move(good.error()));
     return started;

@@ -24,10 +24,10 @@ constexpr const char* settings_name = "share/conf.yaml";
 constexpr const char* script_name = "common.sh";
 
 std::unexpected<Error> no_tykky(const fs::path& directory, const std::string& why) {
-    return fail_input("this is no installation that tykky made", why, directory.string(),
+    return fail_input("this is not a tykky installation", why, directory.string(),
                       manifest::is_installation(directory)
-                          ? "It is one of containerize already."
-                          : "Give the directory that tykky's `new --prefix` made.");
+                          ? "It is already a containerize installation."
+                          : "Give the directory that tykky's `new --prefix` created.");
 }
 
 /// The value of a key; empty if it is missing or no scalar.
@@ -40,7 +40,7 @@ Result<std::string> required(const spec::YamlFile& settings, const char* key) {
     auto text = text_of(settings, key);
     if (text.empty())
         return settings.refuse(settings.root(), "`" + std::string(key) + ":` is missing",
-                               "Import what tykky's commands made, with all its files.");
+                               "Import a complete installation that tykky's commands created.");
     return text;
 }
 
@@ -55,11 +55,12 @@ Status refuse_container(const spec::YamlFile& settings, const TykkyInstallation&
         for (const auto& node : list)
             if (node.IsScalar()) paths += (paths.empty() ? "" : ",") + node.Scalar();
     const auto& image = tykky.container_image;
-    return fail_input(
-        "a wrapped container is not imported but wrapped again",
-        "its programs are in the container, and not in an image of their own", tykky.directory.string(),
-        "Run: containerize wrap-container " + shell_quoted(image.empty() ? tykky.container : image.string()) +
-            " -w " + (paths.empty() ? "PATHS" : shell_quoted(paths)) + " --prefix NEWPREFIX");
+    return fail_input("a wrapped container cannot be imported",
+                      "its programs are in the container, not in an image of their own",
+                      tykky.directory.string(),
+                      "Wrap it again: containerize wrap-container " +
+                          shell_quoted(image.empty() ? tykky.container : image.string()) + " -w " +
+                          (paths.empty() ? "PATHS" : shell_quoted(paths)) + " --prefix NEWPREFIX");
 }
 
 Status read_mode(const spec::YamlFile& settings, TykkyInstallation& tykky) {
@@ -77,12 +78,12 @@ Status read_mode(const spec::YamlFile& settings, TykkyInstallation& tykky) {
         return {};
     }
     if (tykky.mode != "conda" && tykky.mode != "venv")
-        return settings.refuse(settings.root()["mode"], "not a kind of installation that can be imported",
-                               "conda, venv and wrapdisk are.");
+        return settings.refuse(settings.root()["mode"], "installations of this mode cannot be imported",
+                               "conda, venv and wrapdisk can be imported.");
     auto name = required(settings, "env_name");
     if (!name) return fail(std::move(name.error()));
     if (!is_file_name(*name))
-        return settings.refuse(settings.root()["env_name"], "not the name of an environment");
+        return settings.refuse(settings.root()["env_name"], "invalid name of an environment");
     if (tykky.mode == "venv")
         tykky.environments = {*name};
     else // older versions of tykky used miniconda
@@ -100,7 +101,7 @@ bool is_of_the_system(const fs::path& path) {
 Status read_image(const spec::YamlFile& settings, TykkyInstallation& tykky) {
     auto name = required(settings, "sqfs_image");
     if (!name) return fail(std::move(name.error()));
-    if (!is_file_name(*name)) return settings.refuse(settings.root()["sqfs_image"], "not the name of a file");
+    if (!is_file_name(*name)) return settings.refuse(settings.root()["sqfs_image"], "invalid file name");
     tykky.image = tykky.directory / *name;
     const Fd file(open(tykky.image.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (!file) {
@@ -110,7 +111,7 @@ Status read_image(const spec::YamlFile& settings, TykkyInstallation& tykky) {
     }
     if (auto good = image::Reader::check(file.get(), tykky.image); !good) {
         good.error().fault = Fault::input;
-        good.error().hint = "Build it again with `containerize new`: what it was made from is in " +
+        good.error().hint = "Build it again with `containerize new`. Its inputs are in " +
                             (tykky.directory / "share/previous_input").string() + ".";
         return good;
     }
@@ -120,7 +121,7 @@ Status read_image(const spec::YamlFile& settings, TykkyInstallation& tykky) {
     if (!tykky.path_inside.has_filename()) tykky.path_inside = tykky.path_inside.parent_path();
     if (!tykky.path_inside.is_absolute() || is_of_the_system(tykky.path_inside))
         return settings.refuse(settings.root()["installation_path"],
-                               "not a path that an image can be shown at");
+                               "an image cannot be mounted at this path");
     return {};
 }
 
@@ -132,7 +133,7 @@ void read_wrapper_paths(const spec::YamlFile& settings, TykkyInstallation& tykky
         auto path = fs::path(node.Scalar()).lexically_normal();
         if (!path.has_filename()) path = path.parent_path();
         if (path.is_absolute() && !is_below(path, tykky.path_inside)) {
-            log::warn("the programs of " + path.string() + " are not in the image: they get no wrappers.");
+            log::warn("the programs in " + path.string() + " are not in the image, so they get no wrappers.");
             continue;
         }
         const auto relative = path.is_absolute() ? path.lexically_relative(tykky.path_inside) : path;
@@ -162,7 +163,7 @@ Result<TykkyInstallation> read_tykky_installation(const fs::path& directory) {
     auto settings = spec::YamlFile::read(tykky.directory / settings_name);
     if (!settings) return fail(std::move(settings.error()));
     if (!settings->root().IsMap())
-        return no_tykky(directory, std::string(settings_name) + " has no settings");
+        return no_tykky(directory, std::string(settings_name) + " contains no settings");
     if (auto read = read_mode(*settings, tykky); !read) return fail(std::move(read.error()));
     if (auto read = read_image(*settings, tykky); !read) return fail(std::move(read.error()));
     read_wrapper_paths(*settings, tykky);
@@ -211,12 +212,13 @@ Status link_environment(const fs::path& root, const fs::path& environment) {
         if (fs::read_symlink(root / name, failed) == target) continue;
         fs::create_symlink(target, root / name, failed);
         if (failed == std::errc::file_exists) {
-            log::detail("the environment's " + name.string() + " is hidden by the one beside it");
+            log::detail("the environment's " + name.string() +
+                        " is hidden by a file of the same name beside it");
             failed.clear();
         }
         if (failed) break;
     }
-    if (failed) return fail_errno("cannot make a link", root.string(), failed.value());
+    if (failed) return fail_errno("cannot create a link", root.string(), failed.value());
     return {};
 }
 

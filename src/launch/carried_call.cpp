@@ -146,11 +146,11 @@ Result<Fd> pack(const CarriedCall& call) {
     const Fd file(memfd_create(file_name, MFD_CLOEXEC));
     for (std::size_t done = 0; done < bytes.size();) {
         const auto written = write(file.get(), bytes.data() + done, bytes.size() - done);
-        if (written <= 0) return fail_errno("cannot keep the environment for the program");
+        if (written <= 0) return fail_errno("cannot save the environment for the program");
         done += static_cast<std::size_t>(written);
     }
     Fd passed(fcntl(file.get(), F_DUPFD, first_free_descriptor));
-    if (!passed) return fail_errno("cannot keep the environment for the program");
+    if (!passed) return fail_errno("cannot save the environment for the program");
     return passed;
 }
 
@@ -162,7 +162,7 @@ Result<std::optional<CarriedCall>> resume_call() {
     std::from_chars(number.data(), number.data() + number.size(), descriptor);
     auto call = call_from_bytes(read_from_start(descriptor));
     if (!call)
-        return fail({.what = "the container runtime did not pass on what is to be run",
+        return fail({.what = "the container runtime did not pass on the program to run",
                      .why = {},
                      .where = std::string(call_variable) + "=" + text,
                      .hint = "If you have set this variable yourself, unset it."});

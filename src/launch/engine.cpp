@@ -16,7 +16,7 @@ constexpr std::array<std::string_view, 4> names = {"auto", "native", "apptainer"
 Result<Engine> parse_engine(std::string_view name) {
     const auto* found = std::ranges::find(names, name);
     if (found != names.end()) return static_cast<Engine>(std::distance(names.begin(), found));
-    return fail_input("not an engine: '" + std::string(name) + "'", {}, {},
+    return fail_input("unknown engine: '" + std::string(name) + "'", {}, {},
                       "Give auto, native, apptainer or singularity.");
 }
 

@@ -52,21 +52,21 @@ std::string unshare_hint(int error_number) {
                "allows user "
                "namespaces only to listed programs.";
     if (error_number == ENOSPC)
-        return "The limit user.max_user_namespaces (or of namespaces within each other, 32) is used up on "
-               "this machine.";
+        return "This machine has reached its limit of user namespaces (user.max_user_namespaces, or 32 "
+               "nested ones).";
     if (error_number == EINVAL) return "This kernel was built without user namespaces.";
-    return "A security policy of this machine (seccomp, SELinux or a container without that right) refuses "
-           "it.";
+    return "A security policy of this machine forbids user namespaces: seccomp, SELinux, or that of a "
+           "container.";
 }
 
 Status make_mounts_slaves() {
     if (mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0)
-        return no_namespace(fail_errno("cannot make the mounts of the new namespace slaves", "/"));
+        return no_namespace(fail_errno("cannot set the mount propagation of the new namespace", "/"));
     return {};
 }
 
 Status enter_mount_namespace() {
-    if (unshare(CLONE_NEWNS) != 0) return no_namespace(fail_errno("cannot make a mount namespace"));
+    if (unshare(CLONE_NEWNS) != 0) return no_namespace(fail_errno("cannot create a mount namespace"));
     return make_mounts_slaves();
 }
 
@@ -108,7 +108,7 @@ Status enter_new_namespaces() {
         // The caller is usually root, for whom its current user namespace will do.
         if (enter_mount_namespace()) return {};
         return fail(
-            {.what = "cannot make a user namespace",
+            {.what = "cannot create a user namespace",
              .why = std::strerror(error_number),
              .where = {},
              .hint = unshare_hint(error_number) + "\n`containerize doctor` shows what this machine allows.",

@@ -43,7 +43,8 @@ public:
         found_ = {.fd = open_own_directory(path), .path = path};
         if (found_.fd) return true;
         const bool made = mkdir(path.c_str(), 0700) == 0;
-        std::string why = "it is somebody else's, open to others, or on a network";
+        std::string why =
+            "it belongs to another user, other users can access it, or it is on a network filesystem";
         if (made || errno == EEXIST) // another rank may have been faster
             found_.fd = open_own_directory(path);
         else
@@ -155,10 +156,10 @@ Result<StateDirectory> open_state_directory() {
     if (const char* directory = absolute_path_in("TMPDIR"))
         if (search.try_in(directory)) return search.take();
     if (search.try_in("/dev/shm")) return search.take();
-    return fail({.what = "there is no place for session state",
+    return fail({.what = "there is no usable directory for session state",
                  .why = search.reasons(),
                  .where = {},
-                 .hint = "Set TMPDIR to a directory of this node where you may write."});
+                 .hint = "Set TMPDIR to a directory on this node that you can write to."});
 }
 
 bool lock_byte(int fd, off_t byte, short type) {
@@ -237,13 +238,12 @@ namespace {
 Result<std::string> ask(const SessionHandle& session, const ControlRequest& request) {
     const auto no_answer = [](int error_number) {
         auto error = fail_errno("the session does not answer", {}, error_number);
-        error.error().hint =
-            "Try again: the installation's filesystem may be slow to answer. If that does not help, end the "
-            "session: pkill -u $USER -f containerize-session";
+        error.error().hint = "The installation's filesystem may be slow. Try again. If that does not help, "
+                             "end the session: pkill -u $USER -f containerize-session";
         return error;
     };
     const Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-    if (!socket) return fail_errno("cannot make a socket");
+    if (!socket) return fail_errno("cannot create a socket");
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     control_address(session.directory)
@@ -281,10 +281,11 @@ Result<std::string> request_statistics(const SessionHandle& session, const std::
     if (!answer) return answer;
     if (answer->starts_with('{')) return answer;
     return fail(
-        {.what = "the session tells no statistics",
+        {.what = "the session has no statistics",
          .why = std::move(*answer),
          .where = prefix,
-         .hint = "Sessions of older versions have none, and what the kernel mounts has none at all."});
+         .hint =
+             "There are none for images that the kernel mounts, and none in sessions of older versions."});
 }
 
 Result<Fd> lock_starts(const StateDirectory& state) {

@@ -24,7 +24,7 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 }
 
 std::unexpected<Error> bad_bind(std::string_view text, std::string why) {
-    return fail_input("not a bind: '" + std::string(text) + "'", std::move(why), {},
+    return fail_input("invalid bind: '" + std::string(text) + "'", std::move(why), {},
                       "Write SRC[:DST[:ro]] with absolute paths, such as /data:/mnt/data:ro.");
 }
 
@@ -45,13 +45,14 @@ Result<Bind> parse_bind(std::string_view text) {
     bind.target = parts.size() > 1 && !parts[1].empty() ? parts[1] : parts[0];
     while (bind.target.size() > 1 && bind.target.ends_with('/'))
         bind.target.pop_back();
-    if (!is_plain_path(bind.source)) return bad_bind(text, "its source is not an absolute path without '..'");
-    if (!is_plain_path(bind.target)) return bad_bind(text, "its target is not an absolute path without '..'");
-    if (bind.target == "/") return bad_bind(text, "it would cover the whole root");
+    if (!is_plain_path(bind.source))
+        return bad_bind(text, "the source must be an absolute path without '..'");
+    if (!is_plain_path(bind.target))
+        return bad_bind(text, "the target must be an absolute path without '..'");
+    if (bind.target == "/") return bad_bind(text, "the target must not be the root directory");
     if (parts.size() < 3) return bind;
     for (const auto option : split(parts[2], ',')) {
-        if (!is_option(option))
-            return bad_bind(text, "it has an unknown option '" + std::string(option) + "'");
+        if (!is_option(option)) return bad_bind(text, "unknown option '" + std::string(option) + "'");
         if (option == "required")
             bind.required = true;
         else

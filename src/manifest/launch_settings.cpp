@@ -56,7 +56,7 @@ Base base_from(const json& entry) {
               .offset = to_integer<std::uint64_t>(entry.at("offset")),
               .isolate = entry.at("isolate").get<bool>(),
               .environment = changes_from(entry.at("environment"))};
-    if (!base.is_host() && !base.file.is_absolute()) refuse("its base is not an absolute path", entry);
+    if (!base.is_host() && !base.file.is_absolute()) refuse("the base is not an absolute path", entry);
     return base;
 }
 
@@ -73,8 +73,8 @@ Result<StagePlace> parse_stage_place(std::string_view text) {
     if (text == "off") return StagePlace::off;
     if (text == "local") return StagePlace::local;
     if (text == "ram") return StagePlace::ram;
-    return fail_input("not a place for copies of images: '" + std::string(text) + "'", {}, {},
-                      "Write auto, local, ram or off.");
+    return fail_input("invalid stage setting: '" + std::string(text) + "'", {}, {},
+                      "Give auto, local, ram or off.");
 }
 
 Result<PrefetchSetting> parse_prefetch(std::string_view text) {
@@ -94,9 +94,9 @@ Result<PrefetchSetting> parse_prefetch(std::string_view text) {
         if (good) setting.depth = *depth;
     }
     if (good) return setting;
-    return fail_input("not how images are read ahead: '" + std::string(text) + "'", {}, {},
-                      "Write auto, on or off, and if you like the size (64K to 64M) and number (1 to 64) of "
-                      "requests, such as auto:4M:8.");
+    return fail_input("invalid prefetch setting: '" + std::string(text) + "'", {}, {},
+                      "Give auto, on or off. The size (64K to 64M) and number (1 to 64) of requests can "
+                      "follow, as in auto:4M:8.");
 }
 
 json to_json(const std::vector<launch::EnvironmentChange>& changes) {
@@ -117,7 +117,7 @@ std::vector<launch::EnvironmentChange> changes_from(const json& list) {
         std::size_t kind = 0;
         while (kind < std::size(kind_names) && op != kind_names[kind])
             ++kind;
-        if (kind == std::size(kind_names)) refuse("unknown op '" + op + "'", entry);
+        if (kind == std::size(kind_names)) refuse("unknown operation '" + op + "'", entry);
         change.kind = static_cast<launch::EnvironmentChange::Kind>(kind);
         change.name = entry.at("name").get<std::string>();
         if (change.kind != launch::EnvironmentChange::Kind::unset)
@@ -125,7 +125,7 @@ std::vector<launch::EnvironmentChange> changes_from(const json& list) {
         const bool has_nul =
             change.name.find('\0') != std::string::npos || change.value.find('\0') != std::string::npos;
         if (change.name.empty() || change.name.find('=') != std::string::npos || has_nul)
-            refuse("impossible variable '" + change.name + "'", entry);
+            refuse("invalid variable '" + change.name + "'", entry);
         changes.push_back(std::move(change));
     }
     return changes;
@@ -158,11 +158,10 @@ LaunchSettings settings_from(const json& object) {
     for (const auto& bind : object.value("binds", json::array()))
         settings.binds.push_back(bind_from(bind));
     if (!std::ranges::all_of(settings.host_libraries, is_library_name))
-        refuse("a library that it wants of the host has no such name", object);
-    if (!launch::parse_engine(settings.engine)) refuse("its engine is unknown", object);
-    if (!parse_stage_place(settings.stage))
-        refuse("it wants copies of its images in a place that is unknown", object);
-    if (!parse_prefetch(settings.prefetch)) refuse("it reads ahead in a way that is unknown", object);
+        refuse("host_libraries contains an invalid library name", object);
+    if (!launch::parse_engine(settings.engine)) refuse("unknown engine", object);
+    if (!parse_stage_place(settings.stage)) refuse("unknown stage setting", object);
+    if (!parse_prefetch(settings.prefetch)) refuse("unknown prefetch setting", object);
     return settings;
 }
 

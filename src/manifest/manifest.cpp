@@ -44,7 +44,7 @@ json build_from(const json& entry) {
 }
 
 std::unexpected<Error> bad_manifest(const std::filesystem::path& file, std::string why) {
-    return fail({.what = "not a manifest that this version can read",
+    return fail({.what = "this version cannot read the manifest",
                  .why = std::move(why),
                  .where = file.string(),
                  .hint = "Build the installation again with `containerize new --force`.",
@@ -59,7 +59,8 @@ Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::pa
         const json root = parse_json(text);
         const int format = to_integer<int>(root.at("format"));
         if (format != manifest_format)
-            return bad_manifest(file, "its format is " + std::to_string(format) + ", this version knows " +
+            return bad_manifest(file, "it has format " + std::to_string(format) +
+                                          ", and this version reads format " +
                                           std::to_string(manifest_format));
         Manifest manifest;
         manifest.tool_version = root.at("tool_version").get<std::string>();
@@ -78,15 +79,15 @@ Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::pa
         manifest.environment = changes_from(root.at("environment"));
         manifest.build = build_from(root.at("build"));
         for (const auto& script : manifest.activation_scripts)
-            if (!stays_below(script)) return bad_manifest(file, "a script of it is not below the prefix");
+            if (!stays_below(script))
+                return bad_manifest(file, "an activation script is not below the prefix");
         if (!std::ranges::all_of(manifest.wrapper_paths, stays_below))
-            return bad_manifest(file, "a directory of its commands is not below the prefix");
-        if (!manifest.prefix.is_absolute()) return bad_manifest(file, "its prefix is not an absolute path");
+            return bad_manifest(file, "a wrapper path is not below the prefix");
+        if (!manifest.prefix.is_absolute()) return bad_manifest(file, "the prefix is not an absolute path");
         if (!manifest.mask.empty() && !manifest.mask.is_absolute())
-            return bad_manifest(file, "what it masks is not an absolute path");
+            return bad_manifest(file, "the masked directory is not an absolute path");
         for (const auto& image : manifest.images())
-            if (!stays_below(image.file))
-                return bad_manifest(file, "an image of it is not a file of the installation");
+            if (!stays_below(image.file)) return bad_manifest(file, "an image is not below the prefix");
         return manifest;
     } catch (const json::exception& problem) {
         return bad_manifest(file, reason(problem, text));
@@ -142,7 +143,7 @@ Result<std::vector<image::Layers::ImageFile>> open_images(const Manifest& manife
         if (static_cast<std::uint64_t>(info.st_size) != image.size)
             return fail(
                 {.what = "the image is not the one that was built",
-                 .why = "it has " + std::to_string(info.st_size) + " bytes where the manifest says " +
+                 .why = "it has " + std::to_string(info.st_size) + " bytes, and the manifest says " +
                         std::to_string(image.size),
                  .where = path.string(),
                  .hint = "Copy the installation again, or build it again with `containerize new --force`."});
@@ -169,10 +170,10 @@ Status check_first_path(const Manifest& manifest, const std::string& prefix) {
     const auto& path = manifest.prefix;
     if (!std::filesystem::exists(path, failed) || std::filesystem::is_empty(path, failed)) return {};
     const auto back = command_to_move_back(manifest, prefix);
-    return fail({.what = "this installation was built for another place, where something else is now",
-                 .why = "its programs name " + path.string(),
+    return fail({.what = "this installation was moved, and something else is now at its original path",
+                 .why = "its programs refer to " + path.string(),
                  .where = prefix,
-                 .hint = back.empty() ? "Build it again at " + prefix + ", or move away what is at " +
+                 .hint = back.empty() ? "Build it again at " + prefix + ", or move away what is now at " +
                                             path.string() + "."
                                       : "Move it back: `" + back + "`."});
 }
@@ -180,9 +181,10 @@ Status check_first_path(const Manifest& manifest, const std::string& prefix) {
 std::unexpected<Error> no_installation(const std::filesystem::path& directory) {
     // Inside a session, the environment itself is mounted at that path.
     const bool inside = std::getenv("CONTAINERIZE_PREFIX") != nullptr;
-    return fail_input("there is no installation", {}, directory.string(),
-                      inside ? "You may be inside one (`containerize shell`, `run`): leave it first."
-                             : "Give a directory that `containerize new --prefix` made.");
+    return fail_input("this is not an installation", {}, directory.string(),
+                      inside
+                          ? "You may be inside an installation (`containerize shell`, `run`). Leave it first."
+                          : "Give a directory that `containerize new --prefix` created.");
 }
 
 bool is_installation(const std::filesystem::path& directory) {

@@ -85,7 +85,7 @@ Result<image::Profile> read_profile(int file, const std::filesystem::path& path,
     }
     auto profile = image::parse_profile(std::string_view(text).substr(0, size), path);
     if (profile && profile->image != digest)
-        return fail({.what = "this profile is of another image",
+        return fail({.what = "this profile belongs to another image",
                      .why = {},
                      .where = path.string(),
                      .hint = "Record it again with `containerize profile --replace`."});

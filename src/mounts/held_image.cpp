@@ -107,7 +107,7 @@ Result<Fd> take(const fs::path& path) {
     struct stat info {};
     if (!file || fstat(file.get(), &info) != 0) return fail_errno("cannot open the file", path.string());
     if (info.st_uid != geteuid() || !S_ISREG(info.st_mode))
-        return fail({.what = "this is not the image", .why = {}, .where = path.string(), .hint = {}});
+        return fail({.what = "this file is not the image", .why = {}, .where = path.string(), .hint = {}});
     unlink(path.c_str());
     return file;
 }
@@ -117,7 +117,7 @@ Result<Fd> copy_of_brought(Fd file, const fs::path& path, const manifest::ImageF
                            manifest::StagePlace place) {
     struct stat info {};
     if (fstat(file.get(), &info) != 0 || static_cast<std::uint64_t>(info.st_size) != image.size)
-        return fail({.what = "this is not the image", .why = {}, .where = path.string(), .hint = {}});
+        return fail({.what = "this file is not the image", .why = {}, .where = path.string(), .hint = {}});
     if (place == manifest::StagePlace::ram) {
         auto copy = stage_image(file, path, image.size, image.sha256, place);
         return copy ? for_reading(*copy, path) : std::move(copy);

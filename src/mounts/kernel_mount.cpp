@@ -71,7 +71,7 @@ struct Loop {
 
 Result<Loop> make_loop(const image::Layers::ImageFile& image) {
     const Fd control(open("/dev/loop-control", O_RDWR | O_CLOEXEC));
-    if (!control) return fail_errno("cannot ask for a loop device", "/dev/loop-control");
+    if (!control) return fail_errno("cannot request a loop device", "/dev/loop-control");
     for (int tried = 0; tried < tries; ++tried) {
         const int number = ioctl(control.get(), LOOP_CTL_GET_FREE);
         if (number < 0) return fail_errno("there is no free loop device", "/dev/loop-control");
@@ -80,13 +80,13 @@ Result<Loop> make_loop(const image::Layers::ImageFile& image) {
         if (!loop.device) return fail_errno("cannot open a loop device", loop.name);
         if (ioctl(loop.device.get(), LOOP_SET_FD, image.file.get()) != 0) {
             if (errno == EBUSY) continue;
-            return fail_errno("cannot give the image to a loop device", loop.name);
+            return fail_errno("cannot attach the image to a loop device", loop.name);
         }
         if (auto bound = bind_loop(loop.device, loop.name, image); !bound)
             return fail(std::move(bound.error()));
         return loop;
     }
-    return fail_errno("all loop devices are taken at once by others", "/dev/loop-control", EBUSY);
+    return fail_errno("other processes took every free loop device", "/dev/loop-control", EBUSY);
 }
 
 } // namespace
@@ -99,8 +99,8 @@ bool is_for_kernel_mount(const manifest::Manifest& manifest, const std::filesyst
 Status mount_by_kernel(const image::Layers::ImageFile& image, const std::filesystem::path& mount_point) {
     const ReadLease lease(image.file);
     if (!lease.is_held())
-        return fail_errno(errno == EAGAIN ? "the image is open for writing somewhere"
-                                          : "cannot make sure that nobody has the image open for writing",
+        return fail_errno(errno == EAGAIN ? "a process has the image open for writing"
+                                          : "cannot check whether a process has the image open for writing",
                           image.path.string());
     auto loop = make_loop(image);
     if (!loop) return fail(std::move(loop.error()));

@@ -31,7 +31,7 @@ bool directory_exists(const fs::path& path) {
 }
 
 std::unexpected<Error> cannot(const fs::path& path, int error_number = errno) {
-    return fail_errno("cannot make a path to mount on exist", path.string(), error_number);
+    return fail_errno("cannot create the mount point", path.string(), error_number);
 }
 
 /// The paths missing below `existing`, down to `path`, parents first.
@@ -175,11 +175,10 @@ OwnershipRules rules_of_other_place(const std::string& prefix, Look look) {
 }
 
 std::unexpected<Error> no_safe_place(const fs::path& path, const Foreign& foreign) {
-    return fail(
-        {.what = "the installation has to be shown where another user could exchange it",
-         .why = foreign.path + ": " + foreign.why,
-         .where = path.string(),
-         .hint = "It was built for that path, which its programs name. Build it again where it is now."});
+    return fail({.what = "the installation's original path is one where another user could replace it",
+                 .why = foreign.path + ": " + foreign.why,
+                 .where = path.string(),
+                 .hint = "Its programs refer to that path. Build the installation again where it is now."});
 }
 
 fs::path nearest_directory(const fs::path& path) {

@@ -37,7 +37,7 @@ struct Answer {
 Result<OutsideView> OutsideView::keep() {
     std::array<int, 2> ends{};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
-        return fail_errno("cannot make a socket");
+        return fail_errno("cannot create a socket");
     OutsideView view;
     view.channel_.reset(ends[0]);
     const Fd theirs(ends[1]);

@@ -133,7 +133,7 @@ Status ServedMount::cover_by_overlay() {
 
 Status ServedMount::show_at(const std::string& path) {
     if (::mount(mount_points_.front().c_str(), path.c_str(), nullptr, MS_BIND, nullptr) != 0)
-        return fail_errno("cannot show the image at its other path", path);
+        return fail_errno("cannot mount the image at its second path", path);
     mount_points_.push_back(path);
     return {};
 }
@@ -145,7 +145,7 @@ bool ServedMount::in_place() const {
 
 Status ServedMount::start_server() {
     std::array<int, 2> ends{};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0) return fail_errno("cannot make a pipe");
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) return fail_errno("cannot create a pipe");
     const Fd left(ends[0]);
     Fd leaving(ends[1]);
     deaths_.started(statistics_->progress, fuse::ServerDeaths::Clock::now());
@@ -239,12 +239,12 @@ Status ServedMount::on_server_exit(int status) {
     give_up();
     if (!connection_.features.resend)
         return fail(
-            {.what = "the server of an image died, and this kernel cannot hand its requests to another one",
+            {.what = "the server of an image died, and this kernel cannot pass its requests to a new server",
              .why = "that needs Linux 6.9",
              .where = where,
              .hint = {}});
     if (WIFEXITED(status))
-        return fail({.what = "the server of an image cannot go on",
+        return fail({.what = "the server of an image cannot continue",
                      .why = statistics_->progress.failure.data(),
                      .where = where,
                      .hint = {}});

@@ -47,7 +47,7 @@ private:
 
 std::unexpected<Error> no_room(const std::filesystem::path& path, std::uint64_t size, std::uint64_t left) {
     return fail({.what = "the image is too large for a copy on this node",
-                 .why = "it has " + std::to_string(size) + " bytes, and half of what is left are " +
+                 .why = "it has " + std::to_string(size) + " bytes, and half of the free space is " +
                         std::to_string(left / 2),
                  .where = path.string(),
                  .hint = {}});
@@ -57,17 +57,17 @@ Result<Fd> file_in_memory(const std::filesystem::path& path, std::uint64_t size)
     const auto left = available_resources().memory;
     if (size > left / 2) return no_room(path, size, left);
     Fd file(memfd_create("containerize-image", MFD_CLOEXEC));
-    if (!file) return fail_errno("cannot make a file in memory");
+    if (!file) return fail_errno("cannot create a file in memory");
     return file;
 }
 
 Result<Fd> file_on_disk(const std::filesystem::path& path, std::uint64_t size) {
     const auto directory = local_directory();
     if (const auto type = filesystem_type(directory); is_network_filesystem(type))
-        return fail({.what = "the directory for a copy of the image is not this node's own",
+        return fail({.what = "the directory for a copy of the image is not on this node",
                      .why = "it is on " + type,
                      .where = directory,
-                     .hint = "Set TMPDIR to a directory on a disk of the node."});
+                     .hint = "Set TMPDIR to a directory on a local disk of this node."});
     struct statvfs room {};
     if (statvfs(directory.c_str(), &room) != 0) return fail_errno("cannot examine the directory", directory);
     const auto left = std::uint64_t{room.f_bavail} * room.f_frsize;
@@ -77,7 +77,7 @@ Result<Fd> file_on_disk(const std::filesystem::path& path, std::uint64_t size) {
     // Not every filesystem supports O_TMPFILE.
     std::string name = directory + "/containerize-image-XXXXXX";
     file.reset(mkostemp(name.data(), O_CLOEXEC));
-    if (!file) return fail_errno("cannot make a file", directory);
+    if (!file) return fail_errno("cannot create a file", directory);
     unlink(name.c_str());
     return file;
 }
@@ -115,8 +115,8 @@ Status read_verified(const Fd& from, const std::filesystem::path& path, std::uin
     }
     if (const auto found = digest.finish(); found != sha256)
         return fail(
-            {.what = "the copy of the image is not what was built",
-             .why = "its sha256 is " + found + " where the manifest says " + sha256,
+            {.what = "the copy of the image differs from the image that was built",
+             .why = "its sha256 is " + found + ", and the manifest says " + sha256,
              .where = path.string(),
              .hint = "Build the installation again with `containerize new --force`, or copy it again."});
     return {};

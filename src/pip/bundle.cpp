@@ -45,7 +45,7 @@ print(",".join(found))
 
 std::unexpected<Error> refused(const Interpreter& original, std::string why) {
     return fail_input("this Python cannot be bundled", std::move(why), original.executable.string(),
-                      "Leave --bundle-python out, or give --python an interpreter that can be moved.");
+                      "Leave out --bundle-python, or choose a relocatable interpreter with --python.");
 }
 
 Status copy_directory(const fs::path& from, const fs::path& to, const fs::path& library);
@@ -115,7 +115,7 @@ Result<Interpreter> bundle_python(const Interpreter& original, const BundleReque
     if (!is_within(original.standard_library, original.base_prefix) ||
         !is_within(original.executable, original.base_prefix))
         return refused(original,
-                       "its program or its standard library lies outside " + original.base_prefix.string());
+                       "its program or its standard library is outside " + original.base_prefix.string());
     const fs::path place = request.root / "python";
     const auto library = original.standard_library.lexically_relative(original.base_prefix);
     if (auto copied = copy_library(original.standard_library, place / library); !copied)
@@ -157,12 +157,12 @@ Result<Interpreter> bundle_python(const Interpreter& original, const BundleReque
     if (!proven) return fail(std::move(proven.error()));
     if (!proven->ok()) return refused(original, "its copy does not start");
     if (line_of(proven->output, 0) != copy.base_prefix)
-        return refused(original, "its copy still looks for its library in " + line_of(proven->output, 0));
+        return refused(original, "its copy still uses the standard library in " + line_of(proven->output, 0));
     if (const auto missing = line_of(proven->output, 1); !missing.empty())
         return refused(original, "its copy cannot import " + missing);
     if (const auto loaded = line_of(proven->output, 2);
         !loaded.empty() && !is_within(loaded, copy.base_prefix))
-        return refused(original, "its copy still runs with " + loaded);
+        return refused(original, "its copy still uses the library " + loaded);
     return copy;
 }
 

@@ -166,8 +166,8 @@ std::string login_hint(std::string_view output) {
     if (output.find("(from versions: none)") == std::string_view::npos) return {};
     const auto hosts = own_indexes_in(output);
     if (hosts.empty()) return {};
-    return fmt::format("An index that refuses the login looks the same: check the login for {}, in its "
-                       "address or in ~/.netrc.",
+    return fmt::format("pip reports the same if an index refuses the login. Check the login for {}, in the "
+                       "index URL or in ~/.netrc.",
                        fmt::join(hosts, " and "));
 }
 
@@ -186,10 +186,9 @@ void go_offline(bool by_uv, Environment& environment) {
 }
 
 std::string offline_hint(bool by_uv) {
-    if (by_uv) return "With --offline, uv takes what its cache and directories of --find-links have.";
-    return "With --offline, pip takes what directories of --find-links have: it cannot use its cache for "
-           "what "
-           "an index gave. uv can use its own.";
+    if (by_uv) return "With --offline, uv uses only packages in its cache and in --find-links directories.";
+    return "With --offline, pip uses only packages in --find-links directories. It cannot use its cache for "
+           "packages from an index. uv can use its own cache.";
 }
 
 /// The parts of uv's or pip's command that do not depend on the task.
@@ -212,24 +211,24 @@ Result<Installer> parse_installer(std::string_view text) {
     if (text == "auto") return Installer::automatic;
     if (text == "pip") return Installer::pip;
     if (text == "uv") return Installer::uv;
-    return fail_input("not an installer: '" + std::string(text) + "'", {}, {}, "Give auto, pip or uv.");
+    return fail_input("unknown installer: '" + std::string(text) + "'", {}, {}, "Give auto, pip or uv.");
 }
 
 Result<Choice> choose_installer(Installer wanted, const std::optional<std::filesystem::path>& uv,
                                 std::string_view pip_configuration, const spec::Requirements& requirements,
                                 const Environment& environment) {
-    if (wanted == Installer::pip) return by_pip("as asked for");
+    if (wanted == Installer::pip) return by_pip("as requested");
     if (!uv) {
         if (wanted == Installer::uv)
-            return fail_input("there is no uv on PATH", {}, {}, "Install uv, or use --installer pip.");
-        return by_pip("no uv on PATH");
+            return fail_input("uv is not on PATH", {}, {}, "Install uv, or use --installer pip.");
+        return by_pip("uv is not on PATH");
     }
     Choice choice{.installer = Installer::uv, .uv = *uv, .for_uv = {}, .reason = {}, .warning = {}};
     if (const auto setting = translate(settings_of_install(pip_configuration), choice.for_uv);
         !setting.empty())
-        choice.warning = "uv does not know your pip setting '" + setting + "'";
+        choice.warning = "uv does not support your pip setting '" + setting + "'";
     else if (const auto option = option_unknown_to_uv(requirements); !option.empty())
-        choice.warning = "uv does not know " + option + ", which your requirements have";
+        choice.warning = "uv does not support " + option + ", which your requirements contain";
     if (!choice.warning.empty() && wanted == Installer::automatic) return by_pip(choice.warning);
     agree_with_pip(requirements, environment, choice.for_uv);
     // What the user set for uv itself wins over what pip is told.
@@ -264,7 +263,7 @@ Status install(const Choice& choice, const InstallRequest& request, const Detail
     if (!outcome) return fail(std::move(outcome.error()));
     if (outcome->ok()) return {};
     return fail({.what = std::string(by_uv ? "uv" : "pip") + " could not install the requirements",
-                 .why = "it said\n" + reason_in(outcome->output),
+                 .why = "it printed\n" + reason_in(outcome->output),
                  .where = request.requirements.string(),
                  .hint = request.target.offline ? offline_hint(by_uv) : login_hint(outcome->output)});
 }
@@ -284,7 +283,7 @@ Status uninstall(const Choice& choice, const Target& target, const std::vector<s
     if (!outcome) return fail(std::move(outcome.error()));
     if (outcome->ok()) return {};
     return fail({.what = std::string(by_uv ? "uv" : "pip") + " could not remove packages",
-                 .why = "it said\n" + reason_in(outcome->output),
+                 .why = "it printed\n" + reason_in(outcome->output),
                  .where = {},
                  .hint = {}});
 }
@@ -298,8 +297,8 @@ Result<std::string> checksums_by_uv(const Choice& choice, const Target& target,
     auto outcome = capture(command);
     if (!outcome) return fail(std::move(outcome.error()));
     if (!outcome->ok())
-        return fail({.what = "uv did not say the checksums of what it installed",
-                     .why = "it said\n" + reason_in(outcome->errors),
+        return fail({.what = "uv could not determine the checksums of the installed packages",
+                     .why = "it printed\n" + reason_in(outcome->errors),
                      .where = {},
                      .hint = {}});
     return std::move(outcome->output);

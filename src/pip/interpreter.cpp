@@ -40,11 +40,11 @@ Result<fs::path> find(const std::string& wanted, const Environment& environment)
         std::error_code failed;
         fs::path path = fs::absolute(wanted, failed);
         if (access(path.c_str(), X_OK) != 0 || fs::is_directory(path, failed))
-            return fail_input("not a Python that can be run", {}, wanted,
-                              "Give --python the path of an executable, or a version such as 3.11.");
+            return fail_input("this is not a Python that can be run", {}, wanted,
+                              "Give --python the path of an interpreter, or a version such as 3.11.");
         if (const auto owner = manifest::installation_of_program(path); !owner.empty())
             return fail_input("this Python belongs to the installation " + owner.string(), {}, wanted,
-                              "Give --python an interpreter that is not in an installation.");
+                              "Choose an interpreter outside of installations with --python.");
         return path;
     }
     const auto entry = environment.find("PATH");
@@ -53,8 +53,8 @@ Result<fs::path> find(const std::string& wanted, const Environment& environment)
     const auto found = find_program(
         name, path, [](const fs::path& one) { return manifest::installation_of_program(one).empty(); });
     if (found) return *found;
-    return fail_input("there is no " + name + " on PATH", {}, {},
-                      "Give --python the path of an interpreter, or load the module that has one.");
+    return fail_input(name + " is not on PATH", {}, {},
+                      "Give --python the path of an interpreter, or load a module that has one.");
 }
 
 /// Runs the interpreter at `path`, and checks that it is the one wanted.
@@ -75,14 +75,14 @@ Result<Interpreter> examine(const std::string& path, const std::string& wanted,
     lines >> interpreter.version >> interpreter.major >> interpreter.minor >> interpreter.has_venv >>
         interpreter.has_ensurepip >> interpreter.has_pip;
     if (!answer->ok() || !lines || executable.empty())
-        return fail_input("this is not a working Python 3", "it could not say which version it is", path,
-                          "Give --python another interpreter.");
+        return fail_input("this is not a working Python 3", "it does not report its version", path,
+                          "Choose another interpreter with --python.");
     interpreter.executable = executable;
     interpreter.base_prefix = base;
     interpreter.standard_library = library;
     if (interpreter.major != 3 || interpreter.minor < oldest_minor)
-        return fail_input("this Python is too old", "it is " + interpreter.version, path,
-                          "Give --python an interpreter of version 3.8 or newer.");
+        return fail_input("this Python is too old", "its version is " + interpreter.version, path,
+                          "Choose an interpreter of version 3.8 or newer with --python.");
     if (!wanted.empty() && is_version(wanted) && interpreter.version != wanted &&
         !interpreter.version.starts_with(wanted + "."))
         return fail_input("this Python is " + interpreter.version + ", not " + wanted, {}, path, {});
@@ -109,10 +109,9 @@ Result<Interpreter> choose_interpreter_inside(const std::string& wanted, const E
     if (!found) return fail(std::move(found.error()));
     const std::string path = found->output.substr(0, found->output.find('\n'));
     if (!found->ok() || !path.starts_with('/'))
-        return fail_input(
-            "there is no " + name + " in the base", {}, {},
-            "Use a base that has one, such as docker://python:3.12-slim, or a conda environment, "
-            "which brings its own.");
+        return fail_input("the base has no " + name, {}, {},
+                          "Use a base with an interpreter, such as docker://python:3.12-slim, or a conda "
+                          "environment, which has its own.");
     return examine(path, wanted, environment, in_child);
 }
 

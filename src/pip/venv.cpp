@@ -26,12 +26,12 @@ Status expect_success(const VenvRequest& request, std::vector<std::string> argv,
 Status check_venv(const Interpreter& interpreter, const std::optional<std::filesystem::path>& uv) {
     if (!interpreter.has_venv)
         return fail_input("this Python has no venv module", {}, interpreter.executable.string(),
-                          "Install it (Debian: python3-venv), or give --python another interpreter.");
+                          "Install it (Debian: python3-venv), or choose another interpreter with --python.");
     if (!interpreter.has_ensurepip && !interpreter.has_pip && !uv)
-        return fail_input("this Python can make no environment with pip",
-                          "it has neither ensurepip nor pip, and there is no uv on PATH",
-                          interpreter.executable.string(),
-                          "Install them (Debian: python3-venv), or give --python another interpreter.");
+        return fail_input(
+            "this Python cannot create an environment with pip",
+            "it has neither ensurepip nor pip, and uv is not on PATH", interpreter.executable.string(),
+            "Install them (Debian: python3-venv), or choose another interpreter with --python.");
     return {};
 }
 
@@ -43,15 +43,15 @@ Status make_venv(const VenvRequest& request) {
     if (request.system_site_packages) argv.emplace_back("--system-site-packages");
     if (!interpreter.has_ensurepip) argv.emplace_back("--without-pip");
     argv.push_back(prefix);
-    if (auto made = expect_success(request, argv, "the environment could not be made"); !made) return made;
+    if (auto made = expect_success(request, argv, "cannot create the environment"); !made) return made;
     if (interpreter.has_ensurepip) return {};
     const std::string python = (request.prefix / "bin/python").string();
     if (interpreter.has_pip)
         return expect_success(request,
                               {program, "-m", "pip", "--python", python, "install", "--no-compile", "pip"},
-                              "pip could not be installed");
+                              "cannot install pip");
     return expect_success(request, {request.uv->string(), "pip", "install", "--python", python, "pip"},
-                          "pip could not be installed");
+                          "cannot install pip");
 }
 
 } // namespace containerize::pip

@@ -134,11 +134,11 @@ void close_all_but(const Fd& file) {
 Result<CleanupProcess> CleanupProcess::start() {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
-        return fail_errno("cannot make a socket");
+        return fail_errno("cannot create a socket");
     Fd theirs(ends[0]);
     Fd ours(ends[1]);
     const pid_t pid = fork();
-    if (pid < 0) return fail_errno("cannot start the process that cleans up");
+    if (pid < 0) return fail_errno("cannot start the clean-up process");
     if (pid == 0) {
         ours.reset();
         run_cleanup(std::move(theirs));

@@ -28,16 +28,15 @@ std::string tcl_quoted(const std::string& text) {
 }
 
 std::string description(const ModuleRequest& request) {
-    return fmt::format("Python environment {}, made {} by containerize", request.prefix.filename().string(),
-                       request.created);
+    return fmt::format("Python environment {}, created {} by containerize",
+                       request.prefix.filename().string(), request.created);
 }
 
 std::string help(const ModuleRequest& request) {
-    return fmt::format(
-        "{}. Its programs (python, pip, torchrun, ...) are on PATH and run as they are. In job "
-        "scripts, `srun containerize-rank python train.py` gives each task its rank. "
-        "What is in it: {}/share/packages.txt",
-        description(request), request.prefix.string());
+    return fmt::format("{}. Its programs (python, pip, torchrun, ...) are on PATH and run as usual. In job "
+                       "scripts, `srun containerize-rank python train.py` gives each task its rank. Its "
+                       "packages are listed in {}/share/packages.txt.",
+                       description(request), request.prefix.string());
 }
 
 // The `family` keeps two environments from being loaded at once, whatever their names. The prefix is derived
@@ -81,7 +80,7 @@ std::string tcl(const ModuleRequest& request) {
 Status write_module_files(const std::filesystem::path& directory, const ModuleRequest& request) {
     std::error_code failed;
     fs::create_directories(directory, failed);
-    if (failed) return fail_errno("cannot make a directory", directory.string(), failed.value());
+    if (failed) return fail_errno("cannot create a directory", directory.string(), failed.value());
     const auto name = request.prefix.filename().string();
     if (auto written = write_file(directory / (name + ".lua"), lua(request)); !written) return written;
     return write_file(directory / name, tcl(request));

@@ -79,25 +79,26 @@ Result<fs::path> check_prefix(const std::string& given, bool force) {
     std::string shown = prefix->string();
     if (const auto length = prefix->filename().native().size(); length > longest_name)
         return fail_input("the name of this prefix is too long",
-                          "it has " + std::to_string(length) + " bytes, and there may be " +
+                          "it has " + std::to_string(length) + " bytes, and the limit is " +
                               std::to_string(longest_name),
                           shown, "Choose a shorter name.");
     // Check the resolved path, not only the one given.
     if (shown.find(':') != std::string::npos || shown.find('\n') != std::string::npos)
         return fail_input("this prefix cannot be used",
-                          "PATH cannot hold a directory with ':' or a line break in its name", shown,
+                          "PATH cannot contain a directory with ':' or a line break in its name", shown,
                           "Choose another directory.");
     if (!is_utf8(shown)) // the manifest is JSON
-        return fail_input("this prefix cannot be used", "its name is not UTF-8, as the manifest must be",
-                          shown, "Choose another directory.");
+        return fail_input("this prefix cannot be used",
+                          "its name is not valid UTF-8, which the manifest requires", shown,
+                          "Choose another directory.");
     if (is_special(*prefix))
-        return fail_input("this directory is not one for an installation", {}, shown,
-                          "Give a directory of its own, such as " + shown + (shown == "/" ? "" : "/") +
+        return fail_input("an installation cannot use this directory", {}, shown,
+                          "Choose a separate directory, such as " + shown + (shown == "/" ? "" : "/") +
                               "env.");
     for (auto parent = prefix->parent_path(); parent != parent.root_path(); parent = parent.parent_path())
         if (manifest::is_installation(parent))
-            return fail_input("this prefix lies inside another installation", parent.string(), shown,
-                              "Choose a directory beside it.");
+            return fail_input("this prefix is inside another installation", parent.string(), shown,
+                              "Choose a directory outside of it.");
     struct stat info {};
     if (stat(prefix->c_str(), &info) != 0) {
         if (errno == ENOENT) return *prefix;
@@ -105,14 +106,14 @@ Result<fs::path> check_prefix(const std::string& given, bool force) {
     }
     if (!S_ISDIR(info.st_mode))
         return fail_input("the prefix is not a directory", {}, shown,
-                          "Choose another place, or remove the file.");
+                          "Choose another prefix, or remove the file.");
     if (manifest::is_installation(*prefix)) {
         if (force) return *prefix;
-        return fail_input("there is an installation already", {}, shown,
+        return fail_input("an installation already exists here", {}, shown,
                           "Use --force to replace it, or choose another prefix.");
     }
     if (const auto entry = foreign_entry(*prefix); !entry.empty())
-        return fail_input("the prefix is not empty", "it holds '" + entry + "'", shown,
+        return fail_input("the prefix is not empty", "it contains '" + entry + "'", shown,
                           "Choose a directory that is empty or does not exist.");
     return *prefix;
 }
@@ -120,8 +121,8 @@ Result<fs::path> check_prefix(const std::string& given, bool force) {
 Status check_outside(const fs::path& file, const fs::path& prefix) {
     const auto relative = file.lexically_relative(prefix);
     if (relative.empty() || *relative.begin() == "..") return {};
-    return fail_input("this file lies in the prefix itself", "the build hides what is there", file.string(),
-                      "Use a file in another place.");
+    return fail_input("this file is inside the prefix", "the build hides the files there", file.string(),
+                      "Use a file outside the prefix.");
 }
 
 namespace {
@@ -129,7 +130,7 @@ namespace {
 std::unexpected<Error> cannot_lock(std::string what, const fs::path& directory) {
     auto error = fail_errno(std::move(what), directory.string());
     error.error().fault = Fault::input;
-    error.error().hint = "Choose a prefix where you may write.";
+    error.error().hint = "Choose a prefix that you can write to.";
     return error;
 }
 
@@ -156,11 +157,11 @@ std::string holder_of(const Fd& directory) {
 std::unexpected<Error> locked_by_another(const fs::path& prefix, const Fd& directory) {
     // An existing installation can only be locked by a command that changes it.
     if (manifest::is_installation(prefix))
-        return fail({.what = "another command changes this installation" + holder_of(directory),
+        return fail({.what = "another command is changing this installation" + holder_of(directory),
                      .why = {},
                      .where = prefix.string(),
                      .hint = "Wait for it to end."});
-    return fail({.what = "another build is under way there" + holder_of(directory),
+    return fail({.what = "another build is using this prefix" + holder_of(directory),
                  .why = {},
                  .where = prefix.string(),
                  .hint = "Wait for it to end, or choose another prefix."});
@@ -172,7 +173,7 @@ Result<bool> make_directory(const fs::path& directory, CleanupProcess& cleanup) 
     if (fs::exists(directory, failed)) return false;
     cleanup.remove_directory_later(directory); // register first: the build may be killed right after mkdir()
     if (mkdir(directory.c_str(), 0777) == 0) return true;
-    if (errno != EEXIST) return cannot_lock("cannot make the directory", directory);
+    if (errno != EEXIST) return cannot_lock("cannot create the directory", directory);
     return false;
 }
 

@@ -39,7 +39,7 @@ std::string image_name(std::string name) {
 }
 
 Status move(const fs::path& from, const fs::path& to) {
-    if (rename(from.c_str(), to.c_str()) != 0) return fail_errno("cannot put into place", to.string());
+    if (rename(from.c_str(), to.c_str()) != 0) return fail_errno("cannot move into place", to.string());
     return {};
 }
 
@@ -54,7 +54,7 @@ Status move_files(const fs::path& from, const fs::path& to) {
             return moved;
         }
     }
-    if (failed) return fail_errno("cannot put into place", to.string(), failed.value());
+    if (failed) return fail_errno("cannot move into place", to.string(), failed.value());
     return {};
 }
 
@@ -194,13 +194,13 @@ Status add_record_links(const Publication& publication) {
     const auto share = publication.assembly / share_name;
     std::error_code failed;
     fs::create_directories(share, failed);
-    if (failed) return fail_errno("cannot make a directory", share.string(), failed.value());
+    if (failed) return fail_errno("cannot create a directory", share.string(), failed.value());
     for (const auto& holder : {publication.assembly, publication.lock.prefix})
         for (const auto& name : names_in(holder / state)) {
             if (name == launch::manifest_name) continue;
             fs::create_symlink(fs::path("..") / state / name, share / name, failed);
             if (failed && failed != std::errc::file_exists)
-                return fail_errno("cannot make a link", (share / name).string(), failed.value());
+                return fail_errno("cannot create a link", (share / name).string(), failed.value());
         }
     return {};
 }
@@ -314,10 +314,10 @@ Status publish_in_place(const Publication& publication, CleanupProcess& cleanup)
 Status check_room(const PrefixLock& lock, std::uint64_t bytes) {
     const auto room = available_bytes(lock.prefix);
     if (!room || *room >= bytes) return {};
-    return fail({.what = "there is not enough room for the installation",
-                 .why = "it has " + human_bytes(bytes) + ", " + human_bytes(*room) + " are free",
+    return fail({.what = "there is not enough space for the installation",
+                 .why = "it needs " + human_bytes(bytes) + ", and " + human_bytes(*room) + " are free",
                  .where = lock.prefix.parent_path().string(),
-                 .hint = "Make room, or choose a prefix on another filesystem."});
+                 .hint = "Free some space, or choose a prefix on another filesystem."});
 }
 
 void remove_leftovers(const PrefixLock& lock) {
@@ -353,7 +353,7 @@ Result<fs::path> make_assembly(const PrefixLock& lock, CleanupProcess& cleanup) 
     std::random_device number;
     fs::path assembly = parent / (assembly_name(lock.prefix) + std::to_string(number()) + this_host());
     // The assembly becomes the prefix, so it gets the default mode and inherits the parent's group.
-    if (mkdir(assembly.c_str(), 0777) != 0) return fail_errno("cannot make a directory", assembly.string());
+    if (mkdir(assembly.c_str(), 0777) != 0) return fail_errno("cannot create a directory", assembly.string());
     cleanup.remove_tree_later(assembly);
     return assembly;
 }
@@ -393,7 +393,7 @@ Status add_image(const fs::path& image, ImageIs image_is, const fs::path& assemb
     const fs::path place = assembly / entry.file;
     std::error_code failed;
     fs::create_directories(place.parent_path(), failed);
-    if (failed) return fail_errno("cannot make a directory", place.parent_path().string(), failed.value());
+    if (failed) return fail_errno("cannot create a directory", place.parent_path().string(), failed.value());
     entry.size = static_cast<std::uint64_t>(info.st_size);
     auto digest = filesystem_type(place) == "lustre" ? add_striped(image, entry.size, place, progress)
                   : image_is == ImageIs::of_others   ? copy_file_synced(image, place, progress)

@@ -57,8 +57,8 @@ std::string what_to_do_with_moved(const Manifest& manifest, const fs::path& pref
     if (const auto back = manifest::command_to_move_back(manifest, prefix); !back.empty())
         return "Move it back: `" + back + "`.";
     if (manifest::is_installation(manifest.prefix))
-        return "Update the one that is there, or make a new one with `containerize new`.";
-    return "Something else is there now: make a new one with `containerize new`.";
+        return "Update the installation at that path, or create a new one with `containerize new`.";
+    return "Something else is now at that path. Create a new installation with `containerize new`.";
 }
 
 } // namespace
@@ -107,7 +107,7 @@ Result<manifest::Manifest> read_unmoved(const std::string& given) {
     if (!manifest) return fail(std::move(manifest.error()));
     if (manifest->prefix == *prefix) return manifest;
     return fail_input("an installation that was moved cannot be updated",
-                      "its programs know it as " + manifest->prefix.string(), prefix->string(),
+                      "its programs refer to " + manifest->prefix.string(), prefix->string(),
                       what_to_do_with_moved(*manifest, *prefix));
 }
 

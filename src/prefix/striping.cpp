@@ -25,7 +25,7 @@ bool make_striped_directory(const fs::path& directory, unsigned stripes, const E
              .in_child = {},
              .on_line = {}});
     if (done && done->ok()) return true;
-    log::detail("the image gets no stripes: " + (done ? "lfs fails" : to_string(done.error())));
+    log::detail("the image is not striped: " + (done ? "lfs failed" : to_string(done.error())));
     fs::remove(directory, failed);
     return false;
 }

@@ -65,7 +65,7 @@ Status add_program(const fs::path& program, const fs::path& name, const WrapperR
     const fs::path to = request.output / name;
     std::error_code failed;
     fs::create_directories(to.parent_path(), failed);
-    if (failed) return fail_errno("cannot make a directory", to.parent_path().string(), failed.value());
+    if (failed) return fail_errno("cannot create a directory", to.parent_path().string(), failed.value());
     const fs::path existing = request.existing / name;
     if (!request.existing.empty() && same_content(program, existing) &&
         link(existing.c_str(), to.c_str()) == 0)
@@ -90,11 +90,11 @@ Result<std::vector<std::string>> check_wrapper_paths(const std::vector<std::stri
         }
         if (!relative.has_filename()) relative = relative.parent_path();
         if (relative.empty() || relative == "." || *relative.begin() == "..")
-            return fail_input("a wrapper path must lie below the installation", {}, one,
-                              "Give it relative to that, such as opt/tool/bin.");
+            return fail_input("a wrapper path must be below the prefix", {}, one,
+                              "Give it relative to the prefix, such as opt/tool/bin.");
         if (*relative.begin() == states_name || *relative.begin() == layers_name)
-            return fail_input("a wrapper path must not lie in the installation's own directories", {}, one,
-                              "Name the directory of the commands otherwise.");
+            return fail_input("a wrapper path must not be in a directory that containerize uses", {}, one,
+                              "Use another name for the directory of the commands.");
         if (std::ranges::find(paths, relative.string()) == paths.end()) paths.push_back(relative.string());
     }
     return paths;
@@ -105,8 +105,9 @@ namespace {
 Status link_program(const fs::path& program, const WrapperRequest& request) {
     const auto bin = real_directory("bin", request);
     if (!is_below(bin, request.root))
-        return fail_input("a single program can have no wrapper", "`bin` leads out of the installation",
-                          program.string(), "Give the directory that it is in.");
+        return fail_input("cannot create a wrapper for a single program",
+                          "`bin` points outside the installation", program.string(),
+                          "Give the program's directory.");
     const auto target = (request.root / program).lexically_relative(bin);
     const auto link = bin / program.filename();
     std::error_code failed;
@@ -114,11 +115,11 @@ Status link_program(const fs::path& program, const WrapperRequest& request) {
     fs::create_directories(bin, failed);
     fs::create_symlink(target, link, failed);
     if (failed == std::errc::file_exists) {
-        log::warn(program.string() + " has no wrapper: bin/" + program.filename().string() +
-                  " is there already.");
+        log::warn(program.string() + " gets no wrapper, because bin/" + program.filename().string() +
+                  " already exists.");
         return {};
     }
-    return failed ? fail_errno("cannot make a link", link.string(), failed.value()) : Status();
+    return failed ? fail_errno("cannot create a link", link.string(), failed.value()) : Status();
 }
 
 } // namespace
@@ -134,8 +135,9 @@ Result<std::vector<std::string>> existing_wrapper_paths(const WrapperRequest& re
         } else if (kind_of(request.root / path, request) == EntryKind::command) {
             if (auto linked = link_program(path, request); !linked) return fail(std::move(linked.error()));
         } else if (std::ranges::find(optional, path) == optional.end()) {
-            return fail_input("the environment has no such directory or program for wrappers", {}, path,
-                              "Give --wrapper-paths what the packages or your scripts make.");
+            return fail_input(
+                "the environment has no such directory or program", {}, path,
+                "Give --wrapper-paths directories or programs that the packages or your scripts create.");
         }
     }
     return directories;
@@ -154,7 +156,7 @@ Result<std::size_t> make_wrappers(const WrapperRequest& request) {
         // Without hard links, or at the limit of links to a file, the launcher gets the name from how it was
         // called.
         if (symlink(fs::relative(first, wrapper.parent_path()).c_str(), wrapper.c_str()) == 0) return {};
-        return fail_errno("cannot make a wrapper", wrapper.string());
+        return fail_errno("cannot create a wrapper", wrapper.string());
     };
     if (auto added = add(request.output / "bin" / debug_commands.back()); !added)
         return fail(std::move(added.error()));
@@ -181,7 +183,7 @@ Result<std::size_t> make_wrappers(const WrapperRequest& request) {
                     return fail(std::move(copied.error()));
             }
         }
-        if (path != "bin" && commands == before) log::warn("there are no programs in " + path + ".");
+        if (path != "bin" && commands == before) log::warn("no programs found in " + path + ".");
         if (failed) return fail_errno("cannot list the environment's commands", path, failed.value());
     }
     return commands;
@@ -195,7 +197,7 @@ Status add_session(const WrapperRequest& request) {
     const fs::path helper = request.output / "bin/containerize-rank";
     if (link((request.output / "libexec/containerize-session").c_str(), helper.c_str()) != 0 &&
         errno != EEXIST && symlink("../libexec/containerize-session", helper.c_str()) != 0)
-        return fail_errno("cannot make a wrapper", helper.string());
+        return fail_errno("cannot create a wrapper", helper.string());
     const fs::path mark = request.root / "pyvenv.cfg";
     std::error_code missing;
     if (!fs::exists(mark, missing)) return {};

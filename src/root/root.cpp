@@ -80,15 +80,15 @@ std::unexpected<Error> no_base(const manifest::Base& base, int error_number) {
     auto error = fail_errno("cannot open the base", base.file.string(), error_number);
     auto& hint = error.error().hint;
     if (base.digest.empty()) {
-        hint = "Was it moved? Put it back, or build the installation again with another --base.";
+        hint = "If the base was moved, move it back, or build the installation again with another --base.";
     } else if (base.reference.starts_with("docker://")) {
         // A tag may have another image by now.
         const auto named = base.reference.find('@') != std::string::npos;
-        hint = "Was it removed? `containerize base pull " + base.reference +
-               (named ? "" : "@" + base.digest) + "` brings it back where it was.";
+        hint = "If the base was removed, `containerize base pull " + base.reference +
+               (named ? "" : "@" + base.digest) + "` restores it.";
     } else {
-        hint = "Was it removed? `containerize base pull " + base.reference +
-               "` brings it back where it was, if that is still the image " + base.digest + ".";
+        hint = "If the base was removed, `containerize base pull " + base.reference +
+               "` restores it, provided that the source is still the image " + base.digest + ".";
     }
     return error;
 }
@@ -108,7 +108,7 @@ public:
         for (const auto& mount : plan_.mounts()) {
             auto done = carry_out(mount);
             if (!done && !mount.optional) return fail(std::move(done.error()));
-            if (!done) made_.notes.push_back("left out: " + to_string(done.error()));
+            if (!done) made_.notes.push_back("skipped: " + to_string(done.error()));
         }
         if (request_.base.isolate) link_descriptors();
         if (!request_.base.is_host())
@@ -129,7 +129,7 @@ private:
         std::error_code failed;
         fs::create_directory(root_, failed);
         if (!failed) fs::create_directories(own_ + "/etc", failed);
-        if (failed) return fail_errno("cannot make a directory", work_.string(), failed.value());
+        if (failed) return fail_errno("cannot create a directory", work_.string(), failed.value());
         return write_names();
     }
 
@@ -173,11 +173,11 @@ private:
     }
 
     static std::unexpected<Error> no_target(const std::string& target) {
-        return fail(
-            {.what = "there is no such path to bind to",
-             .why = {},
-             .where = target,
-             .hint = "It would lie in a directory of the host: make it there, or bind to another path."});
+        return fail({.what = "the target of the bind does not exist",
+                     .why = {},
+                     .where = target,
+                     .hint = "It is not created in a directory of the host. Create it yourself, or bind to "
+                             "another path."});
     }
 
     /// Unlike for an installation's original path, it does not matter who owns the directories: the user or
@@ -199,7 +199,8 @@ private:
             return fail_errno("cannot bind the base's directory", request_.base.file.string());
         if (auto done = make_read_only(Fd(open(root_.c_str(), O_PATH | O_CLOEXEC))); !done) return done;
         if (!plan_.links().empty())
-            plan_.notes().emplace_back("the host's top-level links are not shown over a directory");
+            plan_.notes().emplace_back(
+                "the host's top-level links are not visible, because the base is a directory");
         return mounts::cover_missing(root_, missing_in(view));
     }
 
@@ -231,7 +232,7 @@ private:
             std::error_code failed;
             if (!inside.empty()) fs::create_directories(inside.parent_path(), failed);
             if (!inside.empty() && !failed) fs::create_symlink(target, inside, failed);
-            if (inside.empty() || failed) made_.notes.push_back("a link could not be made: " + path);
+            if (inside.empty() || failed) made_.notes.push_back("cannot create a link: " + path);
         }
         made_.environment = std::move(injection.environment);
         made_.notes = std::move(injection.notes);
@@ -424,7 +425,7 @@ Result<std::vector<manifest::Bind>> binds_of_environment() {
         if (!variable.binds || value == nullptr || variable.for_images_only) continue;
         auto parsed = manifest::parse_binds(value);
         if (!parsed) {
-            parsed.error().hint += std::string("\nIt is in the variable ") + variable.name + ".";
+            parsed.error().hint += std::string("\nThe bind is in the variable ") + variable.name + ".";
             return fail(std::move(parsed.error()));
         }
         binds.insert(binds.end(), parsed->begin(), parsed->end());

@@ -70,8 +70,8 @@ Status RootPlan::make() {
 
 Status RootPlan::add_bind(const manifest::Bind& bind, bool optional) {
     if (!exists(bind.source)) {
-        if (bind.required) return fail_errno("what is to be bound is missing", bind.source, ENOENT);
-        notes_.push_back("not bound, because it is not there: " + bind.source);
+        if (bind.required) return fail_errno("the source of a required bind is missing", bind.source, ENOENT);
+        notes_.push_back("not bound, because it does not exist: " + bind.source);
         return {};
     }
     // Already visible as wanted, because a directory above it is.

@@ -30,7 +30,7 @@ Status check_native(const manifest::Manifest& manifest, const std::string& prefi
     const auto insisted = launch::engine_of_environment();
     const bool insists_on_native = insisted && *insisted == launch::Engine::native;
     if (!wanted || !launch::is_container_runtime(*wanted) || insists_on_native) return {};
-    return fail({.what = "this installation is run by " + manifest.settings.engine,
+    return fail({.what = "this installation is set to use " + manifest.settings.engine,
                  .why = {},
                  .where = prefix,
                  .hint = {},
@@ -61,11 +61,11 @@ Result<std::vector<std::string>> MountedImage::other_mount_points(const manifest
             const auto foreign = find_foreign(path.string(), rules);
             if (foreign) return mounts::no_safe_place(path, *foreign);
             if (owner->digests_ == digests_) continue;
-            return fail({.what = "this installation must be shown where another one is in use",
-                         .why = path.string() + " shows " + owner->plan_.prefix,
+            return fail({.what = "another installation is in use at this installation's original path",
+                         .why = path.string() + " is in use by " + owner->plan_.prefix,
                          .where = plan_.prefix,
-                         .hint = "Wait until nothing of the other runs any more (ten minutes, as a rule), or "
-                                 "build this one again where it is."});
+                         .hint = "Wait until no program of the other one runs (usually ten minutes), or "
+                                 "build this installation again where it is now."});
         }
         if (path == manifest.prefix)
             if (auto free = manifest::check_first_path(manifest, plan_.prefix); !free)
@@ -87,11 +87,11 @@ Result<MountedImage> MountedImage::mount(const std::string& prefix, std::span<co
     if (!manifest) return fail(std::move(manifest.error()));
     if (auto ours = check_native(*manifest, prefix); !ours) return fail(std::move(ours.error()));
     if (launch::recorded_root(prefix) != root::root_name(*manifest))
-        return fail(
-            {.what = "the installation is being replaced, or it is damaged",
-             .why = "its root is not the one that its manifest names",
-             .where = prefix + "/" + launch::root_file,
-             .hint = "Try again; if that does not help, build it again with `containerize new --force`."});
+        return fail({.what = "the installation is being replaced, or it is damaged",
+                     .why = "its root filesystem differs from the one in its manifest",
+                     .where = prefix + "/" + launch::root_file,
+                     .hint = "Try again. If that does not help, build the installation again with "
+                             "`containerize new --force`."});
     mounted.plan_ = manifest::plan_of(*manifest, prefix, std::move(mounted.plan_.identity));
     mounted.plan_.root = root;
 
@@ -125,9 +125,8 @@ Status MountedImage::show(const manifest::Manifest& manifest, std::vector<image:
         }
         notes_.push_back("the kernel does not mount the image: " + to_string(mounted.error()));
     } else if (manifest.settings.kernel_mount && geteuid() == 0) {
-        notes_.emplace_back(
-            "the kernel does not mount the image: there are updates over it, or others than root could "
-            "have written it");
+        notes_.emplace_back("the kernel does not mount the image: it has updates, or users other than root "
+                            "could have written it");
     }
     // Copies on the node need no prefetching.
     auto cold_start = staged ? mounts::ColdStart() : mounts::cold_start_of(manifest, prefix, images);
@@ -151,7 +150,7 @@ Result<bool> MountedImage::stage(const manifest::Manifest& manifest,
         holder_answers = std::chrono::steady_clock::now() - start < std::chrono::milliseconds(500);
         if (held) {
             images[i].file = std::move(*held);
-            notes_.push_back("the copy of " + files[i].file + " that this node holds is used");
+            notes_.push_back("using the copy of " + files[i].file + " that is on this node");
             continue;
         }
         if (place == manifest::StagePlace::held) {
@@ -162,11 +161,11 @@ Result<bool> MountedImage::stage(const manifest::Manifest& manifest,
             mounts::stage_image(images[i].file, images[i].path, files[i].size, files[i].sha256, place);
         // The copy is only for speed: without it, everything works as well.
         if (!copy) {
-            notes_.push_back("no copy on this node: " + to_string(copy.error()));
+            notes_.push_back("cannot copy the image to this node: " + to_string(copy.error()));
             return false;
         }
         images[i].file = std::move(*copy);
-        notes_.push_back("a copy of " + files[i].file + " is on this node");
+        notes_.push_back("copied " + files[i].file + " to this node");
     }
     return all;
 }

@@ -86,8 +86,8 @@ public:
         state_.path = arguments_.state_path;
         state_.fd = open_private_directory(state_.path);
         if (!state_.fd)
-            return fail({.what = "the directory for session state is not used",
-                         .why = "it is not what the launcher has opened",
+            return fail({.what = "cannot use the directory for session state",
+                         .why = "it is not the directory that the launcher opened",
                          .where = state_.path,
                          .hint = {}});
         remove_remains();
@@ -95,7 +95,7 @@ public:
         // do.
         remove_directory(name_);
         if (mkdirat(state_.fd.get(), name_.c_str(), 0700) != 0)
-            return fail_errno("cannot make the session's directory", state_.path + "/" + name_);
+            return fail_errno("cannot create the session's directory", state_.path + "/" + name_);
         directory_.reset(
             openat(state_.fd.get(), name_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
         log_.reset(openat(directory_.get(), launch::session_log_name,
@@ -208,7 +208,7 @@ private:
 
     void refresh_ssh_settings() {
         for (const auto& path : ssh_settings_->refresh())
-            note("shown as the user's own, for ssh: " + path);
+            note("shown with the user as owner, for ssh: " + path);
     }
 
     /// Whether another session may have taken our place. Our standard input is start.lock, locked for us by
@@ -224,7 +224,7 @@ private:
         if (!request) return fail(std::move(request.error()));
         const std::string work =
             std::string(state_.path).append("/").append(name_).append("/").append(root_name_here);
-        if (mkdir(work.c_str(), 0700) != 0) return fail_errno("cannot make a directory", work);
+        if (mkdir(work.c_str(), 0700) != 0) return fail_errno("cannot create a directory", work);
         auto root = root::enter_root(*request, work);
         if (!root) return fail(std::move(root.error()));
         base_ = std::move(root->base);
@@ -303,7 +303,9 @@ private:
             return {};
         const bool full = errno == ENOSPC || errno == EDQUOT;
         auto failed = fail_errno("cannot write the launch plan", state_.path + "/" + name_ + "/" + file);
-        if (full) failed.error().hint = "Make room on that filesystem: each program needs its plan to start.";
+        if (full)
+            failed.error().hint =
+                "Free some space on that filesystem. Each program needs its launch plan to start.";
         unlinkat(directory_.get(), temporary.c_str(), 0);
         return failed;
     }
@@ -330,7 +332,7 @@ private:
         request.resize(static_cast<std::size_t>(got));
         const auto asked = launch::parse_request(request);
         if (!asked)
-            reply(client, "unknown request to a session");
+            reply(client, "unknown request");
         else if (asked->verb == launch::ControlVerb::mount)
             mount_when_it_answers(std::move(client), asked->prefix, peer.pid);
         else
@@ -424,7 +426,7 @@ private:
 
     [[nodiscard]] std::string answer_statistics(const std::string& prefix) const {
         const auto* known = find_mounted(prefix);
-        if (known == nullptr) return "no installation of this session";
+        if (known == nullptr) return "this session does not have the installation";
         const auto* statistics = known->statistics();
         return statistics == nullptr ? "the kernel mounts its image" : to_json(*statistics);
     }
@@ -441,7 +443,7 @@ private:
         name_ = retired;
         unlinkat(state_.fd.get(), inside_link_.c_str(), 0);
         symlinkat(name_.c_str(), state_.fd.get(), inside_link_.c_str());
-        note("new launches get another session");
+        note("new launches use another session");
     }
 
     void collect_servers() {
@@ -471,7 +473,7 @@ private:
                 note(to_string(kept.error()));
                 forget(image);
             } else if (served.refused() > refused) {
-                note("a request that its servers die of is failed");
+                note("a request that repeatedly killed servers now fails");
             }
         }
     }

@@ -22,7 +22,7 @@ public:
     }
 
     Status take(const YAML::Node& package) {
-        if (!package.IsMap()) return yaml_.refuse(package, "a package must have keys");
+        if (!package.IsMap()) return yaml_.refuse(package, "a package must be a mapping");
         if (scalar(package, "platform") != choice_.subdir || !is_wanted(package)) return {};
         // A package in several categories is listed once for each.
         const auto url = scalar(package, "url");
@@ -55,13 +55,14 @@ public:
         for (const auto& category : choice_.categories)
             if (!categories_.contains(category))
                 return fail_input("this lock file has no category '" + category + "' for " + choice_.subdir,
-                                  "it has " + names_of_categories(), file_.string(), "Give one of these.");
+                                  "it has " + names_of_categories(), file_.string(),
+                                  "Give one of these categories.");
         if (locked_.packages.empty())
             return fail_input("this lock file has no package for " + choice_.subdir, {}, file_.string(),
-                              "Lock it again with that platform.");
+                              "Lock the environment again for that platform.");
         for (const auto& [category, count] : left_out_)
             locked_.notes.push_back(std::to_string(count) + " packages of the category '" + category +
-                                    "' are left out; --category " + category + " takes them, too.");
+                                    "' are left out. --category " + category + " includes them.");
         return std::move(locked_);
     }
 
@@ -100,8 +101,8 @@ Result<LockedEnvironment> read_conda_lock(const fs::path& file, const LockChoice
     if (!missing.empty()) return refuse_incomplete(file, "conda-lock file", missing);
     if (const auto version = scalar(yaml->root(), "version"); !version.empty() && version != "1")
         return yaml->refuse(yaml->root()["version"],
-                            "this conda-lock file has the version '" + version + "', which is not known",
-                            "Version 1 is.");
+                            "unknown version of the conda-lock format: '" + version + "'",
+                            "Version 1 is supported.");
     const auto packages = yaml->root()["package"];
     if (!packages.IsSequence())
         return yaml->refuse(yaml->root(), "this conda-lock file has no list `package:`");

@@ -47,9 +47,9 @@ std::string with_variables(std::string_view text) {
     return result;
 }
 
-class EnvironmentReader {
+class EnvironmentFileReader {
 public:
-    EnvironmentReader(const YamlFile& yaml, const fs::path& file) : yaml_(yaml), file_(file) {}
+    EnvironmentFileReader(const YamlFile& yaml, const fs::path& file) : yaml_(yaml), file_(file) {}
 
     Result<CondaEnvironment> read() {
         const auto& root = yaml_.root();
@@ -57,14 +57,15 @@ public:
             return fail_input("this environment file is empty", {}, file_.string(),
                               "List packages under `dependencies:`.");
         if (!root.IsMap())
-            return yaml_.refuse(root, "an environment file has keys, such as `dependencies:`",
+            return yaml_.refuse(root,
+                                "an environment file must be a mapping with keys such as `dependencies:`",
                                 "List packages under `dependencies:`.");
         auto done = yaml_.each(
             root, [this](const YAML::Node& key, const YAML::Node& value) { return top(key, value); });
         if (!done) return fail(std::move(done.error()));
         if (!has_dependencies_ && environment_.variables.empty())
             return fail_input("this environment file has no `dependencies:`", {}, file_.string(),
-                              "List packages there, one a line.");
+                              "List packages there, one per line.");
         return std::move(environment_);
     }
 
@@ -81,7 +82,7 @@ private:
         if (key == "channel_priority") return priority(value);
         if (key == "prefix") {
             environment_.notes.push_back("`prefix:` in " + yaml_.where(value) +
-                                         " is left out: --prefix says where.");
+                                         " is ignored: --prefix sets the directory.");
             return {};
         }
         if (std::ranges::find(silent_keys, std::string_view(key)) != silent_keys.end()) return {};
@@ -90,13 +91,13 @@ private:
             return yaml_.refuse(name, "`" + key + ":` is not a key of environment files",
                                 "Did you mean `" + meant.front() + ":`?");
         environment_.notes.push_back("`" + key + ":` in " + yaml_.where(value) +
-                                     " means nothing here, and is left out.");
+                                     " is ignored, because it has no effect here.");
         return {};
     }
 
     Status text(const YAML::Node& value, const std::string& key, std::string& into) const {
         if (value.IsNull()) return {};
-        if (!value.IsScalar()) return yaml_.refuse(value, "`" + key + ":` must be a word");
+        if (!value.IsScalar()) return yaml_.refuse(value, "`" + key + ":` must be a single value");
         into = value.Scalar();
         return {};
     }
@@ -107,7 +108,7 @@ private:
         if (value.IsNull()) return {};
         if (!value.IsSequence())
             return yaml_.refuse(value, "`" + key + ":` must be a list",
-                                "Begin each line below it with '- '.");
+                                "Start each line below it with '- '.");
         for (const auto& one : value)
             if (auto done = visit(one); !done) return done;
         return {};
@@ -146,8 +147,8 @@ private:
                                 "Write it as `- numpy=1.26`.");
         // YAML joins a list item that is indented too far with the one above.
         if (one.Scalar().find(" - ") != std::string::npos)
-            return yaml_.refuse(one, "two packages stand in one line: '" + one.Scalar() + "'",
-                                "Begin the lines of a list in the same column.");
+            return yaml_.refuse(one, "two packages are in one line: '" + one.Scalar() + "'",
+                                "Indent all items of a list by the same amount.");
         auto spec = conda::parse_match_spec(one.Scalar());
         if (!spec) {
             auto error = yaml_.refuse(one, spec.error().what +
@@ -164,7 +165,7 @@ private:
         if (key == "pip")
             return list(value, key, [this](const YAML::Node& one) -> Status {
                 if (!one.IsScalar() || trimmed(one.Scalar()).empty())
-                    return yaml_.refuse(one, "a line below `pip:` must be a requirement or an option of pip");
+                    return yaml_.refuse(one, "an item below `pip:` must be a requirement or a pip option");
                 environment_.pip.push_back({.text = one.Scalar(), .where = yaml_.where(one)});
                 return {};
             });
@@ -172,7 +173,7 @@ private:
             const auto platform = trimmed(std::string_view(key).substr(4, key.size() - 5));
             if (platform == "osx" || platform == "win") return {};
             if (platform != "linux" && platform != "unix")
-                return yaml_.refuse(value, "`" + key + ":` names no platform",
+                return yaml_.refuse(value, "`" + key + ":` is not a known platform",
                                     "Write sel(linux), sel(unix), sel(osx) or sel(win).");
             if (value.IsScalar()) return dependency(value);
             return list(value, key, [this](const YAML::Node& one) { return dependency(one); });
@@ -185,13 +186,14 @@ private:
     Status variables(const YAML::Node& value) {
         if (value.IsNull()) return {};
         if (!value.IsMap())
-            return yaml_.refuse(value, "`variables:` must have keys", "Write `NAME: value` below it.");
+            return yaml_.refuse(value, "`variables:` must be a mapping",
+                                "Write `NAME: value` lines below it.");
         return yaml_.each(value, [this](const YAML::Node& key, const YAML::Node& one) -> Status {
             const auto& name = key.Scalar();
             if (name.empty() || name.find('=') != std::string::npos)
-                return yaml_.refuse(one, "'" + name + "' is no name of a variable");
+                return yaml_.refuse(one, "'" + name + "' is not a valid variable name");
             if (!one.IsScalar() && !one.IsNull())
-                return yaml_.refuse(one, "a variable's value must be a word");
+                return yaml_.refuse(one, "a variable's value must be a single value");
             environment_.variables.emplace_back(name, one.IsNull() ? "" : one.Scalar());
             return {};
         });
@@ -221,7 +223,7 @@ private:
 Result<CondaEnvironment> read_environment_yaml(const fs::path& file) {
     auto yaml = YamlFile::read(file);
     if (!yaml) return fail(std::move(yaml.error()));
-    return EnvironmentReader(*yaml, file).read();
+    return EnvironmentFileReader(*yaml, file).read();
 }
 
 } // namespace containerize::spec

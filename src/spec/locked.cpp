@@ -81,9 +81,9 @@ Result<LockedEnvironment> read_whole(const fs::path& file, LockReader read, cons
         return read(file, choice);
     } catch (const YAML::Exception& problem) {
         const auto line = static_cast<std::size_t>(problem.mark.line) + 1;
-        return fail_input("this is not a whole lock file", problem.msg,
+        return fail_input("the lock file is incomplete or damaged", problem.msg,
                           problem.mark.is_null() ? file.string() : where_of(file, line),
-                          "Copy or make it again: a part of it is missing.");
+                          "Copy or create it again.");
     }
 }
 
@@ -149,20 +149,20 @@ Result<LockedEnvironment> read_explicit(const fs::path& file, const LockChoice& 
         if (line.starts_with(platform) && trimmed(line.substr(platform.size())) != subdir)
             return fail_input("this list is for " + std::string(trimmed(line.substr(platform.size()))) +
                                   ", and this machine is " + subdir,
-                              {}, where_of(file, number), "Make a list for this platform.");
+                              {}, where_of(file, number), "Create a list for this platform.");
         if (line.empty() || line.starts_with('#') || line == "@EXPLICIT") continue;
         auto record = record_of_url(std::string(line), file, where_of(file, number));
         if (!record) return fail(std::move(record.error()));
         if (!is_for(*record, subdir))
             return fail_input("this package is for " + record->subdir + ", and this machine is " + subdir, {},
-                              where_of(file, number), "Make a list for this platform.");
+                              where_of(file, number), "Create a list for this platform.");
         unverified += record->md5.empty() && record->sha256.empty() ? 1 : 0;
         add_conda_package(std::move(*record), {}, locked);
     }
-    if (locked.packages.empty()) return fail_input("there is no package in this list", {}, file.string());
+    if (locked.packages.empty()) return fail_input("this list contains no package", {}, file.string());
     if (unverified > 0)
         locked.notes.push_back(std::to_string(unverified) + " packages of " + file.string() +
-                               " have no checksum: what is downloaded cannot be verified.");
+                               " have no checksum, so their downloads cannot be verified.");
     return locked;
 }
 
@@ -174,15 +174,15 @@ Result<LockedEnvironment> read_own_lock(const fs::path& file, const LockChoice& 
     try {
         const json root = parse_json(*text);
         if (!root.contains("containerize-lock"))
-            return fail_input("this is no lock file of containerize", "it has no 'containerize-lock'",
-                              file.string(), "Give DIR/share/containerize.lock of an installation.");
+            return fail_input("this is not a containerize lock file", "it has no 'containerize-lock'",
+                              file.string(), "Give the file share/containerize.lock of an installation.");
         if (has_nul(root))
-            return fail_input("a text in this lock file has a NUL character", "no program can be given it",
+            return fail_input("a string in this lock file contains a NUL character", "it cannot be passed to a program",
                               file.string(), "Remove \\u0000 from it.");
         if (const int format = to_integer<int>(root.at("containerize-lock")); format != lock_format)
-            return fail_input("this lock file has the format " + std::to_string(format) +
-                                  ", and this version knows " + std::to_string(lock_format),
-                              {}, file.string(), "Use the version of containerize that made it.");
+            return fail_input("this lock file has format " + std::to_string(format) +
+                                  ", and this version reads format " + std::to_string(lock_format),
+                              {}, file.string(), "Use the version of containerize that created it.");
         if (const auto platform = root.at("subdir").get<std::string>(); platform != subdir)
             return fail_input("this lock file is for " + platform + ", and this machine is " + subdir, {},
                               file.string());
@@ -193,7 +193,7 @@ Result<LockedEnvironment> read_own_lock(const fs::path& file, const LockChoice& 
             record->file_name = one.at("fn").get<std::string>();
             set_address(*record, one.at("url").get<std::string>(), one.value("channel", ""));
             if (record->sha256.empty() && record->md5.empty())
-                return fail_input("a package of this lock file has no checksum", record->name, file.string());
+                return fail_input("a package in this lock file has no checksum", record->name, file.string());
             add_conda_package(std::move(*record), {}, locked);
         }
         read_part_of_pip(root, file, locked);
@@ -205,15 +205,15 @@ Result<LockedEnvironment> read_own_lock(const fs::path& file, const LockChoice& 
             locked.variables.emplace_back(name, value.get<std::string>());
         if (const auto time = root.find("source_date_epoch"); time != root.end()) {
             if (!is_time_of_image(*time))
-                return fail_input("`source_date_epoch` of this lock file is no time of an image",
+                return fail_input("invalid `source_date_epoch` in this lock file",
                                   time->dump(), file.string(),
-                                  "Write seconds since 1970, less than 4294967296.");
+                                  "Write it in seconds since 1970, less than 4294967296.");
             locked.source_date_epoch = time->get<std::uint32_t>();
         }
         return locked;
     } catch (const json::exception& problem) {
-        return fail_input("this is not a whole lock file", reason(problem, *text), file.string(),
-                          "Copy or make it again: a part of it is missing.");
+        return fail_input("the lock file is incomplete or damaged", reason(problem, *text), file.string(),
+                          "Copy or create it again.");
     }
 }
 

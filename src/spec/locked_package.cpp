@@ -16,8 +16,9 @@ Result<std::string> local_url(const std::string& path, const fs::path& lock, con
     const auto full = fs::absolute(lock.parent_path() / path).lexically_normal();
     std::error_code failed;
     if (!fs::exists(full, failed))
-        return fail_input("there is no file or directory '" + path + "'", {}, where,
-                          "Paths are relative to the lock file: put it beside what it locks.");
+        return fail_input(
+            "there is no file or directory '" + path + "'", {}, where,
+            "Paths are relative to the lock file. Put the lock file beside the files that it refers to.");
     return file_url(full.string());
 }
 
@@ -47,8 +48,7 @@ Result<std::string> git_requirement(const GitSource& source, const LockedRequire
                                     const std::string& where) {
     if (source.commit.empty())
         return fail_input("the lock has no commit for '" + package.name + "'",
-                          "a branch or a tag can be another one tomorrow: " +
-                              without_credentials_within(package.location),
+                          "a branch or tag can change later: " + without_credentials_within(package.location),
                           where, "Lock it again.");
     // pip rejects "name @ git+file:///...", whose URL has no host.
     const bool named = !package.name.empty() && !source.url.starts_with("file:");
@@ -73,8 +73,8 @@ Result<Requirement> requirement(const LockedRequirement& package, const fs::path
     result.expected.version = package.version;
     if (package.location.empty()) {
         if (package.version.empty())
-            return fail_input("the lock has neither a version nor a place for '" + package.name + "'", {},
-                              where, "Lock it again.");
+            return fail_input("the lock has neither a version nor a URL or path for '" + package.name + "'",
+                              {}, where, "Lock it again.");
         if (package.sha256.empty()) return refuse_unverifiable(package.name, where);
         result.text = package.name + "==" + package.version + " --hash=sha256:" + package.sha256;
         return result;
@@ -90,8 +90,8 @@ Result<Requirement> requirement(const LockedRequirement& package, const fs::path
     constexpr std::string_view direct = "direct+"; // in version 4 of pixi's format
     if (url.starts_with(direct)) url.erase(0, direct.size());
     if (const auto kind = url.substr(0, url.find("://")); is_url(url) && kind.find('+') != kind.npos)
-        return fail_input("packages cannot be taken from such a repository", without_credentials_within(url),
-                          where, "Lock it with the package from git, or from an index.");
+        return fail_input("unsupported kind of repository", without_credentials_within(url), where,
+                          "Lock the package from git or from an index.");
     if (!is_url(url)) {
         auto local = local_url(url, lock, where);
         if (!local) return fail(std::move(local.error()));
@@ -116,8 +116,8 @@ Result<Requirement> requirement(const LockedRequirement& package, const fs::path
 } // namespace
 
 std::unexpected<Error> refuse_unverifiable(const std::string& name, const std::string& where) {
-    return fail_input("the lock has no checksum of '" + name + "'", "any package could come in its place",
-                      where, "Lock it again, from an index or a channel that has checksums.");
+    return fail_input("the lock has no checksum for '" + name + "'", "its download cannot be verified", where,
+                      "Lock it again from an index or channel that has checksums.");
 }
 
 void set_address(conda::PackageRecord& record, const std::string& url, const std::string& channel) {
@@ -131,8 +131,8 @@ Result<conda::PackageRecord> record_of_url(const std::string& text, const fs::pa
     auto spec = conda::parse_match_spec(text);
     if (!spec || spec->url.empty()) {
         if (spec)
-            return fail_input("this is not the URL of a package", spec->text.substr(0, 200), where,
-                              "It ends in .conda or .tar.bz2.");
+            return fail_input("this is not a package URL", spec->text.substr(0, 200), where,
+                              "Package URLs end in .conda or .tar.bz2.");
         spec.error().where = where;
         return fail(std::move(spec.error()));
     }
@@ -227,8 +227,8 @@ std::string missing_key(const YAML::Node& root, std::initializer_list<const char
 
 std::unexpected<Error> refuse_incomplete(const fs::path& file, const std::string& kind,
                                          const std::string& key) {
-    return fail_input("this " + kind + " is not whole", "it has no `" + key + ":`", file.string(),
-                      "Copy or make it again: a part of it is missing.");
+    return fail_input("this " + kind + " is incomplete", "it has no `" + key + ":`", file.string(),
+                      "Copy or create it again.");
 }
 
 std::vector<std::string> dependency_list(const YAML::Node& node) {

@@ -91,7 +91,7 @@ public:
             if (auto taken = take(package); !taken) return fail(std::move(taken.error()));
         if (locked_.packages.empty())
             return fail_input("this lock file has no package for " + choice_.subdir, {}, file_.string(),
-                              "Lock it again with that platform.");
+                              "Lock the environment again for that platform.");
         return std::move(locked_);
     }
 
@@ -106,7 +106,7 @@ private:
             for (const auto& one : environments)
                 names.push_back(one.first.Scalar());
         return fail_input("this pixi lock file has no environment '" + wanted + "'",
-                          "it has " + names_of(names), file_.string(), "Give --environment one of these.");
+                          "it has " + names_of(names), file_.string(), "Choose one of these with --environment.");
     }
 
     /// The rows for this subdir, in pixi's order of preference.
@@ -135,7 +135,7 @@ private:
     Result<Row> choose_row(std::vector<Row>& rows) const {
         if (rows.empty())
             return fail_input("this lock file has no package for " + choice_.subdir, {}, file_.string(),
-                              "Lock it again with that platform.");
+                              "Lock the environment again for that platform.");
         if (rows.size() == 1) return std::move(rows.front());
         auto machine = choice_.machine();
         if (!machine) return fail(std::move(machine.error()));
@@ -146,17 +146,17 @@ private:
                 return std::move(row);
             needs += "\n- " + row.name + " needs " + names_of(row.virtual_packages);
         }
-        return fail_input("this machine fits none of the lock file's platforms for " + choice_.subdir, needs,
-                          file_.string(), "If it is for nodes that have CUDA, say which: --cuda 12.4.");
+        return fail_input("this machine matches none of the lock file's platforms for " + choice_.subdir,
+                          needs, file_.string(),
+                          "For nodes that have CUDA, give its version, such as --cuda 12.4.");
     }
 
     Status take(const YAML::Node& entry) {
         if (const auto pypi = scalar(entry, "pypi"); !pypi.empty()) return take_requirement(entry, pypi);
         const auto conda = scalar(entry, "conda");
         if (conda.empty() || !(conda.ends_with(".conda") || conda.ends_with(".tar.bz2")))
-            return yaml_.refuse(entry,
-                                "this package must be built from its source, which containerize does not do",
-                                "Build it with `pixi build`, and lock the package that this gives.");
+            return yaml_.refuse(entry, "this package must be built from source, which containerize cannot do",
+                                "Build it with `pixi build`, and lock the resulting package.");
         const auto detail = details_of(entry, conda);
         if (!detail) return fail(Error(detail.error()));
         auto record = record_of_url(conda, file_, yaml_.where(entry));
@@ -190,8 +190,8 @@ private:
     [[nodiscard]] Result<YAML::Node> details_of(const YAML::Node& entry, const std::string& place) const {
         const auto found = details_.find(place);
         if (found != details_.end()) return found->second;
-        return yaml_.refuse(entry, "the lock file's `packages:` does not have this package",
-                            "Lock it again: a part of the file is missing.");
+        return yaml_.refuse(entry, "this package is missing in the lock file's `packages:`",
+                            "Lock the environment again. A part of the file is missing.");
     }
 
     const YamlFile& yaml_;
@@ -213,8 +213,8 @@ Result<LockedEnvironment> read_pixi_lock(const fs::path& file, const LockChoice&
     const auto version = scalar(yaml->root(), "version");
     if (std::ranges::find(known_versions, version) == known_versions.end())
         return yaml->refuse(yaml->root()["version"],
-                            "this pixi lock file has the version '" + version + "', which is not known",
-                            "Versions 4 to 7 are.");
+                            "unknown version of the pixi lock format: '" + version + "'",
+                            "Versions 4 to 7 are supported.");
     const auto missing = missing_key(yaml->root(), {"environments", "packages"});
     if (!missing.empty()) return refuse_without(missing);
     return PixiLockReader(*yaml, file, choice).read();

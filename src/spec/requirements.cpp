@@ -160,9 +160,9 @@ bool may_follow_name(std::string_view rest) {
     return !place.empty() && !place.starts_with('@');
 }
 
-class RequirementsReader {
+class RequirementsFileReader {
 public:
-    explicit RequirementsReader(fs::path directory) : directory_(std::move(directory)) {}
+    explicit RequirementsFileReader(fs::path directory) : directory_(std::move(directory)) {}
 
     Status read(const fs::path& file, const std::string& included_from) {
         std::error_code ignored;
@@ -171,7 +171,7 @@ public:
             std::string chain;
             for (auto one = begin; one != open_.end(); ++one)
                 chain += one->string() + " -> ";
-            return fail_input("the requirements include themselves", chain + real.string(), included_from,
+            return fail_input("the requirements file includes itself", chain + real.string(), included_from,
                               "Remove one of these -r or -c lines.");
         }
         if (std::ranges::find(known_, real) != known_.end()) return {};
@@ -182,7 +182,7 @@ public:
             if (!included_from.empty()) {
                 error.what = "cannot read '" + file.string() + "', which is included here";
                 error.where = included_from;
-                error.hint = "Included files are looked for beside the file that names them.";
+                error.hint = "Paths of included files are relative to the including file.";
             }
             return fail(std::move(error));
         }
@@ -221,7 +221,7 @@ private:
         const auto words = split_words(std::string_view(line.text).substr(before_options(line.text).size()));
         if (!words)
             return fail_input("a quote is not closed in '" + line.text + "'", {}, where(line),
-                              "Options follow the rules of a shell: write a quote as \\'.");
+                              "Options follow shell rules. Write a literal quote as \\'.");
         for (std::size_t at = 0; at < words->size(); ++at)
             // pip ignores -r and -e after a requirement.
             if (auto done = check_option(line, *words, at, requirement.empty()); !done) return done;
@@ -233,19 +233,20 @@ private:
                         bool alone) {
         const std::string& word = words[at];
         if (!word.starts_with('-')) {
-            log::warn(where(line) + ": pip takes no notice of '" + word + "' after an option");
+            log::warn(where(line) + ": pip ignores '" + word + "' after an option");
             return {};
         }
         const auto* option = find_option(word);
         if (option == nullptr)
-            return fail_input("pip knows no option '" + word.substr(0, word.find('=')) +
-                                  "' in a requirements file",
+            return fail_input("pip has no option '" + word.substr(0, word.find('=')) +
+                                  "' for requirements files",
                               {}, where(line), "Remove it, or set it in pip's configuration.");
         if (!option->takes_value) return {};
         std::string value(attached_value(word));
         if (value.empty() && at + 1 < words.size()) value = words[++at];
         if (value.empty())
-            return fail_input("'" + word + "' needs a value", {}, where(line), "Write it after the option.");
+            return fail_input("'" + word + "' needs a value", {}, where(line),
+                              "Write the value after the option.");
         if (!alone) return {};
         if (option->kind == OptionKind::include && !is_url(value))
             return read((line.file.parent_path() / value).lexically_normal(), where(line));
@@ -268,9 +269,10 @@ private:
         if (by_name && (rest.starts_with('@') || !is_archive(named))) return {};
         if (looks_like_path(named) || is_archive(named)) return check_local(line, std::string(named));
         const bool conda = length > 0 && rest.starts_with('=');
-        return fail_input("not a requirement: '" + line.text + "'", {}, where(line),
-                          conda ? "pip compares versions with `==`; a single `=` is conda's."
-                                : "Write a package's name and, if needed, versions: `numpy>=1.26,<3`.");
+        return fail_input(
+            "invalid requirement: '" + line.text + "'", {}, where(line),
+            conda ? "pip compares versions with `==`. A single `=` is conda syntax."
+                  : "Write a package name and optional version conditions, such as `numpy>=1.26,<3`.");
     }
 
     Status check_local(const RequirementLine& line, const std::string& value) {
@@ -291,14 +293,14 @@ private:
 } // namespace
 
 Result<Requirements> read_requirements(const fs::path& file, const fs::path& working_directory) {
-    RequirementsReader reader(working_directory);
+    RequirementsFileReader reader(working_directory);
     if (auto done = reader.read(file, {}); !done) return fail(std::move(done.error()));
     reader.result.sha256 = reader.digest.finish();
     return std::move(reader.result);
 }
 
 Status check_requirements(const std::vector<Located>& lines, const fs::path& directory) {
-    RequirementsReader reader(directory);
+    RequirementsFileReader reader(directory);
     for (const auto& line : lines)
         if (auto done = reader.check_foreign(line); !done) return done;
     return {};

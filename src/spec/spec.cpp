@@ -120,25 +120,25 @@ constexpr auto table = std::to_array<Format>({
     {.kind = SpecKind::archive,
      .description = "an archive or other binary file",
      .is = [](const Sample& file) { return file.is_binary(); },
-     .advice = "To install a package file, write its path into a requirements file."},
+     .advice = "To install a package file, list its path in a requirements file."},
     {.kind = SpecKind::empty,
      .description = "an empty file",
      .is = [](const Sample& file) { return file.is_empty(); },
-     .advice = "Write one package a line into it, such as `numpy`."},
+     .advice = "List one package per line, such as `numpy`."},
     {.kind = SpecKind::html,
      .description = "a web page",
      .is = [](const Sample& file) { return file.first().starts_with('<'); },
-     .advice = "If it was downloaded: take the address of the file itself, not of the page that shows it."},
+     .advice = "If you downloaded it, use the URL of the file itself, not of the page that shows it."},
     {.kind = SpecKind::conda_explicit,
      .description = "an explicit list of conda packages",
      .is = [](const Sample& file) { return file.has("@EXPLICIT") || file.all(is_conda_package_url); },
      .reader = read_explicit},
     {.kind = SpecKind::conda_list_export,
-     .description = "a list made by `conda list --export`",
+     .description = "a list from `conda list --export`",
      .is = [](const Sample& file) { return file.all(is_exported); },
      .reader = read_list_export},
     {.kind = SpecKind::lock,
-     .description = "a lock file of containerize",
+     .description = "a containerize lock file",
      .is = [](const Sample& file) { return file.is_json() && file.contains("\"containerize-lock\""); },
      .may_be =
          [](const Sample& file) {
@@ -148,17 +148,17 @@ constexpr auto table = std::to_array<Format>({
      .reader = read_own_lock,
      .sorted = true},
     {.kind = SpecKind::unknown,
-     .description = "a file of no known kind",
+     .description = "a file of unknown kind",
      .is = [](const Sample& file) { return file.is_python() && !file.contains("setup("); }},
     {.kind = SpecKind::container_recipe, .description = "a container recipe", .is = is_container_recipe},
     {.kind = SpecKind::poetry_lock,
      .description = "a poetry lock file",
      .is = [](const Sample& file) { return file.has("[[package]]") && file.has("[metadata]"); },
-     .advice = "`poetry export` makes a requirements file of it."},
+     .advice = "`poetry export` converts it to a requirements file."},
     {.kind = SpecKind::uv_lock,
      .description = "a uv lock file",
      .is = [](const Sample& file) { return file.has("[[package]]"); },
-     .advice = "`uv export --format requirements-txt` makes a requirements file of it."},
+     .advice = "`uv export --format requirements-txt` converts it to a requirements file."},
     {.kind = SpecKind::pylock,
      .description = "a pylock file (PEP 751)",
      .is = [](const Sample& file) { return file.has("[[packages]]") || file.assigns("lock-version"); }},
@@ -169,14 +169,14 @@ constexpr auto table = std::to_array<Format>({
              return file.has("[[source]]", "[packages]") ||
                     (file.is_json() && file.contains("\"pipfile-spec\""));
          },
-     .advice = "`pipenv requirements` makes a requirements file of it."},
+     .advice = "`pipenv requirements` converts it to a requirements file."},
     {.kind = SpecKind::pixi_toml,
      .description = "a pixi project file",
      .is = [](const Sample& file) { return file.assigns("channels") && !file.has("[tool."); }},
     {.kind = SpecKind::pyproject,
      .description = "a pyproject file",
      .is = [](const Sample& file) { return file.has("[project]", "[build-system]", "[tool."); },
-     .advice = "To install a project, write its directory into a requirements file: `./PROJECT`."},
+     .advice = "To install a project, list its directory in a requirements file: `./PROJECT`."},
     {.kind = SpecKind::setup_script,
      .description = "a setup script",
      .is =
@@ -184,7 +184,7 @@ constexpr auto table = std::to_array<Format>({
              return file.is_python() ? file.contains("setup(")
                                      : file.has("[options]") || file.assigns("install_requires");
          },
-     .advice = "To install a project, write its directory into a requirements file: `./PROJECT`."},
+     .advice = "To install a project, list its directory in a requirements file: `./PROJECT`."},
     {.kind = SpecKind::conda_lock,
      .description = "a conda-lock file",
      .is =
@@ -255,7 +255,7 @@ std::string describe(SpecKind kind) {
 Result<SpecKind> recognise_supported(const std::filesystem::path& file) {
     struct stat info {};
     if (stat(file.c_str(), &info) != 0) {
-        auto error = fail_errno("cannot read the environment's description", file.string());
+        auto error = fail_errno("cannot read the environment file", file.string());
         error.error().fault = Fault::input;
         return error;
     }
@@ -277,7 +277,7 @@ Result<SpecKind> recognise_supported(const std::filesystem::path& file) {
     const auto& format = format_of(recognise(*content, file.filename().string()));
     if (!std::holds_alternative<std::monostate>(format.reader)) return format.kind;
     if (format.kind == SpecKind::empty)
-        return fail_input("there is no requirement in it", {}, file.string(), std::string(format.advice));
+        return fail_input("the file contains no requirement", {}, file.string(), std::string(format.advice));
     return unsupported(file, format);
 }
 

@@ -60,8 +60,8 @@ Result<YamlFile> YamlFile::read(const std::filesystem::path& file, std::size_t m
     auto text = decode(*content, file);
     if (!text) return fail(std::move(text.error()));
     if (most_yaml_nodes(*text) > most_nodes)
-        return fail_input("this file has more entries than any real one",
-                          "there may be " + std::to_string(most_nodes), file.string());
+        return fail_input("this file has too many entries", "the limit is " + std::to_string(most_nodes),
+                          file.string());
     YamlFile yaml;
     yaml.file_ = file;
     yaml.text_ = std::move(*text);
@@ -75,10 +75,10 @@ Result<YamlFile> YamlFile::read(const std::filesystem::path& file, std::size_t m
         NulFinder nul;
         if (goes_on_after_its_document(yaml.text_, nul))
             return fail_input(
-                "this file has several YAML documents", {}, file.string(),
-                "Keep one, without '---' between, and nothing after it, such as a bracket too many.");
+                "this file contains several YAML documents", {}, file.string(),
+                "Keep one document, without '---' lines. Remove what follows it, such as an extra bracket.");
         if (const int line = nul.line(); line != 0)
-            return fail_input("a text in this file has a NUL character", yaml.excerpt(line),
+            return fail_input("a string in this file contains a NUL character", yaml.excerpt(line),
                               file.string() + ":" + std::to_string(line), "Remove `\\0` from it.");
         yaml.root_ = YAML::Load(yaml.text_);
         return yaml;
@@ -86,8 +86,8 @@ Result<YamlFile> YamlFile::read(const std::filesystem::path& file, std::size_t m
         const int line = problem.mark.line + 1;
         std::string hint;
         const auto shown = yaml.excerpt(line);
-        if (shown.find('\t') != std::string::npos) hint = "YAML is indented by blanks, not by tabs.";
-        return fail_input("this is not YAML", problem.msg + (shown.empty() ? "" : "\n" + shown),
+        if (shown.find('\t') != std::string::npos) hint = "YAML is indented with spaces, not tabs.";
+        return fail_input("invalid YAML", problem.msg + (shown.empty() ? "" : "\n" + shown),
                           problem.mark.is_null() ? file.string() : file.string() + ":" + std::to_string(line),
                           hint);
     }
@@ -115,10 +115,10 @@ Status YamlFile::each(const YAML::Node& mapping,
                       const std::function<Status(const YAML::Node&, const YAML::Node&)>& visit) const {
     std::set<std::string> seen;
     for (const auto& entry : mapping) {
-        if (!entry.first.IsScalar()) return refuse(entry.first, "a key must be a word");
+        if (!entry.first.IsScalar()) return refuse(entry.first, "a key must be a single value");
         const auto& key = entry.first.Scalar();
         if (!seen.insert(key).second)
-            return refuse(entry.first, "'" + key + "' stands here a second time", "Put both into one.");
+            return refuse(entry.first, "'" + key + "' is defined twice", "Combine both into one.");
         if (auto done = visit(entry.first, entry.second); !done) return done;
     }
     return {};

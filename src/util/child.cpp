@@ -93,8 +93,8 @@ void take_streams(const Plan& plan) {
 std::unexpected<Error> describe(const Failure& failure, const Command& command, const std::string& program) {
     switch (failure.step) {
     case Failure::working_directory:
-        return fail_errno("cannot start `" + program + "` there", command.working_directory.string(),
-                          failure.error_number);
+        return fail_errno("cannot start `" + program + "` in this directory",
+                          command.working_directory.string(), failure.error_number);
     case Failure::in_child:
         return fail_errno("cannot enter the build's namespace to start `" + program + "`", {},
                           failure.error_number);
@@ -133,7 +133,7 @@ Result<Child> Child::start(const Command& command, const std::string& program, c
 
     // exec closes it, and the parent reads end of file; otherwise the parent reads a Failure.
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) return fail_errno("cannot make a pipe");
+    if (pipe2(ends, O_CLOEXEC) != 0) return fail_errno("cannot create a pipe");
     const Fd report(ends[0]);
     Fd report_writer(ends[1]);
     const Plan plan{command, program.c_str(), argv.data(),         variables.data(), foreground,

@@ -24,7 +24,7 @@ bool is_same(int fd, const std::filesystem::path& path) {
 Result<FileLock> try_lock(const std::filesystem::path& path, mode_t mode) {
     for (;;) {
         Fd file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, mode));
-        if (!file) return fail_errno("cannot open the file to lock", path.string());
+        if (!file) return fail_errno("cannot open the lock file", path.string());
         if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
             if (errno == EINTR) continue;
             if (errno == EWOULDBLOCK) return FileLock{};
@@ -43,7 +43,7 @@ Result<FileLock> wait_for_lock(const std::filesystem::path& path, mode_t mode) {
         if (!lock || lock->state != LockState::busy) return lock;
         if (interrupted()) return fail_interrupted();
         if (!std::exchange(told, true))
-            log::detail("waiting for another process, which locks " + path.string());
+            log::detail("waiting for another process that holds the lock on " + path.string());
         pollfd interrupt{.fd = interrupt_fd(), .events = POLLIN, .revents = 0};
         poll(&interrupt, 1, patience_ms);
     }

@@ -39,14 +39,14 @@ std::string reason(const json::exception& problem, std::string_view text) {
     if (const auto* broken = dynamic_cast<const json::parse_error*>(&problem)) {
         const auto end = text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
         const auto line = 1 + std::ranges::count(end.substr(0, broken->byte), '\n');
-        return broken->byte > end.size() ? "its JSON ends too early, in line " + std::to_string(line)
-                                         : "line " + std::to_string(line) + " is not JSON";
+        return broken->byte > end.size() ? "the JSON text ends too early, in line " + std::to_string(line)
+                                         : "line " + std::to_string(line) + " is not valid JSON";
     }
     // "[json.exception.type_error.302] type must be string, but is null"
     std::string_view words = problem.what();
     if (const auto tag = words.find("] "); words.starts_with("[json.exception.") && tag != words.npos)
         words.remove_prefix(tag + 2);
-    if (words.starts_with("cannot use ")) return "a part of it is not the object that it must be";
+    if (words.starts_with("cannot use ")) return "a value that must be an object is not one";
     return std::string(words.substr(0, 300));
 }
 

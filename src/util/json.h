@@ -29,7 +29,7 @@ Number to_integer(const nlohmann::json& value) {
         if (const auto number = value.get<std::int64_t>(); std::in_range<Number>(number))
             return static_cast<Number>(number);
     }
-    throw nlohmann::json::type_error::create(302, "a number must be whole, and fit", nullptr);
+    throw nlohmann::json::type_error::create(302, "a number is not an integer, or is out of range", nullptr);
 }
 
 /// Describes `problem`, which came from reading `text`, for users: with the line, and without the text

@@ -139,10 +139,7 @@ Result<std::string> program_of(const Command& command, const Environment& enviro
     const auto path = environment.find("PATH");
     const auto found = find_program(name, path == environment.end() ? "/usr/bin:/bin" : path->second);
     if (found) return found->string();
-    return fail({.what = "cannot start `" + name + "`",
-                 .why = "there is no such program on PATH",
-                 .where = {},
-                 .hint = {}});
+    return fail({.what = "cannot start `" + name + "`", .why = "it is not on PATH", .where = {}, .hint = {}});
 }
 
 class IgnoredSignals {
@@ -170,7 +167,7 @@ struct Pipe {
 
 Result<Pipe> make_pipe() {
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) return fail_errno("cannot make a pipe");
+    if (pipe2(ends, O_CLOEXEC) != 0) return fail_errno("cannot create a pipe");
     // Only our end: programs do not expect EAGAIN from stdout.
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
     return Pipe{Fd(ends[0]), Fd(ends[1])};

@@ -11,5 +11,5 @@ set -e
 export PATH=@PREFIX@/bin:$PATH
 @SITE_EXPORT@
 
-# containerize-rank sets NODE_RANK, MASTER_ADDR and MASTER_PORT. If LOCAL_RANK were set, Lightning would start no others.
+# containerize-rank sets NODE_RANK, MASTER_ADDR and MASTER_PORT. If LOCAL_RANK were set, Lightning would not start the other processes.
 srun --cpu-bind=none --kill-on-bad-exit=1 containerize-rank env -u LOCAL_RANK python @PROGRAM@

@@ -10,7 +10,7 @@ set -e
 export PATH=@PREFIX@/bin:$PATH
 @SITE_EXPORT@
 
-# FLAT: each stack of a card is a device. COMPOSITE: each card is one; then start half as many tasks.
+# FLAT: each stack of a card is a device. COMPOSITE: each card is a device; then start half as many tasks.
 export ZE_FLAT_DEVICE_HIERARCHY=${ZE_FLAT_DEVICE_HIERARCHY:-FLAT}
 eval "$(containerize-rank --print)"
 

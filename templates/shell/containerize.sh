@@ -123,10 +123,10 @@ __containerize_find_directory() {
     if __containerize_is_installation "$1"; then
         __containerize_real "$1"
     elif [ -d "$1" ]; then
-        __containerize_error "$1 is not an installation: it has no containerize.json and bin/"
+        __containerize_error "$1 is not an installation: it has no containerize.json or no bin/"
         return 1
     else
-        __containerize_error "there is no directory $1"
+        __containerize_error "the directory $1 does not exist"
         return 1
     fi
 }
@@ -160,19 +160,19 @@ __containerize_find_name() {
 __containerize_choose() {
     if [ -n "$__containerize_here" ] && [ -n "$__containerize_first" ] &&
         [ "$__containerize_here" != "$__containerize_first" ]; then
-        __containerize_warning "taking $__containerize_here of the working directory, not $__containerize_first"
+        __containerize_warning "using $__containerize_here in the working directory, not $__containerize_first"
         printf '%s\n' "$__containerize_here"
     elif [ -n "$__containerize_first" ]; then
         [ -z "$__containerize_others" ] ||
-            __containerize_warning "taking the first $1, $__containerize_first, not $__containerize_others"
+            __containerize_warning "using the first $1, $__containerize_first, not $__containerize_others"
         printf '%s\n' "$__containerize_first"
     elif [ -n "$__containerize_here" ]; then
         printf '%s\n' "$__containerize_here"
     elif [ -d "./$1" ]; then
-        __containerize_error "./$1 is not an installation: it has no containerize.json and bin/"
+        __containerize_error "./$1 is not an installation: it has no containerize.json or no bin/"
         return 1
     else
-        __containerize_error "no installation $1 in the working directory or in ${__containerize_searched:-CONTAINERIZE_PATH}: give its path, or put the directory that holds it into CONTAINERIZE_PATH"
+        __containerize_error "no installation $1 in the working directory or in ${__containerize_searched:-CONTAINERIZE_PATH}: give its path, or add the directory that contains it to CONTAINERIZE_PATH"
         return 1
     fi
 }
@@ -250,7 +250,7 @@ __containerize_leave() {
 
 __containerize_usage() {
     printf '%s\n' "Usage: $1 activate NAME|DIR   put an installation on PATH" \
-        "       $1 deactivate          take it off again"
+        "       $1 deactivate          remove it from PATH again"
 }
 
 __containerize_activate() {
@@ -265,7 +265,7 @@ __containerize_activate() {
         ;;
     esac
     if [ "$#" != 2 ] || [ -z "$2" ]; then
-        __containerize_error "one installation has to be named: $1 activate NAME|DIR"
+        __containerize_error "give one installation: $1 activate NAME|DIR"
         return 1
     fi
     __containerize_found=$(__containerize_find "$2") || {
@@ -274,7 +274,7 @@ __containerize_activate() {
     }
     case "$__containerize_found" in
     *:*)
-        __containerize_error "PATH cannot have $__containerize_found: there is a colon in it"
+        __containerize_error "PATH cannot contain $__containerize_found: it has a colon in its name"
         unset __containerize_found
         return 1
         ;;
@@ -336,7 +336,7 @@ __containerize_tykky() {
         ;;
     '' | -h | --help | help) __containerize_usage tykky ;;
     *)
-        __containerize_error "tykky has no $1 here; installations are made with \`containerize new\`"
+        __containerize_error "tykky has no command $1 here; create installations with \`containerize new\`"
         __containerize_usage tykky >&2
         return 1
         ;;

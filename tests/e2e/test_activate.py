@@ -230,7 +230,7 @@ def test_the_first_of_several(shell, fake, work):
     env = {"CONTAINERIZE_PATH": f"{work}/a:{work}/again:{work}/b", "TYKKY_PATH": f"{work}/c"}
     done = shell.run("containerize activate demo; tool", env=env)
     assert done.stdout == f"{work}/a/demo\n"
-    assert done.stderr == f"WARNING: taking the first demo, {work}/a/demo, not {work}/b/demo, {work}/c/demo\n"
+    assert done.stderr == f"WARNING: using the first demo, {work}/a/demo, not {work}/b/demo, {work}/c/demo\n"
     assert shell.lines("containerize activate demo; tool", env={"CONTAINERIZE_PATH": f"{work}/a:{work}/again"}) == [f"{work}/a/demo"]
 
 
@@ -243,7 +243,7 @@ def test_the_working_directory_wins(shell, fake, work):
     env = {"CONTAINERIZE_PATH": str(work / "envs")}
     done = shell.run("containerize activate demo; tool", env=env, cwd=work / "here")
     assert done.stdout == f"{work}/here/demo\n"
-    assert done.stderr == f"WARNING: taking {work}/here/demo of the working directory, not {work}/envs/demo\n"
+    assert done.stderr == f"WARNING: using {work}/here/demo in the working directory, not {work}/envs/demo\n"
     assert shell.lines("containerize activate only; tool", env=env, cwd=work / "here") == [f"{work}/here/only"]
     assert shell.lines("containerize activate demo; tool", env=env, cwd=work / "envs") == [f"{work}/envs/demo"]
     assert shell.lines("containerize activate broken; tool", env=env, cwd=work / "here") == [f"{work}/envs/broken"], "what is no installation does not count"
@@ -253,19 +253,19 @@ def test_the_working_directory_wins(shell, fake, work):
 
 
 @pytest.mark.parametrize("command, error", [
-    ("containerize activate", "one installation has to be named: containerize activate NAME|DIR"),
-    ("containerize activate ''", "one installation has to be named: containerize activate NAME|DIR"),
-    ("tykky activate demo other", "one installation has to be named: tykky activate NAME|DIR"),
+    ("containerize activate", "give one installation: containerize activate NAME|DIR"),
+    ("containerize activate ''", "give one installation: containerize activate NAME|DIR"),
+    ("tykky activate demo other", "give one installation: tykky activate NAME|DIR"),
     ("containerize activate --loud demo", "unknown option --loud; usage: containerize activate NAME|DIR"),
-    ("containerize activate nothing", "no installation nothing in the working directory or in {work}/.containerize:{work}/.tykky: give its path, or put the directory that holds it into CONTAINERIZE_PATH"),
+    ("containerize activate nothing", "no installation nothing in the working directory or in {work}/.containerize:{work}/.tykky: give its path, or add the directory that contains it to CONTAINERIZE_PATH"),
     ("containerize activate ./nothing", "there is no directory ./nothing"),
     ("containerize activate ./file", "there is no directory ./file"),
-    ("containerize activate plain", "./plain is not an installation: it has no containerize.json and bin/"),
-    ("containerize activate 'pl*'", "no installation pl* in the working directory or in {work}/.containerize:{work}/.tykky: give its path, or put the directory that holds it into CONTAINERIZE_PATH"),
-    ("containerize activate {work}/plain", "{work}/plain is not an installation: it has no containerize.json and bin/"),
-    ("containerize activate halves/json", "halves/json is not an installation: it has no containerize.json and bin/"),
-    ("containerize activate halves/bin", "halves/bin is not an installation: it has no containerize.json and bin/"),
-    ("containerize activate 'a:b'", "PATH cannot have {work}/a:b: there is a colon in it"),
+    ("containerize activate plain", "./plain is not an installation: it has no containerize.json or no bin/"),
+    ("containerize activate 'pl*'", "no installation pl* in the working directory or in {work}/.containerize:{work}/.tykky: give its path, or add the directory that contains it to CONTAINERIZE_PATH"),
+    ("containerize activate {work}/plain", "{work}/plain is not an installation: it has no containerize.json or no bin/"),
+    ("containerize activate halves/json", "halves/json is not an installation: it has no containerize.json or no bin/"),
+    ("containerize activate halves/bin", "halves/bin is not an installation: it has no containerize.json or no bin/"),
+    ("containerize activate 'a:b'", "PATH cannot contain {work}/a:b: it has a colon in its name"),
     ("containerize deactivate demo", "containerize deactivate takes no argument"),
     ("tykky deactivate --all", "tykky deactivate takes no argument"),
 ])
@@ -291,13 +291,13 @@ def test_nothing_to_deactivate(shell):
 
 
 def test_usage(shell):
-    usage = ["Usage: {0} activate NAME|DIR   put an installation on PATH", "       {0} deactivate          take it off again"]
+    usage = ["Usage: {0} activate NAME|DIR   put an installation on PATH", "       {0} deactivate          remove it from PATH again"]
     of_tykky, ours = ([line.format(name) for line in usage] for name in ("tykky", "containerize"))
     assert shell.lines("tykky; tykky --help; tykky activate -h") == of_tykky * 3
     assert shell.lines("containerize activate --help; containerize deactivate --help") == ours * 2
     done = shell.run("tykky new; echo $?")
     assert done.stdout == "1\n"
-    assert done.stderr.splitlines() == ["ERROR: tykky has no new here; installations are made with `containerize new`", *of_tykky]
+    assert done.stderr.splitlines() == ["ERROR: tykky has no command new here; create installations with `containerize new`", *of_tykky]
 
 
 # ---- As a guest in somebody's shell
@@ -563,7 +563,7 @@ def test_the_program_explains(user, tool, work):
     for arguments in (["activate"], ["activate", "demo"], ["deactivate"], ["activate", "--loud", "a", "b"]):
         done = user.run(str(tool), *arguments, check=False)
         assert done.returncode == 2 and done.stdout == ""
-        assert done.stderr.startswith(f"containerize: `{arguments[0]}` has to be a function of your shell: ")
+        assert done.stderr.startswith(f"containerize: `{arguments[0]}` must be a function of your shell: ")
         assert done.stderr.splitlines()[-1] == f"  . {functions}"
     assert functions.is_file()
     line = done.stderr.splitlines()[-1]

@@ -223,7 +223,7 @@ def test_uv(user, tool, work, spec, uv):
     assert python(user, work / "env", "import six; print(six.__version__)") == "1.16.0"
     assert json.loads((work / "env/containerize.json").read_text())["build"]["installer"] == "uv"
     done = new(user, tool, work / "none", spec, "--installer", "uv", check=False)
-    assert done.returncode == 2 and "there is no uv on PATH" in done.stderr
+    assert done.returncode == 2 and "uv is not on PATH" in done.stderr
 
 
 # --- replacing -------------------------------------------------------------------------------------------------------
@@ -236,7 +236,7 @@ def test_force_replaces_while_the_old_one_runs(user, tool, work, env):
     process = user.start(f"{prefix}/bin/python", "-c", script, stdin=subprocess.PIPE)
     assert next_line(process.stdout) == "up\n"
     done = new(user, tool, prefix, fresh, check=False)
-    assert done.returncode == 2 and "there is an installation already" in done.stderr and "--force" in done.stderr
+    assert done.returncode == 2 and "an installation already exists here" in done.stderr and "--force" in done.stderr
     new(user, tool, prefix, fresh, "--force")
     assert python(user, prefix, "import six; print(six.__version__)") == "1.17.0"
     assert not (prefix / "bin/pygmentize").exists()
@@ -264,7 +264,7 @@ def test_unknown_package_shows_pips_reason(user, tool, work):
     assert done.returncode == 1
     assert "pip could not install the requirements" in done.stderr
     assert "No matching distribution found for no-such-package-anywhere-1234" in done.stderr
-    log = re.search(r"The whole log: (.*)", done.stderr).group(1)
+    log = re.search(r"The full log is (.*)", done.stderr).group(1)
     assert "no-such-package-anywhere-1234" in Path(log).read_text()
     assert not (work / "env").exists() and staging_directories(user) == []
 
@@ -297,14 +297,14 @@ def tiny_disk(user, work):
 def test_full_disk_at_the_prefix(user, tool, spec, tiny_disk):
     done = new(user, tool, tiny_disk / "env", spec, check=False)
     assert done.returncode == 1
-    assert "not enough room" in done.stderr or "No space left on device" in done.stderr
+    assert "not enough space" in done.stderr or "No space left on device" in done.stderr
     assert list(tiny_disk.iterdir()) == []
 
 
 def test_full_staging_directory(user, tool, work, spec, tiny_disk):
     done = new(user, tool, work / "env", spec, "--tmpdir", str(tiny_disk), check=False)
     # ensurepip is the first to run out of space, and does not report the reason.
-    assert done.returncode == 1 and f"{tiny_disk} is full: make room, or give --tmpdir another" in done.stderr
+    assert done.returncode == 1 and f"{tiny_disk} is full. Free some space, or choose another directory with --tmpdir" in done.stderr
     assert list(tiny_disk.glob("containerize-build*")) == [] and not (work / "env").exists()
 
 
@@ -319,7 +319,7 @@ def test_second_build_at_one_prefix_is_told(user, tool, work, quick):
     finally:
         (work / "end").touch()  # also when the test fails, because the hook waits for it
         _, errors = first.communicate(timeout=60)
-    assert done.returncode == 1 and "another build is under way" in done.stderr
+    assert done.returncode == 1 and "another build is using this prefix" in done.stderr
     assert first.returncode == 0, errors
     assert is_whole(user, work / "env")
 
@@ -329,32 +329,32 @@ def test_second_build_at_one_prefix_is_told(user, tool, work, quick):
 YAML = "name: x\nchannels: [conda-forge]\ndependencies:\n  - numpy\n"
 BAD = [
     # options before SPEC, content of SPEC, part of the expected message
-    ([], None, "requirements.txt: cannot read the environment's description: No such file or directory"),
-    ([], "", "requirements.txt: there is no requirement in it"),
-    ([], "# only a comment\n\n", "there is no requirement in it"),
-    (["--python", "3.9"], YAML, "requirements.txt: --python is for requirements of pip: a conda environment brings its own Python"),
-    ([], "@EXPLICIT\nhttps://x/y.conda\n", "requirements.txt:2: not a package specification: 'https://x/y.conda'"),
+    ([], None, "requirements.txt: cannot read the environment file: No such file or directory"),
+    ([], "", "requirements.txt: the file contains no requirement"),
+    ([], "# only a comment\n\n", "the file contains no requirement"),
+    (["--python", "3.9"], YAML, "requirements.txt: --python is only for pip requirements: a conda environment has its own Python"),
+    ([], "@EXPLICIT\nhttps://x/y.conda\n", "requirements.txt:2: invalid package specification: 'https://x/y.conda'"),
     ([], "[project]\nname = 'x'\n", "this is a pyproject file"),
     ([], "<!DOCTYPE html>\n<html>\n", "this is a web page"),
     ([], "numpy\n--frobnicate\n", "requirements.txt:2: "),
     ([], "numpy\n\n-r missing.txt\n", "missing.txt', which is included here: No such file or directory"),
     ([], "numpy\n./nowhere\n", "requirements.txt:2: there is no file or directory './nowhere'"),
-    ([], "numpy=1.26\n", "requirements.txt:1: not a requirement: 'numpy=1.26'"),
+    ([], "numpy=1.26\n", "requirements.txt:1: invalid requirement: 'numpy=1.26'"),
     (["--python", "9.9"], "six\n", "there is no python9.9 on PATH"),
-    (["--python", "/etc/passwd"], "six\n", "not a Python that can be run"),
+    (["--python", "/etc/passwd"], "six\n", "this is not a Python that can be run"),
     (["--python", "/bin/true"], "six\n", "this is not a working Python 3"),
-    (["--base", "frob"], "six\n", "not a base image: 'frob'"),
-    (["--compression", "zstd:99"], "six\n", "not a compression: 'zstd:99'"),
-    (["--block-size", "100K"], "six\n", "not a block size: '100K'"),
-    (["--installer", "conda"], "six\n", "not an installer: 'conda'"),
+    (["--base", "frob"], "six\n", "invalid base image: 'frob'"),
+    (["--compression", "zstd:99"], "six\n", "invalid compression: 'zstd:99'"),
+    (["--block-size", "100K"], "six\n", "invalid block size: '100K'"),
+    (["--installer", "conda"], "six\n", "unknown installer: 'conda'"),
     (["--jobs", "0"], "six\n", "--jobs"),
     (["--jobs", "many"], "six\n", "--jobs"),
     (["--tmpdir", "/nonexistent"], "six\n", "the staging directory does not exist"),
     (["--environ", "/nonexistent"], "six\n", "/nonexistent: cannot read the script for --environ"),
     (["--post-install", "/nonexistent"], "six\n", "/nonexistent: cannot read the script for --post-install"),
-    (["--post-install", "/root/script"], "six\n", "/root/script: this path cannot be followed: Permission denied"),
-    (["--wrapper-paths", "../../etc"], "six\n", "a wrapper path must lie below the installation"),
-    (["--wrapper-paths", "no/such"], "six\n", "the environment has no such directory or program for wrappers"),
+    (["--post-install", "/root/script"], "six\n", "/root/script: cannot resolve the path: Permission denied"),
+    (["--wrapper-paths", "../../etc"], "six\n", "a wrapper path must be below the prefix"),
+    (["--wrapper-paths", "no/such"], "six\n", "the environment has no such directory or program"),
     (["--frobnicate"], "six\n", "--frobnicate"),
     (["-v", "-q"], "six\n", "excludes"),
 ]
@@ -374,14 +374,14 @@ def test_bad_input(user, tool, work, options, content, message):
 
 
 BAD_PREFIXES = [
-    ("/", "this directory is not one for an installation"),
-    ("{work}/a:b", "PATH cannot hold a directory with ':'"),
+    ("/", "an installation cannot use this directory"),
+    ("{work}/a:b", "PATH cannot contain a directory with ':'"),
     ("{work}/full", "the prefix is not empty: it holds 'file'"),
     ("{work}/file", "the prefix is not a directory"),
-    ("{env}/inside", "this prefix lies inside another installation"),
-    ("/proc/env", "/proc/env: cannot make the directory: No such file or directory"),
-    ("/root/env", "/root/env: this path cannot be followed: Permission denied\nChoose one whose directories you may enter."),
-    ("{work}/" + 250 * "a", "the name of this prefix is too long: it has 250 bytes, and there may be 160"),
+    ("{env}/inside", "this prefix is inside another installation"),
+    ("/proc/env", "/proc/env: cannot create the directory: No such file or directory"),
+    ("/root/env", "/root/env: cannot resolve the path: Permission denied\nChoose a path whose directories you can enter."),
+    ("{work}/" + 250 * "a", "the name of this prefix is too long: it has 250 bytes, and the limit is 160"),
     ("", "--prefix is missing"),
 ]
 
@@ -490,7 +490,7 @@ def test_old_logs_of_failed_builds_go(user, tool, work, quick):
 
     def fail(name):
         done = new(user, tool, work / name, quick, "--post-install", fails, "--tmpdir", build, check=False)
-        return Path(done.stderr.split("The whole log: ")[1].strip())
+        return Path(done.stderr.split("The full log is ")[1].strip())
 
     first, second = fail("one"), fail("two")
     assert first.exists() and second.exists() and first != second

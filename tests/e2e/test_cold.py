@@ -65,7 +65,7 @@ def python(user, prefix, code, environment=AHEAD, **more):
 def test_a_mistake_in_the_variable_is_told_once(user, env, sessions):
     first, second = (python(user, env, "print('up')", {"CONTAINERIZE_PREFETCH": "onn"}) for _ in range(2))
     assert first.stdout == second.stdout == "up\n"
-    assert "warning: CONTAINERIZE_PREFETCH: not how images are read ahead: 'onn'" in first.stderr and not second.stderr
+    assert "warning: CONTAINERIZE_PREFETCH: invalid prefetch setting: 'onn'" in first.stderr and not second.stderr
     sessions.kill_all()
 
 
@@ -264,7 +264,7 @@ def test_a_job_that_fails_is_recorded_and_says_so(user, tool, copy, inspect):
     done = user.run(str(tool), "profile", str(copy), "--replace", "--", "python", "-c", "raise SystemExit(7)", check=False)
     assert done.returncode == 7
     assert "Recorded" in done.stderr
-    assert "what was recorded before is kept, too" in done.stderr and inspect(copy)["profile"]["blocks"] >= before
+    assert "so the earlier recording is also kept" in done.stderr and inspect(copy)["profile"]["blocks"] >= before
     done = user.run(str(tool), "profile", str(copy), "--", "no-such-program", check=False)
     assert done.returncode != 0
 
@@ -318,7 +318,7 @@ def test_profiles_through_updates_and_squashing(user, tool, make, work, stats, s
     placed = inspect(prefix)["profile"]
     assert placed["requests"] < squashed["requests"]
     assert placed["requests"] <= 4
-    assert "one image already" in user.run(str(tool), "squash", str(prefix)).stdout, "what is not asked for stays"
+    assert "is already one image" in user.run(str(tool), "squash", str(prefix)).stdout, "what is not asked for stays"
     user.run(str(tool), "squash", "--layout", "path", str(prefix))
     assert inspect(prefix)["profile"]["requests"] > placed["requests"]
     user.run(str(tool), "squash", "--layout", "profile", str(prefix))

@@ -124,7 +124,7 @@ def test_files_of_all_kinds(demo):
     assert sorted(line.rstrip() for line in listing if line.strip() != "d") == sorted([
         "a name with blanks f", "ü f", "link l ü", "dangling l nowhere", "empty d", "up l ../../share/odd", "nothing f"])
     assert demo.run("_debug_exec", "cat", f"{demo.prefix}/share/clash").stdout == "b"
-    assert "clash-a-1.0-0 and clash-b-1.0-0 both have 'share/clash'; the latter's stays." in demo.log
+    assert "clash-a-1.0-0 and clash-b-1.0-0 both have 'share/clash'. The file of the second package is kept." in demo.log
 
 
 def test_hard_links_outlive_what_they_are_to(build):
@@ -139,7 +139,7 @@ def test_hard_links_outlive_what_they_are_to(build):
     build(build.spec(["twins"]))
     assert twins() == [f"twins of {build.prefix}\n"] * 3 and len(set(inodes())) == 1
     log = build(build.spec(["instead"]), "--force").stderr
-    assert "twins-1.0-0 and instead-1.0-0 both have 'share/twin'; the latter's stays." in log
+    assert "twins-1.0-0 and instead-1.0-0 both have 'share/twin'. The file of the second package is kept." in log
     assert twins() == ["instead\n"] + [f"twins of {build.prefix}\n"] * 2
     assert inodes()[1] == inodes()[2]
 
@@ -150,8 +150,8 @@ def test_link_scripts_ran_and_said_their_word(demo):
 
 
 def test_notes(demo):
-    assert "`prefix:` in " in demo.log and "env.yml:19 is left out: --prefix says where." in demo.log
-    assert "`colour:` in " in demo.log and "means nothing here" in demo.log
+    assert "`prefix:` in " in demo.log and "env.yml:19 is ignored: --prefix sets the directory." in demo.log
+    assert "`colour:` in " in demo.log and "is ignored, because it has no effect here" in demo.log
 
 
 def test_activation_needs_no_shell(demo):
@@ -259,7 +259,7 @@ def test_other_lists_are_taken(build, channels, user):
                             f"  - {{name: where, version: '1.0', manager: conda, platform: linux-64, url: '{where['url']}', hash: {{sha256: {where['sha256']}}}, category: main, dependencies: {{}}}}\n"
                             f"  - {{name: dev, version: '1.0', manager: conda, platform: linux-64, url: 'https://x/linux-64/dev-1.0-0.conda', hash: {{}}, category: dev, dependencies: {{}}}}\n")
     log = build(conda_lock, "--force").stderr
-    assert "1 packages of the category 'dev' are left out; --category dev takes them, too." in log
+    assert "1 packages of the category 'dev' are left out. --category dev includes them." in log
     assert build.run("where").returncode == 0
     pixi = user.write(build.work / "pixi.lock", "version: 6\nenvironments:\n  default:\n    channels:\n    - url: https://x/\n    packages:\n      linux-64:\n"
                       f"      - conda: {where['url']}\npackages:\n- conda: {where['url']}\n  sha256: {where['sha256']}\n")
@@ -274,7 +274,7 @@ def test_a_sites_policy_counts_for_lists_too(build, channels, user):
     url = build.plan(build.spec(["where"]))["where"]["url"]
     explicit = user.write(build.work / "explicit.txt", f"@EXPLICIT\n{url}\n")
     error = build.refused(explicit, env={"CONDA_DENYLIST_CHANNELS": f"file://{channels}/main"})
-    assert "explicit.txt: the channel " in error and "conda's configuration has it in denylist_channels" in error
+    assert "explicit.txt: the channel " in error and "it is in denylist_channels of conda's configuration" in error
     assert "allowlist_channels" in build.refused(explicit, env={"CONDA_ALLOWLIST_CHANNELS": "conda-forge"})
 
 
@@ -332,7 +332,7 @@ def test_what_a_server_refuses_is_named(build, server):
     error = build.refused(build.spec(["where"], server.url("status/403")), code=1)
     assert "127.0.0.1" in error and "the server refuses access (403" in error
     error = build.refused(build.spec(["where"], server.url("status/404")))
-    assert "127.0.0.1" in error and "this is no channel" in error
+    assert "127.0.0.1" in error and "this is not a channel" in error
 
 
 def no_secret_in(build):
@@ -356,7 +356,7 @@ def test_secrets_stay_secret(build, server):
 def test_a_dry_run_names_the_part_of_pip(build, user):
     spec = build.spec(["where"], more="  - pip:\n    - six\n    - rich\n")
     shown = user.run(build.tool, "new", "--dry-run", spec, env={"CONTAINERIZE_CACHE": str(build.work / "cache")}).stdout
-    assert shown.endswith("What pip is to install (2 lines) is not solved here.\n"), shown
+    assert shown.endswith("The packages that pip installs (2 lines) are not solved here.\n"), shown
 
 
 @pytest.mark.parametrize("login, place", [("user:s3cret@", "auth/main"), ("", "t/to-ken/main")])
@@ -381,15 +381,15 @@ def test_secrets_of_pip_stay_secret(build, server):
 
 
 @pytest.mark.parametrize("name, words", [
-    ("absolute", "'/etc/evil' leads out of the prefix"),
-    ("climbing", "'share/../../evil' leads out of the prefix"),
-    ("linkout", "'share/out' is a link that leads out of the prefix, to '../../../etc/passwd'"),
-    ("linkchained", "'share/out' is a link that leads out of the prefix, to 'd/e/up/../../../etc/passwd'"),
-    ("linkabsolute", "'share/out' is a link that leads out of the prefix, to '/etc/passwd'"),
-    ("hardout", "'share/out' is a hard link that leads out of the prefix"),
+    ("absolute", "'/etc/evil' points outside the prefix"),
+    ("climbing", "'share/../../evil' points outside the prefix"),
+    ("linkout", "'share/out' is a link that points outside the prefix, to '../../../etc/passwd'"),
+    ("linkchained", "'share/out' is a link that points outside the prefix, to 'd/e/up/../../../etc/passwd'"),
+    ("linkabsolute", "'share/out' is a link that points outside the prefix, to '/etc/passwd'"),
+    ("hardout", "'share/out' is a hard link that points outside the prefix"),
     ("device", "'share/null' is a device, pipe or socket"),
     ("lying", "'share/lying' has the sha256"),
-    ("differing", "'share/b' is a hard link to 'share/a', and its list says that they differ"),
+    ("differing", "'share/b' is a hard link to 'share/a', but the file list says that they differ"),
     ("cut", "cut-1.0-0"),
     ("corrupt", "sha256"),
 ])
@@ -400,7 +400,7 @@ def test_hostile_packages_are_refused(build, channels, name, words):
 
 def test_what_is_condas_own_is_left_out(build, channels):
     done = build(build.spec(["meta"], f"file://{channels}/hostile"))
-    assert "meta-1.0-0 has 'conda-meta/history', which is conda's own: it is left out." in done.stderr
+    assert "meta-1.0-0 contains 'conda-meta/history', which is reserved for conda: the file is left out." in done.stderr
     assert build.run("_debug_exec", "cat", f"{build.prefix}/conda-meta/frozen").stdout == "{}\n"
     assert "mine" not in build.run("_debug_exec", "cat", f"{build.prefix}/conda-meta/history").stdout
 
@@ -415,7 +415,7 @@ def test_policies_of_condarc(build, user, channels):
     assert build.plan(spec, env=condarc("pinned_packages: [torchlike 1.*]\n"))["torchlike"]["version"] == "1.13"
     env = condarc("channels: []\ndisallowed_packages:\n- torchlike >=2\n") | {"CONTAINERIZE_CACHE": str(build.work / "cache")}
     refused = user.run(build.tool, "new", "--dry-run", spec, env=env, check=False)
-    assert refused.returncode == 2 and "this package may not be installed: torchlike-2" in refused.stderr
+    assert refused.returncode == 2 and "this package is not allowed: torchlike-2" in refused.stderr
     assert f"{env['CONDARC']}:3: " in refused.stderr and "'torchlike >=2'" in refused.stderr
     assert "pip" in build.plan(build.spec(["python"]))
     assert "pip" not in build.plan(build.spec(["python"]), env=condarc("add_pip_as_python_dependency: false\n"))
@@ -438,7 +438,7 @@ def test_updates_keep_to_the_channel_that_was_asked_for(build, user, channels):
     later = user.write(build.work / "later.yml", f"channels:\n  - file://{other}\n  - file://{channels}/main\ndependencies:\n  - elsewhere\n")
     env = {"CONTAINERIZE_CACHE": str(build.work / "cache")}
     refused = user.run(build.tool, "update", str(build.prefix), str(later), env=env, check=False)
-    assert refused.returncode == 2 and f"{channels}/main::where was asked for" in refused.stderr, refused.stderr
+    assert refused.returncode == 2 and f"{channels}/main::where was requested" in refused.stderr, refused.stderr
     both = user.write(build.work / "both.yml", later.read_text() + f"  - file://{other}::where\n")
     user.run(build.tool, "update", str(build.prefix), str(both), env=env)
 
@@ -458,9 +458,9 @@ def test_a_misspelt_name_is_guessed(build):
 
 def test_a_conflict_is_explained(build):
     error = build.refused(build.spec(["vision", "torchlike=2"]))
-    assert "these cannot be had together:" in error
+    assert "these requirements conflict:" in error
     assert "torchlike=2  (" in error and "env.yml:6)" in error
-    assert "- vision 0.15 needs torchlike 1.*, but torchlike=2 was asked for" in error
+    assert "- vision 0.15 needs torchlike 1.*, but torchlike=2 was requested" in error
 
 
 def test_the_machine_decides_and_can_be_overruled(build):
@@ -511,14 +511,14 @@ def test_a_full_staging_directory_is_named(build, work, megabytes):
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m,mode=1777", "none", str(disk)], check=True)
     try:
         error = build(build.spec(["python", "pip", "numpy"], more="  - pip:\n    - rich\n"), "--tmpdir", str(disk), check=False)
-        assert error.returncode == 1 and f"{disk} is full: make room, or give --tmpdir another" in error.stderr, error.stderr
+        assert error.returncode == 1 and f"{disk} is full. Free some space, or choose another directory with --tmpdir" in error.stderr, error.stderr
         assert not build.prefix.exists() and list(disk.glob("containerize-build*")) == []
     finally:
         subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
 def test_lines_for_pip_are_checked_before_anything_is_installed(build):
-    for line, message in (("nosuch=1", "a single `=` is conda's"), ("-r missing.txt", "missing.txt', which is included here"), ("--nosuch-option", "pip knows no option")):
+    for line, message in (("nosuch=1", "A single `=` is conda syntax"), ("-r missing.txt", "missing.txt', which is included here"), ("--nosuch-option", "pip has no option")):
         spec = build.spec(["python", "pip"], more=f"  - pip:\n    - six\n    - {line}\n")
         error = build.refused(spec)
         number = spec.read_text().splitlines().index(f"    - {line}") + 1
@@ -560,7 +560,7 @@ def test_scripts_that_fail(build):
     error = build.refused(build.spec(["linked-broken"]), code=1)
     assert "the post-link script of linked-broken-1.0-0 failed: exit code 7\n  no luck today" in error
     log = build(build.spec(["active-broken"])).stderr
-    assert "broken.sh ends the shell that reads it" in log
+    assert "broken.sh ends the shell that sources it" in log
 
 
 def test_an_environment_without_python(build):
@@ -609,23 +609,23 @@ def test_a_filesystem_without_attributes_costs_time_only(build, user, without_fu
         log = build(build.spec(["python", "pygments", "linked"]), "--tmpdir", str(place), "--pre-install", str(script), env=without_fuse_overlayfs).stderr
     finally:
         subprocess.run(["umount", "-l", place], check=True)
-    assert "Note: the environment is copied to disk to be changed there" in log
+    assert "Note: copying the environment to disk to change it there" in log
     assert build.run("pygmentize", "-V").stdout.startswith("Pygments")
     assert build.run("_debug_exec", "cat", f"{build.prefix}/share/linked.txt", f"{build.prefix}/etc/early").stdout == "made by linked 1.0\nearly\n"
 
 
 @pytest.mark.parametrize("text, message", [
-    ("dependencies:\n- numpy\n  - scipy\n", "env.yml:2: two packages stand in one line: 'numpy - scipy'"),
-    ("dependencies:\n\t- numpy\n", "YAML is indented by blanks, not by tabs."),
+    ("dependencies:\n- numpy\n  - scipy\n", "env.yml:2: two packages are in one line: 'numpy - scipy'"),
+    ("dependencies:\n\t- numpy\n", "YAML is indented with spaces, not tabs."),
     ("dependencies: numpy\n", "env.yml:1: `dependencies:` must be a list"),
     ("dependencies:\n- numpy: 1.2\n", "env.yml:2: `numpy:` is not a section of `dependencies:`:\n  2 | - numpy: 1.2\nFor a version, write `- numpy=1.2`."),
-    ("dependencies:\n- numpy >=1 <2\n", "env.yml:2: not a package specification: 'numpy >=1 <2': '>=1 <2' has a blank between two conditions"),
-    ("dependencies:\n- numpy\ndependencies:\n- scipy\n", "env.yml:3: 'dependencies' stands here a second time"),
+    ("dependencies:\n- numpy >=1 <2\n", "env.yml:2: invalid package specification: 'numpy >=1 <2': '>=1 <2' has a space between two conditions"),
+    ("dependencies:\n- numpy\ndependencies:\n- scipy\n", "env.yml:3: 'dependencies' is defined twice"),
     ("channels:\n- conda-forge\n", "this environment file has no `dependencies:`"),
     ("channels: conda-forge\ndependencies:\n- x\n", "env.yml:1: `channels:` must be a list"),
-    ("dependencies:\n- pip:\n  - [a]\n", "env.yml:3: a line below `pip:` must be a requirement"),
+    ("dependencies:\n- pip:\n  - [a]\n", "env.yml:3: an item below `pip:` must be a requirement"),
     ("dependencies:\n- x\nchannel_priority: loose\n", "env.yml:3: `channel_priority:` must be strict, flexible or disabled"),
-    ("dependencies:\n- x\n---\ndependencies:\n- y\n", "this file has several YAML documents"),
+    ("dependencies:\n- x\n---\ndependencies:\n- y\n", "this file contains several YAML documents"),
 ])
 def test_mistakes_in_the_file_are_shown(build, user, text, message):
     error = build.refused(user.write(build.work / "env.yml", text))
@@ -634,9 +634,9 @@ def test_mistakes_in_the_file_are_shown(build, user, text, message):
 
 def test_options_that_do_not_fit(build, user):
     requirements = user.write(build.work / "requirements.txt", "six\n")
-    assert "--cuda is for conda environments" in build.refused(requirements, "--cuda", "12")
-    assert "--python is for requirements of pip" in build.refused(build.spec(["where"]), "--python", "3.11")
-    assert "not a version: 'new'" in build.refused(build.spec(["where"]), "--cuda", "new")
+    assert "--cuda is only for conda environments" in build.refused(requirements, "--cuda", "12")
+    assert "--python is only for pip requirements" in build.refused(build.spec(["where"]), "--python", "3.11")
+    assert "invalid version: 'new'" in build.refused(build.spec(["where"]), "--cuda", "new")
     assert "--prefix is missing" in user.run(build.tool, "new", build.spec(["where"]), check=False).stderr
 
 
@@ -651,12 +651,12 @@ def test_a_failure_leaves_what_was_there(build):
 # Packages that cannot be installed, each with its channel and the reason that the message must give.
 REFUSED = {
     # The data contains the record of libgcc-ng, but not its file.
-    "conda_format_repo libgcc-ng": "libgcc-ng-8.2.0-hdf63c60_1.tar.bz2: cannot download: there is no such file",
-    "conda_format_repo zlib": "libgcc-ng-8.2.0-hdf63c60_1.tar.bz2: cannot download: there is no such file",
+    "conda_format_repo libgcc-ng": "libgcc-ng-8.2.0-hdf63c60_1.tar.bz2: cannot download: the file does not exist or cannot be read",
+    "conda_format_repo zlib": "libgcc-ng-8.2.0-hdf63c60_1.tar.bz2: cannot download: the file does not exist or cannot be read",
     "test-recipes failing_post_link": "the post-link script of failing_post_link-1.0-0 failed",
     "test-recipes unsatisfiable": "unsatisfiable 1.0 needs versioned <1.0, which no channel has",
     "dummy_channel_1 dummy-d": "dummy-d 0.1.0 needs dummy-x, which no channel has",
-    "virtual_packages cuda-arch": "cuda-arch 0.1.0 needs __cuda_arch >=12, which this machine lacks",
+    "virtual_packages cuda-arch": "cuda-arch 0.1.0 needs __cuda_arch >=12, which this machine does not have",
 }
 
 

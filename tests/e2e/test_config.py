@@ -93,7 +93,7 @@ def test_force_wins_over_what_is_typed(site, user):
 def test_more_jobs_than_allowed(site):
     site.write("defaults:\n  max_jobs: 1\n")
     done = site.new("--jobs", "3", "-v")
-    assert f"warning: --jobs 3 is more than `max_jobs: 1` of {site.file}:2" in done.stderr and "\n1 of " in done.stderr
+    assert f"warning: --jobs 3 exceeds `max_jobs: 1` in {site.file}:2" in done.stderr and "\n1 of " in done.stderr
 
 
 def test_updates(site, user):
@@ -104,7 +104,7 @@ def test_updates(site, user):
     assert site.variables("OLD", "NEW", "RULE") == ["1", "2", "2"] and site.manifest()["wrapper_paths"] == ["bin"]
     assert "Nothing changed" in site.call("update", site.prefix, "--", "true").stdout
     done = site.call("update", site.prefix, check=False)
-    assert done.returncode == 2 and "nothing to update" in done.stderr
+    assert done.returncode == 2 and "no change is given" in done.stderr
 
 
 def test_prefix(site):
@@ -161,13 +161,13 @@ def test_show(site, user):
     assert settings["jobs"]["value"] == 8 and settings["jobs"]["where"] == f"{tykky}:2"
     assert settings["conda_config"]["value"] is False
     assert settings["block_size"] == {"value": "128K", "where": "default", "forced": False}
-    assert any("log_level" in note and "means nothing here" in note for note in shown["notes"])
+    assert any("log_level" in note and "has no effect here" in note for note in shown["notes"])
     text = site.call("config", "show", env={"CW_GLOBAL_YAML": str(tykky)}).stdout
     lines = [line.split() for line in text.splitlines()]
     assert ["compression", "zstd:9", f"{own}:3"] in lines
     assert ["staging", "/local/$USER", "(/local/somebody)", f"{site.file}:6", "(forced)"] in lines
     assert ["block_size", "128K", "default"] in lines and ["bioconda", f"{site.file}:8"] in lines
-    assert f"Note: `staging:` in {own}:2 has no effect: it is forced in {site.file}:6" in text
+    assert f"Note: `staging:` in {own}:2 has no effect, because {site.file}:6 forces another value" in text
 
 
 def test_check(site, user):
@@ -188,11 +188,11 @@ def test_check(site, user):
 def test_what_others_could_have_written(site, user):
     site.write("defaults:\n  jobs: 2\n").chmod(0o666)
     done = site.new(check=False)
-    assert done.returncode == 2 and f"{site.file}: this configuration is not used: everybody may write to it" in done.stderr
+    assert done.returncode == 2 and f"{site.file}: this configuration is not used: everybody can write to it" in done.stderr
     site.file.chmod(0o664)
     if os.getuid() == 0:
         os.chown(site.file, user.uid, 100)  # not the user's own primary group
-        assert "its group may write to it" in site.new(check=False).stderr
+        assert "its group can write to it" in site.new(check=False).stderr
     site.file.chmod(0o644)
     assert site.show()["settings"]["jobs"]["value"] == 2
 

@@ -69,7 +69,7 @@ def test_the_engine_is_the_one_that_was_asked_for(machine, env):
     assert not inside(machine, env, env={"CONTAINERIZE_ENGINE": "native"})
     assert inside(machine, env, env=CONTAINER)
     done = machine.run(f"{env}/bin/python", "-c", "", env={"CONTAINERIZE_ENGINE": "docker"}, check=False)
-    assert done.returncode == 2 and "not an engine: 'docker'" in done.stderr
+    assert done.returncode == 2 and "unknown engine: 'docker'" in done.stderr
     # Apptainer also installs a command of that name.
     assert inside(machine, env, env={"CONTAINERIZE_ENGINE": "singularity"})
 
@@ -279,12 +279,12 @@ def test_moved(machine, user, scripts, engine, work):
 def test_moved_from_where_nothing_can_be_made(machine, user, scripts, work):
     hopeless = user.copy(scripts, work / "there", "/usr/share/nowhere")
     done = machine.run(f"{hopeless}/bin/show", env=CONTAINER, check=False)
-    assert done.returncode == 1 and "first path cannot be made to exist" in done.stderr
+    assert done.returncode == 1 and "cannot create the installation's original path" in done.stderr
     of_root = user.copy(scripts, work / "of-root", "/brand-new/env")
     assert machine.run(f"{of_root}/bin/_debug_exec", "/brand-new/env/bin/show", env=CONTAINER).stdout.startswith("first\n")
     taken = user.copy(scripts, work / "moved", "/usr/share")
     done = machine.run(f"{taken}/bin/show", env=CONTAINER, check=False)
-    assert done.returncode == 1 and "where something else is now" in done.stderr
+    assert done.returncode == 1 and "something else is now at its original path" in done.stderr
 
 
 def test_masked(machine, user, tool, place, engine, work):
@@ -320,7 +320,7 @@ def test_binds(machine, env, work):
     done = machine.run(f"{env}/bin/python", "-c", f"open('{work}/target/new', 'w')", env=asked, check=False)
     assert "Read-only file system" in done.stderr
     done = machine.run(f"{env}/bin/python", "-c", "", env={**CONTAINER, "CONTAINERIZE_BIND": "/no-such:/x:required"}, check=False)
-    assert done.returncode == 1 and "what is to be bound is missing" in done.stderr
+    assert done.returncode == 1 and "the source of a required bind is missing" in done.stderr
 
 
 def test_another_installation_inside(machine, env, updated):
@@ -345,16 +345,16 @@ def test_automatic_choice_without_namespaces(machine, env):
     """This Apptainer is not setuid, so it needs user namespaces as well."""
     words = [*IN_A_NAMESPACE_WITHOUT_FURTHER_ONES, f"{env}/bin/python", "-c", ""]
     done = machine.run(*words, env={"CONTAINERIZE_ENGINE": "native"}, check=False)
-    assert done.returncode == 1 and "cannot make a user namespace" in done.stderr and "FATAL" not in done.stderr
+    assert done.returncode == 1 and "cannot create a user namespace" in done.stderr and "FATAL" not in done.stderr
     done = machine.run(*words, check=False)
-    assert done.returncode != 0 and "cannot make a user namespace" not in done.stderr
+    assert done.returncode != 0 and "cannot create a user namespace" not in done.stderr
     assert "maximum number of user namespaces exceeded" in done.stderr
 
 
 def test_builds_need_the_native_engine(user, tool, work):
     spec = user.write(work / "requirements.txt", "six\n")
     done = user.run(*IN_A_NAMESPACE_WITHOUT_FURTHER_ONES, str(tool), "new", "--engine", "apptainer", "--prefix", str(work / "env"), str(spec), check=False)
-    assert done.returncode == 1 and "cannot make a user namespace" in done.stderr
+    assert done.returncode == 1 and "cannot create a user namespace" in done.stderr
     assert "Builds need the native engine" in done.stderr and not (work / "env").exists()
 
 
@@ -393,7 +393,7 @@ def test_recorded_engine(machine, user, tool, scripts, work):
     user.run(str(tool), "update", "--post-install", str(user.write(work / "nothing", "touch $CONTAINERIZE_PREFIX/share/x\n")), str(prefix))
     assert recorded() == "apptainer"
     done = user.run(str(tool), "update", "--engine", "podman", str(prefix), check=False)
-    assert done.returncode == 2 and "not an engine: 'podman'" in done.stderr
+    assert done.returncode == 2 and "unknown engine: 'podman'" in done.stderr
 
 
 @pytest.fixture()

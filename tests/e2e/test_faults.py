@@ -137,7 +137,7 @@ def only_root():
         pytest.skip("only root can mount a small filesystem")
 
 
-FULL = ("No space left on device", "not enough room", "is full")
+FULL = ("No space left on device", "not enough space", "is full")
 
 
 def fill_at_random_moments(breaker, disk):
@@ -331,7 +331,7 @@ def test_what_cannot_be_read_is_not_copied(user, sessions, bad):
     done = launch(user, bad.prefix, env={"CONTAINERIZE_STAGE": "local"})
     assert (done.returncode, done.stdout, done.stderr) == (0, "1.16.0\n", ""), "programs do not need this part of the image"
     (log,) = sessions.state.glob("v*-*/log")
-    assert re.search("no copy on this node: .*Input/output error", log.read_text()), log.read_text()
+    assert re.search("cannot copy the image to this node: .*Input/output error", log.read_text()), log.read_text()
     (server,) = sessions.servers()
     opened = [os.readlink(file) for file in Path(f"/proc/{server}/fd").iterdir()]
     assert str(bad.prefix / "env.sqfs") in opened and not [name for name in opened if name.startswith("/tmp/") and name.endswith(" (deleted)")]

@@ -31,7 +31,7 @@ def accelerators(prefix):
 
 def test_build_warns_and_records(torch_build):
     prefix, said = torch_build
-    assert "warning: torch 2.13.0+cpu in this environment has no GPU support, and it is to be for cuda 12.4." in said
+    assert "warning: torch 2.13.0+cpu in this environment has no GPU support, but the environment is for cuda 12.4." in said
     assert accelerators(prefix) == [{"package": "torch", "version": "2.13.0+cpu", "built_for": "cpu",
                                      "evidence": f"/{SITE}/torch/version.py"}]
 
@@ -65,13 +65,13 @@ def test_check_after_an_update_to_a_build_for_cuda(user, tool, torch_build, work
 
 def test_check_without_such_packages(user, tool, small):
     done = user.run(str(tool), "check", str(small))
-    assert "none of the packages that are looked at" in done.stdout
+    assert "none of the packages that are checked" in done.stdout
     assert accelerators(small) is None
 
 
 def test_check_of_what_is_no_installation(user, tool):
     done = user.run(str(tool), "check", "/usr", check=False)
-    assert done.returncode == 2 and "/usr: there is no installation" in done.stderr
+    assert done.returncode == 2 and "/usr: this is not an installation" in done.stderr
 
 
 def test_doctor_tells_of_gpus(user, tool, small):

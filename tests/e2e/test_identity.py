@@ -78,7 +78,7 @@ def test_a_full_filesystem_ends_no_session(user, env, small, sessions, work):
 
         def assert_full(done):
             assert done.returncode == 1
-            assert "cannot write the launch plan: No space left on device" in done.stderr and "Make room" in done.stderr
+            assert "cannot write the launch plan: No space left on device" in done.stderr and "Free some space" in done.stderr
 
         filler = fill(state)
         assert_full(start(env))

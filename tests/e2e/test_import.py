@@ -226,7 +226,7 @@ def test_without_its_container_it_is_refused(user, importer, of_slim, work):
     shutil.copytree(of_slim.directory, copy, symlinks=True)
     (copy / "container.sif").unlink()
     done = importer(copy, work / "env", check=False)
-    assert done.returncode == 2 and "which is not there" in done.stderr and "docker://python:3.13-slim" in done.stderr
+    assert done.returncode == 2 and "which is missing" in done.stderr and "docker://python:3.13-slim" in done.stderr
     assert not (work / "env").exists()
 
 
@@ -311,23 +311,23 @@ def test_refusals(user, tool, importer, of_pip, work):
     for directory, message in [(work, "it has no share/conf.yaml"),
                                (damaged("1", lambda copy: (copy / "common.sh").unlink()), "it has no common.sh"),
                                (damaged("2", settings(mode="wrapcont", wrapper_paths=["/usr/bin", "/opt/tool"])), "-w /usr/bin,/opt/tool --prefix NEWPREFIX"),
-                               (damaged("3", settings(mode="new-kind")), "not a kind of installation"),
-                               (damaged("4", settings(installation_path="/")), "not a path that an image can be shown at"),
-                               (damaged("4b", settings(installation_path="/etc/")), "not a path that an image can be shown at"),
-                               (damaged("5", settings(env_name="../..")), "not the name of an environment"),
+                               (damaged("3", settings(mode="new-kind")), "installations of this mode cannot be imported"),
+                               (damaged("4", settings(installation_path="/")), "an image cannot be mounted at this path"),
+                               (damaged("4b", settings(installation_path="/etc/")), "an image cannot be mounted at this path"),
+                               (damaged("5", settings(env_name="../..")), "invalid name of an environment"),
                                (damaged("6", settings(sqfs_image="no.sqfs")), "cannot open the image"),
-                               (damaged("7", settings(env_name="other")), "there is no environment in the image"),
+                               (damaged("7", settings(env_name="other")), "the image contains no environment"),
                                (damaged("8", lambda copy: os.truncate(copy / "img.sqfs", 5000)), "img.sqfs"),
                                (damaged("8b", image_as_directory), "Build it again with `containerize new`"),
-                               (damaged("9", without_python), "the environment's Python is in tykky's container, which is not there")]:
+                               (damaged("9", without_python), "the environment's Python is in tykky's container, which is missing")]:
         done = importer(directory, work / "env", check=False)
         assert done.returncode == 2 and message in done.stderr, done.stderr
         assert not (work / "env").exists()
     done = importer(of_pip.directory, of_pip.directory / "new", check=False)
-    assert done.returncode == 2 and "cannot be imported into itself" in done.stderr
+    assert done.returncode == 2 and "must not contain each other" in done.stderr
     importer(of_pip.directory, work / "env")
     done = importer(work / "env", work / "again", check=False)
-    assert done.returncode == 2 and "It is one of containerize already" in done.stderr
+    assert done.returncode == 2 and "It is already a containerize installation" in done.stderr
     done = importer(of_pip.directory, work / "env", check=False)
     assert done.returncode == 2 and "--force" in done.stderr
     importer(of_pip.directory, work / "env", "--force")

@@ -192,10 +192,10 @@ rm -r /tmp/containerize-cache-*
 
 
 @pytest.mark.parametrize("words, message", [
-    (["--site", "mars", "true"], "mars: there is no profile of this site"),
+    (["--site", "mars", "true"], "mars: there is no site profile of this name"),
     (["--moon", "true"], "--moon: unknown option"),
     ([], "no command is given"),
-    (["--torchrun", "x.py"], "--torchrun has to be started on each node of the job"),
+    (["--torchrun", "x.py"], "--torchrun must be started on each node of the job"),
 ])
 def test_refusals(slurm, env, words, message):
     done = slurm.command(f"{env}/bin/containerize-rank", *words, check=False, env={"SLURM_JOB_ID": "1", "SLURM_JOB_NODELIST": "n[1-2]"})
@@ -204,8 +204,8 @@ def test_refusals(slurm, env, words, message):
 
 @pytest.mark.parametrize("words, message", [
     (["job"], "no program is given"),
-    (["job", "--kind", "moon", "--", "x.py"], "moon: there is no such kind of job"),
-    (["job", "--site", "mars", "--", "x.py"], "mars: there is no profile of this site"),
+    (["job", "--kind", "moon", "--", "x.py"], "moon: unknown kind of job"),
+    (["job", "--site", "mars", "--", "x.py"], "mars: there is no site profile of this name"),
     (["launch"], "no program is given"),
 ])
 def test_refusals_of_commands(user, tool, env, words, message):

@@ -177,22 +177,22 @@ def test_a_difference_ends_the_build(build, user, uv, installer):
     lock = pixi_lock(build, records, [{"pypi": f"git+file://{repository.path}#{commit}", "name": "demo", "version": "1.1"},
                                       locked_wheel(build, "idna", version="3.6")])
     error = build.refused(lock, "--installer", installer, code=1, env=uv)
-    assert f"{lock}: what was installed is not what the lock says:\n" in error
-    assert f"- demo: the lock has 1.1 (commit {commit}), installed is 1.0 (commit {commit})\n- idna: the lock has 3.6, installed is 3.7\n" in error
+    assert f"{lock}: the installed packages differ from the lock:\n" in error
+    assert f"- demo: the lock has 1.1 (commit {commit}), and 1.0 (commit {commit}) is installed\n- idna: the lock has 3.6, and 3.7 is installed\n" in error
 
 
 def test_packages_of_conda_are_compared_too(build, user):
     where = build.plan(build.spec(["where"]))["where"]
     lock = user.write(build.work / "conda-lock.yml", "version: 1\nmetadata:\n  platforms: [linux-64]\npackage:\n"
                       f"  - {{name: where, version: '1.1', manager: conda, platform: linux-64, url: '{where['url']}', hash: {{sha256: {where['sha256']}}}, category: main, dependencies: {{}}}}\n")
-    assert "- where: the lock has 1.1 (0), installed is 1.0 (0)\n" in build.refused(lock, code=1)
+    assert "- where: the lock has 1.1 (0), and 1.0 (0) is installed\n" in build.refused(lock, code=1)
     # A package whose file name is wrong.
     renamed = build.work / "linux-64/where-2.0-0.conda"
     renamed.parent.mkdir()
     shutil.copy(where["url"].removeprefix("file://"), renamed)
     listed = user.write(build.work / "explicit.txt", f"@EXPLICIT\n{renamed}\n")
     error = build.refused(listed, code=1)
-    assert f"{renamed}: this package is not where-2.0-0: it says of itself that it is where-1.0-0\nThis package is listed in {listed}: " in error
+    assert f"{renamed}: this package is not where-2.0-0: its metadata says that it is where-1.0-0\nThis package is listed in {listed}: " in error
 
 
 def test_environments_and_platforms_of_version_7(build):
@@ -211,9 +211,9 @@ def test_environments_and_platforms_of_version_7(build):
         build(lock, "--environment", "test", "--force", *options, env={"CONDA_OVERRIDE_CUDA": ""} if not options else None)
         assert build.run("_debug_exec", "cat", f"{build.prefix}/share/torchlike").stdout == expected
     error = build(lock, "--environment", "tset", "--force", check=False)
-    assert error.returncode == 2 and "this pixi lock file has no environment 'tset': it has default, test\nGive --environment one of these." in error.stderr
+    assert error.returncode == 2 and "this pixi lock file has no environment 'tset': it has default, test\nChoose one of these with --environment." in error.stderr
     error = build(build.spec(["where"]), "--environment", "test", "--force", check=False)
-    assert error.returncode == 2 and "--environment is for pixi lock files: this is a conda environment file" in error.stderr
+    assert error.returncode == 2 and "--environment is only for pixi lock files: this is a conda environment file" in error.stderr
 
 
 def test_categories_of_conda_lock(build, user):
@@ -222,7 +222,7 @@ def test_categories_of_conda_lock(build, user):
                        f"  hash:\n    md5: {plan[name]['md5']}\n    sha256: {plan[name]['sha256']}\n  category: {category}\n  optional: {str(category != 'main').lower()}\n"
                        for name, category in (("where", "main"), ("odd", "dev"), ("where", "dev")) for platform in ("linux-64", "osx-64"))
     lock = user.write(build.work / "conda-lock.yml", "version: 1\nmetadata:\n  content_hash:\n    linux-64: x\n  channels:\n  - url: conda-forge\n    used_env_vars: []\n  platforms:\n  - linux-64\n  - osx-64\n  sources:\n  - environment.yml\npackage:\n" + packages)
-    assert "--category dev takes them, too" in build(lock).stderr
+    assert "--category dev includes them" in build(lock).stderr
     assert build.run("_debug_exec", "test", "-e", f"{build.prefix}/share/odd", check=False).returncode == 1
     build(lock, "--category", "dev", "--force")
     assert build.run("_debug_exec", "test", "-e", f"{build.prefix}/share/odd").returncode == 0
@@ -296,8 +296,8 @@ def test_what_is_installed_has_to_have_the_checksums_of_the_lock(build, user):
     next(one for one in other["conda"] if one["name"] == "where")["sha256"] = "0" * 64
     for command in (updated_to, lambda lock, **more: rebuild(build, lock, **more)):
         done = command(other, check=False)
-        assert done.returncode == 1 and "/where-1.0-0.conda: cannot use the download: its checksum is not the expected one: expected sha256 00000000" in done.stderr, done.stderr
-        assert re.search(r"\nThis package is listed in \S+/(other|again).lock: if what that says of it is wrong, lock it again.", done.stderr)
+        assert done.returncode == 1 and "/where-1.0-0.conda: cannot use the download: its checksum is wrong: expected sha256 00000000" in done.stderr, done.stderr
+        assert re.search(r"\nThis package is listed in \S+/(other|again).lock. If its entry there is wrong, lock the environment again.", done.stderr)
     other = {**own, "pip": [re.sub("[0-9a-f]{64}", "0" * 64, line) for line in own["pip"]]}
     done = updated_to(other, check=False)
     assert done.returncode == 1 and "hash" in done.stderr.lower(), done.stderr
@@ -346,7 +346,7 @@ def test_offline_reaches_pip(build, user, channels, tmp_path):
         index = {"PIP_INDEX_URL": server.url("simple"), "PIP_FIND_LINKS": None, "PIP_EXTRA_INDEX_URL": None, "PIP_CONFIG_FILE": "/dev/null"}
         for line in ("idna==3.7", f"idna @ {server.url('wheels')}/idna-3.7-py3-none-any.whl"):
             error = build.refused(user.write(build.work / "requirements.txt", f"{line}\n"), "--offline", code=1, env=index)
-            assert "With --offline, pip takes what directories of --find-links have" in error, error
+            assert "With --offline, pip uses only packages in --find-links directories" in error, error
         assert server.requests() == []
         links = wheel(build, "idna").parent
         build(user.write(build.work / "requirements.txt", f"--find-links {links}\nidna==3.7\n"), "--offline", env=index)
@@ -360,7 +360,7 @@ def test_offline_reaches_uv(build, user, uv, work):
     env = {**uv, "UV_CACHE_DIR": str(work / "uv-cache")}
     spec = user.write(build.work / "requirements.txt", "idna==3.7\n")
     error = build.refused(spec, "--offline", "--installer", "uv", code=1, env=env)
-    assert "With --offline, uv takes what its cache and directories of --find-links have" in error
+    assert "With --offline, uv uses only packages in its cache and in --find-links directories" in error
     build(spec, "--installer", "uv", env=env)
     build(spec, "--installer", "uv", "--offline", "--force", env=env)
     assert python(build, "import idna; print(idna.__version__)") == "3.7"

@@ -156,12 +156,12 @@ def test_binds_at_launch(user, based, work):
     assert sh(user, based, "test -e /mnt2", check=False).returncode == 1
     required = sh(user, based, "true", env={"CONTAINERIZE_BIND": f"{work}/nothing:/mnt2:required"}, check=False)
     assert required.returncode == 1
-    assert f"{work}/nothing: what is to be bound is missing" in required.stderr
+    assert f"{work}/nothing: the source of a required bind is missing" in required.stderr
     # Binds that only another tool understands are ignored.
     assert sh(user, based, "echo on", env={"APPTAINER_BIND": f"{work}/x.sqfs:/mnt2:image-src=/"}).stdout == "on\n"
     bad = sh(user, based, "true", env={"CONTAINERIZE_BIND": "relative:/mnt2"}, check=False)
     assert bad.returncode == 1
-    assert "not a bind: 'relative:/mnt2'" in bad.stderr and "CONTAINERIZE_BIND" in bad.stderr
+    assert "invalid bind: 'relative:/mnt2'" in bad.stderr and "CONTAINERIZE_BIND" in bad.stderr
 
 
 def test_binds_without_a_base(user, small, work):
@@ -172,7 +172,7 @@ def test_binds_without_a_base(user, small, work):
     assert not os.path.exists("/brand")
     # Covering the parent directory to create the target would make it read-only for all.
     refused = sh(user, small, "true", env={"CONTAINERIZE_BIND": f"{work}/source:{work}/missing"}, check=False)
-    assert refused.returncode == 1 and f"{work}/missing: there is no such path to bind to" in refused.stderr
+    assert refused.returncode == 1 and f"{work}/missing: the target of the bind does not exist" in refused.stderr
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can mount what lies in a bind")
@@ -224,7 +224,7 @@ def test_builds_have_the_binds(user, tool, make, where, work, base):
     make(work / "env2", where, "--bind", f"{work}:{work}:ro")
 
 
-@pytest.mark.parametrize("bind, why", [("/a:/b:/c:/d", "more than three parts"), ("/a:b", "its target is not an absolute path"), ("/a:/", "cover the whole root"),
+@pytest.mark.parametrize("bind, why", [("/a:/b:/c:/d", "more than three parts"), ("/a:b", "the target must be an absolute path"), ("/a:/", "the target must not be the root directory"),
                                        ("/a:/b:frob", "unknown option 'frob'")])
 def test_bad_binds(user, tool, work, bind, why):
     spec = user.write(work / "requirements.txt", "six\n")
@@ -251,7 +251,7 @@ def test_isolated(user, make, only_python, work, base):
     user.write(elsewhere / "secret", "mine")
     lost = sh(user, env, "pwd; cat secret", env={"HOME": str(home)}, cwd=elsewhere, check=False)
     assert lost.stdout == "/\n" and "No such file" in lost.stderr
-    assert f"the working directory {elsewhere} is not seen here: the program starts in /" in lost.stderr
+    assert f"the working directory {elsewhere} is not visible here, so the program starts in /" in lost.stderr
     assert user.run(f"{env}/bin/python", "-c", "import sys; print(sys.prefix)", cwd="/").stdout == f"{env}\n"
 
 
@@ -373,8 +373,8 @@ def test_wrap_container(user, tool, work, trixie, base, by):
     assert user.run(f"{prefix}/bin/env", "sh", "-c", "cat /etc/os-release").stdout.count("trixie") > 0
 
 
-@pytest.mark.parametrize("paths, why", [("/nothing/there", "the container has no such path"), ("relative", "not an absolute path in the container"),
-                                        ("/etc/os-release", "this is no program")])
+@pytest.mark.parametrize("paths, why", [("/nothing/there", "the container has no such path"), ("relative", "the path is not absolute"),
+                                        ("/etc/os-release", "this is not a program")])
 def test_bad_paths_in_containers(user, tool, work, base, paths, why):
     done = user.run(str(tool), "wrap-container", "-w", paths, "--prefix", str(work / "env"), str(base), check=False)
     assert done.returncode == 2 and why in done.stderr

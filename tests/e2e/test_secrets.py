@@ -285,7 +285,7 @@ def test_building_again_from_the_copies(workplace, server, user):
     netrc = f"machine 127.0.0.1 login me password {SECRETS['extra']}\n"
     workplace.write("home/.netrc", netrc, 0o600)
     said = workplace.new(*options, again, code=1)
-    assert f"check the login for 127.0.0.1:{server.port}, in its address or in ~/.netrc" in said
+    assert f"Check the login for 127.0.0.1:{server.port}, in the index URL or in ~/.netrc" in said
     workplace.write("home/.netrc", netrc.replace(SECRETS["extra"], SECRETS["index"]), 0o600)
     workplace.new(*options, again)
 
@@ -331,7 +331,7 @@ def test_the_log_of_a_failure_is_its_owners(workplace, user):
     words = [workplace.tool, "new", "--prefix", workplace.prefix, "--tmpdir", workplace.work / "build", file]
     environment = {**workplace.environment, "PIP_FIND_LINKS": None, "PIP_NO_INDEX": "1"}
     said = user.run(*words, env=environment, check=False).stderr
-    log = Path(re.search("The whole log: (.*)", said).group(1))
+    log = Path(re.search("The full log is (.*)", said).group(1))
     assert "nowhere-to-be-found" in log.read_text()
     assert log.stat().st_mode & 0o777 == 0o600 and log.parent.stat().st_mode & 0o777 == 0o700 and log.stat().st_uid == user.uid
     # Nothing is written to a directory of that name with other permissions.
@@ -339,7 +339,7 @@ def test_the_log_of_a_failure_is_its_owners(workplace, user):
     log.parent.mkdir(mode=0o777)
     log.parent.chmod(0o777)
     said = user.run(*words, env=environment, check=False).stderr
-    assert "The whole log" not in said and not list(log.parent.iterdir())
+    assert "The full log" not in said and not list(log.parent.iterdir())
 
 
 def test_updates(workplace, server):
@@ -427,7 +427,7 @@ def test_channels_of_conda(workplace, server):
 
 def test_channels_that_refuse(workplace, server):
     wrong = server.url("login/channel/main", login("condarc"))
-    assert "asks for a login" in workplace.new(environment_file(workplace, server, wrong), code=1)
+    assert "requires a login" in workplace.new(environment_file(workplace, server, wrong), code=1)
     missing = server.url(f"t/{TOKENS['token']}/no-such-channel")
     workplace.new(environment_file(workplace, server, missing), code=2)
     workplace.search()
@@ -481,5 +481,5 @@ def test_file_size_limit(workplace, user):
     done = user.run("prlimit", f"--fsize={limit}", workplace.tool, "new", "--prefix", workplace.prefix, file, check=False,
                     env={**workplace.environment, "PIP_CONFIG_FILE": None})
     assert done.returncode == 1, done
-    assert "File too large" in done.stderr and f"The file-size limit of this session is {limit} bytes" in done.stderr
+    assert "File too large" in done.stderr and f"The file size limit of this session is {limit} bytes" in done.stderr
     assert not workplace.prefix.exists()

@@ -104,7 +104,7 @@ def test_an_image_that_no_server_can_open_any_more_is_given_up(user, env, small,
     assert reader.returncode != 0, (out, err)
     assert sessions.servers() == other
     log = next(sessions.state.glob("v*-*/log")).read_text()
-    assert log.count(f"the server of {damaged} died") == 2 and "the server of an image cannot go on" in log
+    assert log.count(f"the server of {damaged} died") == 2 and "the server of an image cannot continue" in log
     assert user.run(f"{small}/bin/python", "-c", "print(4)").stdout == "4\n"
     assert sessions.servers() == other
 
@@ -281,7 +281,7 @@ def test_moved_installation_hides_nothing(user, small, work):
     first.mkdir()
     user.write(first / "train.py", "print(42)")
     done = user.run(f"{installation}/bin/python", str(first / "train.py"), check=False)
-    assert done.returncode == 1 and "where something else is now" in done.stderr
+    assert done.returncode == 1 and "something else is now at its original path" in done.stderr
 
 
 def test_two_copies_of_a_moved_installation(user, small, work):
@@ -359,7 +359,7 @@ def test_corrupt_image_is_refused(user, small, work):
     data[:4] = b"nope"
     image.write_bytes(data)
     done = user.run(f"{broken}/bin/python", "-c", "pass", check=False)
-    assert "it does not begin as a squashfs image does" in done.stderr
+    assert "it is not a squashfs image" in done.stderr
     assert "Build the installation again with `containerize new --force`." in done.stderr
 
 

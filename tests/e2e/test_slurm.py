@@ -362,7 +362,7 @@ srun --ntasks-per-node=1 {env}/bin/python {wait} {work}/end
         (work / "go").touch()
         count(job, "at", 2)
         for node in nodes:
-            assert "that this node holds is used" in log_of(node, job)
+            assert "using the copy of" in log_of(node, job)
     finally:
         image.write_bytes(whole)
     (work / "end").touch()
@@ -381,7 +381,7 @@ CONTAINERIZE_STAGE=off srun {env}/bin/python {wait} {work}/end
 """
     job = slurm.sbatch(script, "-wn1", cwd=work)
     count(job, "at", 1)
-    assert "holds" not in log_of(nodes[0], job)
+    assert "using the copy of" not in log_of(nodes[0], job)
     (work / "end").touch()
     assert job.wait().startswith("Staged: 1 of 1 nodes have a copy")
     nothing_left(nodes[0])
@@ -397,11 +397,11 @@ def test_copies_that_are_not_what_was_built(slurm, env, tool, nodes, work):
     finally:
         image.write_bytes(whole)
     for node in ("n1", "n2"):
-        assert f"{node}: the copy of the image is not what was built" in output, output
+        assert f"{node}: the copy of the image differs from the image that was built" in output, output
     assert "no node of the job has a copy" in output and output.endswith("code 1\n"), output
     nothing_left(*nodes)
 
 
 def test_staging_is_for_jobs(tool, user, env):
     done = user.run(str(tool), "stage", str(env), check=False)
-    assert done.returncode == 2 and "this is no job of Slurm" in done.stderr and "CONTAINERIZE_STAGE" in done.stderr
+    assert done.returncode == 2 and "this is not a Slurm job" in done.stderr and "CONTAINERIZE_STAGE" in done.stderr

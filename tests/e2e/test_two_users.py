@@ -103,7 +103,7 @@ def test_a_manifest_beside_the_installation(user, small, trap):
     trap.plant(TMP / "libexec/containerize-session")
     done = python(user, env, check=False)
     assert done.returncode == 1 and f"{TMP}/containerize.json: this is not used" in done.stderr
-    assert "everybody may write to its directory" in done.stderr
+    assert "everybody can write to its directory" in done.stderr
     trap.assert_nobody_was_caught()
     assert python(user, env, check=False, env={"CONTAINERIZE_ENGINE": "apptainer"}).returncode == 1
 
@@ -166,7 +166,7 @@ def test_a_first_path_that_anybody_may_make(user, other, built_in_tmp, home, tra
     said = running.communicate("\n", timeout=60)[1]
     trap.assert_nobody_was_caught()
     assert running.returncode == done.returncode == 1
-    assert "/tmp: everybody may write to it" in said and "Build it again where it is now" in said
+    assert "/tmp: everybody can write to it" in said and "Build the installation again where it is now" in said
 
 
 def test_a_first_path_in_a_directory_of_another_user(user, other, small, home, grounds, trap):
@@ -203,7 +203,7 @@ def test_a_moved_installation_in_a_projects_directory(user, other, small, home, 
     assert (project / "env").stat().st_uid == user.uid
     sent_home = user.copy(small, home / "moved", project / "env")
     done = python(user, sent_home, check=False)
-    assert done.returncode == 1 and f"{project}: its group may write to it" in done.stderr
+    assert done.returncode == 1 and f"{project}: its group can write to it" in done.stderr
 
 
 def test_a_first_path_where_the_user_alone_decides(user, small, home, trap):
@@ -346,7 +346,7 @@ def test_planted_stores_and_build_directories(user, tool, home, trap):
     config.write_text("")
     config.chmod(0o666)
     done = user.run(str(tool), "base", "list", env={**configured, **mine}, check=False)
-    assert done.returncode == 2 and f"{config}: this configuration is not used: everybody may write to it" in done.stderr
+    assert done.returncode == 2 and f"{config}: this configuration is not used: everybody can write to it" in done.stderr
 
 
 def test_an_overlay_of_another_user(user, tool, small, trap):
@@ -379,7 +379,7 @@ def test_staging_in_a_directory_of_another_user(user, tool, home, trap):
     trap.shell('mkdir "$1"; chmod 1777 "$1"', TMP / "theirs")
     spec = user.write(home / "requirements.txt", "six\n")
     done = user.run(str(tool), "new", "--tmpdir", str(TMP / "theirs"), "--prefix", str(home / "env"), str(spec), check=False)
-    assert done.returncode != 0 and "it belongs to another user, and all users may write there" in done.stderr, done.stderr
+    assert done.returncode != 0 and "it belongs to another user, and all users can write to it" in done.stderr, done.stderr
 
 
 def test_what_others_put_into_a_store(user, other, tool, home, trap):
@@ -407,9 +407,9 @@ def test_a_store_that_a_colleague_may_only_read(user, other, tool, home, trap):
     mine = pull(user, "made")
     for name in ("made", "again"):
         theirs = pull(other, name)
-        assert theirs.stdout == mine.stdout and "it is there already" in theirs.stderr
+        assert theirs.stdout == mine.stdout and "already in the store" in theirs.stderr
     refused = pull(other, "missing", check=False)
-    assert refused.returncode == 1 and "Permission denied" in refused.stderr and "CONTAINERIZE_BASES names another place" in refused.stderr
+    assert refused.returncode == 1 and "Permission denied" in refused.stderr and "Set CONTAINERIZE_BASES to another directory" in refused.stderr
 
 
 def test_what_a_foreign_manifest_says_is_only_shown(user, other, tool, small, home, trap):
@@ -428,7 +428,7 @@ def test_what_a_foreign_manifest_says_is_only_shown(user, other, tool, small, ho
     for build in ([], "text", {"files": "many"}, {"python": "3\x1b"}, {"command": []}):
         for command in (["inspect"], ["inspect", "--json"], ["log"]):
             done = told(*command, build=build)
-            assert done.returncode == 2 and "not a manifest that this version can read" in done.stderr, done.stderr
+            assert done.returncode == 2 and "this version cannot read the manifest" in done.stderr, done.stderr
     deep = json.dumps({**manifest, "build": {"x": "DEEP"}}).replace('"DEEP"', "[" * 3_000_000 + "]" * 3_000_000)
     (env / "containerize.json").write_text(deep)
     for command in (["inspect"], ["inspect", "--json"], ["log"]):

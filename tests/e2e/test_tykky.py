@@ -83,11 +83,11 @@ def test_the_other_kind_is_told(call, user, work, spec):
     """Each command makes one kind of environment, and refuses the other."""
     req = user.write(work / "req.txt", "six==1.16.0\n")
     done = call("conda-containerize", "new", req, "--prefix", work / "env", check=False)
-    assert done.returncode == 1 and "does not take a pip requirements file" in done.stdout and "pip-containerize" in done.stdout
+    assert done.returncode == 1 and "does not accept a pip requirements file" in done.stdout and "pip-containerize" in done.stdout
     done = call("pip-containerize", "new", spec(["where"]), "--prefix", work / "env", check=False)
-    assert done.returncode == 1 and "does not take a conda environment file" in done.stdout and "conda-containerize" in done.stdout
+    assert done.returncode == 1 and "does not accept a conda environment file" in done.stdout and "conda-containerize" in done.stdout
     assert not (work / "env").exists()
-    for version, message in (("3.99", "there is no python3.99 on PATH"), ("/nonexistent", "not a Python that can be run")):
+    for version, message in (("3.99", "python3.99 is not on PATH"), ("/nonexistent", "this is not a Python that can be run")):
         done = call("pip-containerize", "new", "--pyver", version, req, "--prefix", work / "env", check=False)
         assert done.returncode == 1 and message in done.stdout and "--pyver" in done.stdout and "--python" not in done.stdout
         assert "`containerize new` has that option" not in done.stdout
@@ -199,7 +199,7 @@ def software(user, work):
 
 def test_wrap_install(call, user, work, software):
     done = call("wrap-install", software, "-w", f"bin,{software}/sbin", "--prefix", work / "wrapped")
-    assert "lib/out leads out" in done.stdout and "lib/up leads out" in done.stdout and "lib/in" not in done.stdout
+    assert "lib/out points outside" in done.stdout and "lib/up points outside" in done.stdout and "lib/in" not in done.stdout
     prefix = work / "wrapped"
     (software / "lib/data.txt").write_text("changed\n")
     assert user.run(prefix / "bin/own").stdout == "original\n"
@@ -251,9 +251,9 @@ def test_wrap_a_debian_program(user, tool, work):
 def test_wrap_install_refusals(call, user, work, software):
     for argv, message in [([software, "--prefix", work / "x"], "-w/--wrapper-paths is missing"),
                           ([work / "nowhere", "-w", "bin", "--prefix", work / "x"], "there is no such directory"),
-                          ([software, "-w", "bin", "--prefix", software / "inside"], "must not lie in one another"),
-                          ([software / "lib/data.txt", "-w", "bin", "--prefix", work / "x"], "it is no directory"),
-                          ([software, "-w", "nosuch", "--prefix", work / "x"], "the software has no such directory or program for wrappers")]:
+                          ([software, "-w", "bin", "--prefix", software / "inside"], "must not contain each other"),
+                          ([software / "lib/data.txt", "-w", "bin", "--prefix", work / "x"], "it is not a directory"),
+                          ([software, "-w", "nosuch", "--prefix", work / "x"], "the software has no such directory or program")]:
         done = call("wrap-install", *argv, check=False)
         assert done.returncode == 1 and "[ ERROR ] " in done.stdout and message in done.stdout
     assert (software / "bin/show").exists()

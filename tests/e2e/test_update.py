@@ -82,7 +82,7 @@ def test_a_failure_changes_nothing(installed, user, work, options):
     done = installed.update(*(option.format(work=work) for option in options), check=False)
     assert done.returncode in (1, 2) and "Updated" not in done.stdout and done.stderr.count("containerize: ") == 1
     if options[0] == "--":
-        assert "The whole log" not in done.stderr, "it has nothing of what a command says"
+        assert "The full log" not in done.stderr, "it has nothing of what a command says"
     assert (installed.files(), (installed.prefix / "containerize.json").read_bytes()) == before
     assert installed.python("import six; print(six.__version__)") == "1.16.0"
     assert staging_directories(user) == []
@@ -92,8 +92,8 @@ def test_back_and_forth(installed):
     installed.update("--", "pip", "install", "-q", "pygments==2.17.2")
     installed.update("--", "pip", "uninstall", "-qy", "six")
     assert not installed.has("six")
-    assert installed.call("rollback", installed.prefix).stdout == "Went from state 3 to state 2.\n"
-    assert installed.call("rollback", installed.prefix, "2").stdout == "State 2 is the current one already.\n"
+    assert installed.call("rollback", installed.prefix).stdout == "Changed from state 3 to state 2.\n"
+    assert installed.call("rollback", installed.prefix, "2").stdout == "State 2 is already the current state.\n"
     assert installed.has("six") and installed.has("pygments") and "pygmentize" in installed.commands()
     installed.call("rollback", installed.prefix, "1")
     assert installed.has("six") and not installed.has("pygments") and "pygmentize" not in installed.commands()
@@ -127,7 +127,7 @@ def test_squash(installed, user):
     assert ["new" in made_by[0], "pygments" in made_by[1], "uninstall" in made_by[2]] == [True] * 3 and len(made_by) == 3
     assert f"of {made_by[1]}\n" in installed.call("log", installed.prefix).stdout
     assert (installed.prefix / "share/inputs/requirements.txt").read_text() == "six==1.16.0\n"
-    assert "There are no layers" in installed.call("squash", installed.prefix).stdout
+    assert "Nothing to squash" in installed.call("squash", installed.prefix).stdout
     done = installed.call("rollback", installed.prefix, check=False)
     assert done.returncode == 2 and "there is no earlier state" in done.stderr
     installed.update("--", "pip", "install", "-q", "six==1.15.0")
@@ -166,7 +166,7 @@ def test_two_at_once(installed, user, work):
     finally:
         (work / "end").touch()  # also when the test fails, because the first command waits for it
         _, errors = first.communicate(timeout=60)
-    assert second.returncode == 1 and "another command changes this installation" in second.stderr
+    assert second.returncode == 1 and "another command is changing this installation" in second.stderr
     assert first.returncode == 0, errors
 
 
@@ -238,7 +238,7 @@ def test_without_the_kernels_overlay(installed, user, work, refusing, without_fu
     installed.call("rollback", installed.prefix, "2")
     installed.env = {} if fuse else without_fuse_overlayfs
     done = installed.update("--tmpdir", refusing, "--", "sh", "-c", changes)
-    assert ("fuse-overlayfs is used" in done.stderr) == fuse and ("is copied to disk" in done.stderr) == (not fuse), done.stderr
+    assert ("using fuse-overlayfs" in done.stderr) == fuse and ("copying the environment to disk" in done.stderr) == (not fuse), done.stderr
     assert installed.python(LISTING) == expected and not installed.has("six")
     assert installed.log()[-1]["bytes"] < layer + 4096, "nothing but what changed"
     assert "Nothing changed" in installed.update("--tmpdir", refusing, "--", "true").stdout
@@ -254,9 +254,9 @@ def test_doctor_says_how_updates_are_done(tool, user, refusing, without_fuse_ove
         findings = json.loads(user.run(str(tool), "doctor", "--json", env=env).stdout)["findings"]
         return next(one for one in findings if one["name"] == "updates")
 
-    assert found()["found"] == "over the kernel's overlay"
+    assert found()["found"] == "with the kernel's overlayfs"
     there = found(TMPDIR=str(refusing), **({} if fuse else without_fuse_overlayfs))
-    assert there["found"] == ("over fuse-overlayfs" if fuse else "over a copy of the installation")
+    assert there["found"] == ("with fuse-overlayfs" if fuse else "with a copy of the installation")
     assert there["verdict"] == ("ok" if fuse else "note") and ("With fuse-overlayfs" in there["advice"]) == (not fuse)
 
 
@@ -266,22 +266,22 @@ def test_building_without_the_kernels_overlay(conda, user, tool, work, refusing)
     conda.new(spec)
     expected = conda.manifest()["image"]
     done = conda.new(spec, "--force", "--tmpdir", refusing)
-    assert "fuse-overlayfs is used" in done.stderr
+    assert "using fuse-overlayfs" in done.stderr
     assert conda.has("six") and conda.has("numpy") and abs(conda.manifest()["image"]["size"] - expected["size"]) < 8192
     software = work / "software"
     (software / "bin").mkdir(parents=True)
     user.write(software / "bin/tool", "#!/bin/sh\necho tool\n", 0o755)
     done = user.run(str(tool), "wrap-install", software, "-w", "bin", "--prefix", work / "wrapped", "--tmpdir", refusing)
-    assert "fuse-overlayfs is used" in done.stderr and user.run(work / "wrapped/bin/tool").stdout == "tool\n"
+    assert "using fuse-overlayfs" in done.stderr and user.run(work / "wrapped/bin/tool").stdout == "tool\n"
 
 
 def test_refusals(installed, user, work, tool):
     other = work / "moved"
     shutil.copytree(installed.prefix, other, symlinks=True)
     for argv, message in [([other, "--", "true"], "an installation that was moved cannot be updated"),
-                          ([work, "--", "true"], "there is no installation"),
-                          ([installed.prefix], "there is nothing to update"),
-                          ([installed.prefix, user.write(work / "env.yml", "dependencies:\n  - python\n")], "not made of packages of conda"),
+                          ([work, "--", "true"], "this is not an installation"),
+                          ([installed.prefix], "no change is given"),
+                          ([installed.prefix, user.write(work / "env.yml", "dependencies:\n  - python\n")], "this installation has no conda packages"),
                           ([installed.prefix, "-r", work / "missing.txt"], "missing.txt"),
                           ([installed.prefix, "--frobnicate"], "--frobnicate")]:
         done = user.run(str(tool), "update", *argv, check=False)
@@ -312,7 +312,7 @@ def test_moved_and_back(small, user, work, tool):
 
 def test_inside_nothing_is_an_installation(installed, user, tool):
     done = user.run(installed.prefix / "bin/_debug_exec", str(tool), "log", installed.prefix, check=False)
-    assert done.returncode == 2 and "leave it first" in done.stderr
+    assert done.returncode == 2 and "Leave it first" in done.stderr
 
 
 def test_pip_says_what_to_do_instead(installed, user, work):
@@ -358,7 +358,7 @@ def test_dev_keeps_changes_for_oneself(installed, user, work):
     installed.update("--", "pip", "install", "-q", "pygments==2.17.2")
     assert "has been updated since" in dev("true").stderr
     other = installed.call("dev", work, "--overlay", overlay, "--", "true", check=False)
-    assert other.returncode == 2 and "there is no installation" in other.stderr
+    assert other.returncode == 2 and "this is not an installation" in other.stderr
 
 
 def test_dev_without_the_kernels_overlay(installed, refusing, without_fuse_overlayfs):
@@ -370,7 +370,7 @@ def test_dev_without_the_kernels_overlay(installed, refusing, without_fuse_overl
 
     installed.env = without_fuse_overlayfs
     none = dev("true", check=False)
-    assert none.returncode == 1 and "on a disk of this node" in none.stderr, none.stderr
+    assert none.returncode == 1 and "on a local disk of this node" in none.stderr, none.stderr
     installed.env = {}
     dev("sh", "-c", "pip uninstall -q -y six && pip install -q iniconfig==2.0.0")
     assert dev("python", "-c", "import iniconfig; print(iniconfig.__name__)").stdout == "iniconfig\n"
@@ -378,7 +378,7 @@ def test_dev_without_the_kernels_overlay(installed, refusing, without_fuse_overl
     assert installed.has("six") and not installed.has("iniconfig")
     installed.env = without_fuse_overlayfs
     lost = dev("true", check=False)
-    assert lost.returncode == 1 and "this overlay was made by fuse-overlayfs" in lost.stderr
+    assert lost.returncode == 1 and "this overlay was created by fuse-overlayfs" in lost.stderr
 
 
 # --- packages of conda -----------------------------------------------------------------------------------------------

@@ -170,7 +170,7 @@ TEST(Documents, ChooseThisArchitecture) {
     const auto none = choose(document->index, "riscv64", {}, "here");
     ASSERT_FALSE(none);
     EXPECT_EQ(to_string(none.error()),
-              "here: there is no image for linux/riscv64: there is: linux/amd64, linux/s390");
+              "here: there is no image for linux/riscv64: available images: linux/amd64, linux/s390");
 }
 
 TEST(Documents, AreRefused) {
@@ -185,16 +185,17 @@ TEST(Documents, AreRefused) {
     EXPECT_EQ(why(manifest("")), "accepted");
     EXPECT_NE(why("{").find("damaged"), std::string::npos);
     EXPECT_NE(why("[]").find("damaged"), std::string::npos);
-    EXPECT_NE(why("{}").find("names no layers"), std::string::npos);
-    EXPECT_NE(why(R"({"schemaVersion": 1, "layers": []})").find("first kind"), std::string::npos);
-    EXPECT_NE(why(manifest(R"({"digest": "sha256:../../etc/passwd", "size": 1})")).find("not a digest"),
-              std::string::npos);
-    EXPECT_NE(why(manifest(R"({"digest": ")" + digest + R"(", "size": -1})")).find("how large"),
+    EXPECT_NE(why("{}").find("lists no layers"), std::string::npos);
+    EXPECT_NE(why(R"({"schemaVersion": 1, "layers": []})").find("Docker's format 1"), std::string::npos);
+    EXPECT_NE(
+        why(manifest(R"({"digest": "sha256:../../etc/passwd", "size": 1})")).find("is not a SHA-256 digest"),
+        std::string::npos);
+    EXPECT_NE(why(manifest(R"({"digest": ")" + digest + R"(", "size": -1})")).find("the size of"),
               std::string::npos);
     std::string many;
     for (int i = 0; i < 20000; ++i)
         many += (i > 0 ? "," : "") + (R"({"digest": ")" + digest + R"(", "size": 1})");
-    EXPECT_EQ(why(manifest(many)), "it has 20000 layers; at most 512 are accepted");
+    EXPECT_EQ(why(manifest(many)), "it has 20000 layers, and at most 512 are accepted");
     EXPECT_FALSE(parse_config("[1", "here"));
     // A message does not quote a large document completely.
     const std::string long_text(1U << 20U, 'x');
@@ -259,9 +260,9 @@ TEST(SifFiles, AreRefused) {
         return image ? "accepted" : image.error().why;
     };
     EXPECT_EQ(why(sif_file(5, "02", 100)), "its root filesystem is encrypted");
-    EXPECT_EQ(why(sif_file(2, "02", 100)), "its root filesystem is not a squashfs");
-    EXPECT_EQ(why(sif_file(1, "02", 101)), "it is cut short");
-    EXPECT_EQ(why(sif_file(1, "02", ~0ULL)), "it is cut short");
+    EXPECT_EQ(why(sif_file(2, "02", 100)), "its root filesystem is not squashfs");
+    EXPECT_EQ(why(sif_file(1, "02", 101)), "it is truncated");
+    EXPECT_EQ(why(sif_file(1, "02", ~0ULL)), "it is truncated");
     const auto whole = sif_file(1, "02", 100);
     for (const std::size_t size : {0U, 31U, 127U, 128U, 700U, 1297U, 1298U, 4195U})
         EXPECT_NE(why(whole.substr(0, size)), "accepted") << size;

@@ -229,8 +229,9 @@ TEST_F(Layers, HardLinksAreKept) {
               (Tree{{"a", "low *2"}, {"b", "low *2"}}));
     EXPECT_EQ(merged({{symlink("s", "there"), hardlink("t", "s")}}),
               (Tree{{"s", "-> there"}, {"t", "-> there"}}));
-    EXPECT_NE(refused({hardlink("b", "nowhere")}).find("'b' is a hard link to 'nowhere', which no layer has"),
-              std::string::npos);
+    EXPECT_NE(
+        refused({hardlink("b", "nowhere")}).find("'b' is a hard link to 'nowhere', which is in no layer"),
+        std::string::npos);
 }
 
 TEST_F(Layers, HardLinksInACircleAreRefused) {
@@ -294,28 +295,27 @@ TEST_F(Layers, NamesMayBeAnyBytes) {
 
 TEST_F(Layers, HostileEntriesAreNamed) {
     EXPECT_EQ(refused({file("../../etc/passwd", "x")}),
-              "layer 1: its entry '../../etc/passwd' leads out of the image");
-    EXPECT_EQ(refused({file("a/../../b", "x")}), "layer 1: its entry 'a/../../b' leads out of the image");
-    EXPECT_EQ(refused({file("/etc/passwd", "x")}), "layer 1: its entry '/etc/passwd' leads out of the image");
+              "layer 1: the entry '../../etc/passwd' points outside the image");
+    EXPECT_EQ(refused({file("a/../../b", "x")}), "layer 1: the entry 'a/../../b' points outside the image");
+    EXPECT_EQ(refused({file("/etc/passwd", "x")}),
+              "layer 1: the entry '/etc/passwd' points outside the image");
     EXPECT_EQ(refused({symlink("root", "/"), file("root/etc/passwd", "x")}),
-              "layer 1: its entry 'root/etc/passwd' lies below a link of the same layer");
+              "layer 1: the entry 'root/etc/passwd' is below a link of the same layer");
     EXPECT_EQ(refused({file("f", ""), file("f/g", "x")}),
-              "layer 1: its entry 'f/g' lies below a file of the same layer");
+              "layer 1: the entry 'f/g' is below a file of the same layer");
     EXPECT_EQ(refused({file("a", ""), hardlink("b", "../../etc/shadow")}),
-              "layer 1: its entry 'b' is a hard link that leads out of the image");
-    EXPECT_EQ(refused({file("d/.wh...", "")}),
-              "layer 1: its entry 'd/.wh...' removes nothing that has a name");
-    EXPECT_EQ(refused({file("d/.wh.", "")}), "layer 1: its entry 'd/.wh.' removes nothing that has a name");
+              "layer 1: the entry 'b' is a hard link that points outside the image");
+    EXPECT_EQ(refused({file("d/.wh...", "")}), "layer 1: the entry 'd/.wh...' is a whiteout without a name");
+    EXPECT_EQ(refused({file("d/.wh.", "")}), "layer 1: the entry 'd/.wh.' is a whiteout without a name");
     EXPECT_EQ(refused({directory("d"), hardlink("l", "d")}),
-              "layer 1: its entry 'l' is a hard link to a directory");
-    EXPECT_NE(refused({file(std::string(5000, 'p'), "x")}).find("leads out"), std::string::npos);
+              "layer 1: the entry 'l' is a hard link to a directory");
+    EXPECT_NE(refused({file(std::string(5000, 'p'), "x")}).find("points outside"), std::string::npos);
     auto writer = image::Writer::create(place.path() / "image", {});
     LayerMerge merge(*writer, 1U << 30U);
     const auto huge = merge.add(layer_of(terabyte("huge"), "layer"));
     ASSERT_FALSE(huge);
-    EXPECT_EQ(huge.error().why,
-              "its entry 'huge' says that it has 1.1 TB; an image may have 1.1 GB (`base_limit` in "
-              "the configuration)");
+    EXPECT_EQ(huge.error().why, "the entry 'huge' has a declared size of 1.1 TB, and the limit for an image "
+                                "is 1.1 GB (`base_limit` in the configuration)");
 }
 
 TEST_F(Layers, AllTogetherHaveALimit) {
@@ -342,7 +342,7 @@ TEST_F(Layers, AreDecompressedAndVerified) {
           zstd(plain.substr(0, 70000)) + zstd(plain.substr(70000))}) {
         const auto digest = "sha256:" + sha256(bytes);
         EXPECT_EQ(read(bytes, digest, diff_id), "good");
-        EXPECT_NE(read(bytes, diff_id.substr(0, 70) + "a", diff_id).find("not the one that the image names"),
+        EXPECT_NE(read(bytes, diff_id.substr(0, 70) + "a", diff_id).find("not the one that the image lists"),
                   std::string::npos);
         EXPECT_NE(read(bytes, digest, digest.substr(0, 70) + "a").find("diff_id"), std::string::npos);
         EXPECT_NE(read(bytes.substr(0, bytes.size() / 2), digest, diff_id), "good");

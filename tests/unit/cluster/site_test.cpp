@@ -47,7 +47,7 @@ TEST(Site, RefusesWhatIsNoProfile) {
           "name: x\ndescription: y\naffinity: [\"-1\"]", "name: x\ndescription: y\nenvironment: [a]"})
         EXPECT_FALSE(parse_site(text, "here")) << text;
     const auto large = parse_site("name: [" + std::string(500'000, ',') + "]", "here");
-    EXPECT_EQ(to_string(large.error()), "here: a site's profile has fewer entries");
+    EXPECT_EQ(to_string(large.error()), "here: the site profile has too many entries");
 }
 
 TEST(Settings, AreThoseThatAreNotSet) {

@@ -45,8 +45,8 @@ Texts choose(const Texts& asked, const Config& config = Config::defaults(), bool
 }
 
 const std::string forge = "https://conda.anaconda.org/conda-forge";
-const std::string terms =
-    "its terms of service (anaconda.com/legal) ask organisations of 200 people or more for a paid licence";
+const std::string terms = "its terms of service (anaconda.com/legal) require a paid licence for "
+                          "organisations of 200 people or more";
 
 } // namespace
 
@@ -88,13 +88,13 @@ TEST(Channel, Texts) {
 
 TEST(Channel, Mistakes) {
     const std::string hint = "\nGive a name (conda-forge), a URL (https://...) or a path (/srv/channel).";
-    EXPECT_EQ(mistake("conda forge"), "env.yml:3: 'conda forge' is no channel" + hint);
-    EXPECT_EQ(mistake(""), "env.yml:3: '' is no channel" + hint);
-    EXPECT_EQ(mistake("C:\\channel"), "env.yml:3: 'C:\\channel' is no channel" + hint);
-    EXPECT_EQ(mistake("a/../b"), "env.yml:3: 'a/../b' is no channel" + hint);
+    EXPECT_EQ(mistake("conda forge"), "env.yml:3: 'conda forge' is not a channel" + hint);
+    EXPECT_EQ(mistake(""), "env.yml:3: '' is not a channel" + hint);
+    EXPECT_EQ(mistake("C:\\channel"), "env.yml:3: 'C:\\channel' is not a channel" + hint);
+    EXPECT_EQ(mistake("a/../b"), "env.yml:3: 'a/../b' is not a channel" + hint);
     EXPECT_EQ(
         mistake("s3://me:secret@bucket/x"),
-        "env.yml:3: the channel 's3://bucket/x' cannot be used: its address is neither http, https nor file");
+        "env.yml:3: the channel 's3://bucket/x' cannot be used: its URL is not an http, https or file URL");
 }
 
 TEST(Channel, CredentialsAreForFetchingAlone) {
@@ -184,21 +184,20 @@ TEST(ChooseChannels, AsGiven) {
     EXPECT_EQ(choose({}, config), (Texts{"https://conda.anaconda.org/bioconda", forge}));
     EXPECT_EQ(choose({"conda-forge"}, config), (Texts{forge, "https://conda.anaconda.org/bioconda"}));
     EXPECT_EQ(choose({"conda-forge", "nodefaults"}, config), Texts{forge});
-    EXPECT_EQ(choose({"conda forge"})[0].substr(0, 38), "env.yml:1: 'conda forge' is no channel");
+    EXPECT_EQ(choose({"conda forge"})[0].substr(0, 41), "env.yml:1: 'conda forge' is not a channel");
 }
 
 TEST(ChooseChannels, DefaultsNeedConsent) {
     EXPECT_EQ(choose({"defaults", "conda-forge"}),
-              (Texts{forge, "env.yml:1: the channel 'defaults' is left out: " + terms +
-                                "; --allow-defaults takes it"}));
+              (Texts{forge, "env.yml:1: the channel 'defaults' is ignored: " + terms +
+                                ". --allow-defaults allows it."}));
     EXPECT_EQ(choose({"conda-forge", "https://repo.anaconda.com/pkgs/main"}),
-              (Texts{forge, "env.yml:2: the channel 'https://repo.anaconda.com/pkgs/main' is left out: " +
-                                terms + "; --allow-defaults takes it"}));
-    EXPECT_EQ(
-        choose({"defaults"}),
-        Texts{"env.yml:1: 'defaults', the only channel that is given, is Anaconda's channel: " + terms +
-              "\nWrite conda-forge instead, which has nearly all of its packages. Where Anaconda's terms\n"
-              "permit your use, --allow-defaults takes the channel as it is."});
+              (Texts{forge, "env.yml:2: the channel 'https://repo.anaconda.com/pkgs/main' is ignored: " +
+                                terms + ". --allow-defaults allows it."}));
+    EXPECT_EQ(choose({"defaults"}),
+              Texts{"env.yml:1: 'defaults', the only given channel, is a channel of Anaconda: " + terms +
+                    "\nUse conda-forge instead, which has nearly all of its packages. If Anaconda's terms "
+                    "permit your use,\nallow the channel with --allow-defaults."});
     EXPECT_EQ(choose({"defaults", "conda-forge"}, {}, true),
               (Texts{"https://repo.anaconda.com/pkgs/main", "https://repo.anaconda.com/pkgs/r", forge,
                      "packages of pkgs/main, pkgs/r come from Anaconda: " + terms}));
@@ -231,8 +230,8 @@ TEST(ChooseChannels, OfPackages) {
         choose_channels(located({"conda-forge"}), {{"pkgs/main", "env.yml:7"}}, config, false);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().fault, Fault::input);
-    EXPECT_EQ(to_string(refused.error()).substr(0, 85),
-              "env.yml:7: 'pkgs/main', which a package is asked for from, is Anaconda's channel: its");
+    EXPECT_EQ(to_string(refused.error()).substr(0, 90),
+              "env.yml:7: 'pkgs/main', which a package specification names, is a channel of Anaconda: its");
     EXPECT_TRUE(choose_channels(located({"conda-forge"}), {{"pkgs/main", "env.yml:7"}}, config, true));
 }
 
@@ -240,15 +239,13 @@ TEST(ChooseChannels, Lists) {
     Config config;
     config.denied_channels = {"bad"};
     EXPECT_EQ(choose({"conda-forge", "https://conda.anaconda.org/bad"}, config),
-              Texts{"env.yml:2: the channel bad is not allowed here: conda's configuration has it in "
-                    "denylist_channels\n"
-                    "Use another channel."});
+              Texts{"env.yml:2: the channel bad is not allowed here: it is in denylist_channels of conda's "
+                    "configuration\nUse another channel."});
     config = {};
     config.allowed_channels = {"conda-forge", "bioconda"};
-    EXPECT_EQ(
-        choose({"nvidia"}, config),
-        Texts{"env.yml:1: the channel nvidia is not allowed here: conda's configuration does not have it in "
-              "allowlist_channels\nAllowed are: conda-forge, bioconda."});
+    EXPECT_EQ(choose({"nvidia"}, config),
+              Texts{"env.yml:1: the channel nvidia is not allowed here: it is not in allowlist_channels of "
+                    "conda's configuration\nAllowed channels: conda-forge, bioconda."});
     EXPECT_EQ(choose({"bioconda"}, config), Texts{"https://conda.anaconda.org/bioconda"});
 }
 
@@ -263,8 +260,8 @@ TEST(ChooseChannels, OfLists) {
     EXPECT_EQ(check_listed_channels({listed.front()}, config).value(), Texts{});
     config.denied_channels = {"conda-forge"};
     EXPECT_EQ(to_string(check_listed_channels(listed, config).error()),
-              "list.txt: the channel conda-forge is not allowed here: conda's configuration has it in "
-              "denylist_channels\nUse another channel.");
+              "list.txt: the channel conda-forge is not allowed here: it is in denylist_channels of conda's "
+              "configuration\nUse another channel.");
 }
 
 TEST(Channel, DownloadUrls) {

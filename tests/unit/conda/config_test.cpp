@@ -200,20 +200,21 @@ TEST_F(CondaConfig, WhatIsNotSupportedIsWarnedOf) {
 }
 
 TEST_F(CondaConfig, Mistakes) {
-    const std::string hint = "\nMend it, or go without conda's configuration by --no-config.";
-    const std::string file_hint = "\nMend the file, or go without conda's configuration by --no-config.";
+    const std::string hint = "\nCorrect it, or ignore conda's configuration with --no-config.";
+    const std::string file_hint = "\nCorrect the file, or ignore conda's configuration with --no-config.";
     const std::pair<const char*, std::string> cases[] = {
-        {"channels:\n  - a\n bad: [\n",
-         "home/.condarc:3: this is no valid YAML: end of map not found" + file_hint},
-        {"- a\n- b\n", "home/.condarc:1: the configuration is not a list of `key: value`" + file_hint},
+        {"channels:\n  - a\n bad: [\n", "home/.condarc:3: invalid YAML: end of map not found" + file_hint},
+        {"- a\n- b\n",
+         "home/.condarc:1: the configuration must be a mapping of `key: value` lines" + file_hint},
         {"\nchannels: {a: b}\n", "home/.condarc:2: channels must be a list" + hint},
-        {"channels:\n  - a\n  - [b]\n", "home/.condarc:3: an item of channels must be a text" + hint},
-        {"channel_alias: [a]\n", "home/.condarc:1: channel_alias must be one value" + hint},
+        {"channels:\n  - a\n  - [b]\n", "home/.condarc:3: an item of channels must be a string" + hint},
+        {"channel_alias: [a]\n", "home/.condarc:1: channel_alias must be a single value" + hint},
         {"channel_priority: best\n",
          "home/.condarc:1: channel_priority must be strict, flexible or disabled: it is 'best'" + hint},
         {"proxy_servers: http://x\n",
-         "home/.condarc:1: proxy_servers must be a map of names to values" + hint},
-        {"proxy_servers:\n  http: [a]\n", "home/.condarc:2: http of proxy_servers must be one value" + hint},
+         "home/.condarc:1: proxy_servers must be a mapping of names to values" + hint},
+        {"proxy_servers:\n  http: [a]\n",
+         "home/.condarc:2: http in proxy_servers must be a single value" + hint},
         {"offline: maybe\n", "home/.condarc:1: offline must be true or false: it is 'maybe'" + hint},
         {"remote_max_retries: -1\n",
          "home/.condarc:1: remote_max_retries must be a number from 0 to 100: it is '-1'" + hint},
@@ -225,8 +226,7 @@ TEST_F(CondaConfig, Mistakes) {
         EXPECT_EQ(mistake(), expected);
     }
     condarc("channels: [" + std::string(500'000, ',') + "]");
-    EXPECT_EQ(mistake(),
-              "home/.condarc: this is no valid YAML: it has more entries than any real file" + file_hint);
+    EXPECT_EQ(mistake(), "home/.condarc: invalid YAML: it has too many entries" + file_hint);
     condarc("");
     EXPECT_EQ(mistake(), "no error");
     condarc("channels:\n");
@@ -278,8 +278,8 @@ TEST_F(CondaConfig, Logins) {
     EXPECT_FALSE(read().tokens.contains("conda.anaconda.org"));
 
     directory.write("home/.mamba/auth/authentication.json", "{\"h\": {\"token\": \"secret\"");
-    EXPECT_EQ(mistake(), "home/.mamba/auth/authentication.json: the file of logins is not valid JSON\n"
-                         "Mend it, or go without conda's configuration by --no-config.");
+    EXPECT_EQ(mistake(), "home/.mamba/auth/authentication.json: the file with logins is not valid "
+                         "JSON\nCorrect the file, or ignore conda's configuration with --no-config.");
 }
 
 } // namespace containerize::conda

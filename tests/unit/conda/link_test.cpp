@@ -131,9 +131,9 @@ TEST(PrefixReplacement, BinariesKeepTheirLength) {
     EXPECT_EQ(replaced(old + nul, old), old + nul);
     const auto refused = replace_in_binary(old + nul, old, old + "y");
     ASSERT_FALSE(refused);
-    EXPECT_EQ(to_string(refused.error()), old + "y: the prefix is too long for this package: its binary "
-                                                "'lib/x.so' has room for 25 bytes, and the prefix has 26\n"
-                                                "Choose a prefix of at most 25 bytes.");
+    EXPECT_EQ(to_string(refused.error()),
+              old + "y: the prefix is too long for this package: its binary file 'lib/x.so' has room for 25 "
+                    "bytes, and the prefix has 26\nChoose a prefix of at most 25 bytes.");
     EXPECT_EQ(replace_in_binary("none", old, old + "y").value_or(""), "none") << "only where it is named";
 }
 
@@ -241,15 +241,13 @@ TEST(LinkRealData, EveryPackageIsLinkedOrRefusedWithAReason) {
     EXPECT_GT(linked_packages, 90U);
     // These lack files that they list, or have no list, so nobody could install them.
     const std::vector<std::string> broken = {
-        "dotslash-test-1.0.0-0.conda: the package dotslash-test-1.0.0-0 is damaged: it has no list of its "
-        "files",
+        "dotslash-test-1.0.0-0.conda: the package dotslash-test-1.0.0-0 is damaged: it has no file list",
         "flask-0.11.1-py_0.tar.bz2: the package flask-0.11.1-py_0 is damaged: 'site-packages/",
-        "info-only-1.0.0-0.conda: the package info-only-1.0.0-0 is damaged: it has no list of its files",
+        "info-only-1.0.0-0.conda: the package info-only-1.0.0-0 is damaged: it has no file list",
         "spiffy-test-app-0.5-pyh6afbcc8_0.tar.bz2: the package spiffy-test-app-0.5-pyh6afbcc8_0 is damaged: "
         "'site-packages/",
-        "symlink-test-1.0.0-0.conda: the package symlink-test-1.0.0-0 is damaged: it has no list of its "
-        "files",
-        "zip64-test-1.0.0-0.conda: the package zip64-test-1.0.0-0 is damaged: it has no list of its files",
+        "symlink-test-1.0.0-0.conda: the package symlink-test-1.0.0-0 is damaged: it has no file list",
+        "zip64-test-1.0.0-0.conda: the package zip64-test-1.0.0-0 is damaged: it has no file list",
         "zlib-1.2.11-h7b6447c_3.conda: the package zlib-1.2.11-h7b6447c_3 is damaged: 'lib/libz.so",
     };
     std::ranges::sort(refused);
@@ -392,7 +390,7 @@ TEST_F(LinkMade, LinksThatStayInThePrefix) {
                                    {"deep/er", "../b/../b/y"}},
                          .placeholders = {}};
     // nested/d is a link to b. From there, ".." is the prefix, and another ".." leads out of it.
-    EXPECT_NE(refused({all}).find("'chain' is a link that leads out of the prefix, to 'nested/d/../../x'"),
+    EXPECT_NE(refused({all}).find("'chain' is a link that points outside the prefix, to 'nested/d/../../x'"),
               std::string::npos);
     auto good = all;
     good.links["chain"] = "nested/d/../x";
@@ -407,7 +405,7 @@ TEST_F(LinkMade, LinksThatLeadOut) {
                                "/data/environment", "/data", "here/../x"}) {
         Content content = {
             .files = {{"b/y", "y"}}, .links = {{"l", target}, {"here", "."}}, .placeholders = {}};
-        EXPECT_NE(refused({content}).find("'l' is a link that leads out of the prefix, to '" +
+        EXPECT_NE(refused({content}).find("'l' is a link that points outside the prefix, to '" +
                                           std::string(target) + "'"),
                   std::string::npos)
             << target;
@@ -415,8 +413,7 @@ TEST_F(LinkMade, LinksThatLeadOut) {
     // Through a link of another package.
     const Content first = {.files = {}, .links = {{"d/here", ".."}}, .placeholders = {}};
     const Content second = {.files = {}, .links = {{"l", "d/here/../x"}}, .placeholders = {}};
-    EXPECT_NE(refused({first, second}).find("the package b-1-0 is not one to install: 'l' is a link"),
-              std::string::npos);
+    EXPECT_NE(refused({first, second}).find("the package b-1-0 is unsafe: 'l' is a link"), std::string::npos);
 }
 
 TEST_F(LinkMade, FilesBelowADirectoryThatIsALinkElsewhere) {
@@ -426,7 +423,7 @@ TEST_F(LinkMade, FilesBelowADirectoryThatIsALinkElsewhere) {
     EXPECT_EQ(installed({link, below}), expected);
     EXPECT_EQ(installed({below, link}), expected);
     const Content out = {.files = {}, .links = {{"lib64", "/etc"}}, .placeholders = {}};
-    EXPECT_NE(refused({out, below}).find("lies behind a link that leads out of the prefix"),
+    EXPECT_NE(refused({out, below}).find("is behind a link that points outside the prefix"),
               std::string::npos);
     const Content file = {.files = {{"lib64", "a file"}}, .links = {}, .placeholders = {}};
     EXPECT_NE(refused({file, below}).find("'lib64' is a file in a-1-0 and a directory in b-1-0"),
@@ -445,10 +442,11 @@ TEST_F(LinkMade, CondaMetaOfPackages) {
     ASSERT_TRUE(linked);
     EXPECT_EQ(linked->warnings,
               (std::vector<std::string>{
-                  "a-1-0 has 'conda-meta/history', which is conda's own: it is left out.",
-                  "a-1-0 has 'conda-meta/other-1-0.json', which is conda's own: it is left out."}));
+                  "a-1-0 contains 'conda-meta/history', which is reserved for conda: the file is left out.",
+                  "a-1-0 contains 'conda-meta/other-1-0.json', which is reserved for conda: the file is left "
+                  "out."}));
     const Content file = {.files = {{"conda-meta", "a file"}}, .links = {}, .placeholders = {}};
-    EXPECT_NE(refused({file}).find("it has 'conda-meta' as a file"), std::string::npos);
+    EXPECT_NE(refused({file}).find("it contains a file 'conda-meta'"), std::string::npos);
 }
 
 // The pieces stay small, however large a file is and however much it grows.
@@ -526,8 +524,7 @@ TEST(PackageArchive, HeadersThatPromiseMoreThanComes) {
               "the package a is damaged: Truncated tar archive");
     const auto index = tar_header("info/index.json", 1U << 20U) + std::string(1U << 20U, ' ');
     EXPECT_EQ(complaint(index + tar_header("info/paths.json", 128U << 20U)),
-              "the package a is not one to install: what it says of itself has 135266304 bytes, with "
-              "info/paths.json");
+              "the package a is unsafe: its metadata has 135266304 bytes, including info/paths.json");
 }
 
 } // namespace

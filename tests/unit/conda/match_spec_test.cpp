@@ -95,16 +95,16 @@ TEST(VersionSpec, WhatIsNoneSaysWhy) {
     EXPECT_FALSE(Version::parse("1.20000000000000000000"));
     EXPECT_LT(version_of("1.9999999999999999998"), version_of("1.09999999999999999999"));
     for (const auto& [text, why] : {std::pair{"", "it is empty"},
-                                    {"^1\x1b$", "it has a control character"},
-                                    {"1.*?2", "it has a character that no version has"},
-                                    {">=1.*.2", "it has a character that no version has"},
+                                    {"^1\x1b$", "it contains a control character"},
+                                    {"1.*?2", "it contains a character that is not allowed in versions"},
+                                    {">=1.*.2", "it contains a character that is not allowed in versions"},
                                     {">=", "there is no version after '>='"},
                                     {"1.2,,3", "a condition is empty"},
                                     {"(1.2", "a ')' is missing"},
                                     {"1.2)", "unexpected ')'"},
-                                    {"~=1.*", "'~=' cannot have a '*'"},
+                                    {"~=1.*", "'~=' cannot be used with '*'"},
                                     {"~=1", "at least two parts"},
-                                    {">=1<2", "separate conditions by ','"},
+                                    {">=1<2", "separate conditions with ','"},
                                     {"1..2", "a part between two dots is empty"}}) {
         const auto spec = VersionSpec::parse(text);
         ASSERT_FALSE(spec) << text;
@@ -240,28 +240,28 @@ TEST(MatchSpec, MistakesSayWhatIsWrong) {
     for (const auto& [text, why] :
          {std::pair{"", "it is empty"},
           {"numpy >=", "there is no version after '>='"},
-          {"numpy >=1 <2", "a blank between two conditions"},
-          {"=1.2", "it names no package"},
-          {"num/py", "a package's name has no '/'"},
+          {"numpy >=1 <2", "a space between two conditions"},
+          {"=1.2", "it has no package name"},
+          {"num/py", "a package name cannot contain '/'"},
           {"::numpy", "there is no channel before '::'"},
           {"a[b::numpy", "a ']' is missing before '::'"},
-          {"a[channel='b::c']", "its channel cannot be one"},
-          {"a[b", "a package's name has no '['"},
-          {"a[subdir='b[c']", "its platform is none such as linux-64"},
-          {"b[c d]::a", "its platform is none such as linux-64"},
-          {"c/noarch:: a-1-0.conda", "that is a package's file"},
-          {":[noarch]::a", "its channel cannot be one"},
-          {"https://u:p@h/c:?d::a", "its channel cannot be one"},
-          {"numpy[version]", "each part must be KEY=VALUE"},
-          {"numpy[verison='1.26.*']", "in brackets, 'verison' means nothing"},
-          {"numpy[extra]", "each part must be KEY=VALUE"},
-          {"numpy[url='https://x/noarch/numpy-1-0.conda']", "Write the URL alone"},
+          {"a[channel='b::c']", "invalid channel"},
+          {"a[b", "a package name cannot contain '['"},
+          {"a[subdir='b[c']", "invalid platform (linux-64 is a valid one)"},
+          {"b[c d]::a", "invalid platform (linux-64 is a valid one)"},
+          {"c/noarch:: a-1-0.conda", "it is the name of a package file"},
+          {":[noarch]::a", "invalid channel"},
+          {"https://u:p@h/c:?d::a", "invalid channel"},
+          {"numpy[version]", "each part in brackets must be KEY=VALUE"},
+          {"numpy[verison='1.26.*']", "unknown key 'verison' in brackets"},
+          {"numpy[extra]", "each part in brackets must be KEY=VALUE"},
+          {"numpy[url='https://x/noarch/numpy-1-0.conda']", "Write only the URL"},
           {"numpy[version='1]", "a quotation mark is missing"},
-          {"numpy[license=a'b\"c]", "'license' has both kinds of quotation marks"},
-          {"numpy[md5=abc]", "'abc' is no md5 checksum"},
+          {"numpy[license=a'b\"c]", "'license' contains both kinds of quotation marks"},
+          {"numpy[md5=abc]", "'abc' is not a valid md5 checksum"},
           {"a:b", "namespaces are not supported"},
-          {"https://x/noarch/numpy.conda", "its file name is not NAME-VERSION-BUILD"},
-          {"https://x/noarch/a-1-0.conda#12", "neither an md5 nor a sha256"}}) {
+          {"https://x/noarch/numpy.conda", "its file name does not have the form NAME-VERSION-BUILD"},
+          {"https://x/noarch/a-1-0.conda#12", "not an md5 or sha256 checksum"}}) {
         const auto spec = parse_match_spec(text);
         ASSERT_FALSE(spec) << text;
         EXPECT_NE(to_string(spec.error()).find(why), std::string::npos) << to_string(spec.error());

@@ -155,10 +155,10 @@ TEST_F(FetchRepodata, MaxAgeIsHonoured) {
 TEST_F(FetchRepodata, AMissingSubdirIsFineAMissingChannelIsNot) {
     serve("a/linux-64/repodata.json", list);
     EXPECT_EQ(contents("a"), (Texts{list, "-"}));
-    EXPECT_EQ(contents("none"),
-              Texts{"http://127.0.0.1:PORT/none: this is no channel: there is no repodata.json for "
-                    "linux-64 or noarch\nCheck the channel's name. A private one needs a token or "
-                    "a login."});
+    EXPECT_EQ(
+        contents("none"),
+        Texts{"http://127.0.0.1:PORT/none: this is not a channel: there is no repodata.json for linux-64 or "
+              "noarch\nCheck the channel's name. A private channel needs a token or a login."});
     EXPECT_EQ(fetch("none").error().fault, Fault::input);
     // The list is found once it exists.
     serve("a/noarch/repodata.json", list);
@@ -168,13 +168,9 @@ TEST_F(FetchRepodata, AMissingSubdirIsFineAMissingChannelIsNot) {
 TEST_F(FetchRepodata, Offline) {
     serve("a/linux-64/repodata.json.zst", zstd(list));
     options.offline = true;
-    EXPECT_EQ(
-        contents("a"),
-        Texts{
-            "http://127.0.0.1:PORT/a/linux-64: the cache does not have this package list: the network is not "
-            "to "
-            "be used (--offline)\nRun once without --offline where the channel can be reached, with the same "
-            "cache."});
+    EXPECT_EQ(contents("a"), Texts{"http://127.0.0.1:PORT/a/linux-64: the cache does not have this package "
+                                   "list: --offline forbids using the network\nRun once without --offline, "
+                                   "with the same cache, on a machine that can reach the channel."});
     options.offline = false;
     EXPECT_EQ(contents("a"), (Texts{list, "-"}));
     asked();
@@ -198,18 +194,18 @@ TEST_F(FetchRepodata, ErrorsOfTheServer) {
     const auto old = contents("a");
     serve("a/linux-64/repodata.json.zst", zstd(list).substr(0, 50));
     EXPECT_EQ(contents("a"),
-              Texts{"http://127.0.0.1:PORT/a/linux-64/repodata.json.zst: this is no package list that can "
-                    "be used: it is cut short\nThe server may be about to change it: try again later."});
+              Texts{"http://127.0.0.1:PORT/a/linux-64/repodata.json.zst: cannot use this package list: it is "
+                    "truncated\nThe server may be updating it. Try again later."});
     options.offline = true;
     EXPECT_EQ(contents("a"), old);
 }
 
 TEST_F(FetchRepodata, WhatIsNoPackageList) {
     serve("page/linux-64/repodata.json", "\n<!DOCTYPE html><title>Log in</title>");
-    EXPECT_EQ(contents("page"),
-              Texts{"http://127.0.0.1:PORT/page/linux-64/repodata.json: this is no package list: it is "
-                    "a web page\nCheck the channel's URL, and whether a proxy or a login page answers "
-                    "in the server's place."});
+    EXPECT_EQ(
+        contents("page"),
+        Texts{"http://127.0.0.1:PORT/page/linux-64/repodata.json: this is not a package list: it is a web "
+              "page\nCheck the channel's URL. A proxy or a login page may answer instead of the server."});
     serve("text/linux-64/repodata.json.zst", zstd("hello"));
     EXPECT_NE(contents("text")[0].find("it is not JSON"), std::string::npos);
     serve("empty/linux-64/repodata.json", "");
@@ -230,9 +226,8 @@ TEST_F(FetchRepodata, Bombs) {
     options.largest = 10'000;
     serve("a/linux-64/repodata.json.zst", zstd(list));
     EXPECT_EQ(contents("a"),
-              Texts{"http://127.0.0.1:PORT/a/linux-64/repodata.json.zst: this is no package list that can "
-                    "be used: it unpacks to more than 10.0 kB\nThe server may be about to change it: try "
-                    "again later."});
+              Texts{"http://127.0.0.1:PORT/a/linux-64/repodata.json.zst: cannot use this package list: it "
+                    "unpacks to more than 10.0 kB\nThe server may be updating it. Try again later."});
     serve("b/linux-64/repodata.json", list);
     EXPECT_NE(contents("b")[0].find("it is larger than 10.0 kB"), std::string::npos);
     options.largest = std::uint64_t{2} << 30U;
@@ -366,10 +361,10 @@ TEST_F(FetchRepodata, SeveralUsersShareACache) {
                                 return std::string("made");
                             }),
               "made");
-    EXPECT_EQ(
-        test::as_user(two, 022, [&] { return contents("a")[0]; }),
-        (options.cache / "repodata" / std::to_string(two)).string() +
-            ": cannot use the cache: it belongs to another user\nCONTAINERIZE_CACHE names another place.");
+    EXPECT_EQ(test::as_user(two, 022, [&] { return contents("a")[0]; }),
+              (options.cache / "repodata" / std::to_string(two)).string() +
+                  ": cannot use the cache: it belongs to another user\nSet CONTAINERIZE_CACHE to another "
+                  "directory.");
 }
 
 TEST_F(FetchRepodata, ListsOfLocalChannelsAreCopied) {
@@ -413,11 +408,10 @@ TEST_F(FetchRepodata, ListsOfLocalChannelsAreCopied) {
     fs::remove_all(directory.path() / "served/a");
     result = read();
     ASSERT_FALSE(result);
-    EXPECT_EQ(
-        to_string(result.error()),
-        local.url +
-            ": this is no channel: there is no repodata.json for linux-64 or noarch\nGive the directory "
-            "that holds linux-64 and noarch; `conda index` makes their package lists.");
+    EXPECT_EQ(to_string(result.error()),
+              local.url +
+                  ": this is not a channel: there is no repodata.json for linux-64 or noarch\nGive the "
+                  "directory that contains linux-64 and noarch. `conda index` creates their package lists.");
 }
 
 TEST(RepodataState, MaxAge) {

@@ -234,12 +234,11 @@ TEST(Staging, SweepLeavesOtherUsersDirectories) {
 TEST(Staging, RefusesUnsafeParents) {
     const TemporaryDirectory directory;
     chmod(directory.path().c_str(), 0777);
-    constexpr auto hint = "\nGive a directory on a disk of this node with --tmpdir.";
-    EXPECT_EQ(
-        to_string(Staging::create(directory.path()).error()),
-        directory.path().string() +
-            ": cannot build in this directory: all users may write there and its sticky bit is not set" +
-            hint);
+    constexpr auto hint = "\nChoose a directory on a local disk of this node with --tmpdir.";
+    EXPECT_EQ(to_string(Staging::create(directory.path()).error()),
+              directory.path().string() +
+                  ": cannot build in this directory: all users can write to it, and it has no sticky bit" +
+                  hint);
     const auto file = directory.write("f", "");
     EXPECT_EQ(to_string(Staging::create(file).error()),
               file.string() + ": cannot build in this directory: it is not a directory" + hint);

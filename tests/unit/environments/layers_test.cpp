@@ -209,7 +209,7 @@ TEST(BuildNamespace, AFuseOverlayThatDoesNotStartIsAnError) {
     ASSERT_TRUE(space);
     const auto done = space->mount_fuse_overlay("/usr/bin/false", images, staging, prefix);
     ASSERT_FALSE(done);
-    EXPECT_EQ(done.error().what, "fuse-overlayfs does not start");
+    EXPECT_EQ(done.error().what, "cannot start fuse-overlayfs");
     const auto sleeping = directory.write("sleeping", "#!/bin/sh\nexec sleep 1000\n");
     fs::permissions(sleeping, fs::perms::owner_all);
     const auto late = space->mount_fuse_overlay(sleeping, images, staging, prefix);

@@ -56,17 +56,17 @@ TEST(LockCheck, EachDifferenceIsNamed) {
     const auto checked = check_against_lock(lock, contents, {}, "x.lock");
     ASSERT_FALSE(checked);
     EXPECT_EQ(to_string(checked.error()),
-              "x.lock: what was installed is not what the lock says:\n"
-              "- a: the lock has 1.0 (0), installed is 2.0 (0)\n"
-              "- b: the lock has 1.0 (0), installed is 1.0 (1)\n"
-              "- c: the lock has 1.0 (0), installed is nothing of that name\n"
-              "- extra 1: the lock does not have it\n"
-              "- d: the lock has 1.0, installed is 2.0\n"
-              "- e: the lock has 1.0 (commit c0ffee), installed is 1.0 (commit decade)\n"
-              "- f: the lock has 1.0, installed is nothing of that name\n"
-              "- g: the lock has 1.0, installed is 1.0 (commit c0ffee)\n"
-              "- more 3: the lock does not have it\n"
-              "Lock it again: the file does not fit the packages that it names.");
+              "x.lock: the installed packages differ from the lock:\n"
+              "- a: the lock has 1.0 (0), and 2.0 (0) is installed\n"
+              "- b: the lock has 1.0 (0), and 1.0 (1) is installed\n"
+              "- c: the lock has 1.0 (0), and nothing is installed\n"
+              "- extra 1: it is not in the lock\n"
+              "- d: the lock has 1.0, and 2.0 is installed\n"
+              "- e: the lock has 1.0 (commit c0ffee), and 1.0 (commit decade) is installed\n"
+              "- f: the lock has 1.0, and nothing is installed\n"
+              "- g: the lock has 1.0, and 1.0 (commit c0ffee) is installed\n"
+              "- more 3: it is not in the lock\n"
+              "Lock the environment again, because the packages do not match their entries in the file.");
     lock.of_pip.reset();
     EXPECT_EQ(to_string(check_against_lock(lock, contents, {}, "x.lock").error()).find("more 3"),
               std::string::npos)

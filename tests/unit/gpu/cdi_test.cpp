@@ -28,7 +28,7 @@ TEST(Cdi, MountsOverWhatIsNotADrivers) {
     const std::string good = "/usr/lib64/libcuda.so.1";
     EXPECT_EQ(refused_mount(good, good), Texts{});
     EXPECT_EQ(refused_mount("/run/nvidia/driver/usr/lib64/libcuda.so.1", good), Texts{});
-    const auto nowhere = "no driver has files there";
+    const auto nowhere = "drivers have no files there";
     for (const char* place :
          {"/proc/1/mem", "/sys/kernel", "/etc/passwd", "/etc/ld.so.preload", "/home/user/.bashrc",
           "/root/.ssh/id", "/run/docker.sock", "/usr", "/dev/sda"}) {
@@ -37,15 +37,16 @@ TEST(Cdi, MountsOverWhatIsNotADrivers) {
         EXPECT_EQ(refused_mount(place, good), (Texts{"the mount of " + std::string(place) + " at " + good +
                                                      ": " + place + ": " + nowhere}));
     }
-    const auto no_path = "it is no absolute path without '..'";
+    const auto no_path = "it is not an absolute path without '..'";
     for (const char* place : {"/usr/lib/../../etc/passwd", "usr/lib/x.so", "", "/usr/lib/a\nb",
                               "/usr/lib/./x", "/usr/lib//x", "/usr/lib/..", "/", "/usr/lib64/"})
         EXPECT_EQ(refused_mount(good, place),
                   (Texts{"the mount of " + good + " at " + place + ": " + place + ": " + no_path}));
     for (const char* place :
          {"/usr/lib/x86_64-linux-gnu/libc.so.6", "/lib64/ld-linux-x86-64.so.2", "/usr/lib64/libstdc++.so.6"})
-        EXPECT_EQ(refused_mount(good, place), (Texts{"the mount of " + good + " at " + place + ": " + place +
-                                                     ": the C library and its like stay the image's own"}));
+        EXPECT_EQ(refused_mount(good, place),
+                  (Texts{"the mount of " + good + " at " + place + ": " + place +
+                         ": the C library and related libraries must be the image's own"}));
 }
 
 TEST(Cdi, NodesVariablesAndLinksThatAreNotADrivers) {
@@ -67,14 +68,14 @@ TEST(Cdi, NodesVariablesAndLinksThatAreNotADrivers) {
     EXPECT_EQ(parsed.common.links,
               (std::vector{std::pair<std::string, std::string>("/usr/lib64/libcuda.so", "libcuda.so.1")}));
     EXPECT_EQ(parsed.refused,
-              (Texts{"the device node /dev/sda: it is none of an accelerator",
-                     "the device node /dev/nvidia/../sda: it is none of an accelerator",
-                     "the device node /dev/nvidia1: it would be renamed",
-                     "the variable LD_PRELOAD: only those of the driver (NVIDIA_...) are set",
-                     "the variable CUDA_VISIBLE_DEVICES: only those of the driver (NVIDIA_...) are set",
-                     "the variable PATH: only those of the driver (NVIDIA_...) are set",
-                     "the link /etc/shadow::/etc/passwd: no driver has files there",
-                     "the link none: it is not written as TARGET::PATH"}));
+              (Texts{"the device node /dev/sda: it is not an accelerator",
+                     "the device node /dev/nvidia/../sda: it is not an accelerator",
+                     "the device node /dev/nvidia1: its path would change",
+                     "the variable LD_PRELOAD: only the driver's variables (NVIDIA_...) are set",
+                     "the variable CUDA_VISIBLE_DEVICES: only the driver's variables (NVIDIA_...) are set",
+                     "the variable PATH: only the driver's variables (NVIDIA_...) are set",
+                     "the link /etc/shadow::/etc/passwd: drivers have no files there",
+                     "the link none: it does not have the form TARGET::PATH"}));
 }
 
 TEST(Cdi, FilesThatAreNoSpecification) {
@@ -83,15 +84,14 @@ TEST(Cdi, FilesThatAreNoSpecification) {
         EXPECT_FALSE(parsed) << text;
         return parsed ? "" : parsed.error().why;
     };
-    EXPECT_EQ(why("{}", "a.json"), "it has no kind of the form vendor/class");
-    EXPECT_EQ(why("[1]", "a.yaml"), "it has no kind of the form vendor/class");
-    EXPECT_EQ(why("", "a.yaml"), "it has no kind of the form vendor/class");
+    EXPECT_EQ(why("{}", "a.json"), "its kind does not have the form vendor/class");
+    EXPECT_EQ(why("[1]", "a.yaml"), "its kind does not have the form vendor/class");
+    EXPECT_EQ(why("", "a.yaml"), "its kind does not have the form vendor/class");
     EXPECT_NE(why("{", "a.json"), "");
     EXPECT_NE(why("kind: [", "a.yaml"), "");
     EXPECT_EQ(why("a: &x [1]\nb: [*x, *x]\nkind: n/g\n", "a.yaml"), "it uses aliases");
-    EXPECT_EQ(why(std::string(5U << 20U, ' '), "a.yaml"), "it is larger than any real one");
-    EXPECT_EQ(why("kind: [" + std::string(1U << 20U, ',') + "]", "a.yaml"),
-              "it has more entries than any real one");
+    EXPECT_EQ(why(std::string(5U << 20U, ' '), "a.yaml"), "it is too large");
+    EXPECT_EQ(why("kind: [" + std::string(1U << 20U, ',') + "]", "a.yaml"), "it has too many entries");
     EXPECT_NE(
         why("kind: " + std::string(100, '[') + std::string(100, ']'), "a.yaml").find("nested too deeply"),
         std::string::npos);

@@ -109,7 +109,7 @@ TEST(Policies, ByTheirNames) {
     const auto wrong = parse_policy("cuda");
     ASSERT_FALSE(wrong);
     EXPECT_EQ(to_string(wrong.error()),
-              "not a policy for GPUs: 'cuda'\nGive auto, nvidia, amd, intel or none.");
+              "unknown GPU policy: 'cuda'\nGive auto, nvidia, amd, intel or none.");
     EXPECT_EQ(wrong.error().fault, Fault::input);
 }
 
@@ -145,7 +145,7 @@ TEST_F(Injecting, NothingOnANodeWithoutGpus) {
     const auto nothing = inject();
     EXPECT_TRUE(nothing.empty());
     EXPECT_EQ(nothing.notes, Texts{"This node has no GPU."});
-    EXPECT_EQ(inject({}, "amd").notes, Texts{"This node has no GPU of the vendor that was asked for."});
+    EXPECT_EQ(inject({}, "amd").notes, Texts{"This node has no GPU of the requested vendor."});
     EXPECT_TRUE(inject({}, "none").notes.empty());
 }
 
@@ -189,7 +189,7 @@ TEST_F(Injecting, LibrariesFor32BitProgramsAreNotMistakenForTheOthers) {
                     (host.path() / "usr/lib64/libcuda.so.570.86.15").string()});
     const auto injection = inject();
     EXPECT_EQ(libraries(injection).size(), 7U);
-    EXPECT_FALSE(says(injection, "Left out")) << notes(injection);
+    EXPECT_FALSE(says(injection, "Not used")) << notes(injection);
 }
 
 TEST_F(Injecting, NvidiaCapabilities) {
@@ -211,7 +211,7 @@ TEST_F(Injecting, NvidiaCapabilities) {
         EXPECT_TRUE(std::ranges::count(others(with_graphics), egl));
     }
     EXPECT_TRUE(
-        says(inject({{"NVIDIA_DRIVER_CAPABILITIES", "compute,compat32"}}), "'compat32', which is left out"));
+        says(inject({{"NVIDIA_DRIVER_CAPABILITIES", "compute,compat32"}}), "'compat32', which is ignored"));
 }
 
 TEST_F(Injecting, NothingWhereNoDeviceIsVisible) {
@@ -254,8 +254,7 @@ TEST_F(Injecting, DeviceNodesWhereTheHostsAreNotInside) {
               with({"/dev/nvidia0"}));
     const auto unknown = inject({{"NVIDIA_VISIBLE_DEVICES", "0,7"}});
     EXPECT_EQ(nodes(unknown), with({"/dev/nvidia0"}));
-    EXPECT_TRUE(says(unknown, "names '7', which this node does not have: it has 2 x NVIDIA H200"))
-        << notes(unknown);
+    EXPECT_TRUE(says(unknown, "contains '7', but this node has 2 x NVIDIA H200")) << notes(unknown);
     for (const auto& bind : unknown.binds) {
         if (bind.target.starts_with("/dev/")) {
             EXPECT_FALSE(bind.read_only) << bind.target;
@@ -280,16 +279,15 @@ TEST_F(Injecting, MigInstances) {
     EXPECT_EQ(caps("MIG-5c89852c-d268-c3f3-1b07-005d5ae1dc3f"), both) << "no file says which one it is";
     EXPECT_EQ(caps("0:1"), (Texts{"/dev/nvidia-caps/nvidia-cap6", "/dev/nvidia-caps/nvidia-cap7"}));
     EXPECT_EQ(caps("0:5"), Texts{});
-    EXPECT_TRUE(says(inject({{"NVIDIA_VISIBLE_DEVICES", "0:5"}}), "names '0:5'"));
+    EXPECT_TRUE(says(inject({{"NVIDIA_VISIBLE_DEVICES", "0:5"}}), "contains '0:5'"));
 }
 
 TEST_F(Injecting, LibrariesThatNeedANewerCLibraryAreLeftOut) {
     make_nvidia_host(host);
     host.nvidia_library("libnvidia-nvvm", "4", driver, "GLIBC_2.38");
     const auto injection = inject();
-    EXPECT_TRUE(says(injection,
-                     "libnvidia-nvvm.so.570.86.15: it needs GLIBC_2.38 of libc.so.6, and the image's has up "
-                     "to GLIBC_2.36."))
+    EXPECT_TRUE(says(injection, "libnvidia-nvvm.so.570.86.15: it needs GLIBC_2.38 of libc.so.6, and the "
+                                "image has versions up to GLIBC_2.36."))
         << notes(injection);
     EXPECT_EQ(libraries(injection).size(), 7U);
 }
@@ -299,7 +297,7 @@ TEST_F(Injecting, AnImageWithoutAnyCLibraryOfGnus) {
     fs::remove(image.path() / library_place / "libc.so.6");
     const auto injection = inject();
     EXPECT_TRUE(injection.empty());
-    EXPECT_TRUE(says(injection, "The image has no C library of GNU's")) << notes(injection);
+    EXPECT_TRUE(says(injection, "The image has no GNU C library")) << notes(injection);
     EXPECT_TRUE(says(injection, "No library of driver 570.86.15"));
 }
 
@@ -319,7 +317,7 @@ TEST_F(Injecting, CompatibilityLibrariesForDataCentresOnly) {
     std::ofstream(information) << "Model: \t NVIDIA GeForce RTX 4090\nDevice Minor: \t 0\n";
     const auto consumer = inject();
     EXPECT_EQ(first(consumer).kind, EnvironmentChange::Kind::append);
-    EXPECT_TRUE(says(consumer, "works with data-centre GPUs only, and this is a NVIDIA GeForce RTX 4090"))
+    EXPECT_TRUE(says(consumer, "supports only data-centre GPUs, and this is a NVIDIA GeForce RTX 4090"))
         << notes(consumer);
 }
 
@@ -380,7 +378,7 @@ TEST_F(Injecting, RocmOfTheEnvironmentStaysAlone) {
     environment.write("lib/python3.12/site-packages/torch/lib/libamdhip64.so", "");
     const auto injection = inject();
     EXPECT_TRUE(libraries(injection).empty());
-    EXPECT_TRUE(says(injection, "ROCm is the one in /env/lib/python3.12/site-packages/torch/lib"))
+    EXPECT_TRUE(says(injection, "ROCm is used from /env/lib/python3.12/site-packages/torch/lib"))
         << notes(injection);
 }
 
@@ -413,7 +411,7 @@ TEST_F(Injecting, LibrariesOfTheCompilerMayComeFromTheEnvironment) {
                       {{"libstdc++.so.6", "GLIBCXX_3.4.32"}});
     const auto lacking = inject();
     EXPECT_TRUE(libraries(lacking).empty());
-    EXPECT_TRUE(says(lacking, "it needs libstdc++.so.6, which the image lacks")) << notes(lacking);
+    EXPECT_TRUE(says(lacking, "it needs libstdc++.so.6, which the image does not have")) << notes(lacking);
     environment.make_versions("lib/libstdc++.so.6", "libstdc++.so.6", {"GLIBCXX_3.4.30", "GLIBCXX_3.4.32"});
     EXPECT_EQ(libraries(inject()), Texts{"libze_intel_gpu.so.1"});
 }
@@ -476,7 +474,7 @@ TEST_F(Injecting, BySpecification) {
         << notes(injection);
     EXPECT_EQ(others(injection),
               (Texts{"/.containerize/gpu/bin/nvidia-smi", "/run/nvidia-persistenced/socket"}));
-    EXPECT_TRUE(says(injection, "By the CDI specification /etc/cdi/nvidia.yaml."));
+    EXPECT_TRUE(says(injection, "Using the CDI specification /etc/cdi/nvidia.yaml."));
     EXPECT_EQ(injection.environment.front().name, "NVIDIA_SITE");
     EXPECT_EQ(injection.environment.front().value, "here");
     has_devices = false;
@@ -484,7 +482,7 @@ TEST_F(Injecting, BySpecification) {
     EXPECT_EQ(one, (Texts{"/.containerize/gpu/bin/nvidia-smi", "/dev/nvidia-uvm", "/dev/nvidia1",
                           "/dev/nvidiactl", "/run/nvidia-persistenced/socket"}));
     EXPECT_TRUE(
-        says(inject({{"NVIDIA_VISIBLE_DEVICES", "1,9"}}), "names '9', which this node does not have"));
+        says(inject({{"NVIDIA_VISIBLE_DEVICES", "1,9"}}), "contains '9', but this node has"));
     const auto graphics = libraries(inject({{"NVIDIA_DRIVER_CAPABILITIES", "all"}}, "nvidia"));
     EXPECT_EQ(std::ranges::count(graphics, "libnvidia-glcore.so.570.86.15"), 1);
 }
@@ -496,7 +494,7 @@ TEST_F(Injecting, ASpecificationOfAnotherDriverIsNotUsed) {
         old.replace(at, 9, "550.54.14");
     host.write("etc/cdi/nvidia.yaml", old);
     const auto injection = inject();
-    EXPECT_TRUE(says(injection, "is for driver 550.54.14, and 570.86.15 is running: it is not used"))
+    EXPECT_TRUE(says(injection, "is for driver 550.54.14, and 570.86.15 is running, so it is not used"))
         << notes(injection);
     EXPECT_EQ(libraries(injection).size(), 7U) << "found without it";
 }
@@ -536,9 +534,9 @@ TEST_F(Injecting, ALinkOnTheHostThatLeadsElsewhereIsRefused) {
                R"({"kind": "nvidia.com/gpu", "devices": [{"name": "all", "containerEdits":
         {"mounts": [{"hostPath": "/usr/share/nvidia/rules.bin", "containerPath": "/usr/share/nvidia/rules.bin"}]}}]})");
     const auto injection = inject();
-    EXPECT_TRUE(
-        says(injection,
-             "Refused: /usr/share/nvidia/rules.bin, which leads to /etc/shadow: no driver has files there"))
+    EXPECT_TRUE(says(
+        injection,
+        "Not used: /usr/share/nvidia/rules.bin, which is a link to /etc/shadow: drivers have no files there"))
         << notes(injection);
     EXPECT_TRUE(others(injection).empty());
 }

@@ -72,7 +72,7 @@ TEST(Elf, SurvivesEveryTruncationAndChange) {
     tree.write("text.so", "#!/bin/sh\n");
     const auto text = read_elf(view, "/text.so");
     ASSERT_FALSE(text);
-    EXPECT_EQ(text.error().why, "it is no program or library (ELF)");
+    EXPECT_EQ(text.error().why, "it is not an ELF program or library");
 }
 
 TEST(SystemLibraries, StayTheImagesOwn) {

@@ -198,23 +198,21 @@ TEST_F(Http, WhatPassesIsTriedAgain) {
     EXPECT_EQ(server.seen("status/503").size(), 5U);
     EXPECT_EQ(message(request("status/429")),
               "http://127.0.0.1:PORT/status/429: cannot download: the server answered 429 Too Many Requests "
-              "(tried 5 "
-              "times)\nIt limits how much one address may ask: try again later.");
+              "(tried 5 times)\nIt limits the requests from one address. Try again later.");
 }
 
 TEST_F(Http, WhatDoesNotPassIsNot) {
     EXPECT_EQ(message(request("missing")),
-              "http://127.0.0.1:PORT/missing: cannot download: there is no such file on the server (404 Not "
+              "http://127.0.0.1:PORT/missing: cannot download: the server does not have this file (404 Not "
               "Found)\nCheck the channel's name or URL.");
     EXPECT_EQ(
         message(request("status/403")),
-        "http://127.0.0.1:PORT/status/403: cannot download: the server refuses access (403 Forbidden)\n"
-        "Check the login for 127.0.0.1:PORT: ~/.netrc, ~/.mamba/auth/authentication.json, or the token or "
-        "password in the channel's URL.\n"
-        "Some channels also want their terms of service accepted first.");
+        "http://127.0.0.1:PORT/status/403: cannot download: the server refuses access (403 Forbidden)\nCheck "
+        "the login for 127.0.0.1:PORT: ~/.netrc, ~/.mamba/auth/authentication.json, or the token or password "
+        "in the channel's URL.\nSome channels also require you to accept their terms of service first.");
     EXPECT_EQ(
         message(request("status/401")).substr(0, 95),
-        "http://127.0.0.1:PORT/status/401: cannot download: the server asks for a login (401 Unauthorize");
+        "http://127.0.0.1:PORT/status/401: cannot download: the server requires a login (401 Unauthorize");
     EXPECT_EQ(message(request("status/501")),
               "http://127.0.0.1:PORT/status/501: cannot download: the server answered 501");
     EXPECT_EQ(server.seen().size(), 4U);
@@ -236,11 +234,11 @@ TEST_F(Http, WrongContentIsNotUsed) {
     bad.back() = '#';
     EXPECT_EQ(
         message(download("wrong/9/data")),
-        "http://127.0.0.1:PORT/wrong/9/data: cannot use the download: its checksum is not the expected one: "
-        "expected sha256 " +
+        "http://127.0.0.1:PORT/wrong/9/data: cannot use the download: its checksum is wrong: expected "
+        "sha256 " +
             sha256(data) + ", got sha256 " + sha256(bad) +
-            "\nIt was fetched twice. Either the server's files do not fit the list of them (if that is the "
-            "server's, try again later), or something on the way changes them.");
+            "\nThe file was downloaded twice. Either the server's files do not match their list (try again "
+            "later), or something on the way changes them.");
     EXPECT_EQ(server.seen("wrong/9/data").size(), 2U);
     EXPECT_EQ(file(), "");
 
@@ -255,7 +253,7 @@ TEST_F(Http, WrongContentIsNotUsed) {
 
     auto by_size = request("small");
     by_size.size = 8;
-    EXPECT_NE(message(by_size).find("it has 7 bytes where 8 were expected"), std::string::npos);
+    EXPECT_NE(message(by_size).find("it has 7 bytes, expected 8"), std::string::npos);
     by_size.size = 6;
     EXPECT_NE(message(by_size).find("the file is larger than expected"), std::string::npos);
 }
@@ -271,9 +269,8 @@ TEST_F(Http, MirrorsAreTriedInTurn) {
     EXPECT_EQ(server.seen().size(), 4U);
 
     asked.urls = {server.url("missing"), server.url("status/403")};
-    EXPECT_NE(message(asked).find(
-                  "\nThe mirror failed too: http://127.0.0.1:PORT/status/403: the server refuses access "
-                  "(403 Forbidden)"),
+    EXPECT_NE(message(asked).find("\nThe mirror also failed: http://127.0.0.1:PORT/status/403: the server "
+                                  "refuses access (403 Forbidden)"),
               std::string::npos);
 }
 
@@ -299,7 +296,7 @@ TEST_F(Http, LyingLength) {
               "remaining to read (tried 2 times)");
     auto shorter = download("lying/-5/data");
     const auto text = message(shorter, settings);
-    EXPECT_NE(text.find("its checksum is not the expected one"), std::string::npos) << text;
+    EXPECT_NE(text.find("its checksum is wrong"), std::string::npos) << text;
 }
 
 TEST_F(Http, SlowStartIsWaitedForAndStallIsNot) {
@@ -308,8 +305,8 @@ TEST_F(Http, SlowStartIsWaitedForAndStallIsNot) {
     settings.retries = 0;
     settings.stall_timeout = std::chrono::seconds(1);
     EXPECT_EQ(message(request("stall"), settings),
-              "http://127.0.0.1:PORT/stall: cannot download: nothing came for 1 s\n"
-              "The server or the network is very slow; remote_read_timeout_secs in .condarc allows more.");
+              "http://127.0.0.1:PORT/stall: cannot download: no data arrived for 1 s\nThe server or the "
+              "network is very slow. Set a longer time with remote_read_timeout_secs in .condarc.");
 }
 
 TEST_F(Http, CredentialsGoWhereTheyBelong) {
@@ -351,7 +348,7 @@ TEST_F(Http, OtherHostsGetNoCredentials) {
 
 // Clouds serve secrets of a machine there: the user may request them, but no server may redirect to them.
 TEST_F(Http, ServersCannotSendToLinkLocalAddresses) {
-    const std::string refused = "the server names a link-local address, where nothing public is";
+    const std::string refused = "the server refers to a link-local address, which is never public";
     for (const char* address : {"169.254.0.1", "[fe80::1]", "[::ffff:169.254.0.1]"})
         EXPECT_NE(message(request("redirect/" + std::string(address) + "/small")).find(refused),
                   std::string::npos)
@@ -372,12 +369,11 @@ TEST_F(Http, EndsWhenItIsCancelled) {
     auto results = http::fetch({request("stall")}, quick(),
                                {.progress = {}, .cancelled = [] { return true; }, .finished = {}});
     ASSERT_FALSE(results.at(0));
-    EXPECT_EQ(results.at(0).error().what, "the download was given up");
+    EXPECT_EQ(results.at(0).error().what, "the download was cancelled");
 }
 
 TEST_F(Http, RedirectsEnd) {
-    EXPECT_EQ(message(request("loop")),
-              "http://127.0.0.1:PORT/loop: cannot download: the server redirects without end");
+    EXPECT_EQ(message(request("loop")), "http://127.0.0.1:PORT/loop: cannot download: too many redirects");
     EXPECT_EQ(server.seen().size(), 11U);
 }
 
@@ -397,7 +393,7 @@ TEST_F(Http, Files) {
     EXPECT_EQ(file(), data);
     local.urls = {"file:///nowhere/x"};
     EXPECT_EQ(message(local),
-              "file:///nowhere/x: cannot download: there is no such file, or it cannot be read");
+              "file:///nowhere/x: cannot download: the file does not exist or cannot be read");
 }
 
 TEST_F(Http, ServersThatAreNotThere) {
@@ -406,8 +402,8 @@ TEST_F(Http, ServersThatAreNotThere) {
     Request asked;
     asked.urls = {"http://127.0.0.1:1/x"};
     const auto refused = message(asked, settings);
-    EXPECT_TRUE(refused.starts_with("http://127.0.0.1:1/x: cannot download: no connection: ")) << refused;
-    EXPECT_NE(refused.find("(tried 2 times)\nCheck the address, and whether this machine reaches it"),
+    EXPECT_TRUE(refused.starts_with("http://127.0.0.1:1/x: cannot download: connection failed: ")) << refused;
+    EXPECT_NE(refused.find("(tried 2 times)\nCheck the address, and whether this machine can reach it"),
               std::string::npos)
         << refused;
     asked.urls = {"http://no-such-host.invalid/x"};
@@ -415,8 +411,7 @@ TEST_F(Http, ServersThatAreNotThere) {
                                                        "name no-such-host.invalid cannot be resolved (tried "
                                                        "2 times)\n");
     asked.urls = {"gopher://x/y"};
-    EXPECT_NE(message(asked, settings).find("the address is not one of http, https and file"),
-              std::string::npos);
+    EXPECT_NE(message(asked, settings).find("the URL is not an http, https or file URL"), std::string::npos);
 }
 
 TEST_F(Http, Proxies) {
@@ -426,10 +421,9 @@ TEST_F(Http, Proxies) {
     Request asked;
     asked.urls = {"http://example.invalid/x"};
     const std::string expected =
-        "cannot download: the proxy asks for a login (407 Proxy Authentication Required)\nThe proxy is "
-        "http://127.0.0.1:PORT. Give it as http://USER:PASSWORD@HOST:PORT in proxy_servers in .condarc, or "
-        "in "
-        "https_proxy.";
+        "cannot download: the proxy requires a login (407 Proxy Authentication Required)\nThe proxy is "
+        "http://127.0.0.1:PORT. Write it as http://USER:PASSWORD@HOST:PORT in proxy_servers of .condarc, or "
+        "in https_proxy.";
     EXPECT_EQ(message(asked, settings), "http://example.invalid/x: " + expected);
     EXPECT_EQ(server.seen().at(0).path, "http://example.invalid/x");
     settings.proxies = {{"https://other.invalid", "http://127.0.0.1:1"},
@@ -521,7 +515,8 @@ TEST(HttpTls, UnknownAuthority) {
     const auto text = to_string(refused.error());
     EXPECT_NE(text.find("cannot download: the server's identity cannot be verified: "), std::string::npos)
         << text;
-    EXPECT_NE(text.find("`ssl_verify: /path/to/ca.pem` in .condarc, or by SSL_CERT_FILE."), std::string::npos)
+    EXPECT_NE(text.find("`ssl_verify: /path/to/ca.pem` in .condarc, or with SSL_CERT_FILE."),
+              std::string::npos)
         << text;
     EXPECT_EQ(server.seen().size(), 0U);
 
@@ -536,15 +531,15 @@ TEST(HttpTls, UnknownAuthority) {
     settings.verify_tls = false;
     testing::internal::CaptureStderr();
     EXPECT_TRUE(http::fetch(asked, settings));
-    EXPECT_EQ(testing::internal::GetCapturedStderr(),
-              "warning: servers are not verified (ssl_verify: false): anybody on the way can change what is "
-              "downloaded\n");
+    EXPECT_EQ(
+        testing::internal::GetCapturedStderr(),
+        "warning: servers are not verified (ssl_verify: false), so downloads can be changed on the way\n");
     // From an encrypted address to an unencrypted one.
     settings.ca = pem.string() + ".crt";
     asked.urls = {server.url("redirect/localhost/small", "localhost")};
     const auto downgraded = http::fetch(asked, settings);
     ASSERT_FALSE(downgraded);
-    EXPECT_NE(to_string(downgraded.error()).find("an encrypted one redirects to one that is not"),
+    EXPECT_NE(to_string(downgraded.error()).find("an https URL redirects to an unencrypted one"),
               std::string::npos)
         << to_string(downgraded.error());
 }

@@ -302,8 +302,8 @@ TEST(Pack, AFileThatGrowsIsNamed) {
     const auto written = write_tree("/proc/sys/kernel/random", image, with_jobs(1), 0);
     ASSERT_FALSE(written);
     EXPECT_EQ(to_string(written.error()),
-              "/proc/sys/kernel/random/boot_id: a file changed while it was packed\n"
-              "See that nothing writes there, then try again.");
+              "/proc/sys/kernel/random/boot_id: a file changed while it was being packed\nMake sure that no "
+              "program writes to it, then try again.");
     EXPECT_FALSE(fs::exists(image));
 }
 
@@ -380,7 +380,7 @@ TEST(Pack, RefusesWhatItCannotPack) {
     EXPECT_FALSE(fs::exists(image));
     // Existing files are neither overwritten nor removed.
     EXPECT_EQ(to_string(write_tree(directory.path() / "tree", file, with_jobs(1), 0).error()),
-              file.string() + ": cannot make the image: File exists");
+              file.string() + ": cannot create the image: File exists");
     EXPECT_EQ(content_of(file), "x");
 }
 

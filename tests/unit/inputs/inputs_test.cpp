@@ -71,7 +71,7 @@ TEST_F(InputsTest, OfARequirementsFile) {
     options_.post_install = at("script.sh");
     const auto inputs = good(check_inputs(options_));
     EXPECT_EQ(inputs.prefix, at("env"));
-    EXPECT_EQ(inputs.kind, spec::SpecKind::requirements);
+    EXPECT_TRUE(inputs.requirements);
     EXPECT_EQ(inputs.mode, "venv");
     EXPECT_EQ(inputs.files, (std::vector<fs::path>{at("requirements.txt"), at("more.txt"), at("script.sh")}));
     EXPECT_EQ(inputs.interpreter.major, 3);
@@ -172,12 +172,12 @@ TEST_F(InputsTest, OptionsThatDoNotFitAreRefused) {
     } cases[] = {
         {"requirements.txt", [&](auto& o) { o.conda.requirements = {at("more.txt")}; },
          "-r is for conda environments"},
-        {"requirements.txt", [](auto& o) { o.conda.cuda = "12"; }, "--cuda is for conda environments"},
+        {"requirements.txt", [](auto& o) { o.conda.cuda = "12"; }, "--cuda is only for conda environments"},
         {"requirements.txt", [](auto& o) { o.conda.environment = "x"; },
-         "--environment is for pixi lock files"},
-        {"env.yml", [](auto& o) { o.conda.environment = "x"; }, "--environment is for pixi lock files"},
-        {"env.yml", [](auto& o) { o.conda.categories = {"dev"}; }, "--category is for conda-lock files"},
-        {"env.yml", [](auto& o) { o.python = "3.11"; }, "--python is for requirements of pip"},
+         "--environment is only for pixi lock files"},
+        {"env.yml", [](auto& o) { o.conda.environment = "x"; }, "--environment is only for pixi lock files"},
+        {"env.yml", [](auto& o) { o.conda.categories = {"dev"}; }, "--category is only for conda-lock files"},
+        {"env.yml", [](auto& o) { o.python = "3.11"; }, "--python is only for pip requirements"},
         {"env.yml", [](auto& o) { o.bundle_python = true; }, "--bundle-python is for requirements of pip"},
         {"env.yml", [&](auto& o) { o.conda.requirements = {at("software")}; },
          "cannot read the requirements"},

@@ -22,12 +22,12 @@ TEST(Bind, IsReadInAllItsForms) {
 
 TEST(Bind, WhatCannotBeOneIsRefused) {
     const std::pair<const char*, const char*> cases[] = {
-        {"", "its source is not an absolute path"},
-        {"data", "its source is not an absolute path"},
-        {"/data:mnt", "its target is not an absolute path"},
-        {"/data:/a/../b", "its target is not an absolute path"},
-        {"/data:/", "it would cover the whole root"},
-        {"/data://", "it would cover the whole root"},
+        {"", "the source must be an absolute path"},
+        {"data", "the source must be an absolute path"},
+        {"/data:mnt", "the target must be an absolute path"},
+        {"/data:/a/../b", "the target must be an absolute path"},
+        {"/data:/", "the target must not be the root directory"},
+        {"/data://", "the target must not be the root directory"},
         {"/a:/b:ro:x", "it has more than three parts"},
         {"/a:/b:frob", "unknown option 'frob'"},
     };

@@ -50,25 +50,26 @@ TEST(Manifest, WhatCannotBeOneIsRefused) {
         return text.replace(at, from.size(), to);
     };
     const std::pair<std::string, const char*> cases[] = {
-        {"", "its JSON ends too early, in line 1"},
-        {"[]", "a part of it is not the object that it must be"},
+        {"", "the JSON text ends too early, in line 1"},
+        {"[]", "a value that must be an object is not one"},
         {"{}", "'format' not found"},
-        {changed("\"format\": 1", "\"format\": 2"), "its format is 2, this version knows 1"},
-        {changed("\"env.sqfs\"", "\"../env.sqfs\""), "an image of it is not a file of the installation"},
-        {changed("\"env.sqfs\"", "\"\""), "an image of it is not a file of the installation"},
-        {changed("\"/data/", "\"data/"), "its prefix is not an absolute path"},
-        {changed("\"etc/conda", "\"../conda"), "a script of it is not below the prefix"},
-        {changed("\"opt/bin\"", "\"../../etc\""), "a directory of its commands is not below the prefix"},
-        {changed("\"etc/conda", "\"/etc/conda"), "a script of it is not below the prefix"},
-        {changed("\"unset\"", "\"frob\""), "unknown op 'frob'"},
-        {changed("\"GONE\"", "\"A=B\""), "impossible variable 'A=B'"},
-        {changed("\"size\": 4096", "\"size\": \"big\""), "a number must be whole, and fit"},
+        {changed("\"format\": 1", "\"format\": 2"), "it has format 2, and this version reads format 1"},
+        {changed("\"env.sqfs\"", "\"../env.sqfs\""), "an image is not below the prefix"},
+        {changed("\"env.sqfs\"", "\"\""), "an image is not below the prefix"},
+        {changed("\"/data/", "\"data/"), "the prefix is not an absolute path"},
+        {changed("\"etc/conda", "\"../conda"), "an activation script is not below the prefix"},
+        {changed("\"opt/bin\"", "\"../../etc\""), "a wrapper path is not below the prefix"},
+        {changed("\"etc/conda", "\"/etc/conda"), "an activation script is not below the prefix"},
+        {changed("\"unset\"", "\"frob\""), "unknown operation 'frob'"},
+        {changed("\"GONE\"", "\"A=B\""), "invalid variable 'A=B'"},
+        {changed("\"size\": 4096", "\"size\": \"big\""), "a number is not an integer, or is out of range"},
     };
     for (const auto& [text, why] : cases) {
         const auto read = parse_manifest(text, "/e/containerize.json");
         ASSERT_FALSE(read) << text;
         EXPECT_NE(to_string(read.error()).find(why), std::string::npos) << to_string(read.error());
-        EXPECT_TRUE(to_string(read.error()).starts_with("/e/containerize.json: not a manifest"));
+        EXPECT_TRUE(to_string(read.error())
+                        .starts_with("/e/containerize.json: this version cannot read the manifest"));
     }
 }
 

@@ -167,7 +167,8 @@ TEST_P(HeldImages, AreNotWhatSomebodyElseBrought) {
 TEST_P(HeldImages, MustBeWhatWasBuilt) {
     spoil("layer");
     Holder holder(manifest_, prefix(), GetParam());
-    EXPECT_NE(holder.wait().find("the copy of the image is not what was built"), std::string::npos);
+    EXPECT_NE(holder.wait().find("the copy of the image differs from the image that was built"),
+              std::string::npos);
     EXPECT_FALSE(held(manifest_.image));
 }
 

@@ -43,7 +43,7 @@ TEST_P(StagedImage, HasTheSameBytesAndNoName) {
 TEST_P(StagedImage, IsRefusedIfItIsNotWhatWasBuilt) {
     const auto copy = stage(sha256("something else"));
     ASSERT_FALSE(copy);
-    EXPECT_EQ(copy.error().what, "the copy of the image is not what was built");
+    EXPECT_EQ(copy.error().what, "the copy of the image differs from the image that was built");
 }
 
 TEST_P(StagedImage, IsRefusedWhereThereIsNoRoom) {

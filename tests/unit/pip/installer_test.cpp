@@ -62,13 +62,13 @@ TEST(Installer, IsTheOneAskedFor) {
     EXPECT_EQ(choose("", {"x"}, {}, Installer::pip).installer, Installer::pip);
     const auto forced = choose("global.trusted-host='host'\n", {"x"}, {}, Installer::uv);
     EXPECT_EQ(forced.installer, Installer::uv);
-    EXPECT_EQ(forced.warning, "uv does not know your pip setting 'trusted-host'");
-    EXPECT_EQ(choose("global.pre='1'\n").reason, "pip: uv does not know your pip setting 'pre'");
+    EXPECT_EQ(forced.warning, "uv does not support your pip setting 'trusted-host'");
+    EXPECT_EQ(choose("global.pre='1'\n").reason, "pip: uv does not support your pip setting 'pre'");
     const auto none = choose_installer(Installer::automatic, std::nullopt, "", {}, {});
-    EXPECT_EQ(none->reason, "pip: no uv on PATH");
+    EXPECT_EQ(none->reason, "pip: uv is not on PATH");
     const auto missing = choose_installer(Installer::uv, std::nullopt, "", {}, {});
     ASSERT_FALSE(missing);
-    EXPECT_EQ(missing.error().what, "there is no uv on PATH");
+    EXPECT_EQ(missing.error().what, "uv is not on PATH");
 }
 
 TEST(Installer, SettingsOfPipAreTranslated) {
@@ -160,7 +160,7 @@ TEST(Installer, FailureHasItsReason) {
                                 [&](std::string_view line) { details.emplace_back(line); });
     ASSERT_FALSE(failed);
     EXPECT_EQ(failed.error().what, "pip could not install the requirements");
-    EXPECT_EQ(failed.error().why, "it said\n  ERROR: No matching distribution found for x");
+    EXPECT_EQ(failed.error().why, "it printed\n  ERROR: No matching distribution found for x");
     EXPECT_EQ(failed.error().fault, Fault::failure);
     EXPECT_EQ(details.front(), "Collecting x");
 }
@@ -187,22 +187,20 @@ TEST(Installer, TheReasonHasAllOfWhatPipSays) {
                                "    six==1.16.0 from https://host/six.whl:\n"
                                "        Expected sha256 00\n"
                                "             Got        8a\n";
-    const std::string shown = "it said\n  ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE "
-                              "REQUIREMENTS FILE.\n"
-                              "      six==1.16.0 from https://host/six.whl:\n"
-                              "          Expected sha256 00\n"
-                              "               Got        8a";
+    const std::string shown =
+        "it printed\n  ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE.\n      "
+        "six==1.16.0 from https://host/six.whl:\n          Expected sha256 00\n               Got        8a";
     EXPECT_EQ(failure_of_pip("Collecting six\n" + hashes + "\n").why, shown);
     EXPECT_EQ(failure_of_pip("ERROR: Exception:\nTraceback (most recent call last):\n"
                              "  File \"x.py\", line 1, in f\n    assert a\n           ^\n"
                              "AssertionError: the wheel has another name\n")
                   .why,
-              "it said\n  ERROR: Exception:\n  AssertionError: the wheel has another name");
+              "it printed\n  ERROR: Exception:\n  AssertionError: the wheel has another name");
     EXPECT_EQ(failure_of_pip("  fatal: repository 'http://host/r/' not found\n"
                              "  × git clone did not run successfully.\n  │ exit code: 128\n")
                   .why,
-              "it said\n    fatal: repository 'http://host/r/' not found\n"
-              "    × git clone did not run successfully.");
+              "it printed\n    fatal: repository 'http://host/r/' not found\n    × git clone did not run "
+              "successfully.");
 }
 
 TEST(Installer, AnIndexThatRefusesTheLoginMayBeTheReason) {
@@ -210,8 +208,8 @@ TEST(Installer, AnIndexThatRefusesTheLoginMayBeTheReason) {
     EXPECT_EQ(failure_of_pip("Looking in indexes: https://pypi.org/simple, https://****@host:8443/simple\n" +
                              missing)
                   .hint,
-              "An index that refuses the login looks the same: check the login for host:8443, in its address "
-              "or in ~/.netrc.");
+              "pip reports the same if an index refuses the login. Check the login for host:8443, in the "
+              "index URL or in ~/.netrc.");
     EXPECT_EQ(failure_of_pip(missing).hint, "");
     EXPECT_EQ(failure_of_pip("Looking in indexes: https://host/simple\nERROR: (from versions: 1.0)\n").hint,
               "");
@@ -232,16 +230,15 @@ TEST(Installer, TheCauseThatUvNamesIsShown) {
                                  .report = {}},
                                 [](std::string_view) {});
     ASSERT_FALSE(failed);
-    EXPECT_EQ(failed.error().why,
-              "it said\n  error: Failed to download `x==1`\n    cause: Hash mismatch for `x==1`\n"
-              "           Expected:\n             sha256:00");
+    EXPECT_EQ(failed.error().why, "it printed\n  error: Failed to download `x==1`\n    cause: Hash mismatch "
+                                  "for `x==1`\n           Expected:\n             sha256:00");
 }
 
 TEST(Installer, NamesAreParsed) {
     EXPECT_EQ(*parse_installer("auto"), Installer::automatic);
     EXPECT_EQ(*parse_installer("uv"), Installer::uv);
     EXPECT_EQ(to_string(parse_installer("conda").error()),
-              "not an installer: 'conda'\nGive auto, pip or uv.");
+              "unknown installer: 'conda'\nGive auto, pip or uv.");
 }
 
 } // namespace

@@ -60,7 +60,7 @@ TEST(Interpreter, IsFoundByVersion) {
     const auto environment = with_path(directory.path() / "bin");
     EXPECT_EQ(choose_interpreter("3.9", environment)->version, "3.9.1");
     EXPECT_EQ(choose_interpreter("3", environment)->version, "3.12.4");
-    EXPECT_NE(message(choose_interpreter("3.77", environment)).find("there is no python3.77 on PATH"),
+    EXPECT_NE(message(choose_interpreter("3.77", environment)).find("python3.77 is not on PATH"),
               std::string::npos);
 }
 
@@ -88,10 +88,13 @@ TEST(Interpreter, UnfitOnesAreRefused) {
     const auto text = directory.write("text", "x");
     const auto environment = with_path(directory.path() / "bin");
     const std::pair<std::string, std::string> cases[] = {
-        {old, "this Python is too old: it is 3.7.17"}, {two, "this Python is too old: it is 2.7.18"},
-        {"3.9", "this Python is 3.11.2, not 3.9"},     {broken, "this is not a working Python 3"},
-        {text, "not a Python that can be run"},        {directory.path(), "not a Python that can be run"},
-        {"nosuch", "not a Python that can be run"},
+        {old, "this Python is too old: its version is 3.7.17"},
+        {two, "this Python is too old: its version is 2.7.18"},
+        {"3.9", "this Python is 3.11.2, not 3.9"},
+        {broken, "this is not a working Python 3"},
+        {text, "this is not a Python that can be run"},
+        {directory.path(), "this is not a Python that can be run"},
+        {"nosuch", "this is not a Python that can be run"},
     };
     for (const auto& [wanted, expected] : cases) {
         const auto result = choose_interpreter(wanted, environment);

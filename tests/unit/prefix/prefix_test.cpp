@@ -49,18 +49,18 @@ TEST(Prefix, UnfitPlacesAreRefused) {
     const std::string here = directory.path().string();
     const std::pair<std::string, std::string> cases[] = {
         {"", "the prefix is empty"},
-        {"a:b", "PATH cannot hold a directory with ':'"},
+        {"a:b", "PATH cannot contain a directory with ':'"},
         {"a\nb", "line break"},
-        {here + "/\xFF", "its name is not UTF-8"},
-        {"/", "this directory is not one for an installation\nGive a directory of its own, such as /env."},
+        {here + "/\xFF", "its name is not valid UTF-8"},
+        {"/", "an installation cannot use this directory\nChoose a separate directory, such as /env."},
         {"/tmp", "such as /tmp/env."},
-        {"/usr/../home", "/home: this directory is not one for an installation"},
+        {"/usr/../home", "/home: an installation cannot use this directory"},
         {here + "/" + std::string(161, 'a'),
-         "the name of this prefix is too long: it has 161 bytes, and there may be 160\nChoose a shorter"},
-        {here + "/full", "the prefix is not empty: it holds 'data'"},
+         "the name of this prefix is too long: it has 161 bytes, and the limit is 160\nChoose a shorter"},
+        {here + "/full", "the prefix is not empty: it contains 'data'"},
         {here + "/file", "the prefix is not a directory"},
-        {here + "/env", "there is an installation already\nUse --force to replace it"},
-        {here + "/env/inner/deep", "lies inside another installation: " + here + "/env"},
+        {here + "/env", "an installation already exists here\nUse --force to replace it"},
+        {here + "/env/inner/deep", "is inside another installation: " + here + "/env"},
     };
     for (const auto& [prefix, expected] : cases)
         EXPECT_NE(message(prefix).find(expected), std::string::npos) << prefix << ": " << message(prefix);
@@ -70,7 +70,7 @@ TEST(Prefix, HomeIsRefused) {
     const TemporaryDirectory directory;
     const std::string before = std::getenv("HOME") == nullptr ? "" : std::getenv("HOME");
     setenv("HOME", directory.path().c_str(), 1);
-    EXPECT_NE(message(directory.path()).find("not one for an installation"), std::string::npos);
+    EXPECT_NE(message(directory.path()).find("an installation cannot use this directory"), std::string::npos);
     setenv("HOME", before.c_str(), 1);
 }
 
@@ -134,12 +134,12 @@ TEST(PrefixLock, SecondBuildIsTold) {
     const auto second = lock_prefix(directory.path() / "env", *cleanup);
     ASSERT_FALSE(second);
     const auto us = " (process " + std::to_string(getpid()) + " on ";
-    EXPECT_TRUE(second.error().what.starts_with("another build is under way there" + us))
+    EXPECT_TRUE(second.error().what.starts_with("another build is using this prefix" + us))
         << second.error().what;
     directory.write(fs::path("env") / launch::manifest_name, "{}");
     const auto update = lock_prefix(directory.path() / "env", *cleanup);
     ASSERT_FALSE(update);
-    EXPECT_TRUE(update.error().what.starts_with("another command changes this installation" + us))
+    EXPECT_TRUE(update.error().what.starts_with("another command is changing this installation" + us))
         << update.error().what;
     EXPECT_EQ(update.error().hint, "Wait for it to end.");
 }

@@ -192,7 +192,7 @@ TEST_F(Publish, WhatAKilledBuildPutIntoAnEmptyDirectoryGoes) {
     put(prefix_ / "bin/other", "half");
     put(prefix_ / "env.sqfs", "half");
     put(prefix_ / "mine", "x");
-    EXPECT_EQ(check_prefix(prefix_, false).error().why, "it holds 'mine'");
+    EXPECT_EQ(check_prefix(prefix_, false).error().why, "it contains 'mine'");
     fs::remove(prefix_ / "mine");
     EXPECT_TRUE(check_prefix(prefix_, false));
     ASSERT_TRUE(build("one", {"python"}));
@@ -277,7 +277,7 @@ TEST_F(Publish, RoomIsLookedAt) {
     EXPECT_TRUE(check_room(*lock, 1));
     const auto refused = check_room(*lock, std::uint64_t{1} << 62U);
     ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().what, "there is not enough room for the installation");
+    EXPECT_EQ(refused.error().what, "there is not enough space for the installation");
 }
 
 } // namespace

@@ -135,13 +135,13 @@ TEST_F(RootPlanTest, BindsAreMountedInTheirOrder) {
     for (const manifest::Base& base : {request_.base, manifest::Base()}) {
         request_.base = base;
         EXPECT_EQ(mounts_of_paths(), expected);
-        EXPECT_EQ(notes_, Texts{"not bound, because it is not there: " + at("missing")});
+        EXPECT_EQ(notes_, Texts{"not bound, because it does not exist: " + at("missing")});
     }
     request_.binds.back().required = true;
     RootPlan plan(request_, at("own"));
     const auto made = plan.make();
     ASSERT_FALSE(made);
-    EXPECT_EQ(made.error().what, "what is to be bound is missing");
+    EXPECT_EQ(made.error().what, "the source of a required bind is missing");
     EXPECT_EQ(made.error().where, at("missing"));
 }
 

@@ -79,8 +79,8 @@ TEST(EnvironmentYaml, MoreEntriesThanAnyRealFileHasAreNotMade) {
     const auto file = directory.write("large.yml", "dependencies: [" + std::string(1'000'000, ',') + "]");
     const auto read = read_environment_yaml(file);
     ASSERT_FALSE(read);
-    EXPECT_EQ(to_string(read.error()), file.string() + ": this file has more entries than any real one: "
-                                                       "there may be 50000");
+    EXPECT_EQ(to_string(read.error()),
+              file.string() + ": this file has too many entries: the limit is 50000");
     EXPECT_EQ(read.error().fault, Fault::input);
 }
 
@@ -100,7 +100,7 @@ TEST(EnvironmentYaml, NoTextHasANul) {
         const auto environment = read_environment_yaml(directory.write("env.yml", text));
         ASSERT_FALSE(environment);
         EXPECT_EQ(environment.error().fault, Fault::input);
-        EXPECT_EQ(environment.error().what, "a text in this file has a NUL character");
+        EXPECT_EQ(environment.error().what, "a string in this file contains a NUL character");
         EXPECT_TRUE(environment.error().where.ends_with("env.yml:2")) << environment.error().where;
     }
 }

@@ -83,8 +83,9 @@ packages:
     const auto missing = read_locked(file, SpecKind::pixi_lock, {.subdir = "linux-64"});
     ASSERT_FALSE(missing);
     EXPECT_EQ(to_string(missing.error()),
-              file.string() + ":11: there is no file or directory '../w-1.0-py3-none-any.whl'\n"
-                              "Paths are relative to the lock file: put it beside what it locks.");
+              file.string() +
+                  ":11: there is no file or directory '../w-1.0-py3-none-any.whl'\nPaths are relative to the "
+                  "lock file. Put the lock file beside the files that it refers to.");
     directory.write("w-1.0-py3-none-any.whl", "");
     const auto locked = read_locked(file, SpecKind::pixi_lock, {.subdir = "linux-64"});
     ASSERT_TRUE(locked) << to_string(locked.error());
@@ -142,15 +143,16 @@ TEST(Locked, OurOwnIsReadAsItWasWritten) {
         const auto taken = read_locked(broken, SpecKind::lock, {.subdir = "linux-64"});
         return taken ? std::string("taken") : to_string(taken.error());
     };
-    const std::string again = "\nCopy or make it again: a part of it is missing.";
+    const std::string again = "\nCopy or create it again.";
     EXPECT_EQ(refusal(text.substr(0, text.find("\"containerize-lock\""))),
-              broken.string() + ": this is not a whole lock file: its JSON ends too early, in line 21" +
+              broken.string() +
+                  ": the lock file is incomplete or damaged: the JSON text ends too early, in line 21" +
                   again);
     EXPECT_EQ(refusal(replaced(text, "\"conda\": [", "\"else\": [")),
-              broken.string() + ": this is not a whole lock file: key 'conda' not found" + again);
+              broken.string() + ": the lock file is incomplete or damaged: key 'conda' not found" + again);
     EXPECT_EQ(refusal(replaced(text, "\"containerize-lock\": 1", "\"else\": 1")),
-              broken.string() + ": this is no lock file of containerize: it has no 'containerize-lock'\n"
-                                "Give DIR/share/containerize.lock of an installation.");
+              broken.string() + ": this is not a containerize lock file: it has no 'containerize-lock'\nGive "
+                                "the file share/containerize.lock of an installation.");
     EXPECT_EQ(refusal(replaced(text, std::string(64, 'a'), "abc")),
               broken.string() + ": zlib's checksum is not a sha256: 'abc'");
     locked.packages.push_back(record);
@@ -187,11 +189,11 @@ TEST(Locked, CredentialsServeTheDownloadAlone) {
 TEST(Locked, ExplicitListsNameTheLineThatIsWrong) {
     const TemporaryDirectory directory;
     for (const auto& [text, message] :
-         {std::pair{"@EXPLICIT\nhttps://x/linux-64/a-1-0.conda#12\n", ":2: not a package specification"},
-          {"@EXPLICIT\nnumpy\n", ":2: this is not the URL of a package: numpy"},
+         {std::pair{"@EXPLICIT\nhttps://x/linux-64/a-1-0.conda#12\n", ":2: invalid package specification"},
+          {"@EXPLICIT\nnumpy\n", ":2: this is not a package URL: numpy"},
           {"# platform: osx-64\n@EXPLICIT\n", ":1: this list is for osx-64, and this machine is linux-64"},
           {"@EXPLICIT\nhttps://x/osx-64/a-1-0.conda\n", ":2: this package is for osx-64"},
-          {"@EXPLICIT\n", ": there is no package in this list"}}) {
+          {"@EXPLICIT\n", ": this list contains no package"}}) {
         const auto file = directory.write("list.txt", text);
         const auto locked = read_locked(file, SpecKind::conda_explicit, {.subdir = "linux-64"});
         ASSERT_FALSE(locked) << text;
@@ -328,8 +330,8 @@ TEST(PixiLock, EveryVersionGivesTheSamePackages) {
     }
     const auto newer = directory.write("newer.lock", "version: 8\n");
     EXPECT_EQ(to_string(read_locked(newer, SpecKind::pixi_lock, {.subdir = "linux-64"}).error()),
-              newer.string() + ":1: this pixi lock file has the version '8', which is not known:\n"
-                               "  1 | version: 8\nVersions 4 to 7 are.");
+              newer.string() + ":1: unknown version of the pixi lock format: '8':\n  1 | version: "
+                               "8\nVersions 4 to 7 are supported.");
 }
 
 /// A lock of conda-lock's, with packages that each need the previous one.
@@ -362,10 +364,10 @@ TEST(Locked, MoreEntriesThanAnyRealFileHasAreNotMade) {
         directory.write("pixi.lock", "version: 6\npackages: [" + std::string(8U << 20U, ',') + "]");
     const auto locked = read_locked(file, SpecKind::pixi_lock, {.subdir = "linux-64"});
     ASSERT_FALSE(locked);
-    EXPECT_EQ(to_string(locked.error()),
-              file.string() +
-                  ": this pixi lock file cannot be read: this file has more entries than any real "
-                  "one: there may be 1000000");
+    EXPECT_EQ(
+        to_string(locked.error()),
+        file.string() +
+            ": this pixi lock file cannot be read: this file has too many entries: the limit is 1000000");
 }
 
 TEST(PixiLock, OtherEnvironmentsAreTakenByName) {
@@ -381,14 +383,14 @@ TEST(PixiLock, OtherEnvironmentsAreTakenByName) {
             read_locked(file, SpecKind::pixi_lock, {.subdir = "linux-64", .environment = "tset"});
         ASSERT_FALSE(wrong);
         EXPECT_EQ(to_string(wrong.error()),
-                  file.string() + ": this pixi lock file has no environment 'tset': it has default, test\n"
-                                  "Give --environment one of these.");
+                  file.string() + ": this pixi lock file has no environment 'tset': it has default, "
+                                  "test\nChoose one of these with --environment.");
     }
     const auto list = directory.write("list.txt", "@EXPLICIT\nhttps://x.org/c/noarch/a-1-0.conda\n");
     EXPECT_NE(
         to_string(read_locked(list, SpecKind::conda_explicit, {.subdir = "linux-64", .environment = "test"})
                       .error())
-            .find("--environment is for pixi lock files: this is an explicit list"),
+            .find("--environment is only for pixi lock files: this is an explicit list"),
         std::string::npos);
 }
 
@@ -422,9 +424,9 @@ TEST(PixiLock, APlatformIsTakenThatTheMachineFits) {
     EXPECT_EQ(taken({glibc, v4, {"__cuda", "13.1", "0"}}), "cuda13");
     EXPECT_EQ(taken({glibc, v2, {"__cuda", "12.4", "0"}}), "linux-64");
     EXPECT_NE(
-        taken({old, v2}).find("this machine fits none of the lock file's platforms for linux-64:\n- cuda13 "
-                              "needs __cuda=13.0\n- cuda12 needs __cuda=12.0, __archspec=1=x86_64_v3\n"
-                              "- linux-64 needs __glibc=2.28"),
+        taken({old, v2}).find(
+            "this machine matches none of the lock file's platforms for linux-64:\n- cuda13 needs "
+            "__cuda=13.0\n- cuda12 needs __cuda=12.0, __archspec=1=x86_64_v3\n- linux-64 needs __glibc=2.28"),
         std::string::npos)
         << taken({old, v2});
     // A single platform is used whatever its name is.
@@ -448,8 +450,8 @@ TEST(PixiLock, WhatIsMissingIsNamed) {
         return locked ? std::string("taken") : to_string(locked.error());
     };
     const auto lacks = [&](const std::string& key) {
-        return file.string() + ": this pixi lock file is not whole: it has no `" + key +
-               ":`\nCopy or make it again: a part of it is missing.";
+        return file.string() + ": this pixi lock file is incomplete: it has no `" + key +
+               ":`\nCopy or create it again.";
     };
     const std::string lock = pixi_locks().at("6");
     EXPECT_EQ(refusal(lock), "taken");
@@ -457,7 +459,7 @@ TEST(PixiLock, WhatIsMissingIsNamed) {
     EXPECT_EQ(refusal(lock.substr(0, 12)), lacks("environments"));
     EXPECT_EQ(refusal(replaced(lock, "version: 6\n", "")), lacks("version"));
     EXPECT_TRUE(refusal(replaced(lock, "environments:", "environments"))
-                    .starts_with(file.string() + ":3: this pixi lock file cannot be read: this is not YAML"))
+                    .starts_with(file.string() + ":3: this pixi lock file cannot be read: invalid YAML"))
         << refusal(replaced(lock, "environments:", "environments"));
 }
 
@@ -468,8 +470,8 @@ TEST(CondaLock, WhatIsMissingIsNamed) {
     ASSERT_TRUE(kind) << to_string(kind.error());
     ASSERT_EQ(*kind, SpecKind::conda_lock);
     EXPECT_EQ(to_string(read_locked(file, *kind, {.subdir = "linux-64"}).error()),
-              file.string() + ": this conda-lock file is not whole: it has no `package:`\nCopy or make it "
-                              "again: a part of it is missing.");
+              file.string() +
+                  ": this conda-lock file is incomplete: it has no `package:`\nCopy or create it again.");
 }
 
 TEST(Locked, WhatHasNoChecksumIsRefused) {
@@ -480,12 +482,12 @@ TEST(Locked, WhatHasNoChecksumIsRefused) {
     };
     const auto place = (directory.path() / "a.lock").string();
     const std::string pixi = pixi_locks().at("6");
-    const std::string why = ": any package could come in its place\nLock it again, from an index or a "
-                            "channel that has checksums.";
+    const std::string why =
+        ": its download cannot be verified\nLock it again from an index or channel that has checksums.";
     EXPECT_EQ(refusal(replaced(pixi, "  sha256: CCCC\n", ""), SpecKind::pixi_lock),
-              place + ":11: the lock has no checksum of 'six'" + why);
+              place + ":11: the lock has no checksum for 'six'" + why);
     EXPECT_EQ(refusal(replaced(pixi, "  sha256: AAAA\n", ""), SpecKind::pixi_lock),
-              place + ":10: the lock has no checksum of 'a'" + why);
+              place + ":10: the lock has no checksum for 'a'" + why);
     const std::string conda_lock = "version: 1\npackage:\n"
                                    "- name: a\n  manager: conda\n  platform: linux-64\n"
                                    "  url: https://h/c/linux-64/a-1-0.conda\n  hash: {md5: AA}\n"
@@ -493,9 +495,9 @@ TEST(Locked, WhatHasNoChecksumIsRefused) {
                                    "  url: https://y.org/six.whl\n  hash: {sha256: BB}\n";
     EXPECT_EQ(refusal(conda_lock, SpecKind::conda_lock), "taken");
     EXPECT_EQ(refusal(replaced(conda_lock, "md5: AA", ""), SpecKind::conda_lock),
-              place + ":3: the lock has no checksum of 'a'" + why);
+              place + ":3: the lock has no checksum for 'a'" + why);
     EXPECT_EQ(refusal(replaced(conda_lock, "sha256: BB", ""), SpecKind::conda_lock),
-              place + ":8: the lock has no checksum of 'six'" + why);
+              place + ":8: the lock has no checksum for 'six'" + why);
 }
 
 TEST(PixiLock, WhatCannotBeTakenExactlyIsRefused) {
@@ -511,18 +513,17 @@ TEST(PixiLock, WhatCannotBeTakenExactlyIsRefused) {
         std::string::npos);
     EXPECT_NE(
         refusal(replaced(lock, "- conda: https://x.org/c/linux-64/a-1.0-h0_0.conda", "- conda: ./project"))
-            .find(":10: this package must be built from its source"),
+            .find(":10: this package must be built from source"),
         std::string::npos);
     EXPECT_NE(refusal(replaced(lock, "- conda: https://x.org/c/linux-64/a-1.0-h0_0.conda",
                                "- conda_source: p[1] @ ."))
-                  .find(":10: this package must be built from its source"),
+                  .find(":10: this package must be built from source"),
               std::string::npos);
     EXPECT_NE(refusal(lock.substr(0, lock.find("- pypi: https://y.org/six", lock.find("\npackages:"))))
-                  .find(":11: the lock file's `packages:` does not have this package"),
+                  .find(":11: this package is missing in the lock file's `packages:`"),
               std::string::npos);
-    EXPECT_NE(
-        refusal(replaced(lock, "git+https", "hg+https")).find(":12: packages cannot be taken from such"),
-        std::string::npos);
+    EXPECT_NE(refusal(replaced(lock, "git+https", "hg+https")).find(":12: unsupported kind of repository"),
+              std::string::npos);
 }
 
 TEST(CondaLock, CategoriesAreTakenWhenTheyAreAskedFor) {
@@ -556,11 +557,11 @@ TEST(CondaLock, CategoriesAreTakenWhenTheyAreAskedFor) {
             result += "|" + note;
         return result;
     };
-    EXPECT_EQ(names({}), "a|2 packages of the category 'dev' are left out; --category dev takes them, too.|1 "
-                         "packages of the category 'docs' are left out; --category docs takes them, too.");
+    EXPECT_EQ(names({}), "a|2 packages of the category 'dev' are left out. --category dev includes them.|1 "
+                         "packages of the category 'docs' are left out. --category docs includes them.");
     EXPECT_EQ(names({"dev", "docs"}), "abc");
     EXPECT_EQ(names({"test"}), file.string() + ": this lock file has no category 'test' for linux-64: it has "
-                                               "dev, docs, main\nGive one of these.");
+                                               "dev, docs, main\nGive one of these categories.");
     const auto locked = read_locked(file, SpecKind::conda_lock, {.subdir = "linux-64"});
     ASSERT_TRUE(locked);
     EXPECT_EQ(locked->pip.at(0).text, "demo @ git+https://h/demo@" + std::string(commit));
@@ -601,9 +602,9 @@ TEST(Locked, OursWithImpossibleValuesAreRefused) {
     EXPECT_EQ(complaint("{}", R"(, "source_date_epoch": 4294967295)"), "none");
     for (const char* time : {"-1", "1e300", "1.5", "4294967296", "\"1\""})
         EXPECT_EQ(complaint("{}", std::string(", \"source_date_epoch\": ") + time),
-                  "`source_date_epoch` of this lock file is no time of an image");
+                  "invalid `source_date_epoch` in this lock file");
     for (const char* variables : {R"({"A": "a\u0000b"})", R"({"a\u0000b": "A"})"})
-        EXPECT_EQ(complaint(variables, ""), "a text in this lock file has a NUL character");
+        EXPECT_EQ(complaint(variables, ""), "a string in this lock file contains a NUL character");
     EXPECT_EQ(complaint(R"({"A": "a\\u0000b"})", ""), "none");
 }
 

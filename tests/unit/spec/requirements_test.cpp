@@ -128,36 +128,37 @@ TEST(Requirements, WhatPipAccepts) {
 }
 
 TEST(Requirements, Mistakes) {
-    const std::string not_one = "Write a package's name and, if needed, versions: `numpy>=1.26,<3`.";
-    const std::string conda = "pip compares versions with `==`; a single `=` is conda's.";
+    const std::string not_one =
+        "Write a package name and optional version conditions, such as `numpy>=1.26,<3`.";
+    const std::string conda = "pip compares versions with `==`. A single `=` is conda syntax.";
     const struct {
         std::string content, message;
     } cases[] = {
-        {"ok\nnumpy 1.0\n", "r.txt:2: not a requirement: 'numpy 1.0'\n" + not_one},
-        {"numpy=1.0\n", "r.txt:1: not a requirement: 'numpy=1.0'\n" + conda},
-        {"=1.0\n", "r.txt:1: not a requirement: '=1.0'\n" + not_one},
-        {"numpy[a\n", "r.txt:1: not a requirement: 'numpy[a'\n" + not_one},
-        {"numpy>=\n", "r.txt:1: not a requirement: 'numpy>='\n" + not_one},
-        {"numpy>=1 <2\n", "r.txt:1: not a requirement: 'numpy>=1 <2'\n" + not_one},
-        {"numpy (>=1\n", "r.txt:1: not a requirement: 'numpy (>=1'\n" + not_one},
-        {"six @@@ 1\n", "r.txt:1: not a requirement: 'six @@@ 1'\n" + not_one},
-        {"six @\n", "r.txt:1: not a requirement: 'six @'\n" + not_one},
-        {"numpy-\n", "r.txt:1: not a requirement: 'numpy-'\n" + not_one},
-        {"pip install numpy\n", "r.txt:1: not a requirement: 'pip install numpy'\n" + not_one},
-        {"a \\\nb\n", "r.txt:1: not a requirement: 'a b'\n" + not_one},
-        {"--frozen\n", "r.txt:1: pip knows no option '--frozen' in a requirements file\n"
-                       "Remove it, or set it in pip's configuration."},
-        {"-x y\n", "r.txt:1: pip knows no option '-x' in a requirements file\nRemove it, or set it in pip's "
+        {"ok\nnumpy 1.0\n", "r.txt:2: invalid requirement: 'numpy 1.0'\n" + not_one},
+        {"numpy=1.0\n", "r.txt:1: invalid requirement: 'numpy=1.0'\n" + conda},
+        {"=1.0\n", "r.txt:1: invalid requirement: '=1.0'\n" + not_one},
+        {"numpy[a\n", "r.txt:1: invalid requirement: 'numpy[a'\n" + not_one},
+        {"numpy>=\n", "r.txt:1: invalid requirement: 'numpy>='\n" + not_one},
+        {"numpy>=1 <2\n", "r.txt:1: invalid requirement: 'numpy>=1 <2'\n" + not_one},
+        {"numpy (>=1\n", "r.txt:1: invalid requirement: 'numpy (>=1'\n" + not_one},
+        {"six @@@ 1\n", "r.txt:1: invalid requirement: 'six @@@ 1'\n" + not_one},
+        {"six @\n", "r.txt:1: invalid requirement: 'six @'\n" + not_one},
+        {"numpy-\n", "r.txt:1: invalid requirement: 'numpy-'\n" + not_one},
+        {"pip install numpy\n", "r.txt:1: invalid requirement: 'pip install numpy'\n" + not_one},
+        {"a \\\nb\n", "r.txt:1: invalid requirement: 'a b'\n" + not_one},
+        {"--frozen\n", "r.txt:1: pip has no option '--frozen' for requirements files\nRemove it, or set it "
+                       "in pip's configuration."},
+        {"-x y\n", "r.txt:1: pip has no option '-x' for requirements files\nRemove it, or set it in pip's "
                    "configuration."},
-        {"numpy --target=/x\n", "r.txt:1: pip knows no option '--target' in a requirements file\n"
-                                "Remove it, or set it in pip's configuration."},
-        {"-r\n", "r.txt:1: '-r' needs a value\nWrite it after the option."},
-        {"--index-url 'https://h\n", "r.txt:1: a quote is not closed in '--index-url 'https://h'\n"
-                                     "Options follow the rules of a shell: write a quote as \\'."},
+        {"numpy --target=/x\n", "r.txt:1: pip has no option '--target' for requirements files\nRemove it, or "
+                                "set it in pip's configuration."},
+        {"-r\n", "r.txt:1: '-r' needs a value\nWrite the value after the option."},
+        {"--index-url 'https://h\n", "r.txt:1: a quote is not closed in '--index-url 'https://h'\nOptions "
+                                     "follow shell rules. Write a literal quote as \\'."},
         {"\n-r missing.txt\n", "r.txt:2: cannot read 'missing.txt', which is included here: No such file or "
-                               "directory\nIncluded files are looked for beside the file that names them."},
+                               "directory\nPaths of included files are relative to the including file."},
         {"-c missing.txt\n", "r.txt:1: cannot read 'missing.txt', which is included here: No such file or "
-                             "directory\nIncluded files are looked for beside the file that names them."},
+                             "directory\nPaths of included files are relative to the including file."},
         {"numpy\ncaf\xE9\n", "r.txt:2: this is not UTF-8 text\nSave the file as UTF-8."},
         {"\xFF\xFEx\0\n\0\0\xD8"s, "r.txt:2: this is not UTF-8 text\nSave the file as UTF-8."},
         {"\xFF\xFEx\0\n\0y"s, "r.txt:2: this is not UTF-8 text\nSave the file as UTF-8."},
@@ -207,7 +208,7 @@ TEST(Requirements, MistakesInIncludedFilesNameThem) {
     directory.write("sub/a.txt", "ok\n-r gone.txt\n");
     EXPECT_EQ(message(directory),
               "sub/a.txt:2: cannot read 'sub/gone.txt', which is included here: No such file or "
-              "directory\nIncluded files are looked for beside the file that names them.");
+              "directory\nPaths of included files are relative to the including file.");
 }
 
 TEST(Requirements, CyclesAreShown) {
@@ -215,12 +216,11 @@ TEST(Requirements, CyclesAreShown) {
     directory.write("r.txt", "-r a.txt\n");
     directory.write("a.txt", "x\n-c ./b.txt\n");
     directory.write("b.txt", "-r a.txt\n");
-    EXPECT_EQ(message(directory), "b.txt:1: the requirements include themselves: a.txt -> b.txt -> a.txt\n"
-                                  "Remove one of these -r or -c lines.");
+    EXPECT_EQ(message(directory), "b.txt:1: the requirements file includes itself: a.txt -> b.txt -> "
+                                  "a.txt\nRemove one of these -r or -c lines.");
     directory.write("a.txt", "-r a.txt\n");
-    EXPECT_EQ(
-        message(directory),
-        "a.txt:1: the requirements include themselves: a.txt -> a.txt\nRemove one of these -r or -c lines.");
+    EXPECT_EQ(message(directory), "a.txt:1: the requirements file includes itself: a.txt -> a.txt\nRemove "
+                                  "one of these -r or -c lines.");
 }
 
 TEST(Requirements, AFileMayBeIncludedTwice) {
@@ -247,7 +247,7 @@ TEST(Requirements, DigestCoversIncludedFiles) {
 TEST(Requirements, LongLinesAreNoTrouble) {
     const TemporaryDirectory directory;
     directory.write("r.txt", std::string(4U << 20U, 'a') + "\n" + std::string(1U << 20U, '[') + "\n");
-    EXPECT_TRUE(message(directory).starts_with("r.txt:2: not a requirement: "));
+    EXPECT_TRUE(message(directory).starts_with("r.txt:2: invalid requirement: "));
 }
 
 } // namespace containerize::spec

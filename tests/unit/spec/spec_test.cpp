@@ -112,28 +112,28 @@ TEST(RecogniseSupported, Messages) {
     EXPECT_EQ(message(directory.write("x.lock", "{\"containerize-lock\": 1}")), "accepted");
     EXPECT_EQ(message(directory.write("explicit", "@EXPLICIT\n")), "accepted");
     refused(directory.write("uv.lock", "[[package]]\n"), "a uv lock file",
-            "`uv export --format requirements-txt` makes a requirements file of it.");
+            "`uv export --format requirements-txt` converts it to a requirements file.");
     refused(directory.write("poetry.lock", "[[package]]\n[metadata]\n"), "a poetry lock file",
-            "`poetry export` makes a requirements file of it.");
+            "`poetry export` converts it to a requirements file.");
     refused(directory.write("Pipfile", "[packages]\n"), "a Pipfile",
-            "`pipenv requirements` makes a requirements file of it.");
+            "`pipenv requirements` converts it to a requirements file.");
     refused(directory.write("pyproject.toml", "[project]\n"), "a pyproject file",
-            "To install a project, write its directory into a requirements file: `./PROJECT`.");
+            "To install a project, list its directory in a requirements file: `./PROJECT`.");
     refused(directory.write("x.whl", "PK\x03\x04"), "an archive or other binary file",
-            "To install a package file, write its path into a requirements file.");
+            "To install a package file, list its path in a requirements file.");
     refused(directory.write("page", "<html>"), "a web page",
-            "If it was downloaded: take the address of the file itself, not of the page that shows it.");
-    refused(directory.write("train.py", "import os\n"), "a file of no known kind", any);
+            "If you downloaded it, use the URL of the file itself, not of the page that shows it.");
+    refused(directory.write("train.py", "import os\n"), "a file of unknown kind", any);
 
     const auto empty = directory.write("empty.txt", "# none\n");
     EXPECT_EQ(message(empty),
               empty.string() +
-                  ": there is no requirement in it\nWrite one package a line into it, such as `numpy`.");
+                  ": the file contains no requirement\nList one package per line, such as `numpy`.");
     EXPECT_EQ(message(directory.path()),
               directory.path().string() +
                   ": this is a directory\nGive an environment.yml or a requirements.txt.");
     EXPECT_EQ(message("/no/such.txt"),
-              "/no/such.txt: cannot read the environment's description: No such file or directory");
+              "/no/such.txt: cannot read the environment file: No such file or directory");
     const auto pipe = directory.path() / "pipe";
     ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
     EXPECT_EQ(message(pipe),
@@ -142,7 +142,7 @@ TEST(RecogniseSupported, Messages) {
     const auto large = directory.write("large.img", "");
     fs::resize_file(large, 1U << 30U);
     refused(large, "an archive or other binary file",
-            "To install a package file, write its path into a requirements file.");
+            "To install a package file, list its path in a requirements file.");
 }
 
 // Files that people wrote.

@@ -20,11 +20,11 @@ std::string reason_for(const std::string& text) {
 }
 
 TEST(Json, ReasonsHaveTheLineAndNothingOfTheLibrary) {
-    EXPECT_EQ(reason_for("{\n\"a\": 1,\n"), "its JSON ends too early, in line 2");
-    EXPECT_EQ(reason_for(""), "its JSON ends too early, in line 1");
-    EXPECT_EQ(reason_for("{\n\"a\": secret,\n\"b\": 1}"), "line 2 is not JSON");
-    EXPECT_EQ(reason_for("{} x"), "line 1 is not JSON");
-    EXPECT_EQ(reason_for("[1]"), "a part of it is not the object that it must be");
+    EXPECT_EQ(reason_for("{\n\"a\": 1,\n"), "the JSON text ends too early, in line 2");
+    EXPECT_EQ(reason_for(""), "the JSON text ends too early, in line 1");
+    EXPECT_EQ(reason_for("{\n\"a\": secret,\n\"b\": 1}"), "line 2 is not valid JSON");
+    EXPECT_EQ(reason_for("{} x"), "line 1 is not valid JSON");
+    EXPECT_EQ(reason_for("[1]"), "a value that must be an object is not one");
     EXPECT_EQ(reason_for("{}"), "key 'key' not found");
     EXPECT_EQ(reason_for(R"({"key": null})"), "type must be string, but is null");
     EXPECT_EQ(reason_for(nested(300)), "it is nested too deeply");

@@ -77,8 +77,7 @@ TEST(Run, ArgumentsArriveAsTheyAre) {
 TEST(Run, WhatCannotBeStarted) {
     Command command = shell({});
     command.argv = {"no-such-program"};
-    EXPECT_EQ(to_string(run(command).error()),
-              "cannot start `no-such-program`: there is no such program on PATH");
+    EXPECT_EQ(to_string(run(command).error()), "cannot start `no-such-program`: it is not on PATH");
     command.argv = {"/no/such"};
     EXPECT_EQ(to_string(run(command).error()), "cannot start `/no/such`: No such file or directory");
     command = shell("true");

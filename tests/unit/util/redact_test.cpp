@@ -71,7 +71,7 @@ TEST(Redact, FindsSecretsByTheirPlace) {
 
 TEST(Redact, LeavesWhatIsNoSecret) {
     for (const char* text : {
-             "/etc/passwd: not a Python that can be run",
+             "/etc/passwd: this is not a Python that can be run",
              "numpy>=1.26 --hash=sha256:0123",
              "tokenizers==0.15",
              "token==1.0",
@@ -86,7 +86,7 @@ TEST(Redact, LeavesWhatIsNoSecret) {
              "cannot connect to https://host:443: no route",
              "docker://registry:5000/a:1@sha256:00",
              "me@host:path, and the password is wrong",
-             "Give it as http://USER:PASSWORD@HOST:PORT in https_proxy.",
+             "Write it as http://USER:PASSWORD@HOST:PORT in https_proxy.",
              "the token or password in the channel's URL",
              "password: ****",
          })
