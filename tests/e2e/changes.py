@@ -290,10 +290,10 @@ class Runner:
     def argv(self):
         return [str(part) for part in [self.tool, self.case.argv[0], *self.options, *self.case.argv[1:]]]
 
-    def whole(self):
+    def whole(self, *before):
         """Runs the command undisturbed and measures its duration."""
         started = time.monotonic()
-        self.user.run(*self.argv(), env=self.case.env, timeout=1200)
+        self.user.run(*before, *self.argv(), env=self.case.env, timeout=1200)
         self.duration = time.monotonic() - started
         self.case.done()
 
@@ -303,8 +303,7 @@ class Runner:
         beginning = "set_tid_address"
         trace = self.node.work / "trace"
         self.case.prepare(None)
-        self.user.run("strace", "-qq", "-e", f"trace={names},{beginning}", "-e", "signal=none", "-o", trace, *self.argv(), env=self.case.env, timeout=1200)
-        self.case.done()
+        self.whole("strace", "-qq", "-e", f"trace={names},{beginning}", "-e", "signal=none", "-o", trace)
         called = [line.split("(")[0] for line in trace.read_text().splitlines() if "(" in line]
         numbered = [(name, called[: index + 1].count(name)) for index, name in enumerate(called)]
         return numbered[called.index(beginning) + 1:]

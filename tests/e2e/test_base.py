@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import platform
+import shutil
 import signal
 import stat
 import subprocess
@@ -352,12 +353,14 @@ def test_files_are_used_where_they_lie(base, work):
 
 def test_images_of_any_compressor_serve_programs(small, user, sessions, work):
     """The session process can read the images that mksquashfs makes, with any compressor."""
+    tree = work / "tree"
+    subprocess.run(["unsquashfs", "-q", "-n", "-d", str(tree), str(small / "env.sqfs")], check=True, stdout=subprocess.DEVNULL)
+    for name in ("pip", "setuptools"):  # compressing them takes long
+        shutil.rmtree(tree / "lib/python3.11/site-packages" / name)
     for number, options in enumerate((("gzip",), ("xz", "-b", "1M"), ("lz4",), ("zstd", "-b", "64K"))):
         sessions.kill_all()
         target = work / f"env{number}"
         user.copy(small, target, target)
-        tree = work / f"tree{number}"
-        subprocess.run(["unsquashfs", "-q", "-n", "-d", str(tree), str(small / "env.sqfs")], check=True, stdout=subprocess.DEVNULL)
         (target / "env.sqfs").unlink()
         subprocess.run(["mksquashfs", str(tree), str(target / "env.sqfs"), "-quiet", "-no-progress", "-comp", *options], check=True)
         manifest = json.loads((target / "containerize.json").read_text())

@@ -95,10 +95,11 @@ def test_existing_empty_directory_keeps_its_own(user, tool, work, quick):
     assert is_whole(user, prefix)
 
 
-@pytest.mark.parametrize(("umask", "readable"), [("022", True), ("077", False)])
-def test_umask_decides_who_may_read(user, tool, work, spec, umask, readable):
+@pytest.mark.parametrize(("umask", "readable", "kind"), [("022", True, "conda"), ("077", False, "conda"), ("077", False, "pip")])
+def test_umask_decides_who_may_read(user, tool, work, spec, only_python, umask, readable, kind):
     prefix = work / "env"
-    user.run("/bin/sh", "-c", f"umask {umask}; exec {tool} new --prefix {prefix} {spec}")
+    given = spec if kind == "pip" else user.write(work / "python.txt", only_python)
+    user.run("/bin/sh", "-c", f"umask {umask}; exec {tool} new --prefix {prefix} {given}")
     for path in [prefix, *prefix.rglob("*")]:
         mode = path.lstat().st_mode
         if path.is_symlink():
@@ -294,8 +295,8 @@ def tiny_disk(user, work):
     subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
-def test_full_disk_at_the_prefix(user, tool, spec, tiny_disk):
-    done = new(user, tool, tiny_disk / "env", spec, check=False)
+def test_full_disk_at_the_prefix(user, tool, work, only_python, tiny_disk):
+    done = new(user, tool, tiny_disk / "env", user.write(work / "python.txt", only_python), check=False)
     assert done.returncode == 1
     assert "not enough space" in done.stderr or "No space left on device" in done.stderr
     assert list(tiny_disk.iterdir()) == []

@@ -359,16 +359,16 @@ def test_a_dry_run_names_the_part_of_pip(build, user):
     assert shown.endswith("The packages that pip installs (2 lines) are not solved here.\n"), shown
 
 
-@pytest.mark.parametrize("login, place", [("user:s3cret@", "auth/main"), ("", "t/to-ken/main")])
-def test_secrets_of_lists_and_specs_stay_secret(build, server, user, login, place):
-    where = f"{server.url(place, login)}/linux-64/where-1.0-0.conda"
+@pytest.mark.parametrize("login, path", [("user:s3cret@", "auth/main"), ("", "t/to-ken/main")])
+def test_secrets_of_lists_and_specs_stay_secret(build, server, user, login, path):
+    where = f"{server.url(path, login)}/linux-64/where-1.0-0.conda"
     explicit = user.write(build.work / "explicit.txt", f"@EXPLICIT\n{where}\n", mode=0o600)
     build(explicit)
     no_secret_in(build)
     assert (build.prefix / "share/containerize.lock").stat().st_mode & 0o777 == 0o600, "as the input"
     shown = user.run(build.tool, "new", "--dry-run", "--json", explicit).stdout
     assert "s3cret" not in shown and "to-ken" not in shown
-    build(build.spec([f"{server.url(place, login)}::where"], server.url("main")), "--force")
+    build(build.spec([f"{server.url(path, login)}::where"], server.url("main")), "--force")
     no_secret_in(build)
     assert (build.prefix / "share/containerize.lock").stat().st_mode & 0o777 == 0o644
 

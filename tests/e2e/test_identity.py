@@ -216,15 +216,15 @@ def run_as_root(*argv, check=True, **more):
 
 
 @pytest.fixture(scope="module")
-def roots(tmp_path_factory):
+def roots(tmp_path_factory, only_python):
     """An installation of root's that other users can run."""
     place = tmp_path_factory.mktemp("roots")
     for directory in (place, *place.parents[:-2]):
         directory.chmod(0o755)
-    (place / "requirements.txt").write_text("six\n")
+    (place / "python.txt").write_text(only_python)
     # Built by an interpreter that all users can run.
     environment = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
-    subprocess.run([BUILD / "bin/containerize", "new", "--prefix", place / "env", place / "requirements.txt"], check=True, capture_output=True,
+    subprocess.run([BUILD / "bin/containerize", "new", "--prefix", place / "env", place / "python.txt"], check=True, capture_output=True,
                    env={**environment, "PATH": "/usr/bin:/bin", "HOME": "/root"})
     return place / "env"
 
@@ -276,8 +276,8 @@ import os, subprocess, sys
 print(open({str(secret)!r}).read())
 os.chown({str(own)!r}, {user.uid}, {user.uid})
 os.setgroups([]); os.setgid({user.uid}); os.setuid({user.uid})
-import six
-print(os.getuid(), six.__file__)
+import json
+print(os.getuid(), json.__file__)
 print(subprocess.run([sys.executable, '-c', 'import os, json; print(os.getuid())'], capture_output=True, text=True, check=True).stdout)
 """
     out = run_as_root(f"{roots}/bin/python", "-c", code).stdout.split("\n")

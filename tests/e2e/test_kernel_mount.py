@@ -115,10 +115,11 @@ def test_without_a_free_loop_device_it_is_served(env):
     assert done.stdout.strip() == "served"
 
 
-def test_beside_others_in_one_session(env, place):
+def test_beside_others_in_one_session(env, place, only_python):
     """Each is mounted as it was configured when it was built, whichever comes first."""
     other = place / "other"
-    run(BUILD / "bin/containerize", "new", "--prefix", other, place / "requirements.txt")
+    (place / "python.txt").write_text(only_python)
+    run(BUILD / "bin/containerize", "new", "--prefix", other, place / "python.txt")
     for first, second, shown in ((env, other, "served"), (other, env, "squashfs")):
         inner = f"import subprocess; subprocess.run([{str(second / 'bin/python')!r}, '-c', {MOUNTED.format(str(second))!r}], check=True)"
         assert run(first / "bin/python", "-c", inner).stdout.strip() == shown

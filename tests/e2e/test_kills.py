@@ -74,8 +74,6 @@ def test_kills(case, request, user, tool, sessions, work):
     node = Node(user, sessions, work)
     killer = Killer(case, user, tool, node)
     killer.calls = killer.list_calls(CALLS)
-    case.prepare(None)
-    killer.whole()
     share = SHARES[request.node.callspec.params["case"]]
     for attempt in range(max(1, KILLS * share // sum(SHARES.values()))):
         seed = SEED + attempt

@@ -15,8 +15,8 @@ ON_NODES = r"\[rank (\d) of (\d) on (\w+)\] Final loss ([0-9.]+)"
 
 
 @pytest.fixture(scope="module")
-def env(make, place):
-    return make(place / "env", "numpy\nmpi4py\n")
+def env(torch_env):
+    return torch_env
 
 
 @pytest.fixture(scope="module")

@@ -326,19 +326,19 @@ def test_a_build_that_fails(workplace, server):
     workplace.search()
 
 
-def test_the_log_of_a_failure_is_its_owners(workplace, user):
-    file = workplace.write("requirements.txt", "nowhere-to-be-found\n")
-    words = [workplace.tool, "new", "--prefix", workplace.prefix, "--tmpdir", workplace.work / "build", file]
-    environment = {**workplace.environment, "PIP_FIND_LINKS": None, "PIP_NO_INDEX": "1"}
-    said = user.run(*words, env=environment, check=False).stderr
+def test_the_log_of_a_failure_is_its_owners(workplace, user, where):
+    post = workplace.write("post.sh", "echo what it said; false\n")
+    words = [workplace.tool, "new", "--prefix", workplace.prefix, "--tmpdir", workplace.work / "build", "--post-install", post,
+             workplace.write("env.yml", where)]
+    said = user.run(*words, env=workplace.environment, check=False).stderr
     log = Path(re.search("The full log is (.*)", said).group(1))
-    assert "nowhere-to-be-found" in log.read_text()
+    assert "what it said" in log.read_text()
     assert log.stat().st_mode & 0o777 == 0o600 and log.parent.stat().st_mode & 0o777 == 0o700 and log.stat().st_uid == user.uid
     # Nothing is written to a directory of that name with other permissions.
     shutil.rmtree(log.parent)
     log.parent.mkdir(mode=0o777)
     log.parent.chmod(0o777)
-    said = user.run(*words, env=environment, check=False).stderr
+    said = user.run(*words, env=workplace.environment, check=False).stderr
     assert "The full log" not in said and not list(log.parent.iterdir())
 
 
@@ -474,9 +474,9 @@ def test_registry(workplace, user, place):
     workplace.search()
 
 
-def test_file_size_limit(workplace, user):
+def test_file_size_limit(workplace, user, only_python):
     """A build that hits the limit on file sizes ends with a message that names it."""
-    file = workplace.write("requirements.txt", "six==1.16.0\n")
+    file = workplace.write("python.txt", only_python)
     limit = 2_000_000
     done = user.run("prlimit", f"--fsize={limit}", workplace.tool, "new", "--prefix", workplace.prefix, file, check=False,
                     env={**workplace.environment, "PIP_CONFIG_FILE": None})

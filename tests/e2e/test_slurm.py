@@ -284,9 +284,9 @@ def test_death_of_the_daemon_of_a_node(slurm, env, nodes, wait, work):
     nothing_left(nodes[0])
 
 
-def test_update_during_a_job(slurm, make, place, tool, user, nodes, wait, work):
+def test_update_during_a_job(slurm, small, place, tool, user, nodes, wait, work):
     """Running programs keep the old state; the next step sees the new one."""
-    changed = make(place / "changed", "six==1.16.0\n")
+    changed = user.copy(small, place / "changed", place / "changed")
     script = f"""#!/bin/bash
 srun --overlap {changed}/bin/python {wait} {work}/go &
 while [ ! -e {work}/updated ]; do sleep 0.1; done
@@ -296,7 +296,7 @@ wait
 """
     job = slurm.sbatch(script, "-wn1", cwd=work)
     count(job, "at", 1)
-    user.run(str(tool), "update", str(changed), "--", "pip", "install", "six==1.15.0")
+    user.run(str(tool), "update", str(changed), "--", "python", "-m", "pip", "install", "six==1.15.0")
     (work / "updated").touch()
     output = job.wait()
     assert "new 1.15.0" in output and "done 1.16.0" in output

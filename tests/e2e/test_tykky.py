@@ -66,13 +66,14 @@ def test_conda_installation_and_updates(call, user, work, spec):
     assert user.run(prefix / "bin/where").returncode == 0 and not (prefix / "bin/python").exists()
 
 
-def test_pip_installation_in_the_working_directory(call, user, work):
+def test_pip_installation_in_the_working_directory_with_the_packages_of_the_system(call, user, work):
     here = work / "here"
     here.mkdir()
     os.chown(here, user.uid, user.uid)
     user.write(work / "req.txt", "six==1.16.0\n")
-    call("pip-containerize", "new", "../req.txt", cwd=here)
+    call("pip-containerize", "new", "--system-site-packages", "../req.txt", cwd=here)
     assert user.run(here / "bin/python", "-c", "import six, sys; sys.exit(sys.prefix == sys.base_prefix)").returncode == 0
+    assert user.run(here / "bin/python", "-c", "import sys; print(any('dist-packages' in path for path in sys.path))").stdout == "True\n"
     call("pip-containerize", "update", here, "-r", user.write(work / "more.txt", "iniconfig==2.0.0\n"))
     assert user.run(here / "bin/python", "-c", "import six, iniconfig").returncode == 0
     done = call("pip-containerize", "new", "--prefix", work / "other", user.write(work / "typo.txt", "sixxxxxx-nonexistent\n"), check=False)
@@ -100,13 +101,6 @@ def test_hints_name_options_that_there_are(call, user, work, spec):
     assert done.returncode == 1 and "--allow-defaults" in done.stdout and "`containerize new` has that option" in done.stdout, done.stdout
     done = call("conda-containerize", "new", spec(["where"]), "--prefix", work / "env", check=False, env={"CW_BUILD_TMPDIR": "/nonexistent"})
     assert done.returncode == 1 and "CW_BUILD_TMPDIR" in done.stdout and "--tmpdir" not in done.stdout and "has that option" not in done.stdout, done.stdout
-
-
-def test_system_site_packages(call, user, work):
-    req = user.write(work / "req.txt", "six==1.16.0\n")
-    call("pip-containerize", "new", "--system-site-packages", "--prefix", work / "env", req)
-    shown = user.run(work / "env/bin/python", "-c", "import sys; print(any('dist-packages' in path for path in sys.path))").stdout
-    assert shown == "True\n"
 
 
 def test_messages_and_variables(call, user, work, spec):

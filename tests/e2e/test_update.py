@@ -138,11 +138,11 @@ def test_squash(installed, user):
     assert again[:3] == made_by and "squash" in again[3] and "six==1.15.0" in again[4]
 
 
-def test_replacing_forgets_the_states(installed, user, work):
+def test_replacing_forgets_the_states(installed, user, work, where):
     installed.update("--", "pip", "install", "-q", "pygments==2.17.2")
-    installed.new(user.write(work / "requirements.txt", "iniconfig\n"), "--force")
+    installed.new(user.write(work / "env.yml", where), "--force")
     assert len(installed.log()) == 1 and not (installed.prefix / "layers").exists()
-    assert installed.has("iniconfig") and not installed.has("pygments")
+    assert user.run(installed.prefix / "bin/where").stdout.startswith(f"{installed.prefix}/") and not {"python", "pygmentize"} & installed.commands()
 
 
 def test_settings_change_without_a_layer(installed, user, work):
