@@ -164,14 +164,7 @@ std::vector<std::string> gfx_targets(const TreeView& tree, const std::string& di
 
 /// A package assumed to be for CPUs only.
 AcceleratedPackage bare_package(std::string name, std::string version, std::string evidence) {
-    return {.name = std::move(name),
-            .version = std::move(version),
-            .built_for = nullptr,
-            .toolkit = {},
-            .lowest_driver = {},
-            .architectures = {},
-            .evidence = std::move(evidence),
-            .lacks = {}};
+    return {.name = std::move(name), .version = std::move(version), .evidence = std::move(evidence)};
 }
 
 constexpr const char* lacks_cuda =

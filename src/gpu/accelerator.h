@@ -12,14 +12,14 @@
 namespace containerize::gpu {
 
 struct AcceleratedPackage {
-    std::string name;                       ///< "torch"
-    std::string version;                    ///< "2.6.0+cu126"
-    const Vendor* built_for = nullptr;      ///< whose GPUs; null: CPUs only
-    std::string toolkit;                    ///< "12.6", or "12" if no file is more precise; may be empty
-    std::string lowest_driver;              ///< NVIDIA's driver version; empty if unknown
-    std::vector<std::string> architectures; ///< "sm_90", "gfx90a"; empty if unknown
-    std::string evidence;                   ///< path in the tree of the file that tells what it was built for
-    std::string lacks;                      ///< what it needs and the environment does not have; may be empty
+    std::string name;                            ///< "torch"
+    std::string version;                         ///< "2.6.0+cu126"
+    const Vendor* built_for = nullptr;           ///< whose GPUs; null: CPUs only
+    std::string toolkit = {};                    ///< "12.6", or "12" if no file is more precise; may be empty
+    std::string lowest_driver = {};              ///< NVIDIA's driver version; empty if unknown
+    std::vector<std::string> architectures = {}; ///< "sm_90", "gfx90a"; empty if unknown
+    std::string evidence = {}; ///< path in the tree of the file that tells what it was built for
+    std::string lacks = {};    ///< what it needs and the environment does not have; may be empty
 
     /// Returns "torch 2.6.0+cu126".
     [[nodiscard]] std::string title() const { return name + " " + version; }

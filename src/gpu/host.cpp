@@ -86,10 +86,7 @@ std::vector<Device> pci_devices(const TreeView& tree) {
         devices.push_back({.vendor = vendor,
                            .address = address,
                            .name = pci_name(tree, *vendor, directory),
-                           .uuid = {},
-                           .target = {},
-                           .nodes = drm_nodes(tree, directory),
-                           .mig = {}});
+                           .nodes = drm_nodes(tree, directory)});
     }
     return devices;
 }

@@ -18,12 +18,12 @@ struct MigInstance {
 
 struct Device {
     const Vendor* vendor = nullptr;
-    std::string address;            ///< PCI address: "0000:17:00.0"
-    std::string name;               ///< "NVIDIA H200"; at least "PCI device 10de:2335"
-    std::string uuid;               ///< "GPU-..."; empty if no file tells
-    std::string target;             ///< for AMD: "gfx90a"; empty for others
-    std::vector<std::string> nodes; ///< "/dev/nvidia0", "/dev/dri/renderD128"
-    std::vector<MigInstance> mig;
+    std::string address;                 ///< PCI address: "0000:17:00.0"
+    std::string name;                    ///< "NVIDIA H200"; at least "PCI device 10de:2335"
+    std::string uuid = {};               ///< "GPU-..."; empty if no file tells
+    std::string target = {};             ///< for AMD: "gfx90a"; empty for others
+    std::vector<std::string> nodes = {}; ///< "/dev/nvidia0", "/dev/dri/renderD128"
+    std::vector<MigInstance> mig = {};
 };
 
 struct Host {

@@ -85,13 +85,7 @@ std::vector<MigInstance> mig_instances(const TreeView& tree, const std::string& 
 }
 
 Device unnamed_device(const std::string& address) {
-    return {.vendor = &Vendor::nvidia,
-            .address = address,
-            .name = "NVIDIA GPU",
-            .uuid = {},
-            .target = {},
-            .nodes = {},
-            .mig = {}};
+    return {.vendor = &Vendor::nvidia, .address = address, .name = "NVIDIA GPU"};
 }
 
 /// Adds what the driver reports about its GPUs.
