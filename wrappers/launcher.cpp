@@ -4,6 +4,7 @@
 // session's launch plan.
 #include "core/ownership.h"
 #include "core/printable.h"
+#include "core/text.h"
 #include "launch/carried_call.h"
 #include "launch/control_message.h"
 #include "launch/engine.h"
@@ -489,13 +490,6 @@ void execute_as_text(const std::string& path, char** argv, Launch& launch) {
     die("cannot execute " + path + ": " + std::strerror(error_number), exit_cannot_execute);
 }
 
-std::string quoted(const std::string& text) {
-    std::string result = "'";
-    for (const char c : text)
-        result += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    return result + "'";
-}
-
 // Lets a shell source the scripts and then execute `path`: what the scripts change depends on the caller, so
 // it could not be recorded at build time. They get no arguments, which are the program's.
 [[noreturn]] void execute_after_scripts(std::string path, char** argv, Launch& launch) {
@@ -503,7 +497,7 @@ std::string quoted(const std::string& text) {
     if (path == launch.call.target && access(path.c_str(), F_OK) != 0) path = launch.call.program;
     std::string text = "__containerize_call=(\"$@\"); set --; ";
     for (const auto& script : launch.scripts)
-        text += ". " + quoted(script) + "; ";
+        text += ". " + shell_quoted(script) + "; ";
     text +=
         "exec -a \"${__containerize_call[0]}\" \"${__containerize_call[1]}\" \"${__containerize_call[@]:2}\"";
     std::array<std::string, 6> shell = {"bash", "--noprofile", "--norc", "-c", text, "containerize"};
@@ -530,13 +524,9 @@ std::string quoted(const std::string& text) {
     const std::string_view command = argv[0];
     if (command.find('/') != std::string_view::npos) execute(argv[0], argv, launch);
     const char* path = launch.variables.get("PATH");
-    std::string_view rest = path == nullptr ? default_path : path;
-    for (bool more = true; more;) {
-        const auto colon = rest.find(':');
-        std::string candidate(rest.substr(0, colon));
-        more = colon != std::string_view::npos;
-        if (more) rest.remove_prefix(colon + 1);
-        candidate = candidate.empty() ? std::string(command) : candidate + "/" + std::string(command);
+    for (const auto directory : split(path == nullptr ? default_path : path, ':')) {
+        std::string candidate(directory);
+        candidate.append(candidate.empty() ? "" : "/").append(command);
         struct stat info {};
         if (stat(candidate.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
             access(candidate.c_str(), X_OK) == 0)

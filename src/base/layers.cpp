@@ -2,6 +2,7 @@
 
 #include "base/tar_stream.h"
 #include "core/interrupt.h"
+#include "core/text.h"
 #include "image/layers.h"
 #include "util/progress.h"
 
@@ -29,19 +30,12 @@ constexpr std::size_t longest_name = 255;
 std::optional<std::vector<std::string>> parts_of(std::string_view path) {
     std::vector<std::string> parts;
     if (path.size() >= PATH_MAX || path.starts_with('/')) return {};
-    for (std::size_t start = 0; start <= path.size();) {
-        const auto end = std::min(path.find('/', start), path.size());
-        const auto part = path.substr(start, end - start);
-        start = end + 1;
+    for (const auto part : split(path, '/')) {
         if (part.empty() || part == ".") continue;
         if (part == ".." || part.size() > longest_name) return {};
         parts.emplace_back(part);
     }
     return parts;
-}
-
-std::string joined(const std::vector<std::string>& parts) {
-    return fmt::format("{}", fmt::join(parts, "/"));
 }
 
 std::string_view name_or_empty(const char* name, const char* in_utf8) {
@@ -225,7 +219,7 @@ Status LayerMerge::State::take_whiteout(const Entry& entry) {
     auto parts = entry.parts;
     parts.pop_back();
     if (name == opaque_marker) {
-        if (!*hidden) opaque_directories.push_back(joined(parts));
+        if (!*hidden) opaque_directories.push_back(joined(parts, "/"));
         return {};
     }
     if (name.starts_with(own_whiteouts)) return {};
@@ -233,7 +227,7 @@ Status LayerMerge::State::take_whiteout(const Entry& entry) {
     if (removed.empty() || removed == "." || removed == "..")
         return hostile(entry.path, "removes nothing that has a name");
     parts.push_back(removed);
-    if (!*hidden) whiteouts.push_back(joined(parts));
+    if (!*hidden) whiteouts.push_back(joined(parts, "/"));
     return {};
 }
 
@@ -329,7 +323,7 @@ Status LayerMerge::State::take_hardlink(const Entry& entry) {
         raw.remove_prefix(1);
     const auto parts = parts_of(raw);
     if (!parts || parts->empty()) return hostile(entry.path, "is a hard link that leads out of the image");
-    const auto target = joined(*parts);
+    const auto target = joined(*parts, "/");
     if (auto done = hand_on(entry.path, target); !done) return done;
     if (target == entry.path) return {};
     auto node = claim(entry, Node::Kind::file);
@@ -408,7 +402,7 @@ Status LayerMerge::State::read(bool for_waiting_links) {
         if (parts->empty() && (archive_entry_filetype(*header) != AE_IFDIR || is_hardlink(*header)))
             return hostile(name, "has no name");
         Entry entry{.header = *header, .tar = **tar, .parts = std::move(*parts), .path = {}};
-        entry.path = joined(entry.parts);
+        entry.path = joined(entry.parts, "/");
         Status done;
         if (!for_waiting_links)
             done = take(entry);

@@ -20,11 +20,6 @@ namespace {
 using nlohmann::json;
 using Found = Result<std::optional<RegistryLogin>>;
 
-std::string variable(const Environment& environment, const std::string& name) {
-    const auto found = environment.find(name);
-    return found == environment.end() ? "" : found->second;
-}
-
 std::vector<fs::path> files(const Environment& environment) {
     std::vector<fs::path> found;
     if (const auto file = variable(environment, "REGISTRY_AUTH_FILE"); !file.empty())

@@ -2,6 +2,7 @@
 
 #include "base/challenge.h"
 #include "base/logins.h"
+#include "core/entries.h"
 #include "core/filesystem.h"
 #include "core/url.h"
 #include "util/log.h"
@@ -229,9 +230,8 @@ Registry::Registry(Reference reference, RegistrySettings settings)
 void Registry::download_to(fs::path directory) {
     state_->downloads = std::move(directory);
     std::error_code ignored;
-    for (fs::directory_iterator file(state_->downloads, ignored), end; !ignored && file != end;
-         file.increment(ignored))
-        if (file->path().extension() == being_read) fs::remove(file->path(), ignored);
+    for (const auto& file : entries_in(state_->downloads, ignored))
+        if (file.path().extension() == being_read) fs::remove(file.path(), ignored);
 }
 
 Registry::~Registry() {

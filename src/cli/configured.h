@@ -45,7 +45,7 @@ public:
     /// Creates a configured directory if it is missing.
     [[nodiscard]] Result<std::filesystem::path> staging(const std::string& typed) const;
     /// Empty if $CONTAINERIZE_CACHE decides, or nothing is set.
-    [[nodiscard]] Result<conda::Located> cache() const;
+    [[nodiscard]] Result<Located> cache() const;
     [[nodiscard]] Result<std::filesystem::path> prefix() const;
     /// Where base images are stored, and how they are fetched and made.
     [[nodiscard]] Result<base::Options> bases() const;

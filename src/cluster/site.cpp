@@ -1,10 +1,11 @@
 #include "cluster/site.h"
 
 #include "cluster/site_files.h"
+#include "core/text.h"
+#include "core/variables.h"
 #include "util/yaml_size.h"
 
 #include <algorithm>
-#include <charconv>
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -22,11 +23,6 @@ constexpr const char* fallback = "generic";
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
-bool is_variable_name(std::string_view name) {
-    constexpr std::string_view allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
-    return !name.empty() && name.find_first_not_of(allowed) == name.npos && (name[0] < '0' || name[0] > '9');
-}
-
 Pairs pairs_of(const YAML::Node& node) {
     Pairs pairs;
     for (const auto& entry : node)
@@ -37,11 +33,8 @@ Pairs pairs_of(const YAML::Node& node) {
 std::uint64_t mask_of(const YAML::Node& node) {
     const auto text = node.as<std::string>();
     const auto digits = std::string_view(text).substr(text.starts_with("0x") ? 2 : 0);
-    std::uint64_t mask = 0;
-    const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), mask, 16);
-    if (problem != std::errc() || end != digits.data() + digits.size())
-        throw YAML::RepresentationException(node.Mark(), "a mask of affinity: is no hexadecimal number");
-    return mask;
+    if (const auto mask = to_number<std::uint64_t>(digits, 16)) return *mask;
+    throw YAML::RepresentationException(node.Mark(), "a mask of affinity: is no hexadecimal number");
 }
 
 Affinity affinity_of(const YAML::Node& node) {
@@ -101,9 +94,9 @@ Result<std::string> read_text(const std::string& path) {
     return text;
 }
 
-bool is_here(const Site& site, const Variables& variables) {
+bool is_here(const Site& site, const Environment& variables) {
     return !site.detect.empty() && std::ranges::all_of(site.detect, [&](const auto& pair) {
-        return value_of(variables, pair.first) == pair.second;
+        return variable(variables, pair.first) == pair.second;
     });
 }
 
@@ -132,7 +125,7 @@ std::vector<std::string> site_names() {
     return names;
 }
 
-Result<Site> find_site(const std::string& wanted, const Variables& variables) {
+Result<Site> find_site(const std::string& wanted, const Environment& variables) {
     if (wanted.find('/') != wanted.npos) {
         auto text = read_text(wanted);
         if (!text) return fail(std::move(text.error()));
@@ -144,11 +137,9 @@ Result<Site> find_site(const std::string& wanted, const Variables& variables) {
         if (!site || !wanted.empty() || is_here(*site, variables)) return site;
     }
     if (wanted.empty()) return find_site(fallback, variables);
-    std::string names;
-    for (const auto& name : site_names())
-        names.append(names.empty() ? "" : ", ").append(name);
     return fail_input("there is no profile of this site", {}, wanted,
-                      "There are " + names + "; a file of your own is given with a '/'.");
+                      "There are " + joined(site_names(), ", ") +
+                          "; a file of your own is given with a '/'.");
 }
 
 } // namespace containerize::cluster

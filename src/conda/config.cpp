@@ -1,14 +1,15 @@
 #include "conda/config.h"
 
 #include "conda/logins.h"
+#include "core/entries.h"
 #include "core/filesystem.h"
+#include "core/text.h"
 #include "core/url.h"
 #include "util/log.h"
-#include "util/yaml_size.h"
+#include "util/yaml_file.h"
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <set>
@@ -19,15 +20,6 @@
 namespace containerize::conda {
 
 namespace {
-
-std::string variable(const Environment& environment, const std::string& name) {
-    const auto found = environment.find(name);
-    return found == environment.end() ? "" : found->second;
-}
-
-bool is_name_character(char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
-}
 
 std::string with_home(std::string path, const Environment& environment) {
     const auto home = variable(environment, "HOME");
@@ -41,32 +33,12 @@ std::string without_end_slash(std::string text) {
     return text;
 }
 
-std::vector<std::string> split(std::string_view text, char delimiter) {
-    std::vector<std::string> parts;
-    while (!text.empty()) {
-        const auto end = std::min(text.find(delimiter), text.size());
-        auto part = text.substr(0, end);
-        while (part.starts_with(' '))
-            part.remove_prefix(1);
-        while (part.ends_with(' '))
-            part.remove_suffix(1);
-        if (!part.empty()) parts.emplace_back(part);
-        text.remove_prefix(std::min(end + 1, text.size()));
-    }
-    return parts;
-}
-
 void add_directory(std::vector<fs::path>& files, const fs::path& directory) {
     files.push_back(directory / ".condarc");
     files.push_back(directory / "condarc");
-    std::vector<fs::path> parts;
-    std::error_code problem;
-    for (fs::directory_iterator entry(directory / "condarc.d", problem), end; !problem && entry != end;
-         entry.increment(problem))
-        if (const auto ending = entry->path().extension(); ending == ".yml" || ending == ".yaml")
-            parts.push_back(entry->path());
-    std::ranges::sort(parts);
-    files.insert(files.end(), parts.begin(), parts.end());
+    for (const fs::path part : names_in(directory / "condarc.d"))
+        if (part.extension() == ".yml" || part.extension() == ".yaml")
+            files.push_back(directory / "condarc.d" / part);
     files.push_back(directory / ".mambarc");
 }
 
@@ -133,57 +105,32 @@ constexpr auto not_supported = std::to_array<std::string_view>({"track_features"
 enum class Flag { none, final, top, bottom };
 
 struct Source {
-    std::string file;
-    std::vector<std::string> lines; // as written, for flags in comments
-    YAML::Node root;
+    YamlFile yaml;
 
-    [[nodiscard]] std::string where(const YAML::Node& node) const {
-        return node.Mark().is_null() ? file : file + ":" + std::to_string(node.Mark().line + 1);
-    }
+    [[nodiscard]] std::string where(const YAML::Node& node) const { return yaml.where(node); }
     /// The flag in a comment after the node: "- conda-forge  #!top".
     [[nodiscard]] Flag flag(const YAML::Node& node) const {
-        if (node.Mark().is_null() || node.Mark().line < 0) return Flag::none;
-        const auto number = static_cast<std::size_t>(node.Mark().line);
-        if (number >= lines.size()) return Flag::none;
-        const auto& line = lines[number];
-        if (line.find("#!final") != std::string::npos) return Flag::final;
-        if (line.find("#!top") != std::string::npos) return Flag::top;
-        if (line.find("#!bottom") != std::string::npos) return Flag::bottom;
-        return Flag::none;
+        const auto line = yaml.line(node);
+        if (line.find("#!final") != line.npos) return Flag::final;
+        if (line.find("#!top") != line.npos) return Flag::top;
+        return line.find("#!bottom") == line.npos ? Flag::none : Flag::bottom;
     }
 };
 
 Result<std::optional<Source>> read_source(const fs::path& file) {
     std::error_code ignored;
     if (!fs::is_regular_file(file, ignored)) return std::nullopt;
-    auto text = read_file(file, 1U << 20U);
-    if (!text) {
-        text.error().fault = Fault::input;
-        text.error().hint = "It is part of conda's configuration; --no-config goes without.";
-        return fail(std::move(text.error()));
+    auto yaml = YamlFile::read(file);
+    if (!yaml) {
+        yaml.error().hint += std::string(yaml.error().hint.empty() ? "" : "\n") +
+                             "Mend the file, or go without conda's configuration by --no-config.";
+        return fail(std::move(yaml.error()));
     }
-    Source source{.file = file.string(), .lines = {}, .root = {}};
-    for (std::string_view rest = *text; !rest.empty();) {
-        const auto end = std::min(rest.find('\n'), rest.size());
-        source.lines.emplace_back(rest.substr(0, end));
-        rest.remove_prefix(std::min(end + 1, rest.size()));
-    }
-    try {
-        if (most_yaml_nodes(*text) > most_nodes_by_hand)
-            throw YAML::Exception(YAML::Mark::null_mark(), "it has more entries than any real file");
-        source.root = YAML::Load(*text);
-    } catch (const YAML::Exception& problem) {
-        return fail_input("this is no valid YAML", problem.msg,
-                          file.string() + (problem.mark.is_null()
-                                               ? std::string()
-                                               : ":" + std::to_string(problem.mark.line + 1)),
+    if (!yaml->root() || yaml->root().IsNull()) return std::nullopt;
+    if (!yaml->root().IsMap())
+        return fail_input("the configuration is not a list of `key: value`", {}, yaml->where(yaml->root()),
                           "Mend the file, or go without conda's configuration by --no-config.");
-    }
-    if (!source.root || source.root.IsNull()) return std::nullopt;
-    if (!source.root.IsMap())
-        return fail_input("the configuration is not a list of `key: value`", {}, source.where(source.root),
-                          "Mend the file, or go without conda's configuration by --no-config.");
-    return source;
+    return Source{std::move(*yaml)};
 }
 
 /// Merges the values of keys over all sources. Keeps the first mistake, which read_config() then returns.
@@ -230,8 +177,10 @@ public:
         }
         const auto name = variable_name(key);
         std::vector<Located> given;
-        for (const auto& part : split(final ? "" : variable(environment_, name), delimiter))
-            given.push_back({expand_variables(part, environment_), name});
+        const auto listed = final ? std::string() : variable(environment_, name);
+        for (const auto part : split(listed, delimiter))
+            if (const auto text = trimmed(part); !text.empty())
+                given.push_back({expand_variables(text, environment_), name});
         middle.insert(middle.begin(), given.begin(), given.end());
 
         std::vector<Located> result;
@@ -279,10 +228,8 @@ public:
         if (const auto meant = as_boolean(given->text);
             meant && !std::isdigit(static_cast<unsigned char>(given->text[0])))
             return *meant ? 1 : 0;
-        double result = 0;
-        const char* end = given->text.data() + given->text.size();
-        const auto [stop, problem] = std::from_chars(given->text.data(), end, result);
-        if (problem == std::errc() && stop == end && result >= 0 && result <= largest) return result;
+        const auto result = to_number<double>(given->text);
+        if (result && *result >= 0 && *result <= largest) return result;
         refuse(*given, fmt::format("{} must be a number from 0 to {:.0f}", key, largest));
         return std::nullopt;
     }
@@ -305,7 +252,7 @@ public:
     /// Explains why a key has no effect.
     void report_unknown() const {
         for (const auto& source : sources_)
-            for (const auto& entry : source.root) {
+            for (const auto& entry : source.yaml.root()) {
                 if (!entry.first.IsScalar() || asked_.contains(entry.first.Scalar())) continue;
                 const auto& key = entry.first.Scalar();
                 if (matters(key))
@@ -336,7 +283,7 @@ private:
     std::optional<Entry> find(const Source& source, const std::string& key, const std::string& alias) {
         asked_.insert(key);
         asked_.insert(alias);
-        for (const auto& entry : source.root)
+        for (const auto& entry : source.yaml.root())
             if (entry.first.IsScalar() &&
                 (entry.first.Scalar() == key || (!alias.empty() && entry.first.Scalar() == alias)))
                 return Entry(entry.first, entry.second);
@@ -470,28 +417,6 @@ void read_network(Reader& reader, Config& config) {
 }
 
 } // namespace
-
-std::string expand_variables(std::string_view text, const Environment& environment) {
-    std::string result;
-    for (std::size_t at = 0; at < text.size();) {
-        const bool braced = text.substr(at).starts_with("${");
-        const auto start = at + (braced ? 2 : 1);
-        auto end = start;
-        while (end < text.size() && is_name_character(text[end]))
-            ++end;
-        const bool whole =
-            text[at] == '$' && end > start && (!braced || (end < text.size() && text[end] == '}'));
-        const auto found =
-            whole ? environment.find(std::string(text.substr(start, end - start))) : environment.end();
-        if (found == environment.end()) {
-            result += text[at++];
-        } else {
-            result += found->second;
-            at = end + (braced ? 1 : 0);
-        }
-    }
-    return result;
-}
 
 Config Config::defaults() {
     return {};

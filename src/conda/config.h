@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/error.h"
+#include "core/located.h"
 #include "http/http.h"
 #include "util/process.h"
 
@@ -12,11 +13,6 @@
 #include <vector>
 
 namespace containerize::conda {
-
-/// A text of the user and its origin: "env.yml:4", "/etc/conda/.condarc:2", "CONDA_CHANNELS".
-struct Located {
-    std::string text, where;
-};
 
 enum class ChannelPriority { strict, flexible, disabled };
 
@@ -50,10 +46,6 @@ struct Config {
     /// The configuration without any file or variable (--no-config).
     static Config defaults();
 };
-
-/// Replaces $NAME and ${NAME} in channels and values of .condarc and environment files. Unset variables stay
-/// as written.
-std::string expand_variables(std::string_view text, const Environment& environment);
 
 /// Reads all sources. Later ones take precedence, and items of their lists come first. Each directory is
 /// searched for .condarc, condarc, condarc.d/*.yml and .mambarc:

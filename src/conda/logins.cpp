@@ -1,6 +1,8 @@
 #include "conda/logins.h"
 
+#include "core/entries.h"
 #include "core/filesystem.h"
+#include "core/text.h"
 #include "core/url.h"
 #include "util/json.h"
 #include "util/log.h"
@@ -126,14 +128,12 @@ Status read_rattler(const fs::path& file, Config& config) {
 /// Reads files named after the service's URL: "https%3A%2F%2Fapi.anaconda.org.token".
 void read_anaconda(const fs::path& directory, Config& config) {
     std::error_code problem;
-    for (fs::directory_iterator entry(directory, problem), end; !problem && entry != end;
-         entry.increment(problem)) {
-        if (entry->path().extension() != ".token") continue;
-        auto token = read_file(entry->path(), 4096);
+    for (const auto& entry : entries_in(directory, problem)) {
+        if (entry.path().extension() != ".token") continue;
+        auto token = read_file(entry.path(), 4096);
         if (!token) continue;
-        while (!token->empty() && std::isspace(static_cast<unsigned char>(token->back())) != 0)
-            token->pop_back();
-        auto place = without_end_slash(url_decoded(entry->path().stem().string()));
+        *token = trimmed(*token);
+        auto place = without_end_slash(url_decoded(entry.path().stem().string()));
         // The token is stored for the API server, but used on the channel server.
         if (url_host(place) == "api.anaconda.org") place = "conda.anaconda.org";
         if (is_url(place)) place = place.substr(place.find("://") + 3);

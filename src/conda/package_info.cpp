@@ -1,5 +1,6 @@
 #include "conda/package_info.h"
 
+#include "core/text.h"
 #include "util/json.h"
 
 #include <algorithm>
@@ -25,13 +26,9 @@ std::unexpected<Error> broken(const std::string& package, std::string why) {
 bool is_path(const std::string& path) {
     if (path.empty() || path.front() == '/' || path.size() > 4000 || path.find('\0') != std::string::npos)
         return false;
-    for (std::size_t start = 0; start <= path.size();) {
-        const auto end = std::min(path.find('/', start), path.size());
-        const auto part = std::string_view(path).substr(start, end - start);
-        start = end + 1;
-        if (part.empty() || part == "." || part == ".." || part.size() > 255) return false;
-    }
-    return true;
+    return std::ranges::none_of(split(path, '/'), [](std::string_view part) {
+        return part.empty() || part == "." || part == ".." || part.size() > 255;
+    });
 }
 
 std::vector<std::string> lines_of(const std::map<std::string, std::string>& files, const std::string& name) {

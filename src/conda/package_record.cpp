@@ -1,5 +1,7 @@
 #include "conda/package_record.h"
 
+#include "core/text.h"
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -134,12 +136,7 @@ json to_json(const PackageRecord& record) {
     if (record.timestamp != 0)
         entry["timestamp"] = record.timestamp > largest_seconds ? record.timestamp : record.timestamp / 1000;
     if (record.noarch != Noarch::no) entry["noarch"] = record.noarch == Noarch::python ? "python" : "generic";
-    if (!record.track_features.empty()) {
-        std::string joined;
-        for (const auto& one : record.track_features)
-            joined += (joined.empty() ? "" : " ") + one;
-        entry["track_features"] = joined;
-    }
+    if (!record.track_features.empty()) entry["track_features"] = joined(record.track_features, " ");
     return entry;
 }
 

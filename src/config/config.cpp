@@ -1,8 +1,9 @@
 #include "config/config.h"
 
+#include "config/expand.h"
 #include "config/file.h"
-#include "config/variables.h"
 #include "core/filesystem.h"
+#include "core/text.h"
 
 #include <algorithm>
 #include <optional>
@@ -13,11 +14,6 @@
 namespace containerize::config {
 
 namespace {
-
-std::string variable(const Environment& environment, const std::string& name) {
-    const auto found = environment.find(name);
-    return found == environment.end() ? "" : found->second;
-}
 
 struct Source {
     fs::path file;
@@ -140,8 +136,7 @@ bool Configuration::flag(Key key) const {
 }
 
 unsigned Configuration::number(Key key) const {
-    const auto value = text(key);
-    return value.empty() ? 0 : static_cast<unsigned>(std::stoul(value));
+    return to_number<unsigned>(text(key)).value_or(0);
 }
 
 namespace {

@@ -1,8 +1,9 @@
 #include "config/file.h"
 
-#include "conda/conflict.h"
-#include "config/variables.h"
-#include "spec/yaml.h"
+#include "core/text.h"
+#include "core/variables.h"
+#include "util/similar_names.h"
+#include "util/yaml_file.h"
 
 #include <algorithm>
 #include <array>
@@ -20,15 +21,13 @@ constexpr std::array<std::pair<std::string_view, Section>, 4> sections = {{{"def
                                                                            {"force", Section::force}}};
 
 std::string did_you_mean(const std::vector<std::string>& names, const std::string& name) {
-    std::string list;
-    for (const auto& one : conda::similar_names(names, name))
-        list += (list.empty() ? "" : " or ") + one;
-    return list.empty() ? "" : "Did you mean " + list + "?";
+    const auto similar = similar_names(names, name);
+    return similar.empty() ? "" : "Did you mean " + joined(similar, " or ") + "?";
 }
 
 class FileReader {
 public:
-    explicit FileReader(const spec::YamlFile& yaml) : yaml_(yaml) {}
+    explicit FileReader(const YamlFile& yaml) : yaml_(yaml) {}
 
     FileContent read() {
         const auto& root = yaml_.root();
@@ -135,14 +134,14 @@ private:
         });
     }
 
-    const spec::YamlFile& yaml_;
+    const YamlFile& yaml_;
     FileContent content_;
 };
 
 } // namespace
 
 FileContent read_file_content(const std::filesystem::path& file) {
-    auto yaml = spec::YamlFile::read(file);
+    auto yaml = YamlFile::read(file);
     if (!yaml) return {.statements = {}, .notes = {}, .mistakes = {std::move(yaml.error())}};
     return FileReader(*yaml).read();
 }

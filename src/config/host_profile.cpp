@@ -2,7 +2,8 @@
 
 #include "core/entries.h"
 #include "core/filesystem.h"
-#include "spec/yaml.h"
+#include "core/text.h"
+#include "util/yaml_file.h"
 
 #include <algorithm>
 
@@ -16,14 +17,11 @@ std::string profiles_in(const fs::path& directory) {
     for (const auto& entry : entries_in(directory, failed))
         if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem());
     std::ranges::sort(names);
-    std::string list;
-    for (const auto& name : names)
-        list += (list.empty() ? "" : ", ") + name;
-    return list;
+    return joined(names, ", ");
 }
 
 /// Calls `take` for each item of a list of strings.
-Status each_text(const spec::YamlFile& yaml, const std::string& key, const YAML::Node& value,
+Status each_text(const YamlFile& yaml, const std::string& key, const YAML::Node& value,
                  const std::function<Status(const std::string&)>& take) {
     if (!value.IsSequence())
         return yaml.refuse(value, "`" + key + ":` must be a list", "Begin each line below it with '- '.");
@@ -44,7 +42,7 @@ Result<HostProfile> read_host_profile(const std::string& name, const fs::path& d
     if (!is_path && !fs::exists(file, failed))
         return fail_input("there is no host profile '" + name + "'", {}, {},
                           "There are " + profiles_in(directory) + "; your own is given by its path.");
-    const auto yaml = spec::YamlFile::read(file);
+    const auto yaml = YamlFile::read(file);
     if (!yaml) return fail(Error(yaml.error()));
     HostProfile profile;
     const auto bind = [&](const std::string& text) -> Status {

@@ -1,6 +1,6 @@
 // Reads tykky's configuration file, so that sites coming from tykky can keep it.
 #include "config/file.h"
-#include "spec/yaml.h"
+#include "util/yaml_file.h"
 
 #include <algorithm>
 #include <array>
@@ -17,7 +17,7 @@ constexpr std::array<std::pair<std::string_view, Key>, 4> known = {{{"build_tmpd
 
 class TykkyReader {
 public:
-    explicit TykkyReader(const spec::YamlFile& yaml) : yaml_(yaml) {}
+    explicit TykkyReader(const YamlFile& yaml) : yaml_(yaml) {}
 
     // Not with YamlFile::each(), because tykky's YAML parser accepts duplicate keys.
     FileContent read() {
@@ -70,14 +70,14 @@ private:
              .where = where});
     }
 
-    const spec::YamlFile& yaml_;
+    const YamlFile& yaml_;
     FileContent content_;
 };
 
 } // namespace
 
 FileContent read_tykky_file(const std::filesystem::path& file) {
-    auto yaml = spec::YamlFile::read(file);
+    auto yaml = YamlFile::read(file);
     if (!yaml) return {.statements = {}, .notes = {}, .mistakes = {std::move(yaml.error())}};
     return TykkyReader(*yaml).read();
 }

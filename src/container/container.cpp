@@ -3,6 +3,7 @@
 #include "container/host_root.h"
 #include "core/fd.h"
 #include "core/filesystem.h"
+#include "core/text.h"
 #include "fuse/server.h"
 #include "image/layers.h"
 #include "image/layers_view.h"
@@ -16,7 +17,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <initializer_list>
@@ -69,10 +69,8 @@ std::string quoted_field(const std::string& key, const std::string& value) {
 /// PATH for the runtime, without our wrappers: a wrapper that it called would start the runtime again.
 std::string path_without_installations(std::string_view path) {
     std::string kept;
-    while (!path.empty()) {
-        const auto end = std::min(path.find(':'), path.size());
-        const std::string directory(path.substr(0, end));
-        path.remove_prefix(std::min(end + 1, path.size()));
+    for (const auto element : split(path, ':')) {
+        const std::string directory(element);
         if (!directory.starts_with('/') || !manifest::installation_of_program(directory + "/.").empty())
             continue;
         kept += directory + ":";
@@ -334,10 +332,8 @@ Error run_in_container(const ContainerCall& call) {
 
 Result<int> serve_container(const std::string& prefix, const std::string& device) {
     static constexpr std::string_view start = "/dev/fd/";
-    int descriptor = -1;
-    if (device.starts_with(start))
-        std::from_chars(device.data() + start.size(), device.data() + device.size(), descriptor);
-    Fd mounted(descriptor);
+    const auto number = device.starts_with(start) ? device.substr(start.size()) : "";
+    Fd mounted(to_number<int>(number).value_or(-1));
     auto manifest = manifest::read_manifest(prefix);
     if (!manifest) return fail(std::move(manifest.error()));
     auto images = manifest::open_images(*manifest, prefix);

@@ -1,5 +1,6 @@
 #include "diagnosis/diagnosis.h"
 
+#include "core/entries.h"
 #include "core/filesystem.h"
 #include "core/resources.h"
 #include "core/staging.h"
@@ -125,11 +126,8 @@ std::string ticket_cache() {
     const auto environment = current_environment();
     if (const auto named = environment.find("KRB5CCNAME"); named != environment.end()) return named->second;
     std::vector<fs::path> files;
-    std::error_code failed;
-    for (fs::directory_iterator entry("/etc/krb5.conf.d", failed), end; !failed && entry != end;
-         entry.increment(failed))
-        files.push_back(entry->path());
-    std::ranges::sort(files);
+    for (const auto& name : names_in("/etc/krb5.conf.d"))
+        files.push_back(fs::path("/etc/krb5.conf.d") / name);
     files.emplace_back("/etc/krb5.conf");
     for (const auto& file : files) {
         std::istringstream lines(read_file(file).value_or(""));

@@ -24,10 +24,10 @@ namespace containerize::environments {
 
 namespace {
 
-std::vector<conda::Located> channels_of_packages(std::vector<spec::CondaDependency> dependencies,
-                                                 const std::vector<spec::CondaDependency>& earlier) {
+std::vector<Located> channels_of_packages(std::vector<spec::CondaDependency> dependencies,
+                                          const std::vector<spec::CondaDependency>& earlier) {
     dependencies.insert(dependencies.end(), earlier.begin(), earlier.end());
-    std::vector<conda::Located> channels;
+    std::vector<Located> channels;
     for (const auto& dependency : dependencies)
         if (!dependency.spec.channel.empty())
             channels.push_back({.text = dependency.spec.channel, .where = dependency.where});
@@ -48,13 +48,13 @@ Result<std::vector<std::string>> channel_urls(const spec::CondaDependency& depen
                       without_credentials(asked), dependency.where, "Name another channel, or leave it out.");
 }
 
-Result<conda::MatchSpec> parse_located(const conda::Located& given) {
+Result<conda::MatchSpec> parse_located(const Located& given) {
     auto spec = conda::parse_match_spec(given.text);
     if (!spec) spec.error().where = given.where;
     return spec;
 }
 
-Status add_pins(const std::vector<conda::Located>& pins, conda::SolveRequest& request) {
+Status add_pins(const std::vector<Located>& pins, conda::SolveRequest& request) {
     for (const auto& pin : pins) {
         auto spec = parse_located(pin);
         if (!spec) return fail(std::move(spec.error()));
@@ -205,7 +205,7 @@ struct Solved {
 /// The existing environment that an update changes.
 struct Present {
     const std::vector<conda::InstalledPackage>& installed;
-    const std::vector<conda::Located>& pinned;
+    const std::vector<Located>& pinned;
     bool prune;
     const std::filesystem::path& directory; ///< for temporary files
 };
@@ -342,11 +342,11 @@ bool is_installed(const conda::PackageRecord& locked, const conda::PackageRecord
 }
 
 /// The channels of all packages in a list, without duplicates.
-std::vector<conda::Located> channels_of_list(const inputs::Inputs& inputs) {
+std::vector<Located> channels_of_list(const inputs::Inputs& inputs) {
     std::set<std::string> urls;
     for (const auto& record : inputs.locked->packages)
         urls.insert(record.channel.empty() ? record.url.substr(0, record.url.rfind('/')) : record.channel);
-    std::vector<conda::Located> channels;
+    std::vector<Located> channels;
     for (const auto& url : urls)
         channels.push_back({.text = url, .where = inputs.spec.string()});
     return channels;
@@ -398,7 +398,7 @@ void relink(const conda::InstalledPackage& package, CondaChanges& changes) {
 Result<CondaChanges> plan_conda_changes(const inputs::BuildOptions& options, const inputs::Inputs& inputs,
                                         const std::filesystem::path& cache,
                                         const std::vector<conda::InstalledPackage>& installed,
-                                        const std::vector<conda::Located>& pinned, bool prune,
+                                        const std::vector<Located>& pinned, bool prune,
                                         const std::filesystem::path& directory) {
     CondaChanges changes;
     std::set<std::string> removed; ///< names of packages

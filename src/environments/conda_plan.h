@@ -36,7 +36,7 @@ void relink(const conda::InstalledPackage& package, CondaChanges& changes);
 Result<CondaChanges> plan_conda_changes(const inputs::BuildOptions& options, const inputs::Inputs& inputs,
                                         const std::filesystem::path& cache,
                                         const std::vector<conda::InstalledPackage>& installed,
-                                        const std::vector<conda::Located>& pinned, bool prune,
+                                        const std::vector<Located>& pinned, bool prune,
                                         const std::filesystem::path& directory);
 
 /// Adds to an error about a package that it is listed in the input, if that is a lock or list.

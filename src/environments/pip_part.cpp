@@ -12,8 +12,6 @@ namespace containerize::environments {
 
 namespace {
 
-using spec::Located;
-
 bool has_checksum(const std::string& line) {
     return line.find(" --hash=") != std::string::npos;
 }

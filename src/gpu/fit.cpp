@@ -1,5 +1,6 @@
 #include "gpu/fit.h"
 
+#include "core/text.h"
 #include "gpu/version.h"
 
 #include <algorithm>
@@ -43,12 +44,9 @@ Fit compare_targets(const AcceleratedPackage& package, const Host& host) {
     for (const auto* device : host.of(Vendor::amd)) {
         if (device->target.empty() || package.architectures.empty()) continue;
         if (std::ranges::find(package.architectures, device->target) != package.architectures.end()) continue;
-        std::string targets;
-        for (const auto& one : package.architectures)
-            targets += (targets.empty() ? "" : ", ") + one;
         return {.fits = false,
-                .reason = "It has code for " + targets + ", and this node's " + device->name + " is a " +
-                          device->target + "."};
+                .reason = "It has code for " + joined(package.architectures, ", ") + ", and this node's " +
+                          device->name + " is a " + device->target + "."};
     }
     return {.fits = true,
             .reason = "It was built for " + package.purpose() + ", which is for this node's GPUs."};

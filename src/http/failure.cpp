@@ -1,6 +1,7 @@
 #include "http/failure.h"
 
 #include "core/filesystem.h"
+#include "core/variables.h"
 
 #include <algorithm>
 #include <array>
@@ -66,11 +67,6 @@ std::string_view reason_of(long status) {
 /// Whether the rest of another answer was left on the connection.
 bool is_no_http(const Attempt& attempt) {
     return attempt.message.find("HTTP/0.9") != std::string::npos;
-}
-
-std::string variable(const char* name) {
-    const char* value = std::getenv(name);
-    return value == nullptr ? "" : value;
 }
 
 } // namespace

@@ -3,8 +3,10 @@
 #include "core/fd.h"
 #include "core/filesystem.h"
 #include "core/interrupt.h"
+#include "core/read_write.h"
 #include "core/text.h"
 #include "core/url.h"
+#include "core/variables.h"
 #include "http/failure.h"
 #include "util/digest.h"
 #include "util/log.h"
@@ -54,11 +56,6 @@ struct FreeList {
 using Easy = std::unique_ptr<CURL, FreeEasy>;
 using Multi = std::unique_ptr<CURLM, FreeMulti>;
 using List = std::unique_ptr<curl_slist, FreeList>;
-
-std::string variable(const char* name) {
-    const char* value = std::getenv(name);
-    return value == nullptr ? "" : value;
-}
 
 /// The proxy in the settings. requests, which conda uses, looks for the scheme with the host first.
 std::string proxy_for(std::string_view url, const Settings& settings) {
@@ -218,9 +215,8 @@ private:
     bool take_in(std::uint64_t present) {
         std::vector<char> buffer(std::size_t{1} << 20U);
         while (received_ < present) {
-            const ssize_t got =
-                pread(file_.get(), buffer.data(), buffer.size(), static_cast<off_t>(received_));
-            if (got < 0 && errno == EINTR) continue;
+            const auto got =
+                read_all_at(file_.get(), buffer.data(), buffer.size(), static_cast<off_t>(received_));
             if (got <= 0) return false;
             count(buffer.data(), static_cast<std::size_t>(got));
         }
@@ -251,18 +247,9 @@ private:
     bool store(const char* data, std::size_t size) {
         if (request_.file.empty()) {
             body_.append(data, size);
-        } else {
-            std::size_t done = 0;
-            while (done < size) {
-                const ssize_t written =
-                    pwrite(file_.get(), data + done, size - done, static_cast<off_t>(received_ + done));
-                if (written < 0 && errno == EINTR) continue;
-                if (written < 0) {
-                    failure_ = write_failure();
-                    return false;
-                }
-                done += static_cast<std::size_t>(written);
-            }
+        } else if (!write_all_at(file_.get(), {data, size}, static_cast<off_t>(received_))) {
+            failure_ = write_failure();
+            return false;
         }
         count(data, size);
         return true;

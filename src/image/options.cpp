@@ -1,30 +1,16 @@
+#include "core/text.h"
 #include "image/writer.h"
 
-#include <charconv>
-
 namespace containerize::image {
-
-namespace {
-
-template<class Number>
-bool parse_number(std::string_view text, Number& number) {
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    return error == std::errc() && end == text.data() + text.size() && !text.empty();
-}
-
-} // namespace
 
 Result<Compression> parse_compression(std::string_view text) {
     if (text == "none") return Compression{.compressor = Compressor::none, .level = 0};
     if (text == "lz4") return Compression{.compressor = Compressor::lz4, .level = 0};
-    Compression zstd;
+    if (text == "zstd") return Compression();
     static constexpr std::string_view with_level = "zstd:";
-    if (text.starts_with(with_level)) {
-        if (parse_number(text.substr(with_level.size()), zstd.level) && zstd.level >= 1 && zstd.level <= 22)
-            return zstd;
-    } else if (text == "zstd") {
-        return zstd;
-    }
+    if (text.starts_with(with_level))
+        if (const auto level = to_number<int>(text.substr(with_level.size())); level >= 1 && level <= 22)
+            return Compression{.compressor = Compressor::zstd, .level = *level};
     return fail_input("not a compression: '" + std::string(text) + "'", {}, {},
                       "Give zstd:LEVEL with a level from 1 to 22, lz4 or none.");
 }
@@ -35,10 +21,9 @@ Result<std::uint32_t> parse_block_size(std::string_view text) {
     if (text.ends_with('K') || text.ends_with('k')) unit = 1024;
     if (text.ends_with('M') || text.ends_with('m')) unit = std::uint64_t{1024} * 1024;
     if (unit != 1) digits.remove_suffix(1);
-    std::uint64_t number = 0;
-    const bool parsed = parse_number(digits, number) && number <= (1U << 20U);
-    const std::uint64_t bytes = number * unit;
-    if (!parsed || bytes < 4096 || bytes > (std::uint64_t{1} << 20U) || (bytes & (bytes - 1)) != 0)
+    constexpr std::uint64_t largest = std::uint64_t{1} << 20U;
+    const auto bytes = std::min(to_number<std::uint64_t>(digits).value_or(0), largest + 1) * unit;
+    if (bytes < 4096 || bytes > largest || (bytes & (bytes - 1)) != 0)
         return fail_input("not a block size: '" + std::string(text) + "'", {}, {},
                           "Give a power of two from 4K to 1M, such as 128K.");
     return static_cast<std::uint32_t>(bytes);

@@ -1,7 +1,8 @@
 #include "image/profile.h"
 
+#include "core/text.h"
+
 #include <algorithm>
-#include <charconv>
 #include <numeric>
 #include <optional>
 #include <unordered_set>
@@ -39,11 +40,8 @@ std::optional<std::string_view> take_until(std::string_view& text, char end) {
 /// Decimal digits as std::to_string writes them, and nothing else.
 template<class Number>
 std::optional<Number> number_of(std::string_view text) {
-    Number number = 0;
-    const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
     const bool padded = text.size() > 1 && text.front() == '0';
-    if (problem != std::errc() || end != text.data() + text.size() || padded) return std::nullopt;
-    return number;
+    return padded ? std::nullopt : to_number<Number>(text);
 }
 
 std::optional<ProfileBlock> block_of(std::optional<std::uint64_t> start,
@@ -58,16 +56,14 @@ std::optional<ProfileBlock> block_of(std::optional<std::uint64_t> start,
 bool append_run(std::string_view line, std::vector<ProfileBlock>& blocks) {
     const auto first = take_until(line, ' ');
     auto start = first ? number_of<std::uint64_t>(*first) : std::nullopt;
-    for (bool more = start.has_value(); more;) {
-        const auto comma = line.find(',');
-        const auto block = block_of(start, number_of<std::uint32_t>(line.substr(0, comma)));
+    if (!start) return false;
+    for (const auto size : split(line, ',')) {
+        const auto block = block_of(start, number_of<std::uint32_t>(size));
         if (!block || blocks.size() == most_profile_blocks) return false;
         blocks.push_back(*block);
         start = block->end();
-        more = comma != std::string_view::npos;
-        if (more) line.remove_prefix(comma + 1);
     }
-    return start.has_value();
+    return true;
 }
 
 bool has_duplicates(const std::vector<ProfileBlock>& blocks) {

@@ -1,5 +1,6 @@
 #include "core/fd.h"
 #include "core/interrupt.h"
+#include "core/read_write.h"
 #include "image/layers.h"
 #include "image/tree_entries.h"
 #include "image/writer.h"
@@ -91,15 +92,9 @@ private:
         const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
         if (!fd) return fail_errno("cannot open a file to pack it", path);
         std::vector<std::byte> content(size + 1); // one more byte, to notice growth
-        std::size_t done = 0;
-        while (done < content.size()) {
-            const auto got = read(fd.get(), content.data() + done, content.size() - done);
-            if (got < 0 && errno == EINTR) continue;
-            if (got < 0) return fail_errno("cannot read a file to pack it", path);
-            if (got == 0) break;
-            done += static_cast<std::size_t>(got);
-        }
-        if (done != size) return changed(path);
+        const auto got = read_all(fd.get(), content.data(), content.size());
+        if (got < 0) return fail_errno("cannot read a file to pack it", path);
+        if (static_cast<std::uint64_t>(got) != size) return changed(path);
         content.resize(size);
         return content;
     }
@@ -123,8 +118,7 @@ Status append_large(Writer& writer, const std::string& path, std::uint64_t size,
     std::vector<std::byte> buffer(1U << 20U);
     std::uint64_t done = 0;
     for (;;) {
-        const auto got = read(fd.get(), buffer.data(), buffer.size());
-        if (got < 0 && errno == EINTR) continue;
+        const auto got = read_all(fd.get(), buffer.data(), buffer.size());
         if (got < 0) return fail_errno("cannot read a file to pack it", path);
         if (got == 0) break;
         done += static_cast<std::uint64_t>(got);

@@ -2,6 +2,7 @@
 
 #include "core/fd.h"
 #include "core/interrupt.h"
+#include "core/read_write.h"
 #include "image/layers.h"
 #include "image/walk.h"
 
@@ -86,20 +87,12 @@ private:
                 return damaged(got.error());
             const auto before = offset;
             for (const auto& slice : slices) {
-                if (auto done = write_all(file.get(), slice.bytes, target); !done) return done;
+                const std::string_view bytes(reinterpret_cast<const char*>(slice.bytes.data()),
+                                             slice.bytes.size());
+                if (!write_all(file.get(), bytes)) return fail_errno("cannot unpack a file", target.string());
                 offset += slice.bytes.size();
             }
             if (offset == before) return damaged(EIO);
-        }
-        return {};
-    }
-
-    static Status write_all(int file, std::span<const std::byte> bytes, const fs::path& target) {
-        while (!bytes.empty()) {
-            const auto put = write(file, bytes.data(), bytes.size());
-            if (put < 0 && errno == EINTR) continue;
-            if (put < 0) return fail_errno("cannot unpack a file", target.string());
-            bytes = bytes.subspan(static_cast<std::size_t>(put));
         }
         return {};
     }

@@ -3,6 +3,7 @@
 #include "core/filesystem.h"
 #include "core/thread.h"
 #include "fuse/server.h"
+#include "launch/namespace.h"
 #include "mounts/kernel_mount.h"
 
 #include <algorithm>
@@ -57,12 +58,6 @@ bool cover(const std::string& mount_point) {
     const std::string options = "userxattr,lowerdir=" + path_of(tree) + ":" + path_of(empty);
     return mount(overlay_source, mount_point.c_str(), "overlay", MS_RDONLY | MS_NOSUID | MS_NODEV,
                  options.c_str()) == 0;
-}
-
-std::string link(const std::string& path) {
-    std::array<char, 512> target;
-    const auto size = readlink(path.c_str(), target.data(), target.size());
-    return {target.data(), size > 0 ? static_cast<std::size_t>(size) : 0};
 }
 
 } // namespace
@@ -179,7 +174,7 @@ void ServedMount::serve(Fd leaving) {
     instruments.statistics = {statistics_, &statistics_->image};
     auto layers = image::Layers::open(std::move(images_), instruments);
     if (!layers) end_server(to_string(layers.error()));
-    const std::string mounts = mount_namespace();
+    const std::string mounts = launch::mount_namespace_of("self");
     // The server of a root must not keep the namespace of that root alive. A successor cannot leave it: it
     // has no other root.
     const bool leaves = use_ == Use::root && !revived_;
@@ -288,24 +283,15 @@ void ServedMount::unmount() {
     mount_points_.clear();
 }
 
-bool is_in_this_namespace(pid_t process) {
-    return link("/proc/" + std::to_string(process) + "/ns/mnt") == mount_namespace();
-}
-
-std::string mount_namespace() {
-    return link("/proc/self/ns/mnt");
-}
-
 bool namespace_in_use(const std::string& mounts) {
-    const std::string program = link("/proc/self/exe");
-    const std::unique_ptr<DIR, int (*)(DIR*)> proc(opendir("/proc"), closedir);
-    if (!proc) return true; // unknown, so assume that it is in use
-    while (const dirent* entry = readdir(proc.get())) {
-        if (std::isdigit(static_cast<unsigned char>(entry->d_name[0])) == 0) continue;
-        const std::string process = std::string("/proc/") + static_cast<const char*>(entry->d_name);
-        if (link(process + "/ns/mnt") == mounts && link(process + "/exe") != program) return true;
-    }
-    return false;
+    const auto program_of = [](const std::string& process) {
+        std::error_code failed;
+        return std::filesystem::read_symlink("/proc/" + process + "/exe", failed);
+    };
+    const auto processes = launch::processes_in(mounts);
+    if (!processes) return true; // unknown, so assume that it is in use
+    return std::ranges::any_of(
+        *processes, [&](pid_t pid) { return program_of(std::to_string(pid)) != program_of("self"); });
 }
 
 } // namespace containerize::mounts

@@ -2,6 +2,7 @@
 
 #include "core/filesystem.h"
 #include "core/interrupt.h"
+#include "core/read_write.h"
 #include "core/resources.h"
 
 #include <array>
@@ -82,18 +83,7 @@ Result<Fd> file_on_disk(const std::filesystem::path& path, std::uint64_t size) {
     return file;
 }
 
-Status write_all(const Fd& file, const char* data, std::size_t size) {
-    while (size > 0) {
-        const auto done = write(file.get(), data, size);
-        if (done < 0 && errno == EINTR) continue;
-        if (done < 0) return fail_errno("cannot write the copy of the image");
-        data += done;
-        size -= static_cast<std::size_t>(done);
-    }
-    return {};
-}
-
-using Sink = std::function<Status(const char*, std::size_t)>;
+using Sink = std::function<Status(std::string_view)>;
 
 /// Reads all of it once, passes it to `sink`, and compares the digest.
 Status read_verified(const Fd& from, const std::filesystem::path& path, std::uint64_t size,
@@ -104,14 +94,13 @@ Status read_verified(const Fd& from, const std::filesystem::path& path, std::uin
     for (std::uint64_t done = 0; done < size;) {
         if (interrupted()) return fail_interrupted();
         const auto wanted = std::min<std::uint64_t>(buffer.size(), size - done);
-        const auto got = pread(from.get(), buffer.data(), wanted, static_cast<off_t>(done));
-        if (got < 0 && errno == EINTR) continue;
+        const auto got = read_all_at(from.get(), buffer.data(), wanted, static_cast<off_t>(done));
         if (got < 0) return fail_errno("cannot read the image", path.string());
         if (got == 0) break;
-        const auto bytes = static_cast<std::size_t>(got);
-        digest.update(buffer.data(), bytes);
-        if (auto taken = sink(buffer.data(), bytes); !taken) return taken;
-        done += bytes;
+        const std::string_view piece(buffer.data(), static_cast<std::size_t>(got));
+        digest.update(piece.data(), piece.size());
+        if (auto taken = sink(piece); !taken) return taken;
+        done += piece.size();
     }
     if (const auto found = digest.finish(); found != sha256)
         return fail(
@@ -133,7 +122,10 @@ Result<Fd> stage_image(const Fd& image, const std::filesystem::path& path, std::
                        const std::string& sha256, manifest::StagePlace place) {
     auto file = place == manifest::StagePlace::ram ? file_in_memory(path, size) : file_on_disk(path, size);
     if (!file) return file;
-    const auto written = [&](const char* data, std::size_t bytes) { return write_all(*file, data, bytes); };
+    const auto written = [&](std::string_view piece) -> Status {
+        if (write_all(file->get(), piece)) return {};
+        return fail_errno("cannot write the copy of the image");
+    };
     if (auto copied = read_verified(image, path, size, sha256, written); !copied)
         return fail(std::move(copied.error()));
     return file;
@@ -141,7 +133,7 @@ Result<Fd> stage_image(const Fd& image, const std::filesystem::path& path, std::
 
 Status verify_image(const Fd& image, const std::filesystem::path& path, std::uint64_t size,
                     const std::string& sha256) {
-    return read_verified(image, path, size, sha256, [](const char*, std::size_t) { return Status(); });
+    return read_verified(image, path, size, sha256, [](std::string_view) { return Status(); });
 }
 
 } // namespace containerize::mounts

@@ -58,14 +58,6 @@ Status move_files(const fs::path& from, const fs::path& to) {
     return {};
 }
 
-std::set<std::string> names_in(const fs::path& directory) {
-    std::set<std::string> names;
-    std::error_code failed;
-    for (const auto& entry : entries_in(directory, failed))
-        names.insert(entry.path().filename().string());
-    return names;
-}
-
 // Removes all files in `directory` but those to keep; subdirectories stay.
 void remove_wrappers(const fs::path& prefix, const fs::path& directory, const std::set<std::string>& keep) {
     std::error_code ignored;

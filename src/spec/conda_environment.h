@@ -6,6 +6,7 @@
 #include "conda/package_record.h"
 #include "conda/virtual_packages.h"
 #include "core/error.h"
+#include "core/located.h"
 #include "spec/spec.h"
 
 #include <filesystem>
@@ -17,8 +18,6 @@
 #include <vector>
 
 namespace containerize::spec {
-
-using conda::Located;
 
 struct CondaDependency {
     conda::MatchSpec spec;

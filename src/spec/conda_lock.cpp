@@ -1,6 +1,7 @@
 // Reads conda-lock.yml, version 1.
+#include "core/text.h"
 #include "spec/locked_package.h"
-#include "spec/yaml.h"
+#include "util/yaml_file.h"
 
 #include <algorithm>
 #include <map>
@@ -77,10 +78,7 @@ private:
     }
 
     [[nodiscard]] std::string names_of_categories() const {
-        std::string names;
-        for (const auto& category : categories_)
-            names += (names.empty() ? "" : ", ") + category;
-        return names.empty() ? "none" : names;
+        return categories_.empty() ? "none" : joined(categories_, ", ");
     }
 
     const YamlFile& yaml_;

@@ -1,11 +1,11 @@
 // Reads pixi.lock, versions 4 to 7.
+#include "core/text.h"
 #include "core/url.h"
 #include "spec/locked_package.h"
-#include "spec/yaml.h"
+#include "util/yaml_file.h"
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 #include <utility>
 
@@ -17,22 +17,12 @@ namespace fs = std::filesystem;
 
 constexpr auto known_versions = std::to_array<std::string_view>({"4", "5", "6", "7"});
 
-std::string joined(const std::vector<std::string>& names) {
-    std::string text;
-    for (const auto& name : names)
-        text += (text.empty() ? "" : ", ") + name;
-    return text.empty() ? "none" : text;
-}
-
 /// The N of "x86_64_vN", where each level includes the lower ones. Nothing for other names.
 std::optional<int> level_of(std::string_view architecture) {
     constexpr std::string_view levels = "x86_64_v";
-    int level = 0;
     if (architecture == "x86_64") return 1;
     if (!architecture.starts_with(levels)) return std::nullopt;
-    const auto digits = architecture.substr(levels.size());
-    const auto [end, failed] = std::from_chars(digits.begin(), digits.end(), level);
-    return failed == std::errc() && end == digits.end() ? std::optional(level) : std::nullopt;
+    return to_number<int>(architecture.substr(levels.size()));
 }
 
 /// Whether the machine satisfies "__glibc=2.28", "__archspec=1=x86_64_v3" or "__cuda >=12".
@@ -108,7 +98,8 @@ private:
             for (const auto& one : environments)
                 names.push_back(one.first.Scalar());
         return fail_input("this pixi lock file has no environment '" + wanted + "'",
-                          "it has " + joined(names), file_.string(), "Give --environment one of these.");
+                          "it has " + (names.empty() ? "none" : joined(names, ", ")), file_.string(),
+                          "Give --environment one of these.");
     }
 
     /// The rows for this subdir, in pixi's order of preference.
@@ -146,7 +137,7 @@ private:
             if (std::ranges::all_of(row.virtual_packages,
                                     [&](const auto& one) { return has(*machine, one); }))
                 return std::move(row);
-            needs += "\n- " + row.name + " needs " + joined(row.virtual_packages);
+            needs += "\n- " + row.name + " needs " + joined(row.virtual_packages, ", ");
         }
         return fail_input("this machine fits none of the lock file's platforms for " + choice_.subdir, needs,
                           file_.string(), "If it is for nodes that have CUDA, say which: --cuda 12.4.");

@@ -2,7 +2,7 @@
 
 #include "core/filesystem.h"
 #include "core/text.h"
-#include "spec/text.h"
+#include "util/user_text.h"
 
 #include <algorithm>
 #include <cctype>

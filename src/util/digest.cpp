@@ -1,6 +1,7 @@
 #include "util/digest.h"
 
 #include "core/open_file.h"
+#include "core/read_write.h"
 
 #include <array>
 #include <cerrno>
@@ -61,8 +62,7 @@ Result<std::string> sha256_of_file(const std::filesystem::path& path) {
     Sha256 digest;
     std::vector<char> buffer(std::size_t{1} << 20U);
     for (;;) {
-        const ssize_t got = read(file->get(), buffer.data(), buffer.size());
-        if (got < 0 && errno == EINTR) continue;
+        const auto got = read_all(file->get(), buffer.data(), buffer.size());
         if (got < 0) return fail_errno("cannot read the file", path.string());
         if (got == 0) return digest.finish();
         digest.update(buffer.data(), static_cast<std::size_t>(got));

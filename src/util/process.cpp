@@ -206,20 +206,6 @@ Result<int> execute(const Command& command, const OnData& on_output, const OnDat
 
 } // namespace
 
-Environment current_environment() {
-    static const Environment at_start = [] {
-        Environment environment;
-        for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-            const std::string_view text = *entry;
-            const auto equals = text.find('=');
-            if (equals == std::string_view::npos || equals == 0) continue;
-            environment.emplace(text.substr(0, equals), text.substr(equals + 1));
-        }
-        return environment;
-    }();
-    return at_start;
-}
-
 Result<Outcome> run(const Command& command) {
     LineReader lines(command.on_line);
     auto code = execute(command, [&](std::string_view data) { lines.add(data); }, {});

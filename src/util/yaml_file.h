@@ -13,7 +13,7 @@
 
 #include <yaml-cpp/yaml.h>
 
-namespace containerize::spec {
+namespace containerize {
 
 /// Suffices for lock files of many platforms, with a node per 15 bytes. Takes up to 500 MB of memory.
 inline constexpr std::size_t most_nodes_of_lock = 1'000'000;
@@ -25,6 +25,8 @@ public:
                                  std::size_t most_nodes = most_nodes_by_hand);
 
     [[nodiscard]] const YAML::Node& root() const { return root_; }
+    /// The line in which `node` begins, as written; empty if unknown.
+    [[nodiscard]] std::string_view line(const YAML::Node& node) const;
     /// Returns "file:line".
     [[nodiscard]] std::string where(const YAML::Node& node) const;
     /// Returns an input error about `node`, with its line.
@@ -36,11 +38,12 @@ public:
          const std::function<Status(const YAML::Node& key, const YAML::Node& value)>& visit) const;
 
 private:
-    [[nodiscard]] std::string excerpt(int line) const; ///< `line` counts from 1
+    [[nodiscard]] std::string_view line(int number) const; ///< counts from 1
+    [[nodiscard]] std::string excerpt(int number) const;
     std::filesystem::path file_;
     std::string text_;
     std::vector<std::uint32_t> line_starts_; ///< offsets in text_, since many lines may be reported
     YAML::Node root_;
 };
 
-} // namespace containerize::spec
+} // namespace containerize

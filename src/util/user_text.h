@@ -9,7 +9,10 @@
 #include <string_view>
 #include <vector>
 
-namespace containerize::spec {
+namespace containerize {
+
+/// As the Unicode standard has it: no overlong forms, surrogates or code points above U+10FFFF.
+bool is_utf8(std::string_view text);
 
 /// Removes a byte order mark and converts UTF-16, as written by PowerShell, to UTF-8. Fails with an input
 /// error on other encodings, unless the text declares one in a `coding:` comment, which pip honours.
@@ -22,4 +25,4 @@ std::vector<std::string_view> split_lines(std::string_view text);
 /// Returns nothing if a quote is not closed.
 std::optional<std::vector<std::string>> split_words(std::string_view text);
 
-} // namespace containerize::spec
+} // namespace containerize

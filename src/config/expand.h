@@ -17,7 +17,4 @@ using Lookup = std::function<std::optional<std::string>(const std::string& name)
 /// not set, since the rest of a path would name another place.
 Result<std::string> expand(std::string_view text, const Lookup& lookup);
 
-/// Letters, digits and underscores, not starting with a digit.
-bool is_variable_name(std::string_view name);
-
 } // namespace containerize::config

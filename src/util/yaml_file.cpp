@@ -1,7 +1,7 @@
-#include "spec/yaml.h"
+#include "util/yaml_file.h"
 
 #include "core/filesystem.h"
-#include "spec/text.h"
+#include "util/user_text.h"
 
 #include <algorithm>
 #include <set>
@@ -10,7 +10,7 @@
 
 #include <yaml-cpp/eventhandler.h>
 
-namespace containerize::spec {
+namespace containerize {
 
 namespace {
 
@@ -93,11 +93,19 @@ Result<YamlFile> YamlFile::read(const std::filesystem::path& file, std::size_t m
     }
 }
 
-std::string YamlFile::excerpt(int line) const {
-    if (line < 1 || static_cast<std::size_t>(line) > line_starts_.size()) return {};
-    const auto start = std::string_view(text_).substr(line_starts_[static_cast<std::size_t>(line) - 1]);
-    const auto shown = start.substr(0, std::min<std::size_t>(start.find_first_of("\r\n"), 160));
-    return "  " + std::to_string(line) + " | " + std::string(shown);
+std::string_view YamlFile::line(int number) const {
+    if (number < 1 || static_cast<std::size_t>(number) > line_starts_.size()) return {};
+    const auto start = std::string_view(text_).substr(line_starts_[static_cast<std::size_t>(number) - 1]);
+    return start.substr(0, start.find_first_of("\r\n"));
+}
+
+std::string_view YamlFile::line(const YAML::Node& node) const {
+    return line(node.Mark().line + 1); // -1 + 1 if there is no mark
+}
+
+std::string YamlFile::excerpt(int number) const {
+    const auto shown = line(number).substr(0, 160);
+    return shown.data() == nullptr ? "" : "  " + std::to_string(number) + " | " + std::string(shown);
 }
 
 std::string YamlFile::where(const YAML::Node& node) const {
@@ -124,4 +132,4 @@ Status YamlFile::each(const YAML::Node& mapping,
     return {};
 }
 
-} // namespace containerize::spec
+} // namespace containerize

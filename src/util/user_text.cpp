@@ -1,12 +1,13 @@
-#include "spec/text.h"
+#include "util/user_text.h"
 
 #include "core/text.h"
-#include "util/utf8.h"
 
 #include <algorithm>
 #include <cstdint>
 
-namespace containerize::spec {
+#include <simdjson.h>
+
+namespace containerize {
 
 namespace {
 
@@ -64,6 +65,10 @@ bool declares_encoding(std::string_view text) {
 
 } // namespace
 
+bool is_utf8(std::string_view text) {
+    return simdjson::validate_utf8(text);
+}
+
 Result<std::string> decode(std::string_view content, const std::filesystem::path& file) {
     std::string text;
     if (content.starts_with("\xFF\xFE") || content.starts_with("\xFE\xFF"))
@@ -117,4 +122,4 @@ std::optional<std::vector<std::string>> split_words(std::string_view text) {
     return words;
 }
 
-} // namespace containerize::spec
+} // namespace containerize
