@@ -1,9 +1,9 @@
 // Combines what the user typed with the configuration.
 #pragma once
 
-#include "base/base.h"
+#include "base/base_image.h"
 #include "build/build.h"
-#include "config/config.h"
+#include "config/configuration.h"
 #include "core/error.h"
 #include "launch/engine.h"
 #include "util/process.h"

@@ -19,14 +19,6 @@ namespace {
 constexpr std::size_t most_lines = 30;
 constexpr int deepest = 6;
 
-struct QueueOwner {
-    Queue queue;
-    QueueOwner() { queue_init(&queue); }
-    QueueOwner(const QueueOwner&) = delete;
-    QueueOwner& operator=(const QueueOwner&) = delete;
-    ~QueueOwner() { queue_free(&queue); }
-};
-
 /// "0.15.1", "0.15.1, 0.15.2" or "0.15.0 to 0.15.9".
 std::string summary(const std::set<std::string>& texts) {
     std::vector<std::pair<Version, std::string>> versions;

@@ -86,15 +86,12 @@ Status read_paths(const json& root, PackageInfo& info, const std::string& packag
         entry.type = type == "softlink"    ? PathType::softlink
                      : type == "directory" ? PathType::directory
                                            : PathType::hardlink;
-        if (const auto digest = one.find("sha256"); digest != one.end() && digest->is_string())
-            entry.sha256 = digest->get<std::string>();
+        entry.sha256 = text_of(one, "sha256");
         if (const auto size = one.find("size_in_bytes"); size != one.end() && size->is_number_unsigned()) {
             entry.size = size->get<std::uint64_t>();
             entry.has_size = true;
         }
-        if (const auto placeholder = one.find("prefix_placeholder");
-            placeholder != one.end() && placeholder->is_string())
-            entry.placeholder = placeholder->get<std::string>();
+        entry.placeholder = text_of(one, "prefix_placeholder");
         if (entry.placeholder.find('\0') != std::string::npos)
             return broken(package, "the prefix of '" + entry.path + "' is no path");
         entry.mode = one.value("file_mode", "text") == "binary" ? FileMode::binary : FileMode::text;

@@ -1,6 +1,7 @@
 #include "conda/package_record.h"
 
 #include "core/text.h"
+#include "util/json.h"
 
 #include <algorithm>
 #include <array>
@@ -14,11 +15,6 @@ using nlohmann::json;
 
 /// The year 9999 in seconds: larger timestamps are in milliseconds.
 constexpr std::uint64_t largest_seconds = 253'402'300'799;
-
-std::string text_of(const json& entry, const char* key) {
-    const auto found = entry.find(key);
-    return found != entry.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
 
 std::uint64_t number_of(const json& entry, const char* key) {
     const auto found = entry.find(key);

@@ -4,6 +4,7 @@
 #include "core/fd.h"
 #include "core/filesystem.h"
 #include "core/text.h"
+#include "core/variables.h"
 #include "fuse/server.h"
 #include "image/layers.h"
 #include "image/layers_view.h"
@@ -81,8 +82,7 @@ std::string path_without_installations(std::string_view path) {
 class ContainerCommand {
 public:
     ContainerCommand(const ContainerCall& call, manifest::Manifest manifest)
-        : call_(call), manifest_(std::move(manifest)),
-          path_(path_without_installations(std::getenv("PATH") == nullptr ? "" : std::getenv("PATH"))) {}
+        : call_(call), manifest_(std::move(manifest)), path_(path_without_installations(variable("PATH"))) {}
 
     Error execute() {
         for (const auto step :
@@ -336,15 +336,11 @@ Result<int> serve_container(const std::string& prefix, const std::string& device
     Fd mounted(to_number<int>(number).value_or(-1));
     auto manifest = manifest::read_manifest(prefix);
     if (!manifest) return fail(std::move(manifest.error()));
-    auto images = manifest::open_images(*manifest, prefix);
-    if (!images) return fail(std::move(images.error()));
-    auto layers = image::Layers::open(std::move(*images));
-    if (!layers) return fail(std::move(layers.error()));
-    auto connection = fuse::connect_fuse(std::move(mounted), fuse::server_threads());
+    const auto layers = manifest::open_layers(*manifest, prefix);
+    if (!layers) return fail(Error(layers.error()));
+    auto connection = fuse::connect_fuse(std::move(mounted));
     if (!connection) return fail(std::move(connection.error()));
-    fuse::ServerStatistics statistics; // nobody reads them: there is no session
-    return fuse::serve_fuse(**layers, *connection, {.uid = geteuid(), .gid = getegid()}, statistics) == 0 ? 0
-                                                                                                          : 1;
+    return fuse::serve_fuse(**layers, *connection) == 0 ? 0 : 1;
 }
 
 } // namespace containerize::container

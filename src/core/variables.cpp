@@ -37,6 +37,10 @@ std::string variable(const char* name) {
     return value == nullptr ? "" : value;
 }
 
+std::string search_path(const Environment& environment) {
+    return environment.contains("PATH") ? variable(environment, "PATH") : "/usr/bin:/bin";
+}
+
 bool is_variable_name(std::string_view name) {
     return !name.empty() && std::isdigit(static_cast<unsigned char>(name.front())) == 0 &&
            std::ranges::all_of(name, is_name_character);

@@ -18,6 +18,9 @@ std::string variable(const Environment& environment, const std::string& name);
 /// The same in the environment of this process.
 std::string variable(const char* name);
 
+/// PATH, or where programs usually are if it is not set.
+std::string search_path(const Environment& environment);
+
 /// Letters, digits and underscores, not starting with a digit.
 bool is_variable_name(std::string_view name);
 

@@ -208,8 +208,7 @@ std::vector<std::pair<std::string, std::string>> package_variables(const fs::pat
 
 } // namespace
 
-Result<Activation> record_activation(const BuildContext& context,
-                                     const std::vector<std::pair<std::string, std::string>>& variables) {
+Result<Activation> record_activation(const BuildContext& context) {
     using Kind = EnvironmentChange::Kind;
     Activation activation;
     activation.changes = {{Kind::set, "CONDA_PREFIX", "${prefix}"},
@@ -221,9 +220,7 @@ Result<Activation> record_activation(const BuildContext& context,
     environment.erase("TMPDIR");
     environment["CONDA_PREFIX"] = environment["CONDA_DEFAULT_ENV"] = context.prefix.string();
     environment["CONDA_SHLVL"] = "1";
-    auto all = package_variables(context.root());
-    all.insert(all.end(), variables.begin(), variables.end());
-    for (const auto& [name, value] : all) {
+    for (const auto& [name, value] : package_variables(context.root())) {
         environment[name] = value;
         activation.changes.push_back({Kind::set, name, value});
     }

@@ -100,14 +100,9 @@ std::string receive_text(int channel) {
 
 Status serve_images(std::span<const std::string> paths, const fs::path& mount_point,
                     fuse::HardLinks hard_links) {
-    std::vector<image::Layers::ImageFile> images;
-    for (const auto& path : paths) {
-        images.push_back({.file = Fd(open(path.c_str(), O_RDONLY | O_CLOEXEC)), .path = path, .offset = 0});
-        if (!images.back().file) return fail_errno("cannot open the image", path);
-    }
-    auto layers = image::Layers::open(std::move(images));
-    if (!layers) return fail(std::move(layers.error()));
-    auto connection = fuse::mount_fuse(mount_point, geteuid(), getegid(), fuse::server_threads());
+    const auto layers = image::open_layers(std::vector<fs::path>(paths.begin(), paths.end()));
+    if (!layers) return fail(Error(layers.error()));
+    auto connection = fuse::mount_fuse(mount_point);
     if (!connection) return fail(std::move(connection.error()));
     const pid_t parent = getpid();
     const pid_t pid = fork();
@@ -115,10 +110,7 @@ Status serve_images(std::span<const std::string> paths, const fs::path& mount_po
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent) _exit(1);
-        fuse::ServerStatistics statistics; // required, but nobody reads them
-        const int ended = fuse::serve_fuse(**layers, *connection, {.uid = geteuid(), .gid = getegid()},
-                                           statistics, fuse::MountRoot::tree, hard_links);
-        _exit(ended == 0 ? 0 : 1);
+        _exit(fuse::serve_fuse(**layers, *connection, {.hard_links = hard_links}) == 0 ? 0 : 1);
     }
     return {};
 }

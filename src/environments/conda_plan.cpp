@@ -1,5 +1,6 @@
 #include "environments/conda_plan.h"
 
+#include "conda/cache_directory.h"
 #include "conda/repodata.h"
 #include "conda/repodata_index.h"
 #include "conda/solver.h"
@@ -368,18 +369,29 @@ Result<CondaPlan> take_list(const inputs::Inputs& inputs) {
     return plan;
 }
 
+/// A list removes nothing. `present` is null for a new environment.
+Result<Solved> solve_or_take_list(const inputs::BuildOptions& options, const inputs::Inputs& inputs,
+                                  const Present* present) {
+    auto cache = conda::cache_directory(inputs.environment, options.site.cache);
+    if (!cache) return fail(std::move(cache.error()));
+    Result<Solved> result;
+    if (!inputs.locked)
+        result = solve(options, inputs, *cache, present);
+    else if (auto listed = take_list(inputs); listed)
+        result->plan = std::move(*listed);
+    else
+        return fail(std::move(listed.error()));
+    if (result) result->plan.cache = std::move(*cache);
+    return result;
+}
+
 } // namespace
 
-Result<CondaPlan> plan_conda(const inputs::BuildOptions& options, const inputs::Inputs& inputs,
-                             const std::filesystem::path& cache) {
-    auto plan = [&]() -> Result<CondaPlan> {
-        if (inputs.locked) return take_list(inputs);
-        auto solved = solve(options, inputs, cache, nullptr);
-        if (!solved) return fail(std::move(solved.error()));
-        return std::move(solved->plan);
-    }();
-    if (plan) log_packages(*plan);
-    return plan;
+Result<CondaPlan> plan_conda(const inputs::BuildOptions& options, const inputs::Inputs& inputs) {
+    auto solved = solve_or_take_list(options, inputs, nullptr);
+    if (!solved) return fail(std::move(solved.error()));
+    log_packages(solved->plan);
+    return std::move(solved->plan);
 }
 
 Error with_list(Error error, const inputs::Inputs& inputs) {
@@ -396,16 +408,15 @@ void relink(const conda::InstalledPackage& package, CondaChanges& changes) {
 }
 
 Result<CondaChanges> plan_conda_changes(const inputs::BuildOptions& options, const inputs::Inputs& inputs,
-                                        const std::filesystem::path& cache,
                                         const std::vector<conda::InstalledPackage>& installed,
                                         const std::vector<Located>& pinned, bool prune,
                                         const std::filesystem::path& directory) {
-    CondaChanges changes;
-    std::set<std::string> removed; ///< names of packages
+    const Present present{.installed = installed, .pinned = pinned, .prune = prune, .directory = directory};
+    auto solved = solve_or_take_list(options, inputs, &present);
+    if (!solved) return fail(std::move(solved.error()));
+    CondaChanges changes{.plan = std::move(solved->plan), .removed = {}};
+    std::set<std::string> removed(solved->removed.begin(), solved->removed.end()); ///< names of packages
     if (inputs.locked) {
-        auto listed = take_list(inputs);
-        if (!listed) return fail(std::move(listed.error()));
-        changes.plan = std::move(*listed);
         std::set<std::string> there;
         for (const auto& one : installed) {
             const auto same = std::ranges::find_if(
@@ -417,21 +428,13 @@ Result<CondaChanges> plan_conda_changes(const inputs::BuildOptions& options, con
         }
         std::erase_if(changes.plan.packages,
                       [&](const auto& record) { return there.contains(record.distribution()); });
-    } else {
-        const Present present{
-            .installed = installed, .pinned = pinned, .prune = prune, .directory = directory};
-        auto solved = solve(options, inputs, cache, &present);
-        if (!solved) return fail(std::move(solved.error()));
-        changes.plan = std::move(solved->plan);
-        removed.insert(solved->removed.begin(), solved->removed.end());
-        if (prune) {
-            std::vector<const conda::PackageRecord*> there;
-            for (const auto& record : changes.plan.packages)
-                there.push_back(&record);
-            for (const auto& one : installed)
-                if (!removed.contains(one.record.name)) there.push_back(&one.record);
-            removed.merge(not_needed(there, changes.plan.requested, inputs.conda_config.pip_with_python));
-        }
+    } else if (prune) {
+        std::vector<const conda::PackageRecord*> there;
+        for (const auto& record : changes.plan.packages)
+            there.push_back(&record);
+        for (const auto& one : installed)
+            if (!removed.contains(one.record.name)) there.push_back(&one.record);
+        removed.merge(not_needed(there, changes.plan.requested, inputs.conda_config.pip_with_python));
     }
     for (const auto& one : installed)
         if (removed.contains(one.record.name)) changes.removed.push_back(one);

@@ -19,17 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-/// The object at `key`; an empty object if there is none.
-json part(const json& entry, const char* key) {
-    const auto found = entry.is_object() ? entry.find(key) : entry.end();
-    return found != entry.end() && found->is_object() ? *found : json::object();
-}
-
-std::string text(const json& entry, const char* key) {
-    const auto found = entry.find(key);
-    return found != entry.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
 /// The words of a line of options to keep in the lock; empty if it includes a file or names a project.
 std::vector<std::string> lasting_words(const spec::RequirementLine& line, const fs::path& directory) {
     auto words = line.text.starts_with('-') ? split_words(line.text) : std::nullopt;
@@ -92,10 +81,12 @@ Checksums checksums_in_report(std::string_view content) {
     if (installed == root.end() || !installed->is_array()) return checksums;
     for (const auto& one : *installed) {
         if (!one.is_object() || one.value("is_direct", json()) == true) continue;
-        const auto metadata = part(one, "metadata");
-        const auto sha256 = text(part(part(part(one, "download_info"), "archive_info"), "hashes"), "sha256");
+        const auto metadata = object_of(one, "metadata");
+        const auto sha256 = text_of(
+            object_of(object_of(object_of(one, "download_info"), "archive_info"), "hashes"), "sha256");
         if (!sha256.empty())
-            checksums[pin(text(metadata, "name"), text(metadata, "version"))] = " --hash=sha256:" + sha256;
+            checksums[pin(text_of(metadata, "name"), text_of(metadata, "version"))] =
+                " --hash=sha256:" + sha256;
     }
     return checksums;
 }

@@ -34,9 +34,7 @@ Result<WritableImages> WritableImages::mount(BuildContext& context, std::vector<
 // For old kernels, and filesystems without extended attributes.
 Status WritableImages::mount_without_overlay(BuildContext& context, const std::string& why) {
     if (interrupted()) return fail_interrupted();
-    const auto path = context.inputs.environment.find("PATH");
-    const auto program =
-        find_program("fuse-overlayfs", path == context.inputs.environment.end() ? "" : path->second);
+    const auto program = find_program("fuse-overlayfs", search_path(context.inputs.environment));
     const auto suits = program ? image::suits_fuse_overlay(images_) : Result<bool>(false);
     if (!suits) return fail(Error(suits.error()));
     if (*suits) {
@@ -74,6 +72,22 @@ Result<image::Changes> WritableImages::changes(mode_t umask_bits) const {
     default:
         return image::changes_in_overlay(staging_ / "upper", images_, umask_bits);
     }
+}
+
+Result<image::WriteStats> WritableImages::pack(std::optional<image::Writer>& writer, const fs::path& image,
+                                               const image::WriterOptions& options, mode_t umask_bits,
+                                               const image::PackProgress& progress) const {
+    if (!copy().empty()) {
+        writer.reset(); // also closes the unfinished image, which changes were compared with
+        return image::write_tree(copy(), image, options, umask_bits, progress);
+    }
+    auto changed = changes(umask_bits);
+    if (!changed) return fail(std::move(changed.error()));
+    if (auto added = image::add_entries(*writer, changed->tree, image::Whiteouts::apply, progress); !added)
+        return fail(std::move(added.error()));
+    auto stats = writer->finish();
+    if (stats) stats->left_out = std::move(changed->tree.left_out);
+    return stats;
 }
 
 fs::path WritableImages::copy() const {

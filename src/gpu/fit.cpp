@@ -1,7 +1,7 @@
 #include "gpu/fit.h"
 
 #include "core/text.h"
-#include "gpu/version.h"
+#include "gpu/driver_version.h"
 
 #include <algorithm>
 

@@ -2,8 +2,8 @@
 // names all contain its version.
 #include "core/text.h"
 #include "gpu/cdi.h"
+#include "gpu/driver_version.h"
 #include "gpu/injector.h"
-#include "gpu/version.h"
 
 #include <algorithm>
 #include <array>

@@ -19,26 +19,22 @@ Error failure(const Attempt& attempt, std::string why, std::string hint = {}) {
 }
 
 std::string login_advice(const Attempt& attempt) {
-    return fmt::format("Check the login for {}: ~/.netrc, ~/.mamba/auth/authentication.json, or the token or "
-                       "password in the channel's URL.\n"
-                       "Some channels also want their terms of service accepted first.",
-                       attempt.host);
+    return fmt::format("Check the login for {}: {}", attempt.host, attempt.settings->advice.login);
 }
 
 std::string network_advice(const Attempt& attempt) {
-    if (!attempt.proxy.empty())
-        return fmt::format("The proxy is {} (from proxy_servers in .condarc, or https_proxy).",
-                           attempt.proxy);
-    return "Check the address, and whether this machine reaches it: compute nodes often have no internet, "
-           "login "
-           "nodes do.\nBehind a proxy set https_proxy, or proxy_servers in .condarc.";
+    const auto& place = attempt.settings->advice.proxy;
+    if (!attempt.proxy.empty()) return fmt::format("The proxy is {} (from {}).", attempt.proxy, place);
+    return fmt::format("Check the address, and whether this machine reaches it: compute nodes often have no "
+                       "internet, login nodes do.\nBehind a proxy set {}.",
+                       place);
 }
 
 std::string tls_advice(const Settings& settings) {
     const auto used = certificates(settings);
-    return fmt::format("Certificates are read from {}. Where a site has its own authority, name its file by\n"
-                       "`ssl_verify: /path/to/ca.pem` in .condarc, or by SSL_CERT_FILE.",
-                       used.empty() ? "the system's store" : used.string());
+    return fmt::format(
+        "Certificates are read from {}. Where a site has its own authority, name its file by\n{}.",
+        used.empty() ? "the system's store" : used.string(), settings.advice.certificates);
 }
 
 std::string_view reason_of(long status) {
@@ -124,12 +120,11 @@ Error explain_status(long status, const Attempt& attempt) {
         return failure(attempt, "the server refuses access (403 Forbidden)", login_advice(attempt));
     case 404:
         return failure(attempt, "there is no such file on the server (404 Not Found)",
-                       "Check the channel's name or URL.");
+                       fmt::format("Check {}.", attempt.settings->advice.address));
     case 407:
         return failure(attempt, "the proxy asks for a login (407 Proxy Authentication Required)",
-                       fmt::format("The proxy is {}. Give it as http://USER:PASSWORD@HOST:PORT in "
-                                   "proxy_servers in .condarc, or in https_proxy.",
-                                   attempt.proxy));
+                       fmt::format("The proxy is {}. Give it as http://USER:PASSWORD@HOST:PORT in {}.",
+                                   attempt.proxy, attempt.settings->advice.proxy));
     default:
         break;
     }
@@ -145,6 +140,7 @@ Error explain_code(CURLcode code, const Attempt& attempt) {
         return failure(attempt, fmt::format("the proxy refuses (it answered {})", attempt.proxy_status),
                        network_advice(attempt));
     }
+    const auto& advice = attempt.settings->advice;
     switch (code) {
     case CURLE_COULDNT_RESOLVE_HOST:
         return failure(attempt, fmt::format("the name {} cannot be resolved", attempt.host),
@@ -160,9 +156,9 @@ Error explain_code(CURLcode code, const Attempt& attempt) {
                 fmt::format("no connection within {:.0f} s",
                             std::chrono::duration<double>(attempt.settings->connect_timeout).count()),
                 network_advice(attempt));
-        return failure(
-            attempt, fmt::format("nothing came for {} s", attempt.settings->stall_timeout.count()),
-            "The server or the network is very slow; remote_read_timeout_secs in .condarc allows more.");
+        return failure(attempt, fmt::format("nothing came for {} s", attempt.settings->stall_timeout.count()),
+                       "The server or the network is very slow" +
+                           (advice.patience.empty() ? "." : "; " + advice.patience + " allows more."));
     case CURLE_PARTIAL_FILE:
     case CURLE_GOT_NOTHING:
     case CURLE_RECV_ERROR:
@@ -180,7 +176,7 @@ Error explain_code(CURLcode code, const Attempt& attempt) {
                        tls_advice(*attempt.settings));
     case CURLE_SSL_CERTPROBLEM:
         return failure(attempt, fmt::format("the client certificate cannot be used: {}", attempt.message),
-                       "Check client_ssl_cert and client_ssl_cert_key in .condarc.");
+                       fmt::format("Check {}.", advice.client_certificate));
     case CURLE_FILE_COULDNT_READ_FILE:
         return failure(attempt, "there is no such file, or it cannot be read");
     case CURLE_TOO_MANY_REDIRECTS:

@@ -1,8 +1,8 @@
 // What a user asks of a build, from the command line and the configuration.
 #pragma once
 
-#include "base/base.h"
-#include "conda/config.h"
+#include "base/base_image.h"
+#include "conda/conda_config.h"
 #include "conda/package_record.h"
 #include "core/error.h"
 #include "core/located.h"

@@ -76,11 +76,10 @@ Status check_staging(const fs::path& parent, const fs::path& prefix) {
 }
 
 Status choose_uv(const BuildOptions& options, Inputs& inputs) {
-    const auto entry = inputs.environment.find("PATH");
     // Skip wrappers of an installation: their uv would run in its session, which cannot see the build.
-    inputs.uv =
-        find_program("uv", entry == inputs.environment.end() ? "/usr/bin:/bin" : entry->second,
-                     [](const fs::path& one) { return manifest::installation_of_program(one).empty(); });
+    inputs.uv = find_program("uv", search_path(inputs.environment), [](const fs::path& one) {
+        return manifest::installation_of_program(one).empty();
+    });
     if (options.installer == pip::Installer::uv && !inputs.uv)
         return fail_input("there is no uv on PATH", {}, {}, "Install uv, or use --installer pip.");
     return {};

@@ -1,10 +1,10 @@
 #include "inputs/secrets.h"
 
-#include "core/base64.h"
 #include "core/entries.h"
 #include "core/filesystem.h"
 #include "core/text.h"
 #include "core/url.h"
+#include "util/base64.h"
 #include "util/digest.h"
 #include "util/redact.h"
 #include "util/user_text.h"

@@ -4,6 +4,7 @@
 #include "core/read_write.h"
 #include "core/resources.h"
 #include "core/text.h"
+#include "core/variables.h"
 #include "image/prefetch.h"
 #include "manifest/launch_settings.h"
 
@@ -37,9 +38,8 @@ constexpr unsigned most_decompressors = 4;
 constexpr long longest_delay = 1'000'000;
 
 PrefetchSetting setting_for(const manifest::Manifest& manifest) {
-    const char* asked = std::getenv(launch::prefetch_variable);
     // A mistake in the environment must not keep programs from starting.
-    if (auto setting = manifest::parse_prefetch(asked == nullptr ? "" : asked)) return *setting;
+    if (auto setting = manifest::parse_prefetch(variable(launch::prefetch_variable))) return *setting;
     auto setting = manifest::parse_prefetch(manifest.settings.prefetch);
     return setting ? *setting : PrefetchSetting{.when = When::never};
 }

@@ -77,7 +77,7 @@ Result<ServedMount> ServedMount::mount(std::vector<image::Layers::ImageFile> ima
     auto statistics = fuse::make_shared_statistics();
     if (!statistics) return fail(std::move(statistics.error()));
     mounted.statistics_ = std::move(*statistics);
-    auto connection = fuse::mount_fuse(mount_point, geteuid(), getegid(), fuse::server_threads());
+    auto connection = fuse::mount_fuse(mount_point);
     if (!connection) return fail(std::move(connection.error()));
     mounted.connection_ = std::move(*connection);
     mounted.mount_points_.push_back(mount_point.string());
@@ -197,10 +197,12 @@ void ServedMount::serve(Fd leaving) {
     if (!revived_ && !cold_start_.profiles.empty())
         if_threads_are_left(
             [&] { std::thread([this, &layers] { prefetch(**layers, cold_start_); }).detach(); });
-    const auto root = use_ == Use::tree ? fuse::MountRoot::tree_and_layers : fuse::MountRoot::tree;
     statistics_->progress.serving = true;
-    const int failed = fuse::serve_fuse(**layers, connection, {.uid = geteuid(), .gid = getegid()},
-                                        *statistics_, root, fuse::HardLinks::one_file, deaths_.suspects());
+    const int failed = fuse::serve_fuse(
+        **layers, connection,
+        {.root = use_ == Use::tree ? fuse::MountRoot::tree_and_layers : fuse::MountRoot::tree,
+         .suspects = deaths_.suspects(),
+         .statistics = statistics_.get()});
     if (failed != 0) end_server(std::strerror(failed));
     _exit(0);
 }

@@ -4,15 +4,14 @@
 #include "core/interrupt.h"
 #include "core/read_write.h"
 #include "core/resources.h"
+#include "util/digest.h"
 
-#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <functional>
 #include <vector>
 
 #include <fcntl.h>
-#include <nettle/sha2.h>
 #include <sys/mman.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -23,28 +22,6 @@ namespace {
 
 // As large as the largest stripes and blocks of parallel filesystems.
 constexpr std::size_t request_size = std::size_t{16} << 20U;
-
-/// Nettle's: OpenSSL's would make the session program, which is copied to every installation, half as large
-/// again.
-class Sha256 {
-public:
-    Sha256() { sha256_init(&state_); }
-    void update(const char* data, std::size_t size) {
-        sha256_update(&state_, size, reinterpret_cast<const std::uint8_t*>(data));
-    }
-    std::string finish() {
-        std::array<std::uint8_t, SHA256_DIGEST_SIZE> bytes{};
-        sha256_digest(&state_, bytes.size(), bytes.data());
-        static constexpr std::string_view digits = "0123456789abcdef";
-        std::string text;
-        for (const auto byte : bytes)
-            text.append(1, digits[byte >> 4U]).append(1, digits[byte & 15U]);
-        return text;
-    }
-
-private:
-    sha256_ctx state_{};
-};
 
 std::unexpected<Error> no_room(const std::filesystem::path& path, std::uint64_t size, std::uint64_t left) {
     return fail({.what = "the image is too large for a copy on this node",

@@ -95,9 +95,8 @@ void agree_with_pip(const spec::Requirements& requirements, const Environment& e
     // With one hash in the file, pip requires hashes for all requirements.
     if (has_hashes(requirements)) variables.emplace("UV_REQUIRE_HASHES", "true");
     for (const char* name : {"REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"})
-        if (const auto bundle = environment.find(name);
-            bundle != environment.end() && !bundle->second.empty())
-            variables.emplace("SSL_CERT_FILE", bundle->second);
+        if (const auto bundle = variable(environment, name); !bundle.empty())
+            variables.emplace("SSL_CERT_FILE", bundle);
     // uv's cache is usually on another filesystem, where it would warn at each hard link.
     variables.emplace("UV_LINK_MODE", "copy");
 }

@@ -2,7 +2,7 @@
 
 #include "core/entries.h"
 #include "core/filesystem.h"
-#include "image/profile.h"
+#include "image/access_profile.h"
 #include "prefix/states.h"
 #include "prefix/striping.h"
 #include "root/root.h"

@@ -238,10 +238,6 @@ private:
     [[nodiscard]] Result<root::RootRequest> root_request() const {
         auto manifest = manifest::read_manifest(arguments_.prefix);
         if (!manifest) return fail(std::move(manifest.error()));
-        const auto variable = [](const char* name) {
-            const char* value = std::getenv(name);
-            return std::string(value == nullptr ? "" : value);
-        };
         root::RootRequest request{.base = manifest->settings.base,
                                   .needed = {arguments_.prefix},
                                   .binds = manifest->settings.binds,

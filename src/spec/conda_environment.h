@@ -1,7 +1,7 @@
 // Conda environments as input: environment files, which must be solved, and locks, which list exact packages.
 #pragma once
 
-#include "conda/config.h"
+#include "conda/conda_config.h"
 #include "conda/match_spec.h"
 #include "conda/package_record.h"
 #include "conda/virtual_packages.h"

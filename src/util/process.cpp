@@ -136,9 +136,7 @@ void log_command(const Command& command) {
 Result<std::string> program_of(const Command& command, const Environment& environment) {
     const auto& name = command.argv.front();
     if (name.find('/') != std::string::npos) return name;
-    const auto path = environment.find("PATH");
-    const auto found = find_program(name, path == environment.end() ? "/usr/bin:/bin" : path->second);
-    if (found) return found->string();
+    if (const auto found = find_program(name, search_path(environment))) return found->string();
     return fail({.what = "cannot start `" + name + "`",
                  .why = "there is no such program on PATH",
                  .where = {},
