@@ -4,6 +4,7 @@
 // session's launch plan.
 #include "core/ownership.h"
 #include "core/printable.h"
+#include "core/text.h"
 #include "launch/carried_call.h"
 #include "launch/control_message.h"
 #include "launch/engine.h"

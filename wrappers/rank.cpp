@@ -1,6 +1,7 @@
 #include "rank.h"
 
 #include "cluster/rank.h"
+#include "core/text.h"
 #include "launch/session_state.h"
 
 #include <cerrno>
@@ -96,16 +97,6 @@ Result<Options> parse_options(char** words) {
     return options;
 }
 
-Variables variables_of_process() {
-    Variables variables;
-    for (char** one = environ; *one != nullptr; ++one) {
-        const std::string_view text = *one;
-        const auto equals = text.find('=');
-        if (equals != text.npos) variables.emplace(text.substr(0, equals), text.substr(equals + 1));
-    }
-    return variables;
-}
-
 /// The installation: this program is in its "bin" or "libexec".
 std::string own_prefix() {
     std::error_code failed;
@@ -118,12 +109,8 @@ void apply(const Settings& settings) {
 }
 
 void print(const Settings& settings) {
-    for (const auto& [name, value] : settings) {
-        std::string quoted;
-        for (const char c : value)
-            quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-        std::printf("export %s='%s'\n", name.c_str(), quoted.c_str());
-    }
+    for (const auto& [name, value] : settings)
+        std::printf("export %s=%s\n", name.c_str(), shell_quoted(value).c_str());
 }
 
 void bind_to(const std::vector<unsigned>& cpus) {
@@ -163,7 +150,7 @@ void put_on_path(const std::string& directory) {
     setenv("PATH", (directory + ":" + rest).c_str(), 1);
 }
 
-Result<Settings> settings_of(const Options& options, const Variables& variables, const Place& place,
+Result<Settings> settings_of(const Options& options, const Environment& variables, const Place& place,
                              const Site& site, const Machine& machine) {
     Settings settings = rank_settings(variables, place);
     // The others are for a single rank, which neither torchrun is nor a script that starts ranks itself.
@@ -171,7 +158,7 @@ Result<Settings> settings_of(const Options& options, const Variables& variables,
         std::erase_if(settings, [](const auto& one) { return !one.first.starts_with("MASTER_"); });
     for (const auto& one : site_settings(variables, site))
         settings.push_back(one);
-    const auto temporary = value_of(variables, "TMPDIR");
+    const auto temporary = variable(variables, "TMPDIR");
     std::vector<std::string> parents = {temporary.empty() ? "/tmp" : temporary};
     // In the state directory nobody else can take the name of a cache.
     if (const auto state = launch::open_state_directory()) parents.push_back(state->path);
@@ -186,7 +173,7 @@ Result<Settings> settings_of(const Options& options, const Variables& variables,
 }
 
 Result<int> start(const Options& options) {
-    const auto variables = variables_of_process();
+    const auto variables = current_environment();
     const auto machine = this_machine();
     auto place = find_place(variables, machine);
     if (!place) return fail(std::move(place.error()));

@@ -4,8 +4,8 @@
 #include "session/session.h"
 
 #include "container/container.h"
+#include "launch/batch_job.h"
 #include "launch/control_message.h"
-#include "launch/job.h"
 #include "rank.h"
 
 #include <cstdio>

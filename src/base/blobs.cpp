@@ -3,6 +3,7 @@
 #include "core/fd.h"
 #include "core/filesystem.h"
 #include "core/open_file.h"
+#include "core/read_write.h"
 #include "util/digest.h"
 #include "util/json.h"
 
@@ -229,10 +230,7 @@ ReadMore read_pieces(const fs::path& file, Fd fd, const std::function<void(int, 
     auto opened = std::make_shared<Fd>(std::move(fd));
     auto buffer = std::make_shared<std::vector<std::byte>>(piece);
     return [opened, buffer, file, after, end = off_t{0}]() mutable -> Result<std::span<const std::byte>> {
-        ssize_t got = -1;
-        do
-            got = read(opened->get(), buffer->data(), buffer->size());
-        while (got < 0 && errno == EINTR);
+        const auto got = read_all(opened->get(), buffer->data(), buffer->size());
         if (got < 0) return fail_errno("cannot read a blob of the image", file.string());
         end += got;
         after(opened->get(), end);

@@ -2,8 +2,8 @@
 // written to disk.
 #pragma once
 
-#include "base/layers.h"
 #include "base/oci.h"
+#include "base/oci_layers.h"
 #include "base/reference.h"
 #include "core/error.h"
 

@@ -1,9 +1,11 @@
 #include "base/bootstrap.h"
 
-#include "base/elf.h"
 #include "core/entries.h"
 #include "core/filesystem.h"
 #include "core/interrupt.h"
+#include "core/text.h"
+#include "elf/library_cache.h"
+#include "elf/read_elf.h"
 #include "image/writer.h"
 #include "util/digest.h"
 #include "util/json.h"
@@ -79,7 +81,11 @@ constexpr const char* hosts = "127.0.0.1 localhost\n::1 localhost\n";
 class Collection {
 public:
     Collection() {
-        if (auto cache = read_file("/etc/ld.so.cache")) cached_ = parse_loader_cache(*cache);
+        if (const auto own = elf::read_elf(host_, "/proc/self/exe")) machine_ = own->machine;
+        const auto cache = host_.text("/etc/ld.so.cache", elf::largest_library_cache);
+        for (const auto& [name, path] :
+             elf::parse_library_cache(cache).value_or(std::vector<elf::CachedLibrary>()))
+            cached_.try_emplace(name, path);
     }
 
     /// Adds a file of the host at its own path, with what it needs; a link is replaced by its file. Returns
@@ -89,7 +95,7 @@ public:
         if (place.empty() ||
             !entries_.try_emplace(place, Entry{.source = file, .content = {}, .link = {}}).second)
             return place;
-        if (const auto needs = read_elf(file)) add_needs(*needs);
+        add_needs(file);
         return place;
     }
     bool add_library(const std::string& name, const std::vector<std::string>& run_path = {}) {
@@ -101,7 +107,7 @@ public:
         const auto place = (directory / name).relative_path().string();
         if (!entries_.try_emplace(place, Entry{.source = file, .content = {}, .link = {}}).second)
             return true;
-        if (const auto needs = read_elf(file)) add_needs(*needs);
+        add_needs(file);
         return true;
     }
     void add_tree(const fs::path& directory, const std::set<std::string>& left_out) {
@@ -175,10 +181,18 @@ private:
         return (directory / file.filename()).relative_path().string();
     }
 
-    void add_needs(const ElfNeeds& needs) {
-        if (!needs.interpreter.empty()) add_file(needs.interpreter);
-        for (const auto& name : needs.libraries)
-            if (!add_library(name, needs.run_path)) log::detail("the host has no " + name);
+    /// Does nothing if the file is no program or library of this machine.
+    void add_needs(const fs::path& file) {
+        const auto elf = elf::read_elf(host_, file);
+        if (!elf || elf->machine != machine_) return;
+        if (!elf->interpreter.empty()) add_file(elf->interpreter);
+        std::vector<std::string> run_path;
+        for (auto directory : elf->run_path) {
+            replace_all(directory, "$ORIGIN", file.parent_path().string());
+            if (directory.starts_with('/')) run_path.push_back(std::move(directory));
+        }
+        for (const auto& name : elf->needed)
+            if (!add_library(name, run_path)) log::detail("the host has no " + name);
     }
 
     [[nodiscard]] fs::path find_library(const std::string& name,
@@ -202,6 +216,8 @@ private:
         return library.empty() ? fs::path() : fs::canonical(library.parent_path(), failed);
     }
 
+    image::DirectoryView host_{"/"};
+    std::uint16_t machine_ = 0;
     std::map<std::string, fs::path> cached_;
     std::map<std::string, Entry> entries_;
 };

@@ -1,7 +1,7 @@
 // A base image made only from the host's files: what Python environments need around them, and no more.
 #pragma once
 
-#include "base/base.h"
+#include "base/base_image.h"
 #include "core/error.h"
 
 #include <filesystem>

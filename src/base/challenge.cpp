@@ -76,12 +76,11 @@ std::optional<std::string> parse_token(std::string_view answer) {
     const auto object = parse_json_quietly(answer);
     if (!object.is_object()) return std::nullopt;
     for (const char* name : {"token", "access_token"}) {
-        const auto found = object.find(name);
-        if (found == object.end() || !found->is_string()) continue;
-        auto token = found->get<std::string>();
+        auto token = text_of(object, name);
+        if (token.empty()) continue;
         // A line break in it would begin another header.
         const auto is_plain = [](unsigned char c) { return c > ' ' && c < 0x7f; };
-        if (token.empty() || !std::ranges::all_of(token, is_plain)) return std::nullopt;
+        if (!std::ranges::all_of(token, is_plain)) return std::nullopt;
         return token;
     }
     return std::nullopt;

@@ -24,19 +24,6 @@ std::unexpected<Error> bad(const std::string& where, std::string why) {
                  .hint = "Tell the image's maintainers. Another tag of it may work."});
 }
 
-std::string text_of(const json& object, const char* key) {
-    const auto found = object.find(key);
-    return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
-std::vector<std::string> texts_of(const json& object, const char* key) {
-    std::vector<std::string> list;
-    if (const auto found = object.find(key); found != object.end() && found->is_array())
-        for (const auto& item : *found)
-            if (item.is_string()) list.push_back(item.get<std::string>());
-    return list;
-}
-
 Platform platform_of(const json& object) {
     return {.os = text_of(object, "os"),
             .architecture = text_of(object, "architecture"),

@@ -1,7 +1,8 @@
 #include "base/registry.h"
 
 #include "base/challenge.h"
-#include "base/logins.h"
+#include "base/registry_logins.h"
+#include "core/entries.h"
 #include "core/filesystem.h"
 #include "core/url.h"
 #include "util/log.h"
@@ -31,18 +32,6 @@ bool is_this_machine(std::string_view registry) {
                                                 : registry.substr(0, registry.find(':'));
     const bool is_number = host.find_first_not_of("0123456789.") == host.npos;
     return host == "localhost" || host == "[::1]" || (is_number && host.starts_with("127."));
-}
-
-/// Encodes a value for a query.
-std::string query_encoded(std::string_view text) {
-    std::string result;
-    for (const char c : text) {
-        if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '.' || c == '_' || c == '~')
-            result += c;
-        else
-            result += fmt::format("%{:02X}", static_cast<unsigned char>(c));
-    }
-    return result;
 }
 
 } // namespace
@@ -129,8 +118,8 @@ Result<std::string> Registry::State::token(const std::string& address, const Cha
         return refuse("its token server '" + without_credentials(realm) + "' does not use encryption");
     http::Request request;
     request.urls = {fmt::format("{}{}service={}&scope={}", realm, realm.find('?') == realm.npos ? '?' : '&',
-                                query_encoded(parameter("service")),
-                                query_encoded("repository:" + reference.repository + ":pull"))};
+                                percent_encoded(parameter("service")),
+                                percent_encoded("repository:" + reference.repository + ":pull"))};
     request.limit = largest_token;
     request.named_by_server = true;
     request.answers = {401, 403};
@@ -229,9 +218,8 @@ Registry::Registry(Reference reference, RegistrySettings settings)
 void Registry::download_to(fs::path directory) {
     state_->downloads = std::move(directory);
     std::error_code ignored;
-    for (fs::directory_iterator file(state_->downloads, ignored), end; !ignored && file != end;
-         file.increment(ignored))
-        if (file->path().extension() == being_read) fs::remove(file->path(), ignored);
+    for (const auto& file : entries_in(state_->downloads, ignored))
+        if (file.path().extension() == being_read) fs::remove(file.path(), ignored);
 }
 
 Registry::~Registry() {

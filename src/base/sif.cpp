@@ -2,6 +2,7 @@
 
 #include "core/fd.h"
 #include "core/open_file.h"
+#include "core/read_write.h"
 #include "core/text.h"
 
 #include <algorithm>
@@ -49,13 +50,8 @@ public:
     [[nodiscard]] Result<std::string> read(std::uint64_t offset, std::size_t size) const {
         if (!holds(offset, size)) return bad("it is truncated");
         std::string bytes(size, '\0');
-        for (std::size_t done = 0; done < size;) {
-            const auto got =
-                pread(file_.get(), bytes.data() + done, size - done, static_cast<off_t>(offset + done));
-            if (got < 0 && errno == EINTR) continue;
-            if (got <= 0) return fail_errno("cannot read the .sif file", path_.string());
-            done += static_cast<std::size_t>(got);
-        }
+        const auto got = read_all_at(file_.get(), bytes.data(), size, static_cast<off_t>(offset));
+        if (got != static_cast<ssize_t>(size)) return fail_errno("cannot read the .sif file", path_.string());
         return bytes;
     }
 

@@ -118,16 +118,12 @@ const char* why_not_of_store(const struct stat& store, const fs::path& descripti
 } // namespace
 
 Result<fs::path> store_directory(const Environment& environment, const fs::path& configured) {
-    const auto variable = [&environment](const char* name) {
-        const auto found = environment.find(name);
-        return found == environment.end() ? "" : found->second;
-    };
     fs::path directory = configured;
-    if (directory.empty()) directory = variable("CONTAINERIZE_BASES");
-    if (directory.empty() && !variable("XDG_DATA_HOME").empty())
-        directory = fs::path(variable("XDG_DATA_HOME")) / "containerize/bases";
-    if (directory.empty() && !variable("HOME").empty())
-        directory = fs::path(variable("HOME")) / ".local/share/containerize/bases";
+    if (directory.empty()) directory = variable(environment, "CONTAINERIZE_BASES");
+    if (const auto data = variable(environment, "XDG_DATA_HOME"); directory.empty() && !data.empty())
+        directory = fs::path(data) / "containerize/bases";
+    if (const auto home = variable(environment, "HOME"); directory.empty() && !home.empty())
+        directory = fs::path(home) / ".local/share/containerize/bases";
     if (directory.is_absolute()) return directory;
     return fail_input("there is no directory for base images",
                       directory.empty() ? "HOME is not set"

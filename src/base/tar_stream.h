@@ -1,7 +1,7 @@
 // A layer's tar archive, decompressed and verified while it is read.
 #pragma once
 
-#include "base/layers.h"
+#include "base/oci_layers.h"
 #include "util/digest.h"
 
 #include <memory>

@@ -94,12 +94,10 @@ Result<DryRun> dry_run(const inputs::BuildOptions& options) {
     if (inputs.requirements)
         return fail_input("--dry-run is for conda environments", {}, inputs.spec.string(),
                           "For pip, use `pip install --dry-run -r FILE`.");
-    auto cache = conda::cache_directory(inputs.environment, options.site.cache);
-    if (!cache) return fail(std::move(cache.error()));
     if (auto based = add_base(options, inputs); !based) return fail(std::move(based.error()));
-    auto plan = environments::plan_conda(options, inputs, *cache);
+    auto plan = environments::plan_conda(options, inputs);
     if (!plan) return fail(std::move(plan.error()));
-    auto pip_lines = inputs.conda ? inputs.conda->pip.size() : inputs.locked->pip.size();
+    auto pip_lines = inputs.pip_lines().size();
     for (const auto& more : inputs.more_requirements)
         pip_lines += more.read.lines.size();
     return DryRun{.packages = std::move(plan->packages), .pip_lines = pip_lines};

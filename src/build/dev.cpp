@@ -29,15 +29,11 @@ constexpr const char* mark_of_fuse_overlay = "by-fuse-overlayfs";
 
 /// A directory for each installation, named after it.
 Result<fs::path> default_overlay(const fs::path& prefix, const Environment& environment) {
-    const auto value = [&](const char* name) {
-        const auto found = environment.find(name);
-        return found == environment.end() ? std::string() : found->second;
-    };
-    fs::path data = value("XDG_DATA_HOME");
+    fs::path data = variable(environment, "XDG_DATA_HOME");
     if (!data.is_absolute()) {
-        if (value("HOME").empty())
-            return fail_input("there is no home directory for the overlay", {}, {}, remedy);
-        data = fs::path(value("HOME")) / ".local/share";
+        const auto home = variable(environment, "HOME");
+        if (home.empty()) return fail_input("there is no home directory for the overlay", {}, {}, remedy);
+        data = fs::path(home) / ".local/share";
     }
     const auto digest = sha256(prefix.string()).substr(0, 8);
     return data / "containerize/overlays" / (prefix.filename().string() + "-" + digest);
@@ -77,8 +73,8 @@ std::vector<std::string> command_line(const DevOptions& options, const Manifest&
                                       const Environment& environment) {
     std::vector<std::string> argv = options.command;
     if (argv.empty()) {
-        const auto shell = environment.find("SHELL");
-        argv = {shell == environment.end() || shell->second.empty() ? "/bin/bash" : shell->second};
+        const auto shell = variable(environment, "SHELL");
+        argv = {shell.empty() ? "/bin/bash" : shell};
     }
     // Run by a shell so that PATH is searched inside, where the overlay may have further programs.
     if (manifest.activation_scripts.empty()) {
@@ -121,9 +117,8 @@ Status mount_overlay(environments::BuildNamespace& space, const Manifest& manife
         why_not.hint = remedy;
         if (by_kernel) return fail(std::move(why_not)); // fuse-overlayfs cannot read its format
     }
-    const auto path = environment.find("PATH");
-    const auto program = manifest.settings.base.is_host() && path != environment.end()
-                             ? find_program("fuse-overlayfs", path->second)
+    const auto program = manifest.settings.base.is_host()
+                             ? find_program("fuse-overlayfs", search_path(environment))
                              : std::nullopt;
     if (!program) return fail(std::move(why_not));
     if (auto marked = write_file(mark, ""); !marked) return marked;

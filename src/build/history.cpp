@@ -216,10 +216,8 @@ Result<BuildSummary> squash(const inputs::BuildOptions& options) {
                 return summary;
             }
             StateChange change(context, cleanup, lock);
-            auto images = manifest::open_images(*manifest, lock.prefix);
-            if (!images) return fail(std::move(images.error()));
-            auto layers = image::Layers::open(std::move(*images));
-            if (!layers) return fail(std::move(layers.error()));
+            const auto layers = manifest::open_layers(*manifest, lock.prefix);
+            if (!layers) return fail(Error(layers.error()));
             const auto recorded = recorded_in(**layers, *manifest, lock.prefix);
             if (!recorded) return fail(Error(recorded.error()));
             if (options.layout == inputs::Layout::profile && recorded->empty())

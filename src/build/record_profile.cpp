@@ -4,7 +4,7 @@
 #include "core/filesystem.h"
 #include "core/interrupt.h"
 #include "core/staging.h"
-#include "image/profile.h"
+#include "image/access_profile.h"
 #include "launch/namespace.h"
 #include "manifest/manifest.h"
 #include "mounts/cold_start.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/error.h"
-#include "image/profile.h"
+#include "image/access_profile.h"
 #include "inputs/build_options.h"
 #include "manifest/manifest.h"
 

@@ -33,10 +33,8 @@ Result<std::vector<gpu::AcceleratedPackage>> packages_in(const fs::path& prefix)
     if (!manifest::is_installation(prefix)) return manifest::no_installation(prefix);
     auto manifest = manifest::read_manifest(prefix);
     if (!manifest) return fail(std::move(manifest.error()));
-    auto images = manifest::open_images(*manifest, prefix);
-    if (!images) return fail(std::move(images.error()));
-    auto layers = image::Layers::open(std::move(*images));
-    if (!layers) return fail(std::move(layers.error()));
+    const auto layers = manifest::open_layers(*manifest, prefix);
+    if (!layers) return fail(Error(layers.error()));
     return gpu::accelerated_packages(gpu::LayersView(**layers));
 }
 

@@ -1,6 +1,5 @@
-#include "config/config.h"
-
 #include "cli/command.h"
+#include "config/configuration.h"
 #include "core/filesystem.h"
 #include "util/log.h"
 #include "util/process.h"

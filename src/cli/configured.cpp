@@ -17,8 +17,8 @@ namespace {
 
 using config::Key;
 
-std::vector<conda::Located> located(const std::vector<config::Setting>& settings) {
-    std::vector<conda::Located> list;
+std::vector<Located> located(const std::vector<config::Setting>& settings) {
+    std::vector<Located> list;
     list.reserve(settings.size());
     for (const auto& setting : settings)
         list.push_back({.text = setting.value, .where = setting.where});
@@ -143,16 +143,16 @@ Result<fs::path> Configured::staging(const std::string& typed) const {
     return directory;
 }
 
-Result<conda::Located> Configured::cache() const {
+Result<Located> Configured::cache() const {
     const auto& value = config_[Key::cache];
     const auto of_user = environment_.find("CONTAINERIZE_CACHE");
     const bool users = of_user != environment_.end() && !of_user->second.empty();
-    if (value.settings.empty() || (users && !value.forced)) return conda::Located{};
+    if (value.settings.empty() || (users && !value.forced)) return Located{};
     auto directory = config_.directory(Key::cache, environment_);
     if (!directory) return fail(std::move(directory.error()));
     if (users && of_user->second != directory->string())
         warn_of_force(Key::cache, "CONTAINERIZE_CACHE=" + of_user->second);
-    return conda::Located{.text = directory->string(), .where = value.settings.front().where};
+    return Located{.text = directory->string(), .where = value.settings.front().where};
 }
 
 Result<base::Options> Configured::bases() const {

@@ -1,9 +1,9 @@
 // Combines what the user typed with the configuration.
 #pragma once
 
-#include "base/base.h"
+#include "base/base_image.h"
 #include "build/build.h"
-#include "config/config.h"
+#include "config/configuration.h"
 #include "core/error.h"
 #include "launch/engine.h"
 #include "util/process.h"
@@ -45,7 +45,7 @@ public:
     /// Creates a configured directory if it is missing.
     [[nodiscard]] Result<std::filesystem::path> staging(const std::string& typed) const;
     /// Empty if $CONTAINERIZE_CACHE decides, or nothing is set.
-    [[nodiscard]] Result<conda::Located> cache() const;
+    [[nodiscard]] Result<Located> cache() const;
     [[nodiscard]] Result<std::filesystem::path> prefix() const;
     /// Where base images are stored, and how they are fetched and made.
     [[nodiscard]] Result<base::Options> bases() const;

@@ -40,7 +40,7 @@ std::vector<std::string> kinds() {
 Result<std::string> read_template(const std::string& kind) {
     const auto known = kinds();
     if (std::ranges::find(known, kind) != known.end()) return read_file(templates() / (kind + ".sh"));
-    return fail_input("unknown kind of job", {}, kind, "Available: " + listed(known, ", ") + ".");
+    return fail_input("unknown kind of job", {}, kind, "Available: " + joined(known, ", ") + ".");
 }
 
 std::string quoted(const std::vector<std::string>& program) {

@@ -27,9 +27,9 @@ struct LaunchArguments {
 
 Result<fs::path> find_installation(const std::string& named) {
     const auto variables = current_environment();
-    auto directory = named.empty() ? cluster::value_of(variables, "CONTAINERIZE_PREFIX") : named;
+    auto directory = named.empty() ? variable(variables, "CONTAINERIZE_PREFIX") : named;
     if (directory.empty())
-        if (const auto python = find_program("python", cluster::value_of(variables, "PATH")))
+        if (const auto python = find_program("python", variable(variables, "PATH")))
             directory = manifest::installation_of_program(*python).string();
     if (directory.empty())
         return fail_input("no installation is given, and none is on PATH", {}, {},

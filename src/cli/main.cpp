@@ -1,9 +1,9 @@
 #include "cli/command.h"
 #include "cli/tykky.h"
-#include "conda/conflict.h"
 #include "core/interrupt.h"
 #include "util/process.h"
 #include "util/redact.h"
+#include "util/similar_names.h"
 
 #include <algorithm>
 #include <array>
@@ -72,7 +72,7 @@ std::string unknown(const std::string& argument, const CLI::App& app) {
     const auto names =
         is_option ? names_of_options(chosen.empty() ? app : *chosen.front()) : names_of_commands(app);
     std::string text = (is_option ? "unknown argument: " : "unknown command: ") + argument;
-    const auto similar = conda::similar_names(names, argument.substr(0, argument.find('=')));
+    const auto similar = similar_names(names, argument.substr(0, argument.find('=')));
     for (const auto& name : similar)
         text += (&name == &similar.front() ? "; did you mean " : " or ") + name;
     return text + (similar.empty() ? "" : "?");

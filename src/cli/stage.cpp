@@ -122,7 +122,7 @@ std::string new_name() {
 std::vector<std::string> bring(const fs::path& prefix, const manifest::Manifest& manifest) {
     std::vector<std::string> brought;
     const auto variables = current_environment();
-    if (!find_program("sbcast", cluster::value_of(variables, "PATH"))) return brought;
+    if (!find_program("sbcast", variable(variables, "PATH"))) return brought;
     for (const auto& image : manifest.images()) {
         brought.push_back(new_name());
         const auto sent = run({.argv = {"sbcast", (prefix / image.file).string(), brought.back()},

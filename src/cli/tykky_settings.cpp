@@ -2,8 +2,8 @@
 
 #include "config/key.h"
 #include "core/staging.h"
-#include "spec/yaml.h"
 #include "util/log.h"
+#include "util/yaml_file.h"
 
 #include <map>
 
@@ -12,7 +12,7 @@ namespace containerize::cli {
 namespace {
 
 /// An "export NAME=..." line for an entry of extra_envs. As in tykky, the value may refer to other variables.
-Result<std::string> export_line(const spec::YamlFile& file, const YAML::Node& entry) {
+Result<std::string> export_line(const YamlFile& file, const YAML::Node& entry) {
     const auto name = entry["name"].as<std::string>("");
     const auto value = entry["value"].as<std::string>("");
     const auto type = entry["type"].as<std::string>("");
@@ -27,7 +27,7 @@ Result<std::string> export_line(const spec::YamlFile& file, const YAML::Node& en
 } // namespace
 
 Status TykkySettings::read(const std::string& path, BuildArguments& arguments) {
-    auto file = spec::YamlFile::read(path);
+    auto file = YamlFile::read(path);
     if (!file) return fail(std::move(file.error()));
     if (!file->root().IsMap())
         return file->refuse(file->root(), "the settings must be a mapping", "Write `KEY: VALUE` lines.");
@@ -36,7 +36,7 @@ Status TykkySettings::read(const std::string& path, BuildArguments& arguments) {
     });
 }
 
-Status TykkySettings::read_key(const spec::YamlFile& file, const std::string& key, const YAML::Node& value,
+Status TykkySettings::read_key(const YamlFile& file, const std::string& key, const YAML::Node& value,
                                BuildArguments& arguments) {
     const std::map<std::string, std::string*> texts = {{"mode", &mode_},
                                                        {"env_file", &environment_file_},
@@ -76,7 +76,7 @@ Status TykkySettings::read_key(const spec::YamlFile& file, const std::string& ke
     return {};
 }
 
-Status TykkySettings::add_script(const spec::YamlFile& file, const YAML::Node& list, const std::string& name,
+Status TykkySettings::add_script(const YamlFile& file, const YAML::Node& list, const std::string& name,
                                  std::string& path) {
     if (!list.IsSequence()) return file.refuse(list, "`" + name + ":` must be a list");
     std::string script;
@@ -94,7 +94,7 @@ Status TykkySettings::add_script(const spec::YamlFile& file, const YAML::Node& l
     return write_file(path, script);
 }
 
-Result<std::string> TykkySettings::script_line(const spec::YamlFile& file, const YAML::Node& entry) const {
+Result<std::string> TykkySettings::script_line(const YamlFile& file, const YAML::Node& entry) const {
     if (entry.IsScalar()) return entry.as<std::string>() + "\n";
     if (!entry.IsMap()) return file.refuse(entry, "this must be a line or `file: PATH`");
     if (!entry["file"]) return export_line(file, entry);

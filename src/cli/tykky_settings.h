@@ -11,7 +11,7 @@
 
 #include <yaml-cpp/yaml.h>
 
-namespace containerize::spec {
+namespace containerize {
 class YamlFile;
 }
 
@@ -32,11 +32,11 @@ public:
     [[nodiscard]] bool mask() const { return mask_; }
 
 private:
-    Status read_key(const spec::YamlFile& file, const std::string& key, const YAML::Node& value,
+    Status read_key(const YamlFile& file, const std::string& key, const YAML::Node& value,
                     BuildArguments& arguments);
-    Status add_script(const spec::YamlFile& file, const YAML::Node& list, const std::string& name,
+    Status add_script(const YamlFile& file, const YAML::Node& list, const std::string& name,
                       std::string& path);
-    Result<std::string> script_line(const spec::YamlFile& file, const YAML::Node& entry) const;
+    Result<std::string> script_line(const YamlFile& file, const YAML::Node& entry) const;
 
     std::string mode_, environment_file_, requirements_file_, wrap_source_;
     bool mask_ = false;

@@ -1,7 +1,8 @@
 #include "cluster/host_list.h"
 
+#include "core/text.h"
+
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -27,19 +28,12 @@ std::unexpected<Error> refuse_length(std::string_view list) {
     return refuse(list, "a host name is too long");
 }
 
-std::optional<std::uint64_t> number(std::string_view text) {
-    std::uint64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() || text.empty()) return std::nullopt;
-    return value;
-}
-
 /// Expands "1-3" or "07", padding numbers to the width of the first.
 Result<std::vector<std::string>> expand_range(std::string_view list, std::string_view range) {
     const auto dash = range.find('-');
     const auto written = range.substr(0, dash);
-    const auto first = number(written);
-    const auto last = dash == range.npos ? first : number(range.substr(dash + 1));
+    const auto first = to_number<std::uint64_t>(written);
+    const auto last = dash == range.npos ? first : to_number<std::uint64_t>(range.substr(dash + 1));
     if (written.size() > longest_name) return refuse_length(list);
     if (!first || !last || *last < *first)
         return refuse(list, "\"" + std::string(range.substr(0, 200)) + "\" is not a range of numbers");
@@ -56,14 +50,11 @@ Result<std::vector<std::string>> expand_range(std::string_view list, std::string
 /// Expands the contents of a pair of brackets.
 Result<std::vector<std::string>> expand_ranges(std::string_view list, std::string_view ranges) {
     std::vector<std::string> all;
-    for (bool more = true; more;) {
-        const auto comma = ranges.find(',');
-        auto some = expand_range(list, ranges.substr(0, comma));
+    for (const auto range : split(ranges, ',')) {
+        auto some = expand_range(list, range);
         if (!some) return some;
         if (all.size() + some->size() > most_hosts) return refuse_number(list);
         all.insert(all.end(), some->begin(), some->end());
-        more = comma != ranges.npos;
-        if (more) ranges.remove_prefix(comma + 1);
     }
     return all;
 }

@@ -1,5 +1,8 @@
 #include "cluster/job_script.h"
 
+#include "core/text.h"
+#include "util/user_text.h"
+
 #include <algorithm>
 #include <map>
 
@@ -13,14 +16,11 @@ unsigned tasks_of_node(const JobRequest& request, const Site& site) {
 
 std::map<std::string, std::string, std::less<>> values_of(const JobRequest& request, const Site& site) {
     const auto tasks = tasks_of_node(request, site);
-    std::string lines;
-    for (const auto& line : site.job)
-        lines.append(lines.empty() ? "" : "\n").append(line);
     return {{"NAME", request.name},
             {"PREFIX", request.prefix},
             {"PROGRAM", request.program},
             {"SITE_EXPORT", "export CONTAINERIZE_SITE=" + request.site},
-            {"SITE_LINES", lines},
+            {"SITE_LINES", joined(site.job, "\n")},
             {"NODES", std::to_string(request.nodes)},
             {"GPUS", std::to_string(request.gpus)},
             {"TASKS", std::to_string(tasks)},
@@ -69,10 +69,7 @@ std::string default_kind(const JobRequest& request) {
 Result<std::string> fill_job_script(std::string_view text, const JobRequest& request, const Site& site) {
     const auto values = values_of(request, site);
     std::string script;
-    while (!text.empty()) {
-        const auto end = std::min(text.find('\n'), text.size());
-        const auto line = text.substr(0, end);
-        text.remove_prefix(std::min(end + 1, text.size()));
+    for (const auto line : split_lines(text)) {
         const bool of_gpus = line.starts_with("#SBATCH") && line.find("@GPUS@") != line.npos;
         if (of_gpus && request.gpus == 0) continue;
         if (line == "@SITE_LINES@" && site.job.empty()) continue;

@@ -2,6 +2,7 @@
 
 #include "cluster/host_list.h"
 #include "core/schedulers.h"
+#include "core/text.h"
 
 #include <algorithm>
 #include <array>
@@ -50,9 +51,9 @@ std::vector<unsigned> free_ports(unsigned first, const TakenPorts& taken) {
 }
 
 /// The number of the batch job in any supported system; nothing outside of jobs.
-std::optional<std::uint64_t> job_number(const Variables& variables) {
+std::optional<std::uint64_t> job_number(const Environment& variables) {
     for (const auto& scheduler : schedulers)
-        if (const auto number = leading_number(value_of(variables, scheduler.variables.front())))
+        if (const auto number = leading_number(variable(variables, scheduler.variables.front())))
             return number;
     return std::nullopt;
 }
@@ -66,18 +67,18 @@ std::string read_text(const char* path) {
 
 } // namespace
 
-Result<std::vector<std::string>> find_hosts(const Variables& variables, Launcher launcher) {
+Result<std::vector<std::string>> find_hosts(const Environment& variables, Launcher launcher) {
     // The helper of an MPI launcher runs in a step of its own, which may lack the first node.
     if (launcher != Launcher::mpi)
-        if (const auto list = value_of(variables, "SLURM_STEP_NODELIST"); !list.empty())
+        if (const auto list = variable(variables, "SLURM_STEP_NODELIST"); !list.empty())
             return expand_host_list(list);
-    if (const auto list = value_of(variables, "SLURM_JOB_NODELIST"); !list.empty())
+    if (const auto list = variable(variables, "SLURM_JOB_NODELIST"); !list.empty())
         return expand_host_list(list);
     return std::vector<std::string>();
 }
 
-std::string master_address(const Variables& variables, const std::vector<std::string>& hosts) {
-    if (auto given = value_of(variables, "MASTER_ADDR"); !given.empty()) return given;
+std::string master_address(const Environment& variables, const std::vector<std::string>& hosts) {
+    if (auto given = variable(variables, "MASTER_ADDR"); !given.empty()) return given;
     return hosts.empty() ? "127.0.0.1" : hosts.front();
 }
 
@@ -85,15 +86,12 @@ TakenPorts parse_taken_ports(std::string_view range, std::string_view reserved) 
     TakenPorts taken;
     std::istringstream words{std::string(range)};
     if (unsigned first = 0, last = 0; words >> first >> last) taken.ephemeral = {first, last};
-    while (!reserved.empty()) {
-        const auto comma = reserved.find(',');
-        const auto element = reserved.substr(0, comma);
+    for (const auto element : split(reserved, ',')) {
         const auto dash = element.find('-');
         const auto first = leading_number(element);
         const auto last = dash == element.npos ? first : leading_number(element.substr(dash + 1));
         if (first && last && *last <= last_port)
             taken.reserved.emplace_back(static_cast<unsigned>(*first), static_cast<unsigned>(*last));
-        reserved = comma == reserved.npos ? std::string_view() : reserved.substr(comma + 1);
     }
     return taken;
 }
@@ -103,7 +101,7 @@ TakenPorts read_taken_ports() {
                              read_text("/proc/sys/net/ipv4/ip_local_reserved_ports"));
 }
 
-Result<std::uint16_t> master_port(const Variables& variables, const TakenPorts& taken, unsigned user) {
+Result<std::uint16_t> master_port(const Environment& variables, const TakenPorts& taken, unsigned user) {
     auto given = number_in(variables, "MASTER_PORT", 0);
     if (!given) return fail(std::move(given.error()));
     if (*given > last_port)
@@ -118,15 +116,15 @@ Result<std::uint16_t> master_port(const Variables& variables, const TakenPorts& 
                      .where = "/proc/sys/net/ipv4/ip_local_port_range",
                      .hint = "Set MASTER_PORT to a port that is free on the first node of the job."});
     // Batch scripts and named steps have no number and use the last one.
-    const auto step = leading_number(value_of(variables, "SLURM_STEP_ID")).value_or(steps_told_apart - 1);
+    const auto step = leading_number(variable(variables, "SLURM_STEP_ID")).value_or(steps_told_apart - 1);
     const auto index = job_number(variables).value_or(user) * steps_told_apart + step % steps_told_apart;
     return static_cast<std::uint16_t>(ports[index % ports.size()]);
 }
 
-std::string job_name(const Variables& variables) {
+std::string job_name(const Environment& variables) {
     const auto job = job_number(variables);
     if (!job) return "local";
-    const auto step = value_of(variables, "SLURM_STEP_ID");
+    const auto step = variable(variables, "SLURM_STEP_ID");
     return std::to_string(*job) + (step.empty() ? "" : "." + step);
 }
 

@@ -14,10 +14,10 @@ namespace containerize::cluster {
 
 /// Returns the hosts of the ranks, that of rank 0 first: in a task of srun those of its step, elsewhere in a
 /// job those of the job. Empty outside of jobs.
-Result<std::vector<std::string>> find_hosts(const Variables& variables, Launcher launcher);
+Result<std::vector<std::string>> find_hosts(const Environment& variables, Launcher launcher);
 
 /// Returns MASTER_ADDR if set, else the first of `hosts`, else "127.0.0.1".
-std::string master_address(const Variables& variables, const std::vector<std::string>& hosts);
+std::string master_address(const Environment& variables, const std::vector<std::string>& hosts);
 
 using PortRange = std::pair<unsigned, unsigned>; ///< first and last
 /// Ports that may be in use: those that the kernel assigns, and reserved ones. Parsed from
@@ -32,9 +32,9 @@ TakenPorts read_taken_ports();
 /// Returns MASTER_PORT if set, else a port computed from the numbers of the job and step, different for jobs
 /// with similar numbers and for the first 63 steps of a job. Outside of jobs uses the number `user` instead.
 /// Fails with an input error if MASTER_PORT is invalid.
-Result<std::uint16_t> master_port(const Variables& variables, const TakenPorts& taken, unsigned user);
+Result<std::uint16_t> master_port(const Environment& variables, const TakenPorts& taken, unsigned user);
 
 /// Returns an identifier of the job or step: "12.0", "12"; "local" outside of jobs.
-std::string job_name(const Variables& variables);
+std::string job_name(const Environment& variables);
 
 } // namespace containerize::cluster

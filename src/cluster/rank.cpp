@@ -13,16 +13,16 @@ namespace containerize::cluster {
 
 namespace {
 
-Settings where_not_set(const Variables& variables, const Settings& wanted) {
+Settings where_not_set(const Environment& variables, const Settings& wanted) {
     Settings settings;
     for (const auto& one : wanted)
-        if (value_of(variables, one.first).empty()) settings.push_back(one);
+        if (variable(variables, one.first).empty()) settings.push_back(one);
     return settings;
 }
 
 /// Slurm's name for this node, by which other nodes know it.
-std::string name_of_node(const Variables& variables, const std::string& host) {
-    const auto name = value_of(variables, "SLURMD_NODENAME");
+std::string name_of_node(const Environment& variables, const std::string& host) {
+    const auto name = variable(variables, "SLURMD_NODENAME");
     return name.empty() ? host : name;
 }
 
@@ -51,13 +51,13 @@ Machine this_machine() {
             .near = cpus_by_nearness()};
 }
 
-Result<Place> find_place(const Variables& variables, const Machine& machine) {
+Result<Place> find_place(const Environment& variables, const Machine& machine) {
     auto ranks = find_ranks(variables);
     if (!ranks) return fail(std::move(ranks.error()));
     auto hosts = find_hosts(variables, ranks->launcher);
     if (!hosts) return fail(std::move(hosts.error()));
     // An mpirun outside of a batch system does not tell where its first rank is.
-    if (hosts->empty() && ranks->size > ranks->local_size && value_of(variables, "MASTER_ADDR").empty())
+    if (hosts->empty() && ranks->size > ranks->local_size && variable(variables, "MASTER_ADDR").empty())
         return fail_input("cannot determine the node of the first rank",
                           "there are ranks on other nodes, and Slurm's variables are not set", {},
                           "Set MASTER_ADDR to the name of that node for all ranks.");
@@ -73,7 +73,7 @@ Result<Place> find_place(const Variables& variables, const Machine& machine) {
                  .job = job_name(common)};
 }
 
-Settings rank_settings(const Variables& variables, const Place& place) {
+Settings rank_settings(const Environment& variables, const Place& place) {
     const auto& ranks = place.ranks;
     return where_not_set(variables, {{"MASTER_ADDR", place.address},
                                      {"MASTER_PORT", std::to_string(place.port)},
@@ -84,12 +84,12 @@ Settings rank_settings(const Variables& variables, const Place& place) {
                                      {"NODE_RANK", std::to_string(ranks.node)}});
 }
 
-Settings site_settings(const Variables& variables, const Site& site) {
+Settings site_settings(const Environment& variables, const Site& site) {
     return where_not_set(variables, site.environment);
 }
 
-Result<Caches> make_caches(const Variables& variables, const Site& site, std::span<const std::string> parents,
-                           unsigned user) {
+Result<Caches> make_caches(const Environment& variables, const Site& site,
+                           std::span<const std::string> parents, unsigned user) {
     Caches caches;
     std::vector<std::string> tried;
     std::string own; // the first usable one
@@ -103,7 +103,7 @@ Result<Caches> make_caches(const Variables& variables, const Site& site, std::sp
         break;
     }
     for (const auto& [name, subdirectory] : site.caches) {
-        const auto given = value_of(variables, name);
+        const auto given = variable(variables, name);
         // If a job script exported our path (from --print), create it on the other nodes, too.
         const bool is_ours = std::ranges::any_of(
             tried, [&](const std::string& directory) { return given == directory + "/" + subdirectory; });
@@ -119,7 +119,7 @@ Result<Caches> make_caches(const Variables& variables, const Site& site, std::sp
     return caches;
 }
 
-std::vector<std::string> torchrun_command(const std::string& torchrun, const Variables& variables,
+std::vector<std::string> torchrun_command(const std::string& torchrun, const Environment& variables,
                                           const Place& place, unsigned processes, const std::string& host) {
     std::vector<std::string> words = {torchrun, "--nproc-per-node=" + std::to_string(processes)};
     const auto add = [&](const std::string& option) { words.push_back(option); };
@@ -138,7 +138,7 @@ std::vector<std::string> torchrun_command(const std::string& torchrun, const Var
     return words;
 }
 
-Result<unsigned> default_processes(const Variables& variables, const Site& site) {
+Result<unsigned> default_processes(const Environment& variables, const Site& site) {
     auto gpus = number_in(variables, "SLURM_GPUS_ON_NODE", 0);
     if (!gpus) return gpus;
     return *gpus == 0 ? 1 : *gpus * site.devices_per_gpu;

@@ -31,15 +31,15 @@ struct Place {
     std::uint16_t port = 0;
     std::string job; ///< job_name(), the same for all ranks
 };
-Result<Place> find_place(const Variables& variables, const Machine& machine);
+Result<Place> find_place(const Environment& variables, const Machine& machine);
 
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
 /// Returns those of MASTER_ADDR, MASTER_PORT, WORLD_SIZE, RANK, LOCAL_RANK, LOCAL_WORLD_SIZE and NODE_RANK
 /// that are not set.
-Settings rank_settings(const Variables& variables, const Place& place);
+Settings rank_settings(const Environment& variables, const Place& place);
 /// Returns the site's variables that are not set.
-Settings site_settings(const Variables& variables, const Site& site);
+Settings site_settings(const Environment& variables, const Site& site);
 
 struct Caches {
     Settings settings;          ///< variables that are unset, or name an unusable directory
@@ -48,14 +48,14 @@ struct Caches {
 /// Creates the site's cache directories on this node's storage: in the first of `parents` that has, or can be
 /// given, a directory of this user's own. If there is none, programs keep their default caches; but fails if
 /// a variable names such a directory that belongs to somebody else on this node.
-Result<Caches> make_caches(const Variables& variables, const Site& site, std::span<const std::string> parents,
-                           unsigned user);
+Result<Caches> make_caches(const Environment& variables, const Site& site,
+                           std::span<const std::string> parents, unsigned user);
 
 /// The command line with which torchrun starts `processes` on this node and finds the other nodes.
-std::vector<std::string> torchrun_command(const std::string& torchrun, const Variables& variables,
+std::vector<std::string> torchrun_command(const std::string& torchrun, const Environment& variables,
                                           const Place& place, unsigned processes, const std::string& host);
 
 /// The default number of processes per node: one for each GPU that Slurm assigned, otherwise one.
-Result<unsigned> default_processes(const Variables& variables, const Site& site);
+Result<unsigned> default_processes(const Environment& variables, const Site& site);
 
 } // namespace containerize::cluster

@@ -1,9 +1,9 @@
 #include "cluster/ranks.h"
 
 #include "cluster/tasks_per_node.h"
+#include "core/text.h"
 
 #include <array>
-#include <charconv>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -29,7 +29,7 @@ constexpr std::array<Names, 5> known = {{
     {Launcher::slurm, "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", nullptr, "SLURM_NODEID"},
 }};
 
-bool applies(const Names& names, const Variables& variables) {
+bool applies(const Names& names, const Environment& variables) {
     if (!variables.contains(names.rank)) return false;
     // Batch scripts have Slurm's variables as well, but not those of a step.
     if (names.launcher == Launcher::slurm) return variables.contains("SLURM_STEP_ID");
@@ -37,13 +37,13 @@ bool applies(const Names& names, const Variables& variables) {
 }
 
 /// The number of the step's tasks on this node.
-Result<unsigned> local_size_of_step(const Variables& variables, unsigned node) {
-    auto counts = expand_tasks_per_node(value_of(variables, "SLURM_STEP_TASKS_PER_NODE"));
+Result<unsigned> local_size_of_step(const Environment& variables, unsigned node) {
+    auto counts = expand_tasks_per_node(variable(variables, "SLURM_STEP_TASKS_PER_NODE"));
     if (!counts) return fail(std::move(counts.error()));
     return node < counts->size() ? (*counts)[node] : 1U;
 }
 
-Result<Ranks> read(const Names& names, const Variables& variables) {
+Result<Ranks> read(const Names& names, const Environment& variables) {
     if (!variables.contains(names.size))
         return fail_input(std::string(names.rank) + " is set without " + names.size, {}, {},
                           "Set both or neither.");
@@ -78,22 +78,14 @@ Result<Ranks> read(const Names& names, const Variables& variables) {
 
 } // namespace
 
-std::string value_of(const Variables& variables, const std::string& name) {
-    const auto found = variables.find(name);
-    return found == variables.end() ? std::string() : found->second;
-}
-
-Result<unsigned> number_in(const Variables& variables, const std::string& name, unsigned otherwise) {
-    const auto text = value_of(variables, name);
+Result<unsigned> number_in(const Environment& variables, const std::string& name, unsigned otherwise) {
+    const auto text = variable(variables, name);
     if (text.empty()) return otherwise;
-    unsigned number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || end != text.data() + text.size())
-        return fail_input(name + " is not a number", "it is \"" + text + "\"");
-    return number;
+    if (const auto number = to_number<unsigned>(text)) return *number;
+    return fail_input(name + " is not a number", "it is \"" + text + "\"");
 }
 
-Result<Ranks> find_ranks(const Variables& variables) {
+Result<Ranks> find_ranks(const Environment& variables) {
     for (const auto& names : known)
         if (applies(names, variables)) return read(names, variables);
     return Ranks{};

@@ -2,13 +2,11 @@
 #pragma once
 
 #include "core/error.h"
+#include "core/variables.h"
 
-#include <map>
 #include <string>
 
 namespace containerize::cluster {
-
-using Variables = std::map<std::string, std::string>;
 
 enum class Launcher {
     none,  ///< not started in parallel
@@ -26,13 +24,10 @@ struct Ranks {
 
 /// Reads RANK, or the variables of Open MPI, Intel MPI, MPICH (Hydra, PALS) or Slurm. Fails with an input
 /// error if they are incomplete or not numbers.
-Result<Ranks> find_ranks(const Variables& variables);
+Result<Ranks> find_ranks(const Environment& variables);
 
 /// Returns the variable as a number, or `otherwise` if it is unset or empty. Fails with an input error on
 /// anything else.
-Result<unsigned> number_in(const Variables& variables, const std::string& name, unsigned otherwise);
-
-/// Returns the variable's value; empty if it is not set.
-std::string value_of(const Variables& variables, const std::string& name);
+Result<unsigned> number_in(const Environment& variables, const std::string& name, unsigned otherwise);
 
 } // namespace containerize::cluster

@@ -2,10 +2,10 @@
 
 #include "cluster/site_files.h"
 #include "core/text.h"
+#include "core/variables.h"
 #include "util/yaml_size.h"
 
 #include <algorithm>
-#include <charconv>
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -23,11 +23,6 @@ constexpr const char* fallback = "generic";
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
-bool is_variable_name(std::string_view name) {
-    constexpr std::string_view allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
-    return !name.empty() && name.find_first_not_of(allowed) == name.npos && (name[0] < '0' || name[0] > '9');
-}
-
 Pairs pairs_of(const YAML::Node& node) {
     Pairs pairs;
     for (const auto& entry : node)
@@ -38,11 +33,8 @@ Pairs pairs_of(const YAML::Node& node) {
 std::uint64_t mask_of(const YAML::Node& node) {
     const auto text = node.as<std::string>();
     const auto digits = std::string_view(text).substr(text.starts_with("0x") ? 2 : 0);
-    std::uint64_t mask = 0;
-    const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), mask, 16);
-    if (problem != std::errc() || end != digits.data() + digits.size())
-        throw YAML::RepresentationException(node.Mark(), "an affinity mask is not a hexadecimal number");
-    return mask;
+    if (const auto mask = to_number<std::uint64_t>(digits, 16)) return *mask;
+    throw YAML::RepresentationException(node.Mark(), "an affinity mask is not a hexadecimal number");
 }
 
 Affinity affinity_of(const YAML::Node& node) {
@@ -102,9 +94,9 @@ Result<std::string> read_text(const std::string& path) {
     return text;
 }
 
-bool is_here(const Site& site, const Variables& variables) {
+bool is_here(const Site& site, const Environment& variables) {
     return !site.detect.empty() && std::ranges::all_of(site.detect, [&](const auto& pair) {
-        return value_of(variables, pair.first) == pair.second;
+        return variable(variables, pair.first) == pair.second;
     });
 }
 
@@ -133,7 +125,7 @@ std::vector<std::string> site_names() {
     return names;
 }
 
-Result<Site> find_site(const std::string& wanted, const Variables& variables) {
+Result<Site> find_site(const std::string& wanted, const Environment& variables) {
     if (wanted.find('/') != wanted.npos) {
         auto text = read_text(wanted);
         if (!text) return fail(std::move(text.error()));
@@ -146,7 +138,7 @@ Result<Site> find_site(const std::string& wanted, const Variables& variables) {
     }
     if (wanted.empty()) return find_site(fallback, variables);
     return fail_input("there is no site profile of this name", {}, wanted,
-                      "Available: " + listed(site_names(), ", ") +
+                      "Available: " + joined(site_names(), ", ") +
                           ". The path of a file of your own must contain a '/'.");
 }
 

@@ -36,6 +36,6 @@ Result<Site> parse_site(std::string_view text, const std::string& where);
 std::vector<std::string> site_names();
 
 /// `wanted` is a name, or a file if it contains '/'. If empty, returns the detected profile, or "generic".
-Result<Site> find_site(const std::string& wanted, const Variables& variables);
+Result<Site> find_site(const std::string& wanted, const Environment& variables);
 
 } // namespace containerize::cluster

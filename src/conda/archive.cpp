@@ -1,5 +1,8 @@
 #include "conda/archive.h"
 
+#include "core/read_write.h"
+#include "core/text.h"
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -39,11 +42,8 @@ struct ArchiveSource {
     std::vector<std::byte> buffer = std::vector<std::byte>(piece_size);
 
     static la_ssize_t read(archive* outer, void* self, const void** data) {
-        auto& source = *static_cast<ArchiveSource*>(self);
-        ssize_t got = -1;
-        do
-            got = pread(source.file, source.buffer.data(), source.buffer.size(), source.at);
-        while (got < 0 && errno == EINTR);
+        auto& source = *static_cast<Source*>(self);
+        const auto got = read_all_at(source.file, source.buffer.data(), source.buffer.size(), source.at);
         *data = source.buffer.data();
         if (got < 0) archive_set_error(outer, errno, "%s", std::strerror(errno));
         source.at += std::max<ssize_t>(got, 0);
@@ -87,10 +87,7 @@ std::string clean_path(std::string_view path) {
     if (path.empty() || path.front() == '/' || path.size() > longest_path || path.find('\0') != path.npos)
         return {};
     std::string clean;
-    for (std::size_t start = 0; start <= path.size();) {
-        const auto end = std::min(path.find('/', start), path.size());
-        const auto part = path.substr(start, end - start);
-        start = end + 1;
+    for (const auto part : split(path, '/')) {
         if (part.empty() || part == ".") continue;
         if (part == ".." || part.size() > 255) return {};
         clean += (clean.empty() ? "" : "/") + std::string(part);

@@ -14,11 +14,6 @@ namespace containerize::conda {
 
 namespace {
 
-std::string variable(const Environment& environment, const char* name) {
-    const auto found = environment.find(name);
-    return found == environment.end() ? "" : found->second;
-}
-
 // The functions below return the reason why the directory cannot be used; empty if it can.
 
 std::string why_not_writable(const fs::path& directory) {

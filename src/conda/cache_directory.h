@@ -1,7 +1,7 @@
 // Finds the cache and its parts. Several users may share one, but do not trust each other's files.
 #pragma once
 
-#include "conda/config.h"
+#include "conda/conda_config.h"
 #include "core/error.h"
 #include "core/open_file.h"
 #include "util/process.h"

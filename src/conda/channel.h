@@ -1,7 +1,7 @@
 // Resolves a channel, as the user names it, to its URLs.
 #pragma once
 
-#include "conda/config.h"
+#include "conda/conda_config.h"
 #include "core/error.h"
 
 #include <string>

@@ -3,6 +3,7 @@
 #include "conda/libsolv.h"
 #include "conda/matching.h"
 #include "core/text.h"
+#include "util/similar_names.h"
 
 #include <algorithm>
 #include <map>
@@ -18,41 +19,6 @@ namespace {
 constexpr std::size_t most_lines = 30;
 constexpr int deepest = 6;
 
-struct QueueOwner {
-    Queue queue;
-    QueueOwner() { queue_init(&queue); }
-    QueueOwner(const QueueOwner&) = delete;
-    QueueOwner& operator=(const QueueOwner&) = delete;
-    ~QueueOwner() { queue_free(&queue); }
-};
-
-std::size_t edit_distance(std::string_view one, std::string_view other) {
-    std::vector<std::size_t> row(other.size() + 1);
-    for (std::size_t j = 0; j <= other.size(); ++j)
-        row[j] = j;
-    for (std::size_t i = 1; i <= one.size(); ++i) {
-        std::size_t diagonal = row[0];
-        row[0] = i;
-        for (std::size_t j = 1; j <= other.size(); ++j) {
-            const std::size_t above = row[j];
-            const std::size_t changed = diagonal + (one[i - 1] == other[j - 1] ? 0 : 1);
-            row[j] = std::min({row[j] + 1, row[j - 1] + 1, changed});
-            diagonal = above;
-        }
-    }
-    return row.back();
-}
-
-/// Strips what people omit or vary: "py-torch", "python_torch" and "torch" become the same.
-std::string bare(std::string_view name) {
-    std::string result;
-    for (const char c : name)
-        if (c != '-' && c != '_' && c != '.') result += c;
-    for (const std::string_view start : {"python", "py", "lib"})
-        if (result.starts_with(start) && result.size() > start.size() + 2) return result.substr(start.size());
-    return result;
-}
-
 /// "0.15.1", "0.15.1, 0.15.2" or "0.15.0 to 0.15.9".
 std::string summary(const std::set<std::string>& texts) {
     std::vector<std::pair<Version, std::string>> versions;
@@ -63,7 +29,7 @@ std::string summary(const std::set<std::string>& texts) {
     std::vector<std::string> list;
     for (auto& [version, text] : versions)
         list.push_back(std::move(text));
-    return listed(list, ", ");
+    return joined(list, ", ");
 }
 
 class Explanation {
@@ -210,22 +176,6 @@ private:
 
 } // namespace
 
-std::vector<std::string> similar_names(const std::vector<std::string>& names, const std::string& name) {
-    std::vector<std::pair<std::size_t, std::string>> close;
-    const auto wanted = bare(name);
-    for (const auto& candidate : names) {
-        if (candidate.size() > name.size() + 8 || name.size() > candidate.size() + 8) continue;
-        const auto distance = bare(candidate) == wanted ? 0 : edit_distance(candidate, name);
-        if (distance <= std::max<std::size_t>(1, name.size() / 3)) close.emplace_back(distance, candidate);
-    }
-    std::ranges::sort(close);
-    if (close.size() > 5) close.resize(5);
-    std::vector<std::string> found;
-    for (auto& [distance, candidate] : close)
-        found.push_back(std::move(candidate));
-    return found;
-}
-
 std::string missing_virtual_hint(const std::string& name) {
     if (name == "__cuda")
         return "To build for nodes with a GPU, give the CUDA version of their driver, such as --cuda 12.4.";
@@ -258,7 +208,7 @@ Error nothing_matches(const PackagePool& packages, const Wanted& wanted, bool hi
     }
     if (!wanted.channels.empty() && in_channel.empty() && !versions.empty()) {
         error.why = (wanted.channels.size() == 1 ? "the channel " + wanted.channels.front() + " has no"
-                                                 : "none of " + listed(wanted.channels, ", ") + " has a") +
+                                                 : "none of " + joined(wanted.channels, ", ") + " has a") +
                     " package of that name, but other channels do";
     } else if (!versions.empty()) {
         std::vector<std::pair<Version, std::string>> sorted;
@@ -268,7 +218,7 @@ Error nothing_matches(const PackagePool& packages, const Wanted& wanted, bool hi
         std::vector<std::string> newest;
         for (std::size_t i = 0; i < sorted.size() && i < 8; ++i)
             newest.push_back(sorted[i].second);
-        error.why = "the available versions of " + wanted.spec.name + " are " + listed(newest, ", ") +
+        error.why = "the available versions of " + wanted.spec.name + " are " + joined(newest, ", ") +
                     (sorted.size() > 8 ? " and older" : "");
         if (wanted.spec.build) error.why += ", possibly without the build " + wanted.spec.build->text();
     } else {
@@ -279,7 +229,7 @@ Error nothing_matches(const PackagePool& packages, const Wanted& wanted, bool hi
         if (is_there)
             error.hint = "The log lists their errors. Tell the channel's maintainers.";
         else if (!close.empty())
-            error.hint = "Did you mean " + listed(close, ", ") + "?";
+            error.hint = "Did you mean " + joined(close, ", ") + "?";
         else
             error.hint = "If only PyPI has the package, list it under `pip:`. Otherwise, name the channel "
                          "that has it.";

@@ -22,7 +22,4 @@ Error explain_conflict(const PackagePool& packages, s_Solver& solver,
 /// Advice for a virtual package such as "__cuda" that the machine lacks.
 std::string missing_virtual_hint(const std::string& name);
 
-/// At most five names similar to `name`, best first.
-std::vector<std::string> similar_names(const std::vector<std::string>& names, const std::string& name);
-
 } // namespace containerize::conda

@@ -1,7 +1,7 @@
 // Reads conda-meta of an environment, whether conda, mamba or this program wrote it.
 #pragma once
 
-#include "conda/config.h"
+#include "conda/conda_config.h"
 #include "conda/package_record.h"
 #include "core/error.h"
 

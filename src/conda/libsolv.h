@@ -1,4 +1,4 @@
-// Includes libsolv's headers, which use `requires`, a keyword in C++20.
+// libsolv's headers, which use `requires`, a keyword in C++20.
 #pragma once
 
 #define requires requires_offset
@@ -15,3 +15,15 @@ extern "C" {
 // clang-format on
 }
 #undef requires
+
+namespace containerize::conda {
+
+struct QueueOwner {
+    Queue queue;
+    QueueOwner() { queue_init(&queue); }
+    QueueOwner(const QueueOwner&) = delete;
+    QueueOwner& operator=(const QueueOwner&) = delete;
+    ~QueueOwner() { queue_free(&queue); }
+};
+
+} // namespace containerize::conda

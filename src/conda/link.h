@@ -25,19 +25,19 @@ struct PackageToLink {
 };
 
 struct LinkOptions {
-    std::string prefix;
+    std::string prefix = {};
     unsigned jobs = 1;                                ///< threads for decompression
     std::uint64_t memory = std::uint64_t{256} << 20U; ///< limit for bytes waiting to be written
     mode_t umask_bits = 022;
-    std::uint32_t time = 0;              ///< mtime of records and entry points, in seconds since 1970
-    std::optional<std::uint32_t> latest; ///< the writer clamps mtimes of files to this
-    std::string command_line;            ///< for conda-meta/history
-    std::string tool_version;
+    std::uint32_t time = 0;                   ///< mtime of records and entry points, in seconds since 1970
+    std::optional<std::uint32_t> latest = {}; ///< the writer clamps mtimes of files to this
+    std::string command_line = {};            ///< for conda-meta/history
+    std::string tool_version = {};
     /// For adding to an environment: its Python, its history so far, and the packages that were removed.
-    std::optional<PackageRecord> python;
-    std::string earlier_history;
-    std::vector<PackageRecord> removed;
-    std::filesystem::path tree; ///< the environment's path; empty for a new one
+    std::optional<PackageRecord> python = {};
+    std::string earlier_history = {};
+    std::vector<PackageRecord> removed = {};
+    std::filesystem::path tree = {}; ///< the environment's path; empty for a new one
 };
 
 struct LinkScript {

@@ -1,5 +1,7 @@
 #include "conda/links.h"
 
+#include "core/text.h"
+
 #include <algorithm>
 #include <deque>
 #include <vector>
@@ -13,20 +15,9 @@ constexpr int most_links = 40;
 
 std::deque<std::string> parts_of(std::string_view path) {
     std::deque<std::string> parts;
-    for (std::size_t start = 0; start <= path.size();) {
-        const auto end = std::min(path.find('/', start), path.size());
-        const auto part = path.substr(start, end - start);
-        start = end + 1;
+    for (const auto part : split(path, '/'))
         if (!part.empty() && part != ".") parts.emplace_back(part);
-    }
     return parts;
-}
-
-std::string joined(const std::vector<std::string>& parts) {
-    std::string path;
-    for (const auto& part : parts)
-        path += (path.empty() ? "" : "/") + part;
-    return path;
 }
 
 } // namespace
@@ -59,13 +50,13 @@ std::optional<std::string> follow(std::string_view directory, std::string_view t
             continue;
         }
         at.push_back(part);
-        const auto link = links < most_links ? link_at(joined(at)) : std::nullopt;
+        const auto link = links < most_links ? link_at(joined(at, "/")) : std::nullopt;
         if (!link) continue;
         ++links;
         at.pop_back();
         if (!enter(*link)) return std::nullopt;
     }
-    return joined(at);
+    return joined(at, "/");
 }
 
 } // namespace containerize::conda

@@ -349,13 +349,6 @@ bool name_matches(const std::string& wanted, const std::string& name) {
     return pattern && pattern->matches(name);
 }
 
-std::string joined(const std::vector<std::string>& words) {
-    std::string text;
-    for (const auto& word : words)
-        text += (text.empty() ? "" : " ") + word;
-    return text;
-}
-
 bool contains_all(const std::vector<std::string>& all, const std::vector<std::string>& wanted) {
     return std::ranges::all_of(wanted,
                                [&](const auto& one) { return std::ranges::find(all, one) != all.end(); });
@@ -459,8 +452,8 @@ std::string MatchSpec::to_string() const {
     add("sha256", sha256);
     add("license", license);
     add("license_family", license_family);
-    add("features", joined(features));
-    add("track_features", joined(track_features));
+    add("features", joined(features, " "));
+    add("track_features", joined(track_features, " "));
     return more.empty() ? result : result + "[" + more + "]";
 }
 

@@ -2,8 +2,10 @@
 
 #include "conda/cache_directory.h"
 #include "conda/repodata_state.h"
+#include "core/entries.h"
 #include "core/filesystem.h"
 #include "core/interrupt.h"
+#include "core/read_write.h"
 #include "core/resources.h"
 #include "core/url.h"
 #include "util/digest.h"
@@ -106,8 +108,7 @@ std::optional<std::string> digest_of(const Fd& file) {
     Algorithm digest;
     std::vector<char> buffer(std::size_t{1} << 20U);
     for (;;) {
-        const ssize_t got = read(file.get(), buffer.data(), buffer.size());
-        if (got < 0 && errno == EINTR) continue;
+        const auto got = read_all(file.get(), buffer.data(), buffer.size());
         if (got < 0 || interrupted()) return std::nullopt;
         if (got == 0) return digest.finish();
         digest.update(buffer.data(), static_cast<std::size_t>(got));
@@ -393,10 +394,9 @@ template<class Visit>
 Status each_file(const fs::path& directory, const Visit& visit) {
     std::error_code problem;
     if (!fs::exists(directory, problem)) return {};
-    for (fs::directory_iterator entry(directory, problem), end; !problem && entry != end;
-         entry.increment(problem)) {
+    for (const auto& entry : entries_in(directory, problem)) {
         struct stat info {};
-        if (lstat(entry->path().c_str(), &info) == 0 && S_ISREG(info.st_mode)) visit(entry->path(), info);
+        if (lstat(entry.path().c_str(), &info) == 0 && S_ISREG(info.st_mode)) visit(entry.path(), info);
     }
     if (problem) return fail_errno("cannot read the cache", directory.string(), problem.value());
     return {};

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "conda/channel.h"
-#include "conda/config.h"
+#include "conda/conda_config.h"
 #include "conda/package_record.h"
 #include "core/error.h"
 #include "core/open_file.h"

@@ -1,5 +1,6 @@
 #include "conda/package_info.h"
 
+#include "core/text.h"
 #include "util/json.h"
 
 #include <algorithm>
@@ -25,13 +26,9 @@ std::unexpected<Error> broken(const std::string& package, std::string why) {
 bool is_path(const std::string& path) {
     if (path.empty() || path.front() == '/' || path.size() > 4000 || path.find('\0') != std::string::npos)
         return false;
-    for (std::size_t start = 0; start <= path.size();) {
-        const auto end = std::min(path.find('/', start), path.size());
-        const auto part = std::string_view(path).substr(start, end - start);
-        start = end + 1;
-        if (part.empty() || part == "." || part == ".." || part.size() > 255) return false;
-    }
-    return true;
+    return std::ranges::none_of(split(path, '/'), [](std::string_view part) {
+        return part.empty() || part == "." || part == ".." || part.size() > 255;
+    });
 }
 
 std::vector<std::string> lines_of(const std::map<std::string, std::string>& files, const std::string& name) {
@@ -89,15 +86,12 @@ Status read_paths(const json& root, PackageInfo& info, const std::string& packag
         entry.type = type == "softlink"    ? PathType::softlink
                      : type == "directory" ? PathType::directory
                                            : PathType::hardlink;
-        if (const auto digest = one.find("sha256"); digest != one.end() && digest->is_string())
-            entry.sha256 = digest->get<std::string>();
+        entry.sha256 = text_of(one, "sha256");
         if (const auto size = one.find("size_in_bytes"); size != one.end() && size->is_number_unsigned()) {
             entry.size = size->get<std::uint64_t>();
             entry.has_size = true;
         }
-        if (const auto placeholder = one.find("prefix_placeholder");
-            placeholder != one.end() && placeholder->is_string())
-            entry.placeholder = placeholder->get<std::string>();
+        entry.placeholder = text_of(one, "prefix_placeholder");
         if (entry.placeholder.find('\0') != std::string::npos)
             return broken(package, "the prefix of '" + entry.path + "' is not a path");
         entry.mode = one.value("file_mode", "text") == "binary" ? FileMode::binary : FileMode::text;

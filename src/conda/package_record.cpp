@@ -1,5 +1,8 @@
 #include "conda/package_record.h"
 
+#include "core/text.h"
+#include "util/json.h"
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -12,11 +15,6 @@ using nlohmann::json;
 
 /// The year 9999 in seconds: larger timestamps are in milliseconds.
 constexpr std::uint64_t largest_seconds = 253'402'300'799;
-
-std::string text_of(const json& entry, const char* key) {
-    const auto found = entry.find(key);
-    return found != entry.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
 
 std::uint64_t number_of(const json& entry, const char* key) {
     const auto found = entry.find(key);
@@ -134,12 +132,7 @@ json to_json(const PackageRecord& record) {
     if (record.timestamp != 0)
         entry["timestamp"] = record.timestamp > largest_seconds ? record.timestamp : record.timestamp / 1000;
     if (record.noarch != Noarch::no) entry["noarch"] = record.noarch == Noarch::python ? "python" : "generic";
-    if (!record.track_features.empty()) {
-        std::string joined;
-        for (const auto& one : record.track_features)
-            joined += (joined.empty() ? "" : " ") + one;
-        entry["track_features"] = joined;
-    }
+    if (!record.track_features.empty()) entry["track_features"] = joined(record.track_features, " ");
     return entry;
 }
 

@@ -2,6 +2,7 @@
 
 #include "conda/cache_directory.h"
 #include "conda/repodata_state.h"
+#include "core/entries.h"
 #include "core/filesystem.h"
 #include "core/interrupt.h"
 #include "core/url.h"
@@ -59,14 +60,10 @@ private:
 
 /// Removes temporary files of killed builds.
 void remove_abandoned(const fs::path& directory) {
-    std::error_code problem;
-    for (fs::directory_iterator entry(directory, problem), end; !problem && entry != end;
-         entry.increment(problem)) {
-        std::error_code ignored;
-        if (entry->path().filename().string().starts_with(".tmp-") &&
-            last_use(entry->path()) + day < std::time(nullptr))
-            fs::remove(entry->path(), ignored);
-    }
+    std::error_code ignored;
+    for (const auto& name : names_in(directory))
+        if (name.starts_with(".tmp-") && last_use(directory / name) + day < std::time(nullptr))
+            fs::remove(directory / name, ignored);
 }
 
 /// The work for one subdir of one channel.

@@ -2,6 +2,7 @@
 
 #include "core/filesystem.h"
 #include "core/interrupt.h"
+#include "core/read_write.h"
 #include "util/digest.h"
 #include "util/progress.h"
 
@@ -38,13 +39,8 @@ public:
         if (total_ > largest_ || explodes)
             return refuse(
                 fmt::format("it unpacks to more than {}", human_bytes(explodes ? total_ : largest_)));
-        while (!data.empty()) {
-            const ssize_t done = write(file_.fd(), data.data(), data.size());
-            if (done < 0 && errno == EINTR) continue;
-            if (done < 0) return fail_errno("cannot write the package list", file_.path.string());
-            data.remove_prefix(static_cast<std::size_t>(done));
-        }
-        return {};
+        if (write_all(file_.fd(), data)) return {};
+        return fail_errno("cannot write the package list", file_.path.string());
     }
 
     Status finish() {
@@ -93,8 +89,8 @@ Status read_pieces(ListSource& source, const Take& take) {
     std::vector<char> buffer(buffer_size);
     std::uint64_t total = 0;
     for (;;) {
-        const ssize_t got = pread(source.file.fd(), buffer.data(), buffer.size(), static_cast<off_t>(total));
-        if (got < 0 && errno == EINTR) continue;
+        const auto got =
+            read_all_at(source.file.fd(), buffer.data(), buffer.size(), static_cast<off_t>(total));
         if (got < 0) return fail_errno("cannot read the file", source.file.path.string());
         if (got == 0) return {};
         source.digest.update(buffer.data(), static_cast<std::size_t>(got));

@@ -9,7 +9,6 @@
 #include "util/log.h"
 
 #include <algorithm>
-#include <charconv>
 #include <deque>
 #include <functional>
 #include <unordered_map>
@@ -181,9 +180,7 @@ private:
 };
 
 std::size_t number_in(std::string_view text) {
-    std::size_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    return error == std::errc() && end == text.data() + text.size() ? number : std::string_view::npos;
+    return to_number<std::size_t>(text).value_or(std::string_view::npos);
 }
 
 /// Returns the text before `delimiter`, or all of it, and removes it with the delimiter.

@@ -1,6 +1,7 @@
 #include "conda/repodata_state.h"
 
 #include "conda/cache_directory.h"
+#include "core/entries.h"
 #include "core/fd.h"
 #include "core/filesystem.h"
 #include "core/text.h"
@@ -122,16 +123,11 @@ Status RepodataSlot::adopt(OpenFile& finished, RepodataState& state) const {
 void RepodataSlot::remove_outdated(const RepodataState& state) const {
     const auto current = json(state).filename().string();
     std::error_code problem;
-    std::vector<std::string> outdated;
-    for (fs::directory_iterator entry(directory_, problem), end; !problem && entry != end;
-         entry.increment(problem)) {
-        const auto name = entry->path().filename().string();
+    for (const auto& name : names_in(directory_)) {
         // Another build may be about to open it.
         const bool is_old = name.starts_with(key_ + "-") && name.ends_with(".json") && name != current &&
-                            last_use(entry->path()) + hour < std::time(nullptr);
-        if (is_old) outdated.push_back(name);
-    }
-    for (const auto& name : outdated) {
+                            last_use(directory_ / name) + hour < std::time(nullptr);
+        if (!is_old) continue;
         fs::remove(directory_ / name, problem);
         remove_made_of(name.substr(key_.size() + 1, short_identity));
     }
@@ -140,12 +136,8 @@ void RepodataSlot::remove_outdated(const RepodataState& state) const {
 void RepodataSlot::remove_made_of(const std::string& identity) const {
     std::error_code problem;
     const auto start = identity.substr(0, short_identity);
-    for (fs::directory_iterator entry(directory_, problem), end; !problem && entry != end;
-         entry.increment(problem))
-        if (entry->path().filename().string().starts_with(start)) {
-            std::error_code ignored;
-            fs::remove(entry->path(), ignored);
-        }
+    for (const auto& name : names_in(directory_))
+        if (name.starts_with(start)) fs::remove(directory_ / name, problem);
 }
 
 std::int64_t max_age(const std::string& cache_control) {

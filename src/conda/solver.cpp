@@ -13,14 +13,6 @@ namespace containerize::conda {
 
 namespace {
 
-struct QueueOwner {
-    Queue queue;
-    QueueOwner() { queue_init(&queue); }
-    QueueOwner(const QueueOwner&) = delete;
-    QueueOwner& operator=(const QueueOwner&) = delete;
-    ~QueueOwner() { queue_free(&queue); }
-};
-
 /// Limits the pool to a set of solvables as long as it lives.
 class Considered {
 public:

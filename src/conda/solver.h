@@ -1,7 +1,7 @@
 // Selects packages that satisfy a request, with all their dependencies.
 #pragma once
 
-#include "conda/config.h"
+#include "conda/conda_config.h"
 #include "conda/match_spec.h"
 #include "conda/package_pool.h"
 #include "conda/package_record.h"

@@ -3,7 +3,7 @@
 #include "core/entries.h"
 #include "core/filesystem.h"
 #include "core/text.h"
-#include "spec/yaml.h"
+#include "util/yaml_file.h"
 
 #include <algorithm>
 
@@ -17,11 +17,11 @@ std::string profiles_in(const fs::path& directory) {
     for (const auto& entry : entries_in(directory, failed))
         if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem());
     std::ranges::sort(names);
-    return listed(names, ", ");
+    return joined(names, ", ");
 }
 
 /// Calls `take` for each item of a list of strings.
-Status each_text(const spec::YamlFile& yaml, const std::string& key, const YAML::Node& value,
+Status each_text(const YamlFile& yaml, const std::string& key, const YAML::Node& value,
                  const std::function<Status(const std::string&)>& take) {
     if (!value.IsSequence())
         return yaml.refuse(value, "`" + key + ":` must be a list", "Start each line below it with '- '.");
@@ -41,9 +41,8 @@ Result<HostProfile> read_host_profile(const std::string& name, const fs::path& d
     std::error_code failed;
     if (!is_path && !fs::exists(file, failed))
         return fail_input("there is no host profile '" + name + "'", {}, {},
-                          "Available: " + profiles_in(directory) +
-                              ". Give a profile of your own by its path.");
-    const auto yaml = spec::YamlFile::read(file);
+                          "Available: " + profiles_in(directory) + ". Give a profile of your own by its path.");
+    const auto yaml = YamlFile::read(file);
     if (!yaml) return fail(Error(yaml.error()));
     HostProfile profile;
     const auto bind = [&](const std::string& text) -> Status {

@@ -1,6 +1,7 @@
 #include "config/key.h"
 
-#include "config/variables.h"
+#include "config/expand.h"
+#include "core/text.h"
 #include "core/url.h"
 #include "image/writer.h"
 #include "launch/engine.h"
@@ -10,7 +11,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <filesystem>
 
 namespace containerize::config {
@@ -74,10 +74,7 @@ Status check_block_size(const std::string& value) {
 }
 
 Status check_number(const std::string& value) {
-    unsigned number = 0;
-    const char* end = value.data() + value.size();
-    const auto [stop, problem] = std::from_chars(value.data(), end, number);
-    if (problem == std::errc() && stop == end && number >= 1 && number <= 1024) return {};
+    if (const auto number = to_number<unsigned>(value).value_or(0); number >= 1 && number <= 1024) return {};
     return fail_input("not a number from 1 to 1024: '" + value + "'");
 }
 
@@ -184,10 +181,8 @@ std::optional<bool> parse_flag(std::string_view text) {
 
 std::optional<unsigned> parse_umask(std::string_view text) {
     constexpr int octal = 8;
-    unsigned bits = 0;
-    const auto [stop, problem] = std::from_chars(text.data(), text.data() + text.size(), bits, octal);
-    if (problem != std::errc() || stop != text.data() + text.size() || bits > 077) return std::nullopt;
-    return bits;
+    const auto bits = to_number<unsigned>(text, octal);
+    return bits && *bits <= 077 ? bits : std::nullopt;
 }
 
 } // namespace containerize::config

@@ -1,4 +1,4 @@
-#include "config/config.h"
+#include "config/configuration.h"
 #include "core/ownership.h"
 
 #include <sys/stat.h>

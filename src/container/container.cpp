@@ -3,6 +3,8 @@
 #include "container/host_root.h"
 #include "core/fd.h"
 #include "core/filesystem.h"
+#include "core/text.h"
+#include "core/variables.h"
 #include "fuse/server.h"
 #include "image/layers.h"
 #include "image/layers_view.h"
@@ -16,7 +18,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <initializer_list>
@@ -69,10 +70,8 @@ std::string quoted_field(const std::string& key, const std::string& value) {
 /// PATH for the runtime, without our wrappers: a wrapper that it called would start the runtime again.
 std::string path_without_installations(std::string_view path) {
     std::string kept;
-    while (!path.empty()) {
-        const auto end = std::min(path.find(':'), path.size());
-        const std::string directory(path.substr(0, end));
-        path.remove_prefix(std::min(end + 1, path.size()));
+    for (const auto element : split(path, ':')) {
+        const std::string directory(element);
         if (!directory.starts_with('/') || !manifest::installation_of_program(directory + "/.").empty())
             continue;
         kept += directory + ":";
@@ -83,8 +82,7 @@ std::string path_without_installations(std::string_view path) {
 class ContainerCommand {
 public:
     ContainerCommand(const ContainerCall& call, manifest::Manifest manifest)
-        : call_(call), manifest_(std::move(manifest)),
-          path_(path_without_installations(std::getenv("PATH") == nullptr ? "" : std::getenv("PATH"))) {}
+        : call_(call), manifest_(std::move(manifest)), path_(path_without_installations(variable("PATH"))) {}
 
     Error execute() {
         for (const auto step :
@@ -332,21 +330,15 @@ Error run_in_container(const ContainerCall& call) {
 
 Result<int> serve_container(const std::string& prefix, const std::string& device) {
     static constexpr std::string_view start = "/dev/fd/";
-    int descriptor = -1;
-    if (device.starts_with(start))
-        std::from_chars(device.data() + start.size(), device.data() + device.size(), descriptor);
-    Fd mounted(descriptor);
+    const auto number = device.starts_with(start) ? device.substr(start.size()) : "";
+    Fd mounted(to_number<int>(number).value_or(-1));
     auto manifest = manifest::read_manifest(prefix);
     if (!manifest) return fail(std::move(manifest.error()));
-    auto images = manifest::open_images(*manifest, prefix);
-    if (!images) return fail(std::move(images.error()));
-    auto layers = image::Layers::open(std::move(*images));
-    if (!layers) return fail(std::move(layers.error()));
-    auto connection = fuse::connect_fuse(std::move(mounted), fuse::server_threads());
+    const auto layers = manifest::open_layers(*manifest, prefix);
+    if (!layers) return fail(Error(layers.error()));
+    auto connection = fuse::connect_fuse(std::move(mounted));
     if (!connection) return fail(std::move(connection.error()));
-    fuse::ServerStatistics statistics; // nobody reads them: there is no session
-    return fuse::serve_fuse(**layers, *connection, {.uid = geteuid(), .gid = getegid()}, statistics) == 0 ? 0
-                                                                                                          : 1;
+    return fuse::serve_fuse(**layers, *connection) == 0 ? 0 : 1;
 }
 
 } // namespace containerize::container

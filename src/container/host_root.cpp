@@ -1,5 +1,6 @@
 #include "container/host_root.h"
 
+#include "core/entries.h"
 #include "core/filesystem.h"
 #include "launch/root_key.h"
 
@@ -27,13 +28,12 @@ struct Entry {
 
 std::vector<Entry> entries_of_root() {
     std::vector<Entry> entries;
-    const std::unique_ptr<DIR, int (*)(DIR*)> listing(opendir("/"), closedir);
-    while (const dirent* found = listing ? readdir(listing.get()) : nullptr) {
-        Entry entry{.name = static_cast<const char*>(found->d_name), .target = {}};
-        const std::string path = "/" + entry.name;
+    for (const auto& name : names_in("/")) {
+        Entry entry{.name = name, .target = {}};
+        const std::string path = "/" + name;
         struct stat info {};
         // What cannot even be examined, such as another user's FUSE mount, cannot be bound either.
-        if (entry.name == "." || entry.name == ".." || lstat(path.c_str(), &info) != 0) continue;
+        if (lstat(path.c_str(), &info) != 0) continue;
         if (S_ISLNK(info.st_mode)) {
             std::array<char, PATH_MAX> target;
             const auto size = readlink(path.c_str(), target.data(), target.size());
@@ -47,7 +47,6 @@ std::vector<Entry> entries_of_root() {
         }
         entries.push_back(std::move(entry));
     }
-    std::ranges::sort(entries, {}, &Entry::name);
     return entries;
 }
 

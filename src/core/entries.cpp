@@ -20,6 +20,18 @@ std::vector<fs::directory_entry> entries_in(const fs::path& directory, std::erro
     return all_from(fs::directory_iterator(directory, failed), failed);
 }
 
+std::set<std::string> names_in(const fs::path& directory, std::error_code& failed) {
+    std::set<std::string> names;
+    for (const auto& entry : entries_in(directory, failed))
+        names.insert(entry.path().filename().string());
+    return names;
+}
+
+std::set<std::string> names_in(const fs::path& directory) {
+    std::error_code ignored;
+    return names_in(directory, ignored);
+}
+
 std::vector<fs::directory_entry> entries_below(const fs::path& directory, std::error_code& failed,
                                                fs::directory_options options) {
     return all_from(fs::recursive_directory_iterator(directory, options, failed), failed);

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <filesystem>
+#include <set>
+#include <string>
 #include <system_error>
 #include <vector>
 
@@ -11,7 +13,12 @@ namespace containerize {
 std::vector<std::filesystem::directory_entry> entries_in(const std::filesystem::path& directory,
                                                          std::error_code& failed);
 
-/// The same at any depth.
+/// Their names, sorted by their bytes.
+std::set<std::string> names_in(const std::filesystem::path& directory, std::error_code& failed);
+/// The same; none if they cannot be read.
+std::set<std::string> names_in(const std::filesystem::path& directory);
+
+/// Entries at any depth.
 std::vector<std::filesystem::directory_entry> entries_below(const std::filesystem::path& directory,
                                                             std::error_code& failed,
                                                             std::filesystem::directory_options options = {});

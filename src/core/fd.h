@@ -38,4 +38,11 @@ inline std::string path_of(const Fd& fd) {
     return "/proc/self/fd/" + std::to_string(fd.get());
 }
 
+/// Closes all but `kept` and the standard streams. Async-signal-safe.
+inline void close_all_but(int kept) {
+    for (int fd = STDERR_FILENO + 1; fd < kept; ++fd)
+        ::close(fd);
+    ::closefrom(kept + 1);
+}
+
 } // namespace containerize

@@ -2,6 +2,7 @@
 
 #include "core/open_file.h"
 #include "core/ownership.h"
+#include "core/read_write.h"
 
 #include <algorithm>
 #include <atomic>
@@ -23,36 +24,25 @@ Result<std::string> read_file(const fs::path& path, std::uint64_t limit) {
     std::string text;
     char buffer[1U << 16U];
     for (;;) {
-        const ssize_t got = read(file->get(), buffer, sizeof buffer);
-        if (got < 0 && errno == EINTR) continue;
+        const auto got = read_all(file->get(), buffer, sizeof buffer);
         if (got < 0) return fail_errno("cannot read the file", path.string());
-        if (got == 0) return text;
         text.append(buffer, static_cast<std::size_t>(got));
         if (text.size() > limit)
             return fail({.what = "cannot read the file",
                          .why = "it is larger than " + std::to_string(limit) + " bytes",
                          .where = path.string(),
                          .hint = {}});
+        if (static_cast<std::size_t>(got) < sizeof buffer) return text;
     }
 }
 
 namespace {
 
-Status write_all(int fd, std::string_view data, const fs::path& path) {
-    while (!data.empty()) {
-        const ssize_t done = write(fd, data.data(), data.size());
-        if (done < 0 && errno == EINTR) continue;
-        if (done < 0) return fail_errno("cannot write the file", path.string());
-        data.remove_prefix(static_cast<std::size_t>(done));
-    }
-    return {};
-}
-
 Status write_and_sync(const fs::path& path, std::string_view content, mode_t mode) {
     Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
     if (!file) return fail_errno("cannot write the file", path.string());
-    if (auto done = write_all(file.get(), content, path); !done) return done;
-    if (fsync(file.get()) != 0) return fail_errno("cannot write the file", path.string());
+    if (!write_all(file.get(), content) || fsync(file.get()) != 0)
+        return fail_errno("cannot write the file", path.string());
     // NFS and quota errors can come as late as close.
     if (close(file.release()) != 0) return fail_errno("cannot write the file", path.string());
     return {};

@@ -1,5 +1,6 @@
 #include "core/staging.h"
 
+#include "core/entries.h"
 #include "core/filesystem.h"
 #include "core/ownership.h"
 
@@ -131,12 +132,9 @@ void sweep_staging(const fs::path& parent) {
     auto chosen = parent.empty() ? default_parent() : resolve(parent);
     if (!chosen) return;
     const auto prefix = name_prefix();
-    std::error_code problem;
-    for (fs::directory_iterator entry(*chosen, problem), end; !problem && entry != end;
-         entry.increment(problem)) {
-        const auto& path = entry->path();
+    for (const auto& name : names_in(*chosen)) {
         // Only names with mkdtemp()'s six letters after the prefix are ours.
-        const auto name = path.filename().string();
+        const auto path = *chosen / name;
         if (!name.starts_with(prefix) || name.size() != prefix.size() + 6) continue;
         const Fd directory = open_directory(path);
         struct stat info {};

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace containerize {
 
@@ -15,11 +16,28 @@ std::string lower(std::string_view text);
 /// Without ASCII white space at both ends.
 std::string_view trimmed(std::string_view text);
 
-/// The whole text as a decimal number without white space; nullopt if it is none, or too large.
-template<class Number>
-std::optional<Number> to_number(std::string_view text) {
+/// The parts between the separators; one more than there are separators.
+std::vector<std::string_view> split(std::string_view text, char separator);
+
+/// The texts with a separator between them.
+template<class Texts>
+std::string joined(const Texts& texts, std::string_view separator) {
+    std::string text;
+    bool first = true;
+    for (const auto& one : texts) {
+        if (!first) text += separator;
+        first = false;
+        text += one;
+    }
+    return text;
+}
+
+/// The whole text as a number without white space, decimal or in the given base; nullopt if it is none, or
+/// too large.
+template<class Number, class... Base>
+std::optional<Number> to_number(std::string_view text, Base... base) {
     Number number = 0;
-    const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+    const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number, base...);
     if (problem != std::errc() || end != text.data() + text.size()) return std::nullopt;
     return number;
 }

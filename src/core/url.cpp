@@ -202,19 +202,21 @@ bool is_place_of(std::string_view place, std::string_view url) {
     return !domain.empty() && (host == domain || host.ends_with("." + std::string(domain)));
 }
 
-std::string url_encoded(std::string_view url) {
+std::string percent_encoded(std::string_view text, std::string_view kept, std::string_view digits) {
     std::string encoded;
-    for (const char c : url) {
+    for (const char c : text) {
         const auto byte = static_cast<unsigned char>(c);
-        if (byte > 0x20 && byte < 0x7f && std::string_view("\"<>\\^`{|}").find(c) == std::string_view::npos) {
-            encoded += c;
-        } else {
-            encoded += '%';
-            encoded += digits[byte >> 4U];
-            encoded += digits[byte & 15U];
-        }
+        const bool is_plain = byte < 0x80 && (std::isalnum(byte) != 0 ||
+                                              std::string_view("-_.~").find(c) != std::string_view::npos);
+        encoded += is_plain || kept.find(c) != std::string_view::npos
+                       ? std::string(1, c)
+                       : std::string{'%', digits[byte >> 4U], digits[byte & 15U]};
     }
     return encoded;
+}
+
+std::string url_encoded(std::string_view url) {
+    return percent_encoded(url, "!#$%&'()*+,/:;=?@[]");
 }
 
 std::string url_decoded(std::string_view text) {
@@ -236,10 +238,7 @@ std::string file_url_path(std::string_view url) {
 }
 
 std::string file_url(std::string_view absolute_path) {
-    std::string encoded;
-    for (const char c : absolute_path)
-        encoded += c == '%' ? "%25" : c == '#' ? "%23" : c == '?' ? "%3F" : url_encoded({&c, 1});
-    return "file://" + encoded;
+    return "file://" + percent_encoded(absolute_path, "!$&'()*+,/:;=@[]");
 }
 
 } // namespace containerize

@@ -29,6 +29,9 @@ std::string url_host(std::string_view url);
 /// "*.domain" the domain and all hosts in it, as in rattler and pixi.
 bool is_place_of(std::string_view place, std::string_view url);
 
+/// Encodes all but letters, digits, "-_.~" and what is in `kept` as %XX.
+std::string percent_encoded(std::string_view text, std::string_view kept = {},
+                            std::string_view digits = "0123456789ABCDEF");
 /// Encodes blanks, control characters, quotes and what is not ASCII as %XX; existing escapes stay.
 std::string url_encoded(std::string_view url);
 /// Decodes %XX.

@@ -1,5 +1,6 @@
 #include "diagnosis/diagnosis.h"
 
+#include "core/entries.h"
 #include "core/filesystem.h"
 #include "core/resources.h"
 #include "core/staging.h"
@@ -30,12 +31,6 @@ namespace containerize::diagnosis {
 namespace {
 
 using Verdict = Finding::Verdict;
-
-std::string search_path() {
-    const auto environment = current_environment();
-    const auto path = environment.find("PATH");
-    return path == environment.end() ? "/usr/bin:/bin" : path->second;
-}
 
 // Runs `trial` in a child process, because it changes the process for good. Returns its error message, or an
 // empty string on success.
@@ -112,7 +107,7 @@ Finding user_namespaces() {
 Finding fuse() {
     const auto said = in_child([]() -> Status {
         if (auto entered = launch::enter_new_namespaces(); !entered) return entered;
-        auto connection = fuse::mount_fuse("/tmp", geteuid(), getegid(), 1);
+        auto connection = fuse::mount_fuse("/tmp", 1);
         if (!connection) return fail(std::move(connection.error()));
         return {};
     });
@@ -122,14 +117,10 @@ Finding fuse() {
 /// Where Kerberos keeps tickets. Files of a site in krb5.conf.d are read first, and the first value found
 /// wins.
 std::string ticket_cache() {
-    const auto environment = current_environment();
-    if (const auto named = environment.find("KRB5CCNAME"); named != environment.end()) return named->second;
+    if (auto named = variable("KRB5CCNAME"); !named.empty()) return named;
     std::vector<fs::path> files;
-    std::error_code failed;
-    for (fs::directory_iterator entry("/etc/krb5.conf.d", failed), end; !failed && entry != end;
-         entry.increment(failed))
-        files.push_back(entry->path());
-    std::ranges::sort(files);
+    for (const auto& name : names_in("/etc/krb5.conf.d"))
+        files.push_back(fs::path("/etc/krb5.conf.d") / name);
     files.emplace_back("/etc/krb5.conf");
     for (const auto& file : files) {
         std::istringstream lines(read_file(file).value_or(""));
@@ -195,9 +186,8 @@ Finding updates() {
     Finding finding{.name = name,
                     .verdict = Verdict::note,
                     .found = "with a copy of the installation",
-                    .advice = "They take longer, because overlayfs cannot be used: " + overlay.error().what +
-                              ": " + overlay.error().why + "."};
-    if (const auto program = find_program("fuse-overlayfs", search_path());
+                    .advice = "They take longer, because overlayfs cannot be used: " + overlay.error().what + ": " + overlay.error().why + "."};
+    if (const auto program = find_program("fuse-overlayfs", search_path(current_environment()));
         program && space->mount_fuse_overlay(*program, images, staging, prefix))
         finding = {.name = name, .verdict = Verdict::ok, .found = "with fuse-overlayfs", .advice = {}};
     else if (!program)
@@ -279,7 +269,7 @@ std::vector<Finding> gpus() {
 }
 
 Finding program(const char* name, const char* use) {
-    const auto found = find_program(name, search_path());
+    const auto found = find_program(name, search_path(current_environment()));
     return {.name = name,
             .verdict = found ? Verdict::ok : Verdict::note,
             .found = found ? found->string() : "not on PATH",

@@ -23,12 +23,10 @@ using launch::EnvironmentChange;
 
 constexpr std::string_view end_of_listing = "containerize-end";
 
-std::vector<std::string> names_in(const fs::path& directory, std::string_view ending) {
+std::vector<std::string> names_with_ending(const fs::path& directory, std::string_view ending) {
     std::vector<std::string> names;
-    std::error_code missing;
-    for (const auto& entry : entries_in(directory, missing))
-        if (entry.path().native().ends_with(ending)) names.push_back(entry.path().filename().string());
-    std::ranges::sort(names);
+    for (const auto& name : names_in(directory))
+        if (name.ends_with(ending)) names.push_back(name);
     return names;
 }
 
@@ -201,7 +199,7 @@ std::vector<std::pair<std::string, std::string>> package_variables(const fs::pat
             if (value.is_string() && !name.empty() && name.find('=') == std::string::npos)
                 variables.emplace_back(name, value.get<std::string>());
     };
-    for (const auto& name : names_in(root / "etc/conda/env_vars.d", ".json"))
+    for (const auto& name : names_with_ending(root / "etc/conda/env_vars.d", ".json"))
         read(root / "etc/conda/env_vars.d" / name, nullptr);
     std::error_code missing;
     if (fs::exists(root / "conda-meta/state", missing)) read(root / "conda-meta/state", "env_vars");
@@ -210,8 +208,7 @@ std::vector<std::pair<std::string, std::string>> package_variables(const fs::pat
 
 } // namespace
 
-Result<Activation> record_activation(const BuildContext& context,
-                                     const std::vector<std::pair<std::string, std::string>>& variables) {
+Result<Activation> record_activation(const BuildContext& context) {
     using Kind = EnvironmentChange::Kind;
     Activation activation;
     activation.changes = {{Kind::set, "CONDA_PREFIX", "${prefix}"},
@@ -223,14 +220,12 @@ Result<Activation> record_activation(const BuildContext& context,
     environment.erase("TMPDIR");
     environment["CONDA_PREFIX"] = environment["CONDA_DEFAULT_ENV"] = context.prefix.string();
     environment["CONDA_SHLVL"] = "1";
-    auto all = package_variables(context.root());
-    all.insert(all.end(), variables.begin(), variables.end());
-    for (const auto& [name, value] : all) {
+    for (const auto& [name, value] : package_variables(context.root())) {
         environment[name] = value;
         activation.changes.push_back({Kind::set, name, value});
     }
     std::vector<std::string> scripts;
-    for (const auto& name : names_in(context.root() / "etc/conda/activate.d", ".sh"))
+    for (const auto& name : names_with_ending(context.root() / "etc/conda/activate.d", ".sh"))
         scripts.push_back("etc/conda/activate.d/" + name);
     if (scripts.empty()) return activation;
     auto recorded = Recorder(context, std::move(scripts)).record(environment);

@@ -6,7 +6,6 @@
 #include "launch/environment.h"
 
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace containerize::environments {
@@ -18,9 +17,7 @@ struct Activation {
     std::vector<std::string> scripts;
 };
 
-/// Runs etc/conda/activate.d in the environment at the prefix and collects the variables that packages and
-/// `variables` set.
-Result<Activation> record_activation(const BuildContext& context,
-                                     const std::vector<std::pair<std::string, std::string>>& variables);
+/// Runs etc/conda/activate.d in the environment at the prefix and collects the variables that packages set.
+Result<Activation> record_activation(const BuildContext& context);
 
 } // namespace containerize::environments

@@ -1,8 +1,10 @@
 #include "environments/build_namespace.h"
 
+#include "core/fd.h"
 #include "core/fd_message.h"
 #include "core/filesystem.h"
 #include "core/interrupt.h"
+#include "core/text.h"
 #include "fuse/connection.h"
 #include "fuse/server.h"
 #include "image/layers.h"
@@ -51,14 +53,9 @@ constexpr std::size_t longest_message = 128U << 10U;
 /// The output of fuse-overlayfs, in the staging directory.
 constexpr const char* fuse_overlay_log = "fuse-overlayfs.log";
 
-std::vector<std::string> split(std::string_view message) {
-    std::vector<std::string> fields;
-    for (std::size_t start = 0; start <= message.size();) {
-        const auto end = std::min(message.find('\0', start), message.size());
-        fields.emplace_back(message.substr(start, end - start));
-        start = end + 1;
-    }
-    return fields;
+std::vector<std::string> fields_of(std::string_view message) {
+    const auto fields = split(message, '\0');
+    return {fields.begin(), fields.end()};
 }
 
 /// Returns "" for success, otherwise the fields of the error.
@@ -73,13 +70,13 @@ std::string to_message(const Status& status) {
 
 Status from_message(std::string_view message) {
     if (message.empty()) return {};
-    auto fields = split(message);
+    auto fields = fields_of(message);
     fields.resize(5);
     return fail({.what = fields[1],
                  .why = fields[2],
                  .where = fields[3],
                  .hint = fields[4],
-                 .fault = static_cast<Fault>(std::atoi(fields[0].c_str()))});
+                 .fault = static_cast<Fault>(to_number<int>(fields[0]).value_or(0))});
 }
 
 bool send_text(int channel, std::string_view text) {
@@ -103,14 +100,9 @@ std::string receive_text(int channel) {
 
 Status serve_images(std::span<const std::string> paths, const fs::path& mount_point,
                     fuse::HardLinks hard_links) {
-    std::vector<image::Layers::ImageFile> images;
-    for (const auto& path : paths) {
-        images.push_back({.file = Fd(open(path.c_str(), O_RDONLY | O_CLOEXEC)), .path = path, .offset = 0});
-        if (!images.back().file) return fail_errno("cannot open the image", path);
-    }
-    auto layers = image::Layers::open(std::move(images));
-    if (!layers) return fail(std::move(layers.error()));
-    auto connection = fuse::mount_fuse(mount_point, geteuid(), getegid(), fuse::server_threads());
+    const auto layers = image::open_layers(std::vector<fs::path>(paths.begin(), paths.end()));
+    if (!layers) return fail(Error(layers.error()));
+    auto connection = fuse::mount_fuse(mount_point);
     if (!connection) return fail(std::move(connection.error()));
     const pid_t parent = getpid();
     const pid_t pid = fork();
@@ -118,10 +110,7 @@ Status serve_images(std::span<const std::string> paths, const fs::path& mount_po
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent) _exit(1);
-        fuse::ServerStatistics statistics; // required, but nobody reads them
-        const int ended = fuse::serve_fuse(**layers, *connection, {.uid = geteuid(), .gid = getegid()},
-                                           statistics, fuse::MountRoot::tree, hard_links);
-        _exit(ended == 0 ? 0 : 1);
+        _exit(fuse::serve_fuse(**layers, *connection, {.hard_links = hard_links}) == 0 ? 0 : 1);
     }
     return {};
 }
@@ -263,19 +252,6 @@ std::string with_paths(std::string request, std::span<const fs::path> paths) {
     return request;
 }
 
-// Otherwise this process would keep the builder's locks and pipes open after the builder's end.
-void close_all_but(int kept) {
-    const std::unique_ptr<DIR, int (*)(DIR*)> open_files(opendir("/proc/self/fd"), closedir);
-    if (!open_files) return;
-    std::vector<int> others;
-    while (const dirent* entry = readdir(open_files.get()))
-        if (const int fd = std::atoi(static_cast<const char*>(entry->d_name));
-            fd > STDERR_FILENO && fd != kept && fd != dirfd(open_files.get()))
-            others.push_back(fd);
-    for (const int fd : others)
-        close(fd);
-}
-
 [[noreturn]] void live_in_namespace(int channel, const std::function<Status()>& set_up) {
     auto outside = mounts::OutsideView::keep();
     Status done = outside ? set_up() : Status(fail(outside.error()));
@@ -283,7 +259,7 @@ void close_all_but(int kept) {
     while (done) {
         const auto request = receive_text(channel);
         if (request.empty()) break;
-        send_text(channel, to_message(carry_out(split(std::string_view(request).substr(1)), *outside)));
+        send_text(channel, to_message(carry_out(fields_of(std::string_view(request).substr(1)), *outside)));
     }
     _exit(0);
 }
@@ -317,6 +293,7 @@ Result<BuildNamespace> BuildNamespace::create_with(const std::function<Status()>
         // Ctrl-C at the terminal is for the builder only, which ends this process when it unwinds.
         setpgid(0, 0);
         ours.reset();
+        // Otherwise this process would keep the builder's locks and pipes open after the builder's end.
         close_all_but(theirs.get());
         live_in_namespace(theirs.get(), set_up);
     }

@@ -1,6 +1,4 @@
 // Streams conda packages straight into an image and runs scripts and pip in a writable layer over it.
-#include "conda/cache_directory.h"
-#include "conda/package_cache.h"
 #include "conda/prefix_records.h"
 #include "conda/virtual_packages.h"
 #include "core/entries.h"
@@ -8,7 +6,7 @@
 #include "environments/activation.h"
 #include "environments/byte_code.h"
 #include "environments/conda_contents.h"
-#include "environments/conda_plan.h"
+#include "environments/conda_packages.h"
 #include "environments/environment_builder.h"
 #include "environments/link_scripts.h"
 #include "environments/pip_part.h"
@@ -49,25 +47,16 @@ public:
     }
 
     Status solve() override {
-        auto cache = conda::cache_directory(context_.inputs.environment, context_.options.site.cache);
-        if (!cache) return fail(std::move(cache.error()));
-        cache_ = std::move(*cache);
-        auto planned = plan_conda(context_.options, context_.inputs, cache_);
+        auto planned = plan_conda(context_.options, context_.inputs);
         if (!planned) return fail(std::move(planned.error()));
         plan_ = std::move(*planned);
         return {};
     }
 
     Status fetch() override {
-        const conda::PackageOptions options{.cache = cache_,
-                                            .offline = context_.options.conda.offline ||
-                                                       context_.inputs.conda_config.offline,
-                                            .allow_unverified = plan_.locked,
-                                            .umask_bits = context_.options.umask_bits};
-        auto fetched =
-            conda::fetch_packages(plan_.packages, plan_.channels, context_.inputs.conda_config, options);
-        if (!fetched) return fail(with_list(std::move(fetched.error()), context_.inputs));
-        archives_ = std::move(*fetched);
+        auto fetched = fetch_packages(context_, plan_);
+        if (!fetched) return fail(std::move(fetched.error()));
+        packages_ = std::move(*fetched);
         return {};
     }
 
@@ -101,13 +90,11 @@ public:
     }
 
     Result<std::vector<EnvironmentChange>> activation() override {
-        const auto& variables =
-            context_.inputs.conda ? context_.inputs.conda->variables : context_.inputs.locked->variables;
-        if (!variables.empty())
+        if (const auto& variables = context_.inputs.variables(); !variables.empty())
             if (auto written = write_file(context_.root() / "conda-meta/state", conda::state(variables));
                 !written)
                 return fail(std::move(written.error()));
-        auto recorded = record_activation(context_, {});
+        auto recorded = record_activation(context_);
         if (!recorded) return fail(std::move(recorded.error()));
         launch_scripts_ = std::move(recorded->scripts);
         return std::move(recorded->changes);
@@ -127,31 +114,17 @@ public:
         locked.source_date_epoch = epoch_;
         for (const auto& channel : plan_.channels)
             locked.channels.push_back(channel.url);
-        locked.variables =
-            context_.inputs.conda ? context_.inputs.conda->variables : context_.inputs.locked->variables;
+        locked.variables = context_.inputs.variables();
         if (plan_.locked) locked.channels = context_.inputs.locked->channels;
         locked.requested = plan_.requested;
         pip_.lock(contents_.of_pip, locked);
         return spec::lock_text(locked, conda::this_subdir());
     }
 
-    Result<image::WriteStats>
-    pack(const std::function<void(std::uint64_t, std::uint64_t)>& progress) override {
-        if (!images_.copy().empty()) {
-            writer_.reset(); // also closes the unfinished image, which the changes were compared with
-            return image::write_tree(images_.copy(), context_.image(), writer_options(),
-                                     context_.options.umask_bits,
-                                     [&](std::uint64_t done) { progress(done, linked_.bytes); });
-        }
-        auto changes = images_.changes(context_.options.umask_bits);
-        if (!changes) return fail(std::move(changes.error()));
-        if (auto added = image::add_entries(*writer_, changes->tree, image::Whiteouts::apply,
-                                            [&](std::uint64_t done) { progress(done, 0); });
-            !added)
-            return fail(std::move(added.error()));
-        auto stats = writer_->finish();
-        if (stats) stats->left_out = std::move(changes->tree.left_out);
-        return stats;
+    Result<image::WriteStats> pack(const Progress& progress) override {
+        const auto total = images_.copy().empty() ? 0 : linked_.bytes;
+        return images_.pack(writer_, context_.image(), writer_options(), context_.options.umask_bits,
+                            [&](std::uint64_t done) { progress(done, total); });
     }
 
     [[nodiscard]] std::string python_name() const override { return has_python_ ? linked_.python_name : ""; }
@@ -165,42 +138,22 @@ private:
 
     Status link_into_image() {
         Stage stage("Installing packages");
-        std::vector<conda::PackageToLink> packages;
-        for (std::size_t i = 0; i < plan_.packages.size(); ++i) {
-            const auto requested = plan_.requested.find(plan_.packages[i].name);
-            packages.push_back({.record = plan_.packages[i],
-                                .archive = archives_[i],
-                                .requested = requested == plan_.requested.end() ? std::vector<std::string>()
-                                                                                : requested->second});
-        }
-        auto infos = conda::read_packages(packages, context_.jobs);
-        if (!infos) return fail(with_list(std::move(infos.error()), context_.inputs));
+        auto infos = read_packages(context_, packages_);
+        if (!infos) return fail(std::move(infos.error()));
         epoch_ = epoch_of(*infos);
         auto writer = image::Writer::create(context_.image(), writer_options());
         if (!writer) return fail(std::move(writer.error()));
-        const conda::LinkOptions options{
-            .prefix = context_.prefix.string(),
-            .jobs = context_.jobs,
-            .memory = std::clamp<std::uint64_t>(context_.resources.memory / 8, 64U << 20U, 512U << 20U),
-            .umask_bits = context_.options.umask_bits,
-            .time = epoch_,
-            .latest = epoch_,
-            .command_line = "containerize new",
-            .tool_version = CONTAINERIZE_VERSION,
-            .python = {},
-            .earlier_history = {},
-            .removed = {},
-            .tree = {}};
-        auto linked = conda::link_packages(packages, std::move(*infos), options, *writer,
-                                           [&stage](std::uint64_t done) { stage.advance(done, 0); });
+        auto linked = link_packages(context_, packages_, std::move(*infos),
+                                    {.prefix = context_.prefix.string(),
+                                     .time = epoch_,
+                                     .latest = epoch_,
+                                     .command_line = "containerize new"},
+                                    *writer, stage);
         if (!linked) return fail(std::move(linked.error()));
         linked_ = std::move(*linked);
-        for (const auto& warning : linked_.warnings)
-            log::warn(warning);
         if (auto done = writer->checkpoint(); !done) return done;
         writer_.emplace(std::move(*writer));
-        stage.finish(fmt::format("{} packages, {} files, {}", human_count(packages.size()),
-                                 human_count(linked_.files), human_bytes(linked_.bytes)));
+        stage.finish(summary_of(linked_));
         return {};
     }
 
@@ -245,10 +198,9 @@ private:
     }
 
     BuildContext& context_;
-    fs::path cache_;
     CondaPlan plan_;
     std::uint32_t epoch_ = 0;
-    std::vector<OpenFile> archives_;
+    std::vector<conda::PackageToLink> packages_;
     conda::Linked linked_;
     bool has_python_ = false;
     WritableImages images_;

@@ -1,12 +1,10 @@
 #include "environments/conda_change.h"
 
-#include "conda/cache_directory.h"
 #include "conda/installed.h"
-#include "conda/package_cache.h"
 #include "core/entries.h"
 #include "core/filesystem.h"
 #include "environments/conda_contents.h"
-#include "environments/conda_plan.h"
+#include "environments/conda_packages.h"
 #include "environments/link_scripts.h"
 #include "image/unpack.h"
 #include "inputs/tykky_installation.h"
@@ -18,7 +16,6 @@
 #include <set>
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -73,14 +70,8 @@ private:
         const Fd directory = open_below(start.parent_path());
         if (!directory) return;
         directories_.insert(start.parent_path());
-        const auto listed = fs::path("/proc/self/fd") / std::to_string(directory.get());
-        std::vector<std::string> names;
-        std::error_code failed;
-        for (const auto& entry : entries_in(listed, failed))
-            if (entry.path().filename().string().starts_with(start.filename().string()))
-                names.push_back(entry.path().filename().string());
-        for (const auto& name : names)
-            unlinkat(directory.get(), name.c_str(), 0);
+        for (const auto& name : names_in(path_of(directory)))
+            if (name.starts_with(start.filename().string())) unlinkat(directory.get(), name.c_str(), 0);
     }
 
     Fd root_;
@@ -116,16 +107,13 @@ public:
 
 private:
     Status plan() {
-        auto cache = conda::cache_directory(context_.inputs.environment, context_.options.site.cache);
-        if (!cache) return fail(std::move(cache.error()));
-        cache_ = std::move(*cache);
         auto installed = conda::read_installed(tree());
         if (!installed) return fail(std::move(installed.error()));
         installed_ = std::move(*installed);
         const auto pinned = conda::read_pinned(tree());
         if (!pinned) return fail(Error(pinned.error()));
-        auto changes = plan_conda_changes(context_.options, context_.inputs, cache_, installed_, *pinned,
-                                          prune_, context_.staging);
+        auto changes = plan_conda_changes(context_.options, context_.inputs, installed_, *pinned, prune_,
+                                          context_.staging);
         if (!changes) return fail(std::move(changes.error()));
         changes_ = std::move(*changes);
         return context_.inputs.locked ? relink_what_pip_replaced() : Status();
@@ -158,15 +146,9 @@ private:
     }
 
     Status fetch() {
-        const conda::PackageOptions options{.cache = cache_,
-                                            .offline = context_.options.conda.offline ||
-                                                       context_.inputs.conda_config.offline,
-                                            .allow_unverified = changes_.plan.locked,
-                                            .umask_bits = context_.options.umask_bits};
-        auto fetched = conda::fetch_packages(changes_.plan.packages, changes_.plan.channels,
-                                             context_.inputs.conda_config, options);
-        if (!fetched) return fail(with_list(std::move(fetched.error()), context_.inputs));
-        archives_ = std::move(*fetched);
+        auto fetched = fetch_packages(context_, changes_.plan);
+        if (!fetched) return fail(std::move(fetched.error()));
+        packages_ = std::move(*fetched);
         return {};
     }
 
@@ -197,21 +179,16 @@ private:
         const fs::path image = context_.staging / "added.sqfs";
         auto writer = image::Writer::create(image, options);
         if (!writer) return fail(std::move(writer.error()));
-        const auto packages = packages_to_link();
-        auto infos = conda::read_packages(packages, context_.jobs);
-        if (!infos) return fail(with_list(std::move(infos.error()), context_.inputs));
-        auto linked = conda::link_packages(packages, std::move(*infos), link_options(), *writer,
-                                           [&stage](std::uint64_t done) { stage.advance(done, 0); });
+        auto infos = read_packages(context_, packages_);
+        if (!infos) return fail(std::move(infos.error()));
+        auto linked = link_packages(context_, packages_, std::move(*infos), link_options(), *writer, stage);
         if (!linked) return fail(std::move(linked.error()));
         linked_ = std::move(*linked);
-        for (const auto& warning : linked_.warnings)
-            log::warn(warning);
         if (auto finished = writer->finish(); !finished) return fail(std::move(finished.error()));
         if (auto unpacked = image::unpack(std::array{image}, tree()); !unpacked) return unpacked;
         std::error_code ignored;
         fs::remove(image, ignored);
-        stage.finish(fmt::format("{} packages, {} files, {}", human_count(changes_.plan.packages.size()),
-                                 human_count(linked_.files), human_bytes(linked_.bytes)));
+        stage.finish(summary_of(linked_));
         return {};
     }
 
@@ -222,31 +199,13 @@ private:
 
     [[nodiscard]] fs::path tree() const { return context_.root() / place_.relative; }
 
-    std::vector<conda::PackageToLink> packages_to_link() const {
-        const auto& plan = changes_.plan;
-        std::vector<conda::PackageToLink> packages;
-        for (std::size_t i = 0; i < plan.packages.size(); ++i) {
-            const auto requested = plan.requested.find(plan.packages[i].name);
-            packages.push_back({.record = plan.packages[i],
-                                .archive = archives_[i],
-                                .requested = requested == plan.requested.end() ? std::vector<std::string>()
-                                                                               : requested->second});
-        }
-        return packages;
-    }
-
     conda::LinkOptions link_options() const {
         const auto python = std::ranges::find_if(
             installed_, [](const auto& package) { return package.record.name == "python"; });
         const bool stays = python != installed_.end() && !goes(*python);
         return {.prefix = place_.inside.string(),
-                .jobs = context_.jobs,
-                .memory = std::clamp<std::uint64_t>(context_.resources.memory / 8, 64U << 20U, 512U << 20U),
-                .umask_bits = context_.options.umask_bits,
                 .time = context_.inputs.source_date_epoch.value_or(static_cast<std::uint32_t>(time(nullptr))),
-                .latest = std::nullopt,
                 .command_line = "containerize update",
-                .tool_version = CONTAINERIZE_VERSION,
                 .python = stays ? std::optional(python->record) : std::nullopt,
                 .earlier_history = read_file(tree() / "conda-meta/history").value_or(""),
                 .removed = removed_records(),
@@ -269,10 +228,9 @@ private:
     const BuildContext& context_;
     bool prune_;
     inputs::EnvironmentPlace place_;
-    fs::path cache_;
     std::vector<InstalledPackage> installed_;
     CondaChanges changes_;
-    std::vector<OpenFile> archives_;
+    std::vector<conda::PackageToLink> packages_;
     conda::Linked linked_;
 };
 

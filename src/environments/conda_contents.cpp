@@ -24,6 +24,13 @@ Result<CondaContents> read_contents(const fs::path& root, const std::string& pyt
     return contents;
 }
 
+std::string pip_list(const std::vector<pip::Distribution>& distributions) {
+    std::string text;
+    for (const auto& one : distributions)
+        text += one.name + "==" + one.version + "\n";
+    return text;
+}
+
 std::string package_list(const CondaContents& contents) {
     std::set<std::string> lines;
     const auto add = [&](const std::string& name, const std::string& version, const std::string& build,

@@ -20,6 +20,9 @@ struct CondaContents {
 /// Reads the environment at `root`. `python_name` ("python3.11") is empty without Python.
 Result<CondaContents> read_contents(const std::filesystem::path& root, const std::string& python_name);
 
+/// "name==version" per line, as pip has it.
+std::string pip_list(const std::vector<pip::Distribution>& distributions);
+
 /// One package per line, in the columns of `conda list`.
 std::string package_list(const CondaContents& contents);
 

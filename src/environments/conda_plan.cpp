@@ -1,5 +1,6 @@
 #include "environments/conda_plan.h"
 
+#include "conda/cache_directory.h"
 #include "conda/repodata.h"
 #include "conda/repodata_index.h"
 #include "conda/solver.h"
@@ -24,10 +25,10 @@ namespace containerize::environments {
 
 namespace {
 
-std::vector<conda::Located> channels_of_packages(std::vector<spec::CondaDependency> dependencies,
-                                                 const std::vector<spec::CondaDependency>& earlier) {
+std::vector<Located> channels_of_packages(std::vector<spec::CondaDependency> dependencies,
+                                          const std::vector<spec::CondaDependency>& earlier) {
     dependencies.insert(dependencies.end(), earlier.begin(), earlier.end());
-    std::vector<conda::Located> channels;
+    std::vector<Located> channels;
     for (const auto& dependency : dependencies)
         if (!dependency.spec.channel.empty())
             channels.push_back({.text = dependency.spec.channel, .where = dependency.where});
@@ -49,13 +50,13 @@ Result<std::vector<std::string>> channel_urls(const spec::CondaDependency& depen
                       "Add the channel to the list, or remove it from the package specification.");
 }
 
-Result<conda::MatchSpec> parse_located(const conda::Located& given) {
+Result<conda::MatchSpec> parse_located(const Located& given) {
     auto spec = conda::parse_match_spec(given.text);
     if (!spec) spec.error().where = given.where;
     return spec;
 }
 
-Status add_pins(const std::vector<conda::Located>& pins, conda::SolveRequest& request) {
+Status add_pins(const std::vector<Located>& pins, conda::SolveRequest& request) {
     for (const auto& pin : pins) {
         auto spec = parse_located(pin);
         if (!spec) return fail(std::move(spec.error()));
@@ -207,7 +208,7 @@ struct Solved {
 /// The existing environment that an update changes.
 struct Present {
     const std::vector<conda::InstalledPackage>& installed;
-    const std::vector<conda::Located>& pinned;
+    const std::vector<Located>& pinned;
     bool prune;
     const std::filesystem::path& directory; ///< for temporary files
 };
@@ -344,11 +345,11 @@ bool is_installed(const conda::PackageRecord& locked, const conda::PackageRecord
 }
 
 /// The channels of all packages in a list, without duplicates.
-std::vector<conda::Located> channels_of_list(const inputs::Inputs& inputs) {
+std::vector<Located> channels_of_list(const inputs::Inputs& inputs) {
     std::set<std::string> urls;
     for (const auto& record : inputs.locked->packages)
         urls.insert(record.channel.empty() ? record.url.substr(0, record.url.rfind('/')) : record.channel);
-    std::vector<conda::Located> channels;
+    std::vector<Located> channels;
     for (const auto& url : urls)
         channels.push_back({.text = url, .where = inputs.spec.string()});
     return channels;
@@ -370,18 +371,29 @@ Result<CondaPlan> take_list(const inputs::Inputs& inputs) {
     return plan;
 }
 
+/// A list removes nothing. `present` is null for a new environment.
+Result<Solved> solve_or_take_list(const inputs::BuildOptions& options, const inputs::Inputs& inputs,
+                                  const Present* present) {
+    auto cache = conda::cache_directory(inputs.environment, options.site.cache);
+    if (!cache) return fail(std::move(cache.error()));
+    Result<Solved> result;
+    if (!inputs.locked)
+        result = solve(options, inputs, *cache, present);
+    else if (auto listed = take_list(inputs); listed)
+        result->plan = std::move(*listed);
+    else
+        return fail(std::move(listed.error()));
+    if (result) result->plan.cache = std::move(*cache);
+    return result;
+}
+
 } // namespace
 
-Result<CondaPlan> plan_conda(const inputs::BuildOptions& options, const inputs::Inputs& inputs,
-                             const std::filesystem::path& cache) {
-    auto plan = [&]() -> Result<CondaPlan> {
-        if (inputs.locked) return take_list(inputs);
-        auto solved = solve(options, inputs, cache, nullptr);
-        if (!solved) return fail(std::move(solved.error()));
-        return std::move(solved->plan);
-    }();
-    if (plan) log_packages(*plan);
-    return plan;
+Result<CondaPlan> plan_conda(const inputs::BuildOptions& options, const inputs::Inputs& inputs) {
+    auto solved = solve_or_take_list(options, inputs, nullptr);
+    if (!solved) return fail(std::move(solved.error()));
+    log_packages(solved->plan);
+    return std::move(solved->plan);
 }
 
 Error with_list(Error error, const inputs::Inputs& inputs) {
@@ -398,16 +410,15 @@ void relink(const conda::InstalledPackage& package, CondaChanges& changes) {
 }
 
 Result<CondaChanges> plan_conda_changes(const inputs::BuildOptions& options, const inputs::Inputs& inputs,
-                                        const std::filesystem::path& cache,
                                         const std::vector<conda::InstalledPackage>& installed,
-                                        const std::vector<conda::Located>& pinned, bool prune,
+                                        const std::vector<Located>& pinned, bool prune,
                                         const std::filesystem::path& directory) {
-    CondaChanges changes;
-    std::set<std::string> removed; ///< names of packages
+    const Present present{.installed = installed, .pinned = pinned, .prune = prune, .directory = directory};
+    auto solved = solve_or_take_list(options, inputs, &present);
+    if (!solved) return fail(std::move(solved.error()));
+    CondaChanges changes{.plan = std::move(solved->plan), .removed = {}};
+    std::set<std::string> removed(solved->removed.begin(), solved->removed.end()); ///< names of packages
     if (inputs.locked) {
-        auto listed = take_list(inputs);
-        if (!listed) return fail(std::move(listed.error()));
-        changes.plan = std::move(*listed);
         std::set<std::string> there;
         for (const auto& one : installed) {
             const auto same = std::ranges::find_if(
@@ -419,21 +430,13 @@ Result<CondaChanges> plan_conda_changes(const inputs::BuildOptions& options, con
         }
         std::erase_if(changes.plan.packages,
                       [&](const auto& record) { return there.contains(record.distribution()); });
-    } else {
-        const Present present{
-            .installed = installed, .pinned = pinned, .prune = prune, .directory = directory};
-        auto solved = solve(options, inputs, cache, &present);
-        if (!solved) return fail(std::move(solved.error()));
-        changes.plan = std::move(solved->plan);
-        removed.insert(solved->removed.begin(), solved->removed.end());
-        if (prune) {
-            std::vector<const conda::PackageRecord*> there;
-            for (const auto& record : changes.plan.packages)
-                there.push_back(&record);
-            for (const auto& one : installed)
-                if (!removed.contains(one.record.name)) there.push_back(&one.record);
-            removed.merge(not_needed(there, changes.plan.requested, inputs.conda_config.pip_with_python));
-        }
+    } else if (prune) {
+        std::vector<const conda::PackageRecord*> there;
+        for (const auto& record : changes.plan.packages)
+            there.push_back(&record);
+        for (const auto& one : installed)
+            if (!removed.contains(one.record.name)) there.push_back(&one.record);
+        removed.merge(not_needed(there, changes.plan.requested, inputs.conda_config.pip_with_python));
     }
     for (const auto& one : installed)
         if (removed.contains(one.record.name)) changes.removed.push_back(one);

@@ -15,6 +15,7 @@
 namespace containerize::environments {
 
 struct CondaPlan {
+    std::filesystem::path cache;
     std::vector<conda::PackageRecord> packages; ///< in link order
     conda::Requests requested;
     std::vector<conda::Channel> channels;
@@ -34,17 +35,14 @@ void relink(const conda::InstalledPackage& package, CondaChanges& changes);
 /// specs (conda-meta/pinned) allow. With `prune`, or if the input is a lock, packages that the input does not
 /// need are removed. `directory` holds temporary files.
 Result<CondaChanges> plan_conda_changes(const inputs::BuildOptions& options, const inputs::Inputs& inputs,
-                                        const std::filesystem::path& cache,
                                         const std::vector<conda::InstalledPackage>& installed,
-                                        const std::vector<conda::Located>& pinned, bool prune,
+                                        const std::vector<Located>& pinned, bool prune,
                                         const std::filesystem::path& directory);
 
 /// Adds to an error about a package that it is listed in the input, if that is a lock or list.
 Error with_list(Error error, const inputs::Inputs& inputs);
 
-/// Solves the input, or takes the packages of a lock. Reports progress through util/log.h. `cache` is the
-/// result of conda::cache_directory().
-Result<CondaPlan> plan_conda(const inputs::BuildOptions& options, const inputs::Inputs& inputs,
-                             const std::filesystem::path& cache);
+/// Solves the input, or takes the packages of a lock. Reports progress through util/log.h.
+Result<CondaPlan> plan_conda(const inputs::BuildOptions& options, const inputs::Inputs& inputs);
 
 } // namespace containerize::environments

@@ -42,8 +42,7 @@ public:
 
     Result<std::string> packages() override { return std::string(); }
 
-    Result<image::WriteStats>
-    pack(const std::function<void(std::uint64_t, std::uint64_t)>& progress) override {
+    Result<image::WriteStats> pack(const Progress& progress) override {
         return image::write_tree(tree_, context_.image(), context_.writer_options(),
                                  context_.options.umask_bits, [&](std::uint64_t done) { progress(done, 0); });
     }

@@ -48,8 +48,12 @@ image::WriterOptions BuildContext::writer_options() const {
     return {.compression = options.compression,
             .block_size = options.block_size,
             .jobs = jobs,
-            .memory = std::clamp<std::uint64_t>(resources.memory / 8, 64U << 20U, 512U << 20U),
+            .memory = memory_of_writer(),
             .source_date_epoch = inputs.source_date_epoch};
+}
+
+std::uint64_t BuildContext::memory_of_writer() const {
+    return std::clamp<std::uint64_t>(resources.memory / 8, 64U << 20U, 512U << 20U);
 }
 
 std::vector<launch::EnvironmentChange> path_activation() {

@@ -46,6 +46,8 @@ struct BuildContext {
     /// Runs a user's script in the user's working directory, with `bash -e`.
     Result<Outcome> run_hook(const std::filesystem::path& script, Stage& stage) const;
     [[nodiscard]] image::WriterOptions writer_options() const;
+    /// For what waits to be written while an image is made.
+    [[nodiscard]] std::uint64_t memory_of_writer() const;
 
 private:
     Result<Outcome> run_successfully(Command command, Stage& stage, const std::string& what) const;
@@ -84,8 +86,8 @@ public:
     /// An image that is used unchanged, below the layer that pack() writes; empty for none.
     [[nodiscard]] virtual std::filesystem::path image_below() const { return {}; }
     /// Writes BuildContext::image(). `progress` gets the bytes done and the total, or 0 if that is unknown.
-    virtual Result<image::WriteStats>
-    pack(const std::function<void(std::uint64_t, std::uint64_t)>& progress) = 0;
+    using Progress = std::function<void(std::uint64_t done, std::uint64_t total)>;
+    virtual Result<image::WriteStats> pack(const Progress& progress) = 0;
     /// The name of Python's directory in "lib", such as "python3.11"; empty without Python.
     [[nodiscard]] virtual std::string python_name() const = 0;
 };

@@ -63,7 +63,7 @@ public:
     Result<std::vector<EnvironmentChange>> activation() override {
         if (tykky_.mode == "venv") return venv_activation();
         if (tykky_.mode == "wrapdisk") return path_activation();
-        auto recorded = record_activation(context_, {});
+        auto recorded = record_activation(context_);
         if (!recorded) return fail(std::move(recorded.error()));
         launch_scripts_ = std::move(recorded->scripts);
         return std::move(recorded->changes);
@@ -111,16 +111,12 @@ public:
             context_.record["conda_packages"] = contents->packages.size();
             return package_list(*contents);
         }
-        std::string text;
-        for (const auto& one : contents->of_pip)
-            text += one.name + "==" + one.version + "\n";
-        return text;
+        return pip_list(contents->of_pip);
     }
 
     [[nodiscard]] fs::path image_below() const override { return tykky_.image; }
 
-    Result<image::WriteStats>
-    pack(const std::function<void(std::uint64_t, std::uint64_t)>& progress) override {
+    Result<image::WriteStats> pack(const Progress& progress) override {
         auto changes = images_.changes(context_.options.umask_bits);
         if (!changes) return fail(std::move(changes.error()));
         return image::write_changes(*changes, context_.image(), context_.writer_options(),

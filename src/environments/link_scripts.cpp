@@ -23,9 +23,7 @@ Command command_of(const BuildContext& context, const conda::LinkScript& script)
     environment["PKG_BUILDNUM"] = std::to_string(script.package.build_number);
     environment["PKG_BUILD"] = script.package.build;
     if (script.before) environment["SOURCE_DIR"] = context.prefix.string();
-    const auto path = environment.find("PATH");
-    environment["PATH"] = (context.prefix / "bin").string() + ":" +
-                          (path == environment.end() ? "/usr/bin:/bin" : path->second);
+    environment["PATH"] = (context.prefix / "bin").string() + ":" + search_path(environment);
     return command;
 }
 

@@ -113,15 +113,12 @@ public:
     Result<std::vector<EnvironmentChange>> activation() override { return venv_activation(); }
 
     Result<std::string> packages() override {
-        auto listed =
-            capture(context_.inside({context_.python().string(), "-m", "pip", "list", "--format", "freeze"}));
-        if (!listed) return fail(std::move(listed.error()));
-        // A script may have removed pip; then there is no list.
-        return listed->ok() ? std::move(listed->output) : std::string();
+        const auto contents = read_contents(context_.root(), library_name_);
+        if (!contents) return fail(Error(contents.error()));
+        return pip_list(contents->of_pip);
     }
 
-    Result<image::WriteStats>
-    pack(const std::function<void(std::uint64_t, std::uint64_t)>& progress) override {
+    Result<image::WriteStats> pack(const Progress& progress) override {
         const auto total = bytes_below(tree_);
         return image::write_tree(tree_, context_.image(), context_.writer_options(),
                                  context_.options.umask_bits,

@@ -2,8 +2,8 @@
 
 #include "core/url.h"
 #include "spec/requirement_options.h"
-#include "spec/text.h"
 #include "util/json.h"
+#include "util/user_text.h"
 
 #include <algorithm>
 #include <cctype>
@@ -19,20 +19,9 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-/// The object at `key`; an empty object if there is none.
-json part(const json& entry, const char* key) {
-    const auto found = entry.is_object() ? entry.find(key) : entry.end();
-    return found != entry.end() && found->is_object() ? *found : json::object();
-}
-
-std::string text(const json& entry, const char* key) {
-    const auto found = entry.find(key);
-    return found != entry.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
 /// The words of a line of options to keep in the lock; empty if it includes a file or names a project.
 std::vector<std::string> lasting_words(const spec::RequirementLine& line, const fs::path& directory) {
-    auto words = line.text.starts_with('-') ? spec::split_words(line.text) : std::nullopt;
+    auto words = line.text.starts_with('-') ? split_words(line.text) : std::nullopt;
     if (!words) return {};
     for (std::size_t at = 0; at < words->size(); ++at) {
         auto& word = (*words)[at];
@@ -64,12 +53,12 @@ std::string pin(std::string_view name, std::string_view version) {
 /// The "--hash=..." options of a line.
 std::set<std::string> hashes_of(const std::string& line) {
     std::set<std::string> hashes;
-    for (const auto& word : spec::split_words(line).value_or(std::vector<std::string>()))
+    for (const auto& word : split_words(line).value_or(std::vector<std::string>()))
         if (word.starts_with("--hash=")) hashes.insert(word);
     return hashes;
 }
 
-/// Quotes a word for spec::split_words().
+/// Quotes a word for split_words().
 std::string quoted(const std::string& word) {
     std::string result;
     for (const char c : word) {
@@ -92,10 +81,12 @@ Checksums checksums_in_report(std::string_view content) {
     if (installed == root.end() || !installed->is_array()) return checksums;
     for (const auto& one : *installed) {
         if (!one.is_object() || one.value("is_direct", json()) == true) continue;
-        const auto metadata = part(one, "metadata");
-        const auto sha256 = text(part(part(part(one, "download_info"), "archive_info"), "hashes"), "sha256");
+        const auto metadata = object_of(one, "metadata");
+        const auto sha256 = text_of(
+            object_of(object_of(object_of(one, "download_info"), "archive_info"), "hashes"), "sha256");
         if (!sha256.empty())
-            checksums[pin(text(metadata, "name"), text(metadata, "version"))] = " --hash=sha256:" + sha256;
+            checksums[pin(text_of(metadata, "name"), text_of(metadata, "version"))] =
+                " --hash=sha256:" + sha256;
     }
     return checksums;
 }
@@ -103,7 +94,7 @@ Checksums checksums_in_report(std::string_view content) {
 Checksums checksums_in_lines(const std::vector<std::string>& lines) {
     Checksums checksums;
     for (const auto& line : lines) {
-        const auto words = spec::split_words(line);
+        const auto words = split_words(line);
         if (!words || words->empty()) continue;
         const auto equals = words->front().find("==");
         std::string hashes;

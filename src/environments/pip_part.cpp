@@ -12,8 +12,6 @@ namespace containerize::environments {
 
 namespace {
 
-using spec::Located;
-
 bool has_checksum(const std::string& line) {
     return line.find(" --hash=") != std::string::npos;
 }
@@ -76,10 +74,7 @@ Status PipPart::install_file(const fs::path& file, const spec::Requirements& rea
     if (!contents) return fail(std::move(contents.error()));
     if (!contents->packages.empty() && context_.options.conda.constraints) {
         constraints = context_.staging / "conda-constraints.txt";
-        std::string text;
-        for (const auto& one : contents->of_conda)
-            text += one.name + "==" + one.version + "\n";
-        if (auto written = write_file(constraints, text); !written) return written;
+        if (auto written = write_file(constraints, pip_list(contents->of_conda)); !written) return written;
     }
     if (auto done = installers_.install(
             {.file = file, .read = read, .directory = directory, .constraints = constraints}, stage);

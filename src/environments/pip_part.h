@@ -22,7 +22,7 @@ public:
     Status add_uv(const std::string& python_name);
 
     /// Installs requirement lines of an environment file. `python_name` is that of EnvironmentBuilder.
-    Status install(const std::vector<spec::Located>& lines, const std::string& python_name);
+    Status install(const std::vector<Located>& lines, const std::string& python_name);
 
     /// Installs a requirements file, in which paths are relative to `directory`.
     Status install_file(const std::filesystem::path& file, const spec::Requirements& read,

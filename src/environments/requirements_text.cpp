@@ -4,7 +4,7 @@
 #include "core/text.h"
 #include "core/url.h"
 #include "spec/requirement_options.h"
-#include "spec/text.h"
+#include "util/user_text.h"
 
 #include <map>
 
@@ -25,7 +25,7 @@ bool is_relative_to_file(const spec::Option& option, const fs::path& path) {
 /// Rewrites a line of a file in `directory` for a file elsewhere.
 std::string for_another_place(const std::string& line, const fs::path& directory, const Places& places) {
     if (!line.starts_with('-')) return line;
-    const auto words = spec::split_words(line);
+    const auto words = split_words(line);
     const auto* option = words && !words->empty() ? spec::find_option(words->front()) : nullptr;
     if (option == nullptr) return line;
     std::string value(spec::attached_value(words->front()));
@@ -44,17 +44,17 @@ using Change = std::function<std::string(std::string_view)>;
 Status copy_file(const fs::path& file, const Places& places, const Change& changed) {
     auto content = read_file(file);
     if (!content) return fail(std::move(content.error()));
-    const auto decoded = spec::decode(*content, file);
+    const auto decoded = decode(*content, file);
     if (!decoded) return fail(Error(decoded.error()));
     std::string text;
-    for (const auto line : spec::split_lines(*decoded))
+    for (const auto line : split_lines(*decoded))
         text += for_another_place(changed(line), file.parent_path(), places) + "\n";
     return write_file(places.at(file), text);
 }
 
 } // namespace
 
-std::string requirements_text(const std::vector<spec::Located>& lines, const fs::path& directory) {
+std::string requirements_text(const std::vector<Located>& lines, const fs::path& directory) {
     std::string text;
     for (const auto& line : lines)
         text += for_another_place(line.text, directory, {}) + "\n";

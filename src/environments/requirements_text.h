@@ -15,8 +15,7 @@ namespace containerize::environments {
 
 /// Returns a requirements file with these lines for use in another directory than `directory`, to which their
 /// paths are relative.
-std::string requirements_text(const std::vector<spec::Located>& lines,
-                              const std::filesystem::path& directory);
+std::string requirements_text(const std::vector<Located>& lines, const std::filesystem::path& directory);
 
 /// Copies the file that was `read`, and everything it includes, to `directory`, passing each line through
 /// `changed`. Returns the path of the first copy.

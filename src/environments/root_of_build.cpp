@@ -59,8 +59,7 @@ root::RootRequest build_root(const manifest::Base& base, const inputs::Inputs& i
         bind.required = bind.read_only = false;
     for (const auto& [name, field] : {std::pair{"USER", &request.user}, std::pair{"HOME", &request.home},
                                       std::pair{"SHELL", &request.shell}})
-        if (const auto found = inputs.environment.find(name); found != inputs.environment.end())
-            *field = found->second;
+        *field = variable(inputs.environment, name);
     for (const auto& file : inputs.files)
         request.needed.push_back(file.string());
     if (inputs.tykky) request.needed.push_back(inputs.tykky->image.string());

@@ -73,7 +73,7 @@ public:
                          {{EnvironmentChange::Kind::prepend, "PATH", (context_.prefix / "bin").string()}},
                          context_.prefix);
         std::swap(context_.environment, environment);
-        auto recorded = record_activation(context_, {});
+        auto recorded = record_activation(context_);
         std::swap(context_.environment, environment);
         if (!recorded) return fail(std::move(recorded.error()));
         launch_scripts_ = std::move(recorded->scripts);
@@ -84,16 +84,10 @@ public:
     }
 
     Result<std::string> packages() override {
-        if (!of_conda_) {
-            std::string text;
-            for (const auto& one :
-                 pip::read_distributions(context_.root() / "lib" / python_name_ / "site-packages"))
-                text += one.name + "==" + one.version + "\n";
-            return text;
-        }
         auto contents = read_contents(context_.root(), python_name_);
         if (!contents) return fail(std::move(contents.error()));
         contents_ = std::move(*contents);
+        if (!of_conda_) return pip_list(contents_.of_pip);
         context_.record["conda_packages"] = contents_.packages.size();
         return package_list(contents_);
     }
@@ -125,8 +119,7 @@ public:
         return !changed_ || !changed_->files.empty();
     }
 
-    Result<image::WriteStats>
-    pack(const std::function<void(std::uint64_t, std::uint64_t)>& progress) override {
+    Result<image::WriteStats> pack(const Progress& progress) override {
         if (!changed_) return fail(std::move(changed_.error()));
         return image::write_changes(*changed_, context_.image(), context_.writer_options(),
                                     [&](std::uint64_t done) { progress(done, 0); });
@@ -174,8 +167,7 @@ private:
 
     // Adds the variables of the input to those that were set before.
     Status keep_variables() const {
-        const auto& variables =
-            context_.inputs.conda ? context_.inputs.conda->variables : context_.inputs.locked->variables;
+        const auto& variables = context_.inputs.variables();
         if (variables.empty()) return {};
         const auto file = context_.root() / "conda-meta/state";
         auto state = parse_json_quietly(read_file(file).value_or("{}"));

@@ -33,7 +33,6 @@ public:
         auto mounted = WritableImages::mount(context_, {context_.image()}, context_.inputs.mask);
         if (!mounted) return fail(std::move(mounted.error()));
         images_ = std::move(*mounted);
-        if (!images_.copy().empty()) writer_.reset(); // also closes the unfinished image
         return {};
     }
 
@@ -44,21 +43,11 @@ public:
 
     Result<std::string> packages() override { return std::string(); }
 
-    Result<image::WriteStats>
-    pack(const std::function<void(std::uint64_t, std::uint64_t)>& progress) override {
-        const auto on_bytes = [&](std::uint64_t done) { progress(done, 0); };
-        const mode_t umask_bits = context_.options.umask_bits;
-        if (!writer_)
-            return image::write_tree(images_.copy(), context_.image(), context_.writer_options(), umask_bits,
-                                     on_bytes);
-        auto changes = images_.changes(umask_bits);
-        if (!changes) return fail(std::move(changes.error()));
-        const auto& added = changes->tree;
-        if (auto done = image::add_entries(*writer_, added, image::Whiteouts::apply, on_bytes); !done)
-            return fail(std::move(done.error()));
-        auto stats = writer_->finish();
-        left_out_.insert(left_out_.end(), added.left_out.begin(), added.left_out.end());
-        if (stats) stats->left_out = left_out_;
+    Result<image::WriteStats> pack(const Progress& progress) override {
+        auto stats =
+            images_.pack(writer_, context_.image(), context_.writer_options(), context_.options.umask_bits,
+                         [&](std::uint64_t done) { progress(done, 0); });
+        if (stats) stats->left_out.insert(stats->left_out.begin(), left_out_.begin(), left_out_.end());
         return stats;
     }
 
@@ -107,7 +96,7 @@ private:
 
     BuildContext& context_;
     WritableImages images_;
-    std::optional<image::Writer> writer_; ///< not set if a copy on disk is packed instead
+    std::optional<image::Writer> writer_;
     std::vector<std::string> left_out_;
 };
 

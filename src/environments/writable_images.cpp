@@ -35,16 +35,14 @@ Status WritableImages::bind_upper(BuildContext& context) {
     const auto upper = context.staging / upper_name;
     std::error_code failed;
     fs::create_directory(upper, failed);
-    if (failed) return fail_errno("cannot make a staging directory", upper.string(), failed.value());
+    if (failed) return fail_errno("cannot create a staging directory", upper.string(), failed.value());
     return context.space.bind(upper, context.prefix, context.prefix);
 }
 
 // For old kernels, and filesystems without extended attributes.
 Status WritableImages::mount_without_overlay(BuildContext& context, const std::string& why) {
     if (interrupted()) return fail_interrupted();
-    const auto path = context.inputs.environment.find("PATH");
-    const auto program =
-        find_program("fuse-overlayfs", path == context.inputs.environment.end() ? "" : path->second);
+    const auto program = find_program("fuse-overlayfs", search_path(context.inputs.environment));
     const auto suits = program ? image::suits_fuse_overlay(images_) : Result<bool>(false);
     if (!suits) return fail(Error(suits.error()));
     if (*suits) {
@@ -89,6 +87,22 @@ Result<image::Changes> WritableImages::changes(mode_t umask_bits) const {
     default:
         return image::changes_in_overlay(staging_ / upper_name, images_, umask_bits);
     }
+}
+
+Result<image::WriteStats> WritableImages::pack(std::optional<image::Writer>& writer, const fs::path& image,
+                                               const image::WriterOptions& options, mode_t umask_bits,
+                                               const image::PackProgress& progress) const {
+    if (!copy().empty()) {
+        writer.reset(); // also closes the unfinished image, which changes were compared with
+        return image::write_tree(copy(), image, options, umask_bits, progress);
+    }
+    auto changed = changes(umask_bits);
+    if (!changed) return fail(std::move(changed.error()));
+    if (auto added = image::add_entries(*writer, changed->tree, image::Whiteouts::apply, progress); !added)
+        return fail(std::move(added.error()));
+    auto stats = writer->finish();
+    if (stats) stats->left_out = std::move(changed->tree.left_out);
+    return stats;
 }
 
 fs::path WritableImages::copy() const {

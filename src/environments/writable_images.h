@@ -7,6 +7,7 @@
 #include "manifest/manifest.h"
 
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 namespace containerize::environments {
@@ -25,6 +26,11 @@ public:
 
     /// The differences between the mounted tree and the images.
     [[nodiscard]] Result<image::Changes> changes(mode_t umask_bits) const;
+    /// Packs what the tree has become. `writer` holds what the images had when they were mounted, and is used
+    /// up.
+    Result<image::WriteStats> pack(std::optional<image::Writer>& writer, const std::filesystem::path& image,
+                                   const image::WriterOptions& options, mode_t umask_bits,
+                                   const image::PackProgress& progress) const;
     /// The copy on disk that is mounted at the prefix; empty if an overlay is used.
     [[nodiscard]] std::filesystem::path copy() const;
 

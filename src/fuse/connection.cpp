@@ -1,5 +1,7 @@
 #include "fuse/connection.h"
 
+#include "fuse/server_deaths.h"
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -9,6 +11,7 @@
 
 #include <fcntl.h>
 #include <linux/fuse.h>
+#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <unistd.h>
@@ -97,14 +100,23 @@ Result<FuseFeatures> answer_init(int device) {
 
 } // namespace
 
-Result<FuseConnection> mount_fuse(const std::filesystem::path& mount_point, uid_t owner, gid_t group,
-                                  unsigned threads) {
+unsigned server_threads() {
+    constexpr int most_threads = 8;
+    cpu_set_t mask;
+    CPU_ZERO(&mask);
+    const int cpus = sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask) : 1;
+    // At least two: one may wait for the image while the other answers from the cache.
+    static_assert(most_threads <= ServerProgress::most_threads);
+    return static_cast<unsigned>(std::clamp(cpus, 2, most_threads));
+}
+
+Result<FuseConnection> mount_fuse(const std::filesystem::path& mount_point, unsigned threads) {
     // mount() requires the device to have been opened in the mount's user namespace.
     Fd first(open("/dev/fuse", O_RDWR | O_CLOEXEC));
     if (!first) return no_device(errno);
     const std::string options = "fd=" + std::to_string(first.get()) +
-                                ",rootmode=40000,user_id=" + std::to_string(owner) +
-                                ",group_id=" + std::to_string(group) +
+                                ",rootmode=40000,user_id=" + std::to_string(geteuid()) +
+                                ",group_id=" + std::to_string(getegid()) +
                                 ",default_permissions,allow_other,max_read=" + std::to_string(largest_read);
     if (mount("containerize", mount_point.c_str(), "fuse.containerize", MS_RDONLY | MS_NOSUID | MS_NODEV,
               options.c_str()) != 0) {

@@ -7,8 +7,6 @@
 #include <filesystem>
 #include <vector>
 
-#include <sys/types.h>
-
 namespace containerize::fuse {
 
 /// Features that the kernel offers in FUSE_INIT. It sends that message once, to the supervisor; servers that
@@ -24,14 +22,17 @@ struct FuseConnection {
     FuseFeatures features;
 };
 
+/// The number of server threads for the CPUs that this process may use.
+unsigned server_threads();
+
 /// Mounts a read-only FUSE filesystem over `mount_point` and answers FUSE_INIT. The caller must have the
-/// right to mount in its namespace, where its uid and gid are `owner` and `group`. Fails with Fault::engine
-/// if the kernel refuses; the error names /dev/fuse or the mount point.
-Result<FuseConnection> mount_fuse(const std::filesystem::path& mount_point, uid_t owner, gid_t group,
-                                  unsigned threads);
+/// right to mount in its namespace. Fails with Fault::engine if the kernel refuses; the error names /dev/fuse
+/// or the mount point.
+Result<FuseConnection> mount_fuse(const std::filesystem::path& mount_point,
+                                  unsigned threads = server_threads());
 
 /// Connects to a mount that another process made with `device`: answers FUSE_INIT.
-Result<FuseConnection> connect_fuse(Fd device, unsigned threads);
+Result<FuseConnection> connect_fuse(Fd device, unsigned threads = server_threads());
 
 /// Asks the kernel to resend every request that was read but not answered.
 Status resend_requests(const FuseConnection& connection);

@@ -42,7 +42,6 @@ constexpr std::uint32_t fuse_statx = 52; ///< Linux 6.6
 
 /// How long the kernel may cache names and attributes, in seconds: an image never changes.
 constexpr std::uint64_t forever = 315'360'000;
-constexpr int most_threads = 8;
 constexpr std::size_t request_buffer = FUSE_MIN_READ_BUFFER + 4096;
 constexpr std::uint32_t largest_directory_reply = 128U << 10U;
 
@@ -63,9 +62,9 @@ struct Quarantine {
 class Worker {
 public:
     /// `names` is null for HardLinks::one_file.
-    Worker(image::Layers& layers, int device, bool no_opendir, FuseOwner owner, ServerStatistics& statistics,
+    Worker(image::Layers& layers, int device, bool no_opendir, ServerStatistics& statistics,
            ServerProgress::Thread& progress, Quarantine& quarantine, MountRoot root, SeparateNames* names)
-        : layers_(layers), device_(device), no_opendir_(no_opendir), owner_(owner), statistics_(statistics),
+        : layers_(layers), device_(device), no_opendir_(no_opendir), statistics_(statistics),
           progress_(progress), quarantine_(quarantine), root_(root), names_(names) {}
 
     int run() {
@@ -193,8 +192,8 @@ private:
         attr.ino = empty_layer_node; // hidden by the overlay
         attr.mode = S_IFDIR | 0555;
         attr.nlink = 2;
-        attr.uid = owner_.uid;
-        attr.gid = owner_.gid;
+        attr.uid = uid_;
+        attr.gid = gid_;
         return attr;
     }
     /// Returns false where the usual answer applies.
@@ -283,8 +282,8 @@ private:
         attr.atime = attr.mtime = attr.ctime = inode.mtime;
         attr.mode = inode.mode;
         attr.nlink = separate ? 1 : inode.nlink;
-        attr.uid = owner_.uid;
-        attr.gid = owner_.gid;
+        attr.uid = uid_;
+        attr.gid = gid_;
         attr.rdev = inode.rdev;
         attr.blksize = layers_.block_size();
         return attr;
@@ -438,7 +437,8 @@ private:
     image::Layers& layers_;
     int device_;
     bool no_opendir_;
-    FuseOwner owner_;
+    const uid_t uid_ = geteuid();
+    const gid_t gid_ = getegid();
     ServerStatistics& statistics_;
     ServerProgress::Thread& progress_;
     Quarantine& quarantine_;
@@ -451,19 +451,6 @@ private:
     std::vector<iovec> parts_;
     std::vector<std::byte> listing_;
 };
-
-} // namespace
-
-unsigned server_threads() {
-    cpu_set_t mask;
-    CPU_ZERO(&mask);
-    const int cpus = sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask) : 1;
-    // At least two: one may wait for the image while the other answers from the cache.
-    static_assert(most_threads <= ServerProgress::most_threads);
-    return static_cast<unsigned>(std::clamp(cpus, 2, most_threads));
-}
-
-namespace {
 
 /// Drops caches when the programs that the server works for have little memory left, but not again before
 /// more blocks were loaded.
@@ -486,20 +473,21 @@ void drop_caches_under_pressure(const std::stop_token& stop, image::Layers& laye
 
 } // namespace
 
-int serve_fuse(image::Layers& layers, const FuseConnection& connection, FuseOwner owner,
-               ServerStatistics& statistics, MountRoot root, HardLinks hard_links, const Suspects& suspects) {
+int serve_fuse(image::Layers& layers, const FuseConnection& connection, const ServerOptions& options) {
+    ServerStatistics unread;
+    auto& statistics = options.statistics == nullptr ? unread : *options.statistics;
     prctl(PR_SET_NAME, "containerize-fs");
     // Blocks are allocated and freed all the time; by default each would cost an mmap() and page faults.
     mallopt(M_MMAP_THRESHOLD, 8 << 20);
     mallopt(M_TRIM_THRESHOLD, 64 << 20);
     mallopt(M_ARENA_MAX, 2);
     std::optional<SeparateNames> names;
-    if (hard_links == HardLinks::separate_files) names.emplace();
-    Quarantine quarantine{.suspects = suspects, .alone = {}};
+    if (options.hard_links == HardLinks::separate_files) names.emplace();
+    Quarantine quarantine{.suspects = options.suspects, .alone = {}};
     std::atomic<int> result{0};
     const auto work = [&](std::size_t thread) {
-        Worker worker(layers, connection.devices[thread].get(), connection.features.no_opendir, owner,
-                      statistics, statistics.progress.threads.at(thread), quarantine, root,
+        Worker worker(layers, connection.devices[thread].get(), connection.features.no_opendir, statistics,
+                      statistics.progress.threads.at(thread), quarantine, options.root,
                       names ? &*names : nullptr);
         if (const int error_number = worker.run()) result = error_number;
     };

@@ -10,14 +10,7 @@
 #include "fuse/server_statistics.h"
 #include "image/layers.h"
 
-#include <sys/types.h>
-
 namespace containerize::fuse {
-
-struct FuseOwner {
-    uid_t uid; ///< every file is shown as owned by this user and group
-    gid_t gid;
-};
 
 /// How files with several hard links are shown: as one file, or as a file for each name (SeparateNames). Node
 /// ids of the latter are known only to the server that assigned them, so that no other can take over.
@@ -30,13 +23,16 @@ enum class MountRoot { tree, tree_and_layers };
 inline constexpr const char* layer_name = ".containerize-layer";
 inline constexpr const char* empty_layer_name = ".containerize-empty-layer";
 
-/// The number of server threads for the CPUs that this process may use.
-unsigned server_threads();
+struct ServerOptions {
+    MountRoot root = MountRoot::tree;
+    HardLinks hard_links = HardLinks::one_file;
+    Suspects suspects = {};
+    ServerStatistics* statistics = nullptr; ///< null if nobody reads them
+};
 
 /// Serves each descriptor with one thread until the filesystem is unmounted everywhere and no file of it is
 /// open. Returns 0 then, otherwise the errno that ended it. For a process that does nothing else.
-int serve_fuse(image::Layers& layers, const FuseConnection& connection, FuseOwner owner,
-               ServerStatistics& statistics, MountRoot root = MountRoot::tree,
-               HardLinks hard_links = HardLinks::one_file, const Suspects& suspects = {});
+/// Every file is shown as this user's and group's.
+int serve_fuse(image::Layers& layers, const FuseConnection& connection, const ServerOptions& options = {});
 
 } // namespace containerize::fuse

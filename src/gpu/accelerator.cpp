@@ -1,6 +1,6 @@
 #include "gpu/accelerator.h"
 
-#include "gpu/version.h"
+#include "gpu/driver_version.h"
 
 #include <algorithm>
 #include <array>

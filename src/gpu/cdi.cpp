@@ -1,6 +1,6 @@
 #include "gpu/cdi.h"
 
-#include "gpu/elf.h"
+#include "gpu/libraries.h"
 #include "util/json.h"
 #include "util/yaml_size.h"
 
@@ -86,24 +86,11 @@ Result<json> parse_document(std::string_view text, const std::string& file) {
     }
 }
 
-/// The string member `name`; empty if there is none.
-std::string text_of(const json& object, const char* name) {
-    const auto found = object.find(name);
-    return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
 /// The array member `name`; an empty one if there is none.
 const json& list_of(const json& object, const char* name) {
     static const json none = json::array();
     const auto found = object.find(name);
     return found != object.end() && found->is_array() ? *found : none;
-}
-
-std::vector<std::string> texts(const json& list) {
-    std::vector<std::string> found;
-    for (const auto& one : list)
-        if (one.is_string()) found.push_back(one.get<std::string>());
-    return found;
 }
 
 class EditsParser {
@@ -116,10 +103,10 @@ public:
             if (mount.is_object()) add_mount(text_of(mount, "hostPath"), text_of(mount, "containerPath"));
         for (const auto& node : list_of(object, "deviceNodes"))
             if (node.is_object()) add_node(text_of(node, "path"), text_of(node, "hostPath"));
-        for (const auto& line : texts(list_of(object, "env")))
+        for (const auto& line : texts_of(object, "env"))
             add_variable(line);
         for (const auto& hook : list_of(object, "hooks"))
-            if (hook.is_object()) add_hook(texts(list_of(hook, "args")));
+            if (hook.is_object()) add_hook(texts_of(hook, "args"));
         return std::move(edits_);
     }
 

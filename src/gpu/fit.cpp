@@ -1,7 +1,7 @@
 #include "gpu/fit.h"
 
 #include "core/text.h"
-#include "gpu/version.h"
+#include "gpu/driver_version.h"
 
 #include <algorithm>
 
@@ -25,7 +25,7 @@ Fit fit_by_targets(const AcceleratedPackage& package, const Host& host) {
         if (device->target.empty() || package.architectures.empty()) continue;
         if (std::ranges::find(package.architectures, device->target) != package.architectures.end()) continue;
         return {.fits = false,
-                .reason = "It has code for " + listed(package.architectures, ", ") + ", and this node's " +
+                .reason = "It has code for " + joined(package.architectures, ", ") + ", and this node's " +
                           device->name + " is a " + device->target + "."};
     }
     return {.fits = true,

@@ -1,6 +1,6 @@
 #include "gpu/injector.h"
 
-#include "gpu/version.h"
+#include "gpu/driver_version.h"
 
 #include <algorithm>
 #include <iterator>
@@ -42,7 +42,7 @@ Injector::Injector(const Request& request)
     : request_(request), host_(request.host_root), libraries_(host_, vendors_directories(host_)),
       image_libraries_(request.image) {
     if (const auto libc = image_libraries_.find("libc.so.6", 0))
-        if (const auto elf = read_elf(request.image, *libc)) machine_ = elf->machine;
+        if (const auto elf = elf::read_elf(request.image, *libc)) machine_ = elf->machine;
     if (machine_ == 0)
         note("The image has no GNU C library (libc.so.6), so the host's libraries cannot be used in it.");
 }
@@ -62,7 +62,7 @@ const std::optional<std::set<std::string>>& Injector::image_versions(const std::
     if (known != image_versions_.end()) return known->second;
     std::optional<std::set<std::string>> versions;
     const auto add = [&](const TreeView& tree, const std::string& path) {
-        const auto elf = read_elf(tree, path);
+        const auto elf = elf::read_elf(tree, path);
         if (!elf || elf->machine != machine_) return;
         if (!versions) versions.emplace();
         versions->insert(elf->defined_versions.begin(), elf->defined_versions.end());
@@ -73,7 +73,7 @@ const std::optional<std::set<std::string>>& Injector::image_versions(const std::
     return image_versions_.emplace(library, std::move(versions)).first->second;
 }
 
-std::string Injector::incompatibility(const Elf& elf) {
+std::string Injector::incompatibility(const elf::Elf& elf) {
     if (elf.machine != machine_) return "it is for another processor architecture than the image";
     for (const auto& [library, version] : elf.needed_versions) {
         if (!is_system_library(library)) continue;
@@ -101,13 +101,13 @@ void Injector::bind(const std::string& real_path, std::string target, bool read_
 }
 
 bool Injector::is_for_image(const std::string& path) const {
-    const auto elf = read_elf(host_, path);
+    const auto elf = elf::read_elf(host_, path);
     return elf && elf->machine == machine_;
 }
 
 bool Injector::can_load(const std::string& path) {
     if (machine_ == 0) return false; // noted in the constructor
-    const auto elf = read_elf(host_, path);
+    const auto elf = elf::read_elf(host_, path);
     const auto problem = elf ? incompatibility(*elf) : elf.error().why;
     if (!problem.empty()) note("Not used: " + path + ": " + problem + ".");
     return problem.empty();
@@ -120,7 +120,7 @@ bool Injector::add_library(const std::string& path) {
     const auto file = name_of(*real);
     bind(*real, std::string(library_directory) + "/" + std::string(file), true);
     has_libraries_ = true;
-    const auto elf = read_elf(host_, *real);
+    const auto elf = elf::read_elf(host_, *real);
     if (elf && !is_system_library(elf->soname)) add_link(elf->soname, file);
     add_link(name_of(path), file);
     return true;
@@ -140,7 +140,7 @@ void Injector::add_with_needed(const std::vector<std::string>& names) {
         if (is_system_library(name) || !seen.insert(name).second || image_has(name)) continue;
         const auto path = libraries_.find(name, machine_);
         if (!path || !add_library(*path)) continue;
-        const auto elf = read_elf(host_, *path);
+        const auto elf = elf::read_elf(host_, *path);
         if (elf) wanted.insert(wanted.end(), elf->needed.begin(), elf->needed.end());
     }
 }

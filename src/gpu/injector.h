@@ -1,7 +1,7 @@
 // Collects an injection; each vendor's function adds its part.
 #pragma once
 
-#include "gpu/elf.h"
+#include "elf/read_elf.h"
 #include "gpu/injection.h"
 #include "gpu/libraries.h"
 
@@ -49,7 +49,7 @@ public:
 
 private:
     /// Returns why the image cannot load the library; empty if it can.
-    [[nodiscard]] std::string incompatibility(const Elf& elf);
+    [[nodiscard]] std::string incompatibility(const elf::Elf& elf);
     /// The versions defined by the image's system library of this name; nothing if there is no such library.
     const std::optional<std::set<std::string>>& image_versions(const std::string& library);
     void bind(const std::string& real_path, std::string target, bool read_only);

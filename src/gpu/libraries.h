@@ -11,14 +11,9 @@
 
 namespace containerize::gpu {
 
-struct CachedLibrary {
-    std::string name; ///< "libcuda.so.1"
-    std::string path; ///< "/lib/x86_64-linux-gnu/libcuda.so.1"
-};
-
-/// Parses ld.so.cache in the format of glibc 2.2 and later ("glibc-ld.so.cache1.1"), also when it follows the
-/// older format in the same file, as written by ldconfig before 2.32. Returns nothing if the file is invalid.
-std::optional<std::vector<CachedLibrary>> parse_library_cache(std::string_view bytes);
+/// Whether the file's name is that of the dynamic linker or of a library of the C library or compiler. A
+/// container must use its own set, because these belong together.
+bool is_system_library(std::string_view name);
 
 class Libraries {
 public:

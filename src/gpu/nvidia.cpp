@@ -1,10 +1,9 @@
-// NVIDIA: finds GPUs as the driver reports them in /proc. Uses a CDI specification if the site has one,
-// otherwise the libraries of the driver, whose file names all contain its version.
+// NVIDIA: uses a CDI specification if the site has one, otherwise the libraries of the driver, whose file
+// names all contain its version.
 #include "core/text.h"
 #include "gpu/cdi.h"
-#include "gpu/fit.h"
+#include "gpu/driver_version.h"
 #include "gpu/injector.h"
-#include "gpu/version.h"
 
 #include <algorithm>
 #include <array>
@@ -198,10 +197,10 @@ std::string_view stem_of(std::string_view file) {
     return file.substr(0, file.find(".so"));
 }
 
-std::vector<std::string> split(const std::string& text) {
+std::vector<std::string> words_of(const std::string& list) {
     std::vector<std::string> words;
-    for (const auto word : std::views::split(text, ','))
-        if (std::string one(word.begin(), word.end()); !one.empty()) words.push_back(std::move(one));
+    for (const auto word : split(list, ','))
+        if (!word.empty()) words.emplace_back(word);
     return words;
 }
 
@@ -221,7 +220,7 @@ public:
         const auto visible = injector_.variable("NVIDIA_VISIBLE_DEVICES");
         if (visible && (visible->empty() || *visible == "none" || *visible == "void"))
             return injector_.note("No NVIDIA GPUs are used: NVIDIA_VISIBLE_DEVICES is '" + *visible + "'.");
-        wanted_ = split(visible.value_or("all"));
+        wanted_ = words_of(visible.value_or("all"));
         read_capabilities();
         bool allows_compat = true;
         if (!add_by_cdi(allows_compat)) add_by_list();
@@ -231,7 +230,7 @@ public:
 private:
     void read_capabilities() {
         const auto given = injector_.variable("NVIDIA_DRIVER_CAPABILITIES");
-        for (const auto& word : split(given.value_or("compute,utility"))) {
+        for (const auto& word : words_of(given.value_or("compute,utility"))) {
             if (word == "display") {
                 capabilities_.insert("graphics");
             } else if (word == "all") {

@@ -1,6 +1,7 @@
 #include "http/failure.h"
 
 #include "core/filesystem.h"
+#include "core/variables.h"
 
 #include <algorithm>
 #include <array>
@@ -18,25 +19,22 @@ Error failure(const Attempt& attempt, std::string why, std::string hint = {}) {
 }
 
 std::string login_advice(const Attempt& attempt) {
-    return fmt::format(
-        "Check the login for {}: ~/.netrc, ~/.mamba/auth/authentication.json, or the token or password in "
-        "the channel's URL.\nSome channels also require you to accept their terms of service first.",
-        attempt.host);
+    return fmt::format("Check the login for {}: {}", attempt.host, attempt.settings->advice.login);
 }
 
 std::string network_advice(const Attempt& attempt) {
-    if (!attempt.proxy.empty())
-        return fmt::format("The proxy is {} (from proxy_servers in .condarc, or https_proxy).",
-                           attempt.proxy);
-    return "Check the address, and whether this machine can reach it. Compute nodes often have no internet "
-           "access, but login nodes do.\nBehind a proxy, set https_proxy, or proxy_servers in .condarc.";
+    const auto& place = attempt.settings->advice.proxy;
+    if (!attempt.proxy.empty()) return fmt::format("The proxy is {} (from {}).", attempt.proxy, place);
+    return fmt::format("Check the address, and whether this machine can reach it. Compute nodes often have no "
+                       "internet access, but login nodes do.\nBehind a proxy, set {}.",
+                       place);
 }
 
 std::string tls_advice(const Settings& settings) {
     const auto used = certificates(settings);
-    return fmt::format("Certificates are read from {}. If your site has its own certificate authority, set "
-                       "its file with\n`ssl_verify: /path/to/ca.pem` in .condarc, or with SSL_CERT_FILE.",
-                       used.empty() ? "the system's store" : used.string());
+    return fmt::format(
+        "Certificates are read from {}. If your site has its own certificate authority, set its file with\n{}.",
+        used.empty() ? "the system's store" : used.string(), settings.advice.certificates);
 }
 
 std::string_view reason_of(long status) {
@@ -65,11 +63,6 @@ std::string_view reason_of(long status) {
 /// Whether the rest of another answer was left on the connection.
 bool is_no_http(const Attempt& attempt) {
     return attempt.message.find("HTTP/0.9") != std::string::npos;
-}
-
-std::string variable(const char* name) {
-    const char* value = std::getenv(name);
-    return value == nullptr ? "" : value;
 }
 
 } // namespace
@@ -127,12 +120,11 @@ Error explain_status(long status, const Attempt& attempt) {
         return failure(attempt, "the server refuses access (403 Forbidden)", login_advice(attempt));
     case 404:
         return failure(attempt, "the server does not have this file (404 Not Found)",
-                       "Check the channel's name or URL.");
+                       fmt::format("Check {}.", attempt.settings->advice.address));
     case 407:
         return failure(attempt, "the proxy requires a login (407 Proxy Authentication Required)",
-                       fmt::format("The proxy is {}. Write it as http://USER:PASSWORD@HOST:PORT in "
-                                   "proxy_servers of .condarc, or in https_proxy.",
-                                   attempt.proxy));
+                       fmt::format("The proxy is {}. Write it as http://USER:PASSWORD@HOST:PORT in {}.",
+                                   attempt.proxy, attempt.settings->advice.proxy));
     default:
         break;
     }
@@ -149,6 +141,7 @@ Error explain_code(CURLcode code, const Attempt& attempt) {
                        fmt::format("the proxy refused the connection (it answered {})", attempt.proxy_status),
                        network_advice(attempt));
     }
+    const auto& advice = attempt.settings->advice;
     switch (code) {
     case CURLE_COULDNT_RESOLVE_HOST:
         return failure(attempt, fmt::format("the name {} cannot be resolved", attempt.host),
@@ -165,10 +158,9 @@ Error explain_code(CURLcode code, const Attempt& attempt) {
                 fmt::format("no connection within {:.0f} s",
                             std::chrono::duration<double>(attempt.settings->connect_timeout).count()),
                 network_advice(attempt));
-        return failure(attempt,
-                       fmt::format("no data arrived for {} s", attempt.settings->stall_timeout.count()),
-                       "The server or the network is very slow. Set a longer time with "
-                       "remote_read_timeout_secs in .condarc.");
+        return failure(attempt, fmt::format("no data arrived for {} s", attempt.settings->stall_timeout.count()),
+                       "The server or the network is very slow." +
+                           (advice.patience.empty() ? "" : " Set a longer time with " + advice.patience + "."));
     case CURLE_PARTIAL_FILE:
     case CURLE_GOT_NOTHING:
     case CURLE_RECV_ERROR:
@@ -186,7 +178,7 @@ Error explain_code(CURLcode code, const Attempt& attempt) {
                        tls_advice(*attempt.settings));
     case CURLE_SSL_CERTPROBLEM:
         return failure(attempt, fmt::format("the client certificate cannot be used: {}", attempt.message),
-                       "Check client_ssl_cert and client_ssl_cert_key in .condarc.");
+                       fmt::format("Check {}.", advice.client_certificate));
     case CURLE_FILE_COULDNT_READ_FILE:
         return failure(attempt, "the file does not exist or cannot be read");
     case CURLE_TOO_MANY_REDIRECTS:

@@ -23,6 +23,18 @@ struct Login {
     std::string bearer;         ///< `Authorization: Bearer ...`
 };
 
+/// What the user of some settings can do about a failure, in the words of where they come from.
+struct Advice {
+    std::string address = "the address";        ///< "Check ...": there is no such file
+    std::string login = "~/.netrc.";            ///< "Check the login for HOST: ..."
+    std::string proxy = "https_proxy";          ///< where it is set
+    std::string certificates = "SSL_CERT_FILE"; ///< what names an authority's file
+    std::string client_certificate;             ///< what names its files
+    std::string checksums = "their checksums";  ///< what does not fit a file with another content
+    std::string patience;                       ///< what allows a slow server more time
+    std::string no_verification;                ///< the setting that makes servers unverified
+};
+
 /// How servers are reached.
 struct Settings {
     /// By "https", "https://host" or "all", as in conda's proxy_servers. If empty, libcurl reads http_proxy,
@@ -37,6 +49,7 @@ struct Settings {
     unsigned retries = 4; ///< after failures that may be temporary, in addition to the first try
     std::chrono::milliseconds first_pause{500}; ///< before the first retry; doubled each time, with jitter
     unsigned parallel = 8;                      ///< concurrent transfers
+    Advice advice;
 };
 
 struct Request {

@@ -1,5 +1,6 @@
 #include "image/changes.h"
 
+#include "core/entries.h"
 #include "core/fd.h"
 #include "image/layers.h"
 #include "image/walk.h"
@@ -31,16 +32,6 @@ bool is_directory(Layers& layers, const std::string& path) {
     const auto found = layers.find(path);
     const auto inode = found ? layers.inode(*found) : std::unexpected(found.error());
     return inode && S_ISDIR(inode->mode);
-}
-
-/// The names that a directory lists. Looking them up would not do: in a directory that took another's place,
-/// fuse-overlayfs still finds the names of the layers below.
-std::set<std::string> names_in(const fs::path& directory, std::error_code& failed) {
-    std::set<std::string> names;
-    for (fs::directory_iterator entry(directory, failed), end; !failed && entry != end;
-         entry.increment(failed))
-        names.insert(entry->path().filename().string());
-    return names;
 }
 
 /// The prefix of the names by which fuse-overlayfs marks removals if it may not create devices. It refuses to
@@ -116,6 +107,8 @@ private:
         const auto listing = images_.directory(*before);
         if (!listing) return damaged(listing.error());
         std::error_code failed;
+        // Looking names up would not do: in a directory that took another's place, fuse-overlayfs still finds
+        // the names of the layers below.
         const auto shown = names_in(merged_ / directory, failed);
         if (failed)
             return fail_errno("cannot read a directory to pack it", (merged_ / directory).string(),

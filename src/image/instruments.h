@@ -1,7 +1,7 @@
 // What a server counts while it reads images, and hooks for tests.
 #pragma once
 
-#include "image/profile.h"
+#include "image/access_profile.h"
 
 #include <atomic>
 #include <chrono>

@@ -1,8 +1,8 @@
 // Prefetches what profiles list, in large and concurrent requests, and decompresses it on idle cores.
 #pragma once
 
+#include "image/access_profile.h"
 #include "image/instruments.h"
-#include "image/profile.h"
 #include "image/source.h"
 
 #include <atomic>

@@ -2,6 +2,8 @@
 
 #include "image/decompressor.h"
 
+#include "core/read_write.h"
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -49,15 +51,10 @@ constexpr std::uint8_t directory_types[] = {DT_UNKNOWN, DT_DIR, DT_REG,  DT_LNK,
 constexpr unsigned basic_types = 7; ///< extended types are the basic ones plus this
 
 /// Returns 0 or an errno: EIO if the file ends too early.
-int read_all(int file, std::uint64_t offset, std::span<std::byte> out) {
-    while (!out.empty()) {
-        const auto got = pread(file, out.data(), out.size(), static_cast<off_t>(offset));
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) return got == 0 ? EIO : errno;
-        offset += static_cast<std::uint64_t>(got);
-        out = out.subspan(static_cast<std::size_t>(got));
-    }
-    return 0;
+int read_exactly(int file, std::uint64_t offset, std::span<std::byte> out) {
+    const auto got = read_all_at(file, out.data(), out.size(), static_cast<off_t>(offset));
+    if (got < 0) return errno;
+    return static_cast<std::size_t>(got) == out.size() ? 0 : EIO;
 }
 
 std::expected<void, std::string> check_super(const sqfs_super_t& super, std::uint64_t size) {
@@ -107,7 +104,7 @@ Result<ImageHeader> read_header(int file, const std::filesystem::path& path, std
     sqfs_super_t super;
     const std::uint64_t left = offset < *size ? *size - offset : 0;
     if (left < sizeof super) return bad_image(path, "it is shorter than a squashfs header");
-    if (const int error = read_all(file, offset, std::as_writable_bytes(std::span(&super, 1))))
+    if (const int error = read_exactly(file, offset, std::as_writable_bytes(std::span(&super, 1))))
         return fail_errno("cannot read the image", path.string(), error);
     if (auto good = check_super(super, left); !good) return bad_image(path, std::move(good.error()));
     auto decompressor = Decompressor::create(super);

@@ -1,8 +1,8 @@
 // Files with blocks in a profile: to place them first in a new image, and to find them there again.
 #pragma once
 
+#include "image/access_profile.h"
 #include "image/layers.h"
-#include "image/profile.h"
 
 #include <cstddef>
 #include <expected>

@@ -1,5 +1,7 @@
 #include "image/source.h"
 
+#include "core/read_write.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -27,17 +29,11 @@ std::expected<void, int> Source::read(std::uint64_t offset, std::span<std::byte>
 
 std::expected<void, int> Source::read_file(std::uint64_t file_offset, std::span<std::byte> out) {
     if (instruments_.read_delay.count() > 0) std::this_thread::sleep_for(instruments_.read_delay);
-    while (!out.empty()) {
-        const auto got = pread(file_.get(), out.data(), out.size(), static_cast<off_t>(file_offset));
-        if (got < 0 && errno == EINTR) continue;
-        // A file that was truncated while mounted must not look like zeros.
-        if (got <= 0) return std::unexpected(got == 0 ? EIO : errno);
-        instruments_.statistics->reads.fetch_add(1, std::memory_order_relaxed);
-        instruments_.statistics->bytes_read.fetch_add(static_cast<std::uint64_t>(got),
-                                                      std::memory_order_relaxed);
-        file_offset += static_cast<std::uint64_t>(got);
-        out = out.subspan(static_cast<std::size_t>(got));
-    }
+    const auto got = read_all_at(file_.get(), out.data(), out.size(), static_cast<off_t>(file_offset));
+    // A file that was truncated while mounted must not look like zeros.
+    if (got != static_cast<ssize_t>(out.size())) return std::unexpected(got < 0 ? errno : EIO);
+    instruments_.statistics->reads.fetch_add(1, std::memory_order_relaxed);
+    instruments_.statistics->bytes_read.fetch_add(out.size(), std::memory_order_relaxed);
     return {};
 }
 

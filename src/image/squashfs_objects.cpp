@@ -1,5 +1,7 @@
 #include "image/squashfs_objects.h"
 
+#include "core/read_write.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <new>
@@ -45,39 +47,23 @@ OutputFile::OutputFile(Fd fd) : sqfs_file_t{}, fd_(std::move(fd)) {
     truncate = set_size;
 }
 
+int OutputFile::failed() {
+    if (error_number_ == 0) error_number_ = errno;
+    return SQFS_ERROR_IO;
+}
+
 int OutputFile::read_bytes(sqfs_file_t* file, sqfs_u64 offset, void* buffer, size_t size) {
     auto& out = self(file);
-    auto* at = static_cast<char*>(buffer);
-    while (size > 0) {
-        const auto got = pread(out.fd_.get(), at, size, static_cast<off_t>(offset));
-        if (got < 0 && errno == EINTR) continue;
-        if (got == 0) return SQFS_ERROR_OUT_OF_BOUNDS;
-        if (got < 0) {
-            if (out.error_number_ == 0) out.error_number_ = errno;
-            return SQFS_ERROR_IO;
-        }
-        at += got;
-        offset += static_cast<sqfs_u64>(got);
-        size -= static_cast<size_t>(got);
-    }
-    return 0;
+    const auto got = read_all_at(out.fd_.get(), buffer, size, static_cast<off_t>(offset));
+    if (got < 0) return out.failed();
+    return static_cast<std::size_t>(got) == size ? 0 : SQFS_ERROR_OUT_OF_BOUNDS;
 }
 
 int OutputFile::write_bytes(sqfs_file_t* file, sqfs_u64 offset, const void* buffer, size_t size) {
     auto& out = self(file);
-    const auto* at = static_cast<const char*>(buffer);
-    while (size > 0) {
-        const auto put = pwrite(out.fd_.get(), at, size, static_cast<off_t>(offset));
-        if (put < 0 && errno == EINTR) continue;
-        if (put < 0) {
-            if (out.error_number_ == 0) out.error_number_ = errno;
-            return SQFS_ERROR_IO;
-        }
-        at += put;
-        offset += static_cast<sqfs_u64>(put);
-        size -= static_cast<size_t>(put);
-    }
-    if (offset > out.size_) out.size_ = offset;
+    if (!write_all_at(out.fd_.get(), {static_cast<const char*>(buffer), size}, static_cast<off_t>(offset)))
+        return out.failed();
+    out.size_ = std::max(out.size_, offset + size);
     out.start_writing();
     return 0;
 }
@@ -93,10 +79,7 @@ void OutputFile::start_writing() {
 
 int OutputFile::set_size(sqfs_file_t* file, sqfs_u64 size) {
     auto& out = self(file);
-    if (ftruncate(out.fd_.get(), static_cast<off_t>(size)) != 0) {
-        if (out.error_number_ == 0) out.error_number_ = errno;
-        return SQFS_ERROR_IO;
-    }
+    if (ftruncate(out.fd_.get(), static_cast<off_t>(size)) != 0) return out.failed();
     out.size_ = size;
     out.started_ = std::min(out.started_, size);
     return 0;

@@ -52,6 +52,7 @@ private:
     static int write_bytes(sqfs_file_t* file, sqfs_u64 offset, const void* buffer, size_t size);
     static int set_size(sqfs_file_t* file, sqfs_u64 size);
 
+    int failed(); ///< keeps the first errno
     void start_writing();
 
     Fd fd_;

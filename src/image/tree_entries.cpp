@@ -1,5 +1,6 @@
 #include "image/tree_entries.h"
 
+#include "core/entries.h"
 #include "image/layers.h"
 
 #include <algorithm>
@@ -61,16 +62,9 @@ public:
     // Depth first, each directory sorted by the bytes of the names.
     Status walk(const std::string& relative) {
         const std::string directory = relative.empty() ? root_.string() : (root_ / relative).string();
-        std::vector<std::string> names;
-        {
-            const std::unique_ptr<DIR, int (*)(DIR*)> listing(opendir(directory.c_str()), closedir);
-            if (!listing) return fail_errno("cannot read a directory to pack it", directory);
-            while (const dirent* entry = readdir(listing.get()))
-                if (const std::string name = static_cast<const char*>(entry->d_name);
-                    name != "." && name != "..")
-                    names.push_back(name);
-        }
-        std::ranges::sort(names);
+        std::error_code failed;
+        const auto names = names_in(directory, failed);
+        if (failed) return fail_errno("cannot read a directory to pack it", directory, failed.value());
         for (const auto& name : names)
             if (auto done = visit(relative.empty() ? name : relative + "/" + name); !done) return done;
         return {};

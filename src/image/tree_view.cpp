@@ -1,5 +1,6 @@
 #include "image/tree_view.h"
 
+#include "core/entries.h"
 #include "core/fd.h"
 
 #include <algorithm>
@@ -118,12 +119,8 @@ std::string DirectoryView::target_of(const std::string& link) const {
 }
 
 std::vector<std::string> DirectoryView::names_in(const std::string& directory) const {
-    std::vector<std::string> names;
-    std::error_code failed;
-    for (std::filesystem::directory_iterator entry(real(directory), failed), end; !failed && entry != end;
-         entry.increment(failed))
-        names.push_back(entry->path().filename().string());
-    return names;
+    const auto names = containerize::names_in(real(directory));
+    return {names.begin(), names.end()};
 }
 
 std::string DirectoryView::bytes_of(const std::string& file, std::uint64_t offset, std::size_t size) const {

@@ -1,15 +1,11 @@
 #include "image/unpack.h"
 
 #include "core/fd.h"
-#include "core/interrupt.h"
-#include "image/layers.h"
-#include "image/walk.h"
+#include "core/read_write.h"
+#include "image/tree_copier.h"
 
 #include <array>
 #include <cerrno>
-#include <map>
-#include <string>
-#include <utility>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -22,118 +18,87 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class Unpacker {
+/// Has the functions of Writer.
+class DiskWriter {
 public:
-    Unpacker(Layers& layers, const fs::path& image) : layers_(layers), walk_(layers), image_(image) {}
+    explicit DiskWriter(const fs::path& root) : root_(root) {}
 
-    /// Unpacks what is in a directory into an existing one.
-    Status content_of(Reference reference, const fs::path& target) {
-        const auto level = walk_.enter(reference);
-        if (!level) return damaged(level.error());
-        const Directory& listing = level->listing();
-        for (const auto& entry : listing.entries) {
-            if (interrupted()) return fail_interrupted();
-            if (auto done = this->entry(entry.inode, target / listing.name(entry)); !done) return done;
-        }
+    Status add_directory(const std::string& path, const Attributes& attributes) {
+        const auto target = root_ / path;
+        std::error_code failed;
+        if (fs::is_directory(fs::symlink_status(target, failed))) return {};
+        if (auto free = remove_present(target); !free) return free;
+        if (mkdir(target.c_str(), 0700) != 0) return fail_errno("cannot unpack a directory", target.string());
+        made_.emplace_back(target, attributes);
+        return {};
+    }
+
+    Status add_symlink(const std::string& path, const std::string& target, const Attributes& attributes) {
+        const auto link = root_ / path;
+        if (auto free = remove_present(link); !free) return free;
+        if (symlink(target.c_str(), link.c_str()) != 0)
+            return fail_errno("cannot unpack a link", link.string());
+        return set_time(link, attributes);
+    }
+
+    Status add_hardlink(const std::string& path, const std::string& existing) {
+        const auto name = root_ / path;
+        if (auto free = remove_present(name); !free) return free;
+        if (link((root_ / existing).c_str(), name.c_str()) == 0) return {};
+        return fail_errno("cannot unpack a hard link", name.string());
+    }
+
+    Status begin_file(const std::string& path, const Attributes& attributes) {
+        file_path_ = root_ / path;
+        attributes_ = attributes;
+        if (auto free = remove_present(file_path_); !free) return free;
+        file_.reset(open(file_path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+        return file_ ? Status() : fail_errno("cannot unpack a file", file_path_.string());
+    }
+    Status append(std::span<const std::byte> bytes) {
+        if (write_all(file_.get(), {reinterpret_cast<const char*>(bytes.data()), bytes.size()})) return {};
+        return fail_errno("cannot unpack a file", file_path_.string());
+    }
+    Status end_file() {
+        file_.reset();
+        return set_attributes(file_path_, attributes_, 0200);
+    }
+
+    /// Last, because writing into a directory changes its time, and its mode may forbid writing.
+    Status finish() {
+        for (auto made = made_.rbegin(); made != made_.rend(); ++made)
+            if (auto set = set_attributes(made->first, made->second, 0700); !set) return set;
         return {};
     }
 
 private:
-    Status entry(Reference reference, const fs::path& target) {
-        const auto inode = layers_.inode(reference);
-        if (!inode) return damaged(inode.error());
-        if (S_ISDIR(inode->mode)) return directory(reference, *inode, target);
-        if (unlink(target.c_str()) != 0 && errno != ENOENT)
-            return fail_errno("cannot replace the existing file", target.string());
-        if (S_ISLNK(inode->mode)) {
-            const auto text = layers_.read_link(reference);
-            if (!text) return damaged(text.error());
-            if (symlink(text->c_str(), target.c_str()) != 0)
-                return fail_errno("cannot unpack a link", target.string());
-            return set_time(*inode, target);
-        }
-        if (!S_ISREG(inode->mode)) return {}; // no image of ours has any other
-        if (inode->nlink > 1) {
-            const auto [first, is_new] = names_.emplace(inode->number, target);
-            if (!is_new) {
-                if (link(first->second.c_str(), target.c_str()) == 0) return {};
-                if (errno != EPERM && errno != EMLINK)
-                    return fail_errno("cannot unpack a hard link", target.string());
-            }
-        }
-        if (auto done = content(reference, inode->size, target); !done) return done;
-        return set_attributes(reference, *inode, target);
+    static Status remove_present(const fs::path& target) {
+        if (unlink(target.c_str()) == 0 || errno == ENOENT) return {};
+        return fail_errno("cannot replace the existing file", target.string());
     }
 
-    Status directory(Reference reference, const Inode& inode, const fs::path& target) {
-        std::error_code failed;
-        if (fs::is_directory(fs::symlink_status(target, failed))) return content_of(reference, target);
-        if (unlink(target.c_str()) != 0 && errno != ENOENT)
-            return fail_errno("cannot replace the existing file", target.string());
-        if (mkdir(target.c_str(), 0700) != 0) return fail_errno("cannot unpack a directory", target.string());
-        if (auto done = content_of(reference, target); !done) return done;
-        // Last, because writing into it changes its time, and its mode may forbid writing.
-        return set_attributes(reference, inode, target);
-    }
-
-    Status content(Reference reference, std::uint64_t size, const fs::path& target) {
-        const Fd file(open(target.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-        if (!file) return fail_errno("cannot unpack a file", target.string());
-        constexpr std::size_t piece = 1U << 20U;
-        for (std::uint64_t offset = 0; offset < size;) {
-            std::vector<Slice> slices;
-            if (const auto got = layers_.read(reference, offset, piece, slices); !got)
-                return damaged(got.error());
-            const auto before = offset;
-            for (const auto& slice : slices) {
-                if (auto done = write_all(file.get(), slice.bytes, target); !done) return done;
-                offset += slice.bytes.size();
-            }
-            if (offset == before) return damaged(EIO);
-        }
-        return {};
-    }
-
-    static Status write_all(int file, std::span<const std::byte> bytes, const fs::path& target) {
-        while (!bytes.empty()) {
-            const auto put = write(file, bytes.data(), bytes.size());
-            if (put < 0 && errno == EINTR) continue;
-            if (put < 0) return fail_errno("cannot unpack a file", target.string());
-            bytes = bytes.subspan(static_cast<std::size_t>(put));
-        }
-        return {};
-    }
-
-    Status set_attributes(Reference reference, const Inode& inode, const fs::path& target) const {
-        if (layers_.has_xattrs()) {
-            const auto xattrs = layers_.xattrs(reference);
-            if (!xattrs) return damaged(xattrs.error());
-            // A filesystem without extended attributes loses them, as with every copy to it.
-            for (const auto& [name, value] : *xattrs)
-                setxattr(target.c_str(), name.c_str(), value.data(), value.size(), 0);
-        }
-        // The owner must be able to change it, whatever the image says.
-        const mode_t mode = (inode.mode & 0777U) | (S_ISDIR(inode.mode) ? 0700U : 0200U);
-        if (chmod(target.c_str(), mode) != 0)
+    /// `needed`: the owner must be able to change it, whatever the image says.
+    static Status set_attributes(const fs::path& target, const Attributes& attributes, mode_t needed) {
+        // A filesystem without extended attributes loses them, as with every copy to it.
+        for (const auto& [name, value] : attributes.xattrs)
+            setxattr(target.c_str(), name.c_str(), value.data(), value.size(), 0);
+        if (chmod(target.c_str(), (attributes.mode & 0777U) | needed) != 0)
             return fail_errno("cannot set the mode of a file", target.string());
-        return set_time(inode, target);
+        return set_time(target, attributes);
     }
 
-    static Status set_time(const Inode& inode, const fs::path& target) {
-        const std::array<timespec, 2> times = {timespec{inode.mtime, 0}, timespec{inode.mtime, 0}};
+    static Status set_time(const fs::path& target, const Attributes& attributes) {
+        const std::array<timespec, 2> times = {timespec{attributes.mtime, 0}, timespec{attributes.mtime, 0}};
         if (utimensat(AT_FDCWD, target.c_str(), times.data(), AT_SYMLINK_NOFOLLOW) != 0)
             return fail_errno("cannot set the time of a file", target.string());
         return {};
     }
 
-    Status damaged(int error_number) const {
-        return fail_errno("cannot read the image", image_.string(), error_number);
-    }
-
-    Layers& layers_;
-    Walk walk_;
-    const fs::path& image_;
-    std::map<std::uint64_t, fs::path> names_; ///< of hard-linked files: the first name, by inode number
+    const fs::path& root_;
+    std::vector<std::pair<fs::path, Attributes>> made_; ///< directories
+    Fd file_;
+    fs::path file_path_;
+    Attributes attributes_;
 };
 
 } // namespace
@@ -141,7 +106,10 @@ private:
 Status unpack(std::span<const fs::path> images, const fs::path& target) {
     auto layers = open_layers(images);
     if (!layers) return fail(std::move(layers.error()));
-    return Unpacker(**layers, images.back()).content_of((*layers)->root(), target);
+    DiskWriter writer(target);
+    if (auto copied = TreeCopier(**layers, writer, images.back().string(), {}).copy_rest(); !copied)
+        return copied;
+    return writer.finish();
 }
 
 } // namespace containerize::image

@@ -1,10 +1,11 @@
 // What a user asks of a build, from the command line and the configuration.
 #pragma once
 
-#include "base/base.h"
-#include "conda/config.h"
+#include "base/base_image.h"
+#include "conda/conda_config.h"
 #include "conda/package_record.h"
 #include "core/error.h"
+#include "core/located.h"
 #include "image/writer.h"
 #include "launch/environment.h"
 #include "manifest/launch_settings.h"
@@ -35,13 +36,13 @@ struct CondaOptions {
 
 /// What the configuration says in addition to the values of options.
 struct SiteSettings {
-    conda::Located cache; ///< the directory and where it was set; empty: use conda::cache_directory()
+    Located cache; ///< the directory and where it was set; empty: use conda::cache_directory()
     /// `channels` replaces those of .condarc if that has none, or always if `channels_forced`; the others
     /// extend them. All are ignored if the environment file names channels.
-    std::vector<conda::Located> channels, first_channels, last_channels;
+    std::vector<Located> channels, first_channels, last_channels;
     bool channels_forced = false;
-    std::vector<conda::Located> machine_channels; ///< named by the machine's own file
-    std::vector<std::string> wrapper_paths;       ///< for new installations; missing ones are ignored
+    std::vector<Located> machine_channels;  ///< named by the machine's own file
+    std::vector<std::string> wrapper_paths; ///< for new installations; missing ones are ignored
     /// Set at every launch. --environ overrides the first list, but not the second.
     std::vector<launch::EnvironmentChange> environment, forced_environment;
     unsigned max_jobs = 0; ///< upper limit for jobs; 0: none

@@ -1,6 +1,6 @@
 #include "inputs/find_base.h"
 
-#include "base/base.h"
+#include "base/base_image.h"
 #include "core/filesystem.h"
 
 #include <algorithm>

@@ -2,6 +2,7 @@
 
 #include "conda/virtual_packages.h"
 #include "core/filesystem.h"
+#include "core/text.h"
 #include "inputs/secrets.h"
 #include "manifest/manifest.h"
 #include "pip/venv.h"
@@ -20,14 +21,11 @@ namespace containerize::inputs {
 namespace {
 
 Result<std::optional<std::uint32_t>> source_date_epoch() {
-    const char* text = std::getenv("SOURCE_DATE_EPOCH");
-    if (text == nullptr || *text == '\0') return std::nullopt;
-    char* end = nullptr;
-    const unsigned long long value = std::strtoull(text, &end, 10);
-    if (*end != '\0' || *text == '-' || value > 0xFFFFFFFFULL)
-        return fail_input("invalid SOURCE_DATE_EPOCH", {}, text,
-                          "Unset it, or set it to seconds since 1970.");
-    return static_cast<std::uint32_t>(value);
+    const auto text = variable("SOURCE_DATE_EPOCH");
+    if (text.empty()) return std::nullopt;
+    if (const auto seconds = to_number<std::uint32_t>(text)) return seconds;
+    return fail_input("invalid SOURCE_DATE_EPOCH", {}, text,
+                      "Unset it, or set it to seconds since 1970.");
 }
 
 /// Removes variables that would make byte-code depend on the user or place it elsewhere, or let Python see
@@ -79,11 +77,10 @@ Status check_staging(const fs::path& parent, const fs::path& prefix) {
 }
 
 Status choose_uv(const BuildOptions& options, Inputs& inputs) {
-    const auto entry = inputs.environment.find("PATH");
     // Skip wrappers of an installation: their uv would run in its session, which cannot see the build.
-    inputs.uv =
-        find_program("uv", entry == inputs.environment.end() ? "/usr/bin:/bin" : entry->second,
-                     [](const fs::path& one) { return manifest::installation_of_program(one).empty(); });
+    inputs.uv = find_program("uv", search_path(inputs.environment), [](const fs::path& one) {
+        return manifest::installation_of_program(one).empty();
+    });
     if (options.installer == pip::Installer::uv && !inputs.uv)
         return fail_input("uv is not on PATH", {}, {}, "Install uv, or use --installer pip.");
     return {};
@@ -148,7 +145,7 @@ Status check_rest(const BuildOptions& options, Inputs& inputs) {
 }
 
 // Adds the -r files to the pip requirements that the environment file lists.
-Status add_requirements(const BuildOptions& options, const Inputs& inputs, std::vector<spec::Located>& pip) {
+Status add_requirements(const BuildOptions& options, const Inputs& inputs, std::vector<Located>& pip) {
     for (const auto& given : options.conda.requirements) {
         auto file = resolve(given);
         if (!file) return fail(std::move(file.error()));

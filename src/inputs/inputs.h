@@ -50,6 +50,12 @@ struct Inputs {
 
     /// Every file that the user gave: requirements with everything they include, and scripts.
     std::vector<std::filesystem::path> files;
+
+    /// The variables and pip's lines of the environment file or of the lock, which one of them is.
+    [[nodiscard]] const std::vector<std::pair<std::string, std::string>>& variables() const {
+        return conda ? conda->variables : locked->variables;
+    }
+    [[nodiscard]] const std::vector<Located>& pip_lines() const { return conda ? conda->pip : locked->pip; }
 };
 
 Result<Inputs> check_inputs(const BuildOptions& options);

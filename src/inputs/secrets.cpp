@@ -1,13 +1,13 @@
 #include "inputs/secrets.h"
 
-#include "core/base64.h"
 #include "core/entries.h"
 #include "core/filesystem.h"
 #include "core/text.h"
 #include "core/url.h"
-#include "spec/text.h"
+#include "util/base64.h"
 #include "util/digest.h"
 #include "util/redact.h"
+#include "util/user_text.h"
 
 #include <vector>
 
@@ -20,11 +20,6 @@ namespace {
 /// Configuration files are smaller than this.
 constexpr std::uint64_t largest_file = 1U << 20U;
 constexpr std::uint64_t largest_input = std::uint64_t{256} << 20U;
-
-std::string variable(const Environment& environment, const std::string& name) {
-    const auto found = environment.find(name);
-    return found == environment.end() ? "" : found->second;
-}
 
 void remember_file(const fs::path& file) {
     std::error_code ignored;
@@ -84,7 +79,7 @@ Status clean_git_configuration(const fs::path& file) {
     const auto text = read_file(file, largest_file);
     if (!text || redacted(*text) == *text) return {};
     std::string cleaned;
-    for (const auto line : spec::split_lines(*text))
+    for (const auto line : split_lines(*text))
         cleaned += without_credentials_within(line) + "\n";
     return write_file(file, cleaned);
 }
@@ -136,7 +131,7 @@ void remember_secrets_of(const Inputs& inputs) {
     for (const auto& file : inputs.files) {
         const auto content = read_file(file, largest_input);
         if (!content) continue; // reported by whoever needs the file
-        const auto text = spec::decode(*content, file);
+        const auto text = decode(*content, file);
         remember_secrets_in(text ? *text : *content);
     }
 }

@@ -7,8 +7,8 @@
 #include "image/layers_view.h"
 #include "image/reader.h"
 #include "manifest/manifest.h"
-#include "spec/yaml.h"
 #include "util/log.h"
+#include "util/yaml_file.h"
 
 #include <algorithm>
 #include <array>
@@ -31,12 +31,12 @@ std::unexpected<Error> no_tykky(const fs::path& directory, const std::string& wh
 }
 
 /// The value of a key; empty if it is missing or no scalar.
-std::string text_of(const spec::YamlFile& settings, const char* key) {
+std::string text_of(const YamlFile& settings, const char* key) {
     const auto node = settings.root()[key];
     return node && node.IsScalar() ? node.Scalar() : std::string();
 }
 
-Result<std::string> required(const spec::YamlFile& settings, const char* key) {
+Result<std::string> required(const YamlFile& settings, const char* key) {
     auto text = text_of(settings, key);
     if (text.empty())
         return settings.refuse(settings.root(), "`" + std::string(key) + ":` is missing",
@@ -49,7 +49,7 @@ bool is_file_name(const std::string& name) {
 }
 
 /// Such an installation has no image to take over: the error names the command that makes an equivalent one.
-Status refuse_container(const spec::YamlFile& settings, const TykkyInstallation& tykky) {
+Status refuse_container(const YamlFile& settings, const TykkyInstallation& tykky) {
     std::string paths;
     if (const auto list = settings.root()["wrapper_paths"]; list && list.IsSequence())
         for (const auto& node : list)
@@ -63,7 +63,7 @@ Status refuse_container(const spec::YamlFile& settings, const TykkyInstallation&
                           (paths.empty() ? "PATHS" : shell_quoted(paths)) + " --prefix NEWPREFIX");
 }
 
-Status read_mode(const spec::YamlFile& settings, TykkyInstallation& tykky) {
+Status read_mode(const YamlFile& settings, TykkyInstallation& tykky) {
     auto mode = required(settings, "mode");
     if (!mode) return fail(std::move(mode.error()));
     tykky.mode = std::move(*mode);
@@ -98,7 +98,7 @@ bool is_of_the_system(const fs::path& path) {
     return std::ranges::find(directories, path) != directories.end();
 }
 
-Status read_image(const spec::YamlFile& settings, TykkyInstallation& tykky) {
+Status read_image(const YamlFile& settings, TykkyInstallation& tykky) {
     auto name = required(settings, "sqfs_image");
     if (!name) return fail(std::move(name.error()));
     if (!is_file_name(*name)) return settings.refuse(settings.root()["sqfs_image"], "invalid file name");
@@ -125,7 +125,7 @@ Status read_image(const spec::YamlFile& settings, TykkyInstallation& tykky) {
     return {};
 }
 
-void read_wrapper_paths(const spec::YamlFile& settings, TykkyInstallation& tykky) {
+void read_wrapper_paths(const YamlFile& settings, TykkyInstallation& tykky) {
     const auto list = settings.root()["wrapper_paths"];
     if (!list || !list.IsSequence()) return;
     for (const auto& node : list) {
@@ -160,7 +160,7 @@ Result<TykkyInstallation> read_tykky_installation(const fs::path& directory) {
     for (const char* name : {settings_name, script_name})
         if (!fs::is_regular_file(tykky.directory / name, failed))
             return no_tykky(directory, "it has no " + std::string(name));
-    auto settings = spec::YamlFile::read(tykky.directory / settings_name);
+    auto settings = YamlFile::read(tykky.directory / settings_name);
     if (!settings) return fail(std::move(settings.error()));
     if (!settings->root().IsMap())
         return no_tykky(directory, std::string(settings_name) + " contains no settings");

@@ -1,7 +1,9 @@
 #include "launch/carried_call.h"
 
+#include "core/read_write.h"
+#include "core/text.h"
+
 #include <array>
-#include <charconv>
 #include <climits>
 #include <csignal>
 #include <cstdlib>
@@ -49,11 +51,9 @@ public:
 
     template<class Number>
     Number number() {
-        const auto field = next();
-        Number value{};
-        const auto [stop, problem] = std::from_chars(field.data(), field.data() + field.size(), value);
-        if (problem != std::errc() || stop != field.data() + field.size()) whole_ = false;
-        return value;
+        const auto value = to_number<Number>(next());
+        whole_ = whole_ && value;
+        return value.value_or(0);
     }
 
     std::vector<std::string> list() {
@@ -70,15 +70,6 @@ private:
     std::string_view rest_;
     bool whole_ = true;
 };
-
-std::string read_from_start(int fd) {
-    std::string bytes;
-    std::array<char, 65536> buffer;
-    ssize_t got = 0;
-    while ((got = pread(fd, buffer.data(), buffer.size(), static_cast<off_t>(bytes.size()))) > 0)
-        bytes.append(buffer.data(), static_cast<std::size_t>(got));
-    return bytes;
-}
 
 bool is_ignored(int signal) {
     struct sigaction action {};
@@ -144,12 +135,8 @@ std::optional<CarriedCall> call_from_bytes(std::string_view bytes) {
 Result<Fd> pack(const CarriedCall& call) {
     const auto bytes = to_bytes(call);
     const Fd file(memfd_create(file_name, MFD_CLOEXEC));
-    for (std::size_t done = 0; done < bytes.size();) {
-        const auto written = write(file.get(), bytes.data() + done, bytes.size() - done);
-        if (written <= 0) return fail_errno("cannot save the environment for the program");
-        done += static_cast<std::size_t>(written);
-    }
-    Fd passed(fcntl(file.get(), F_DUPFD, first_free_descriptor));
+    Fd passed;
+    if (write_all(file.get(), bytes)) passed.reset(fcntl(file.get(), F_DUPFD, first_free_descriptor));
     if (!passed) return fail_errno("cannot save the environment for the program");
     return passed;
 }
@@ -157,9 +144,7 @@ Result<Fd> pack(const CarriedCall& call) {
 Result<std::optional<CarriedCall>> resume_call() {
     const char* text = std::getenv(call_variable);
     if (text == nullptr) return std::nullopt;
-    const std::string_view number = text;
-    int descriptor = -1;
-    std::from_chars(number.data(), number.data() + number.size(), descriptor);
+    const int descriptor = to_number<int>(text).value_or(-1);
     auto call = call_from_bytes(read_from_start(descriptor));
     if (!call)
         return fail({.what = "the container runtime did not pass on the program to run",

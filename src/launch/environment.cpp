@@ -1,45 +1,33 @@
 #include "launch/environment.h"
 
+#include "core/text.h"
+
 #include <algorithm>
 
 namespace containerize::launch {
 
 namespace {
 
-std::vector<std::string_view> split(std::string_view path) {
-    std::vector<std::string_view> elements;
-    while (!path.empty()) {
-        const auto colon = path.find(':');
-        elements.push_back(path.substr(0, colon));
-        if (colon == std::string_view::npos) break;
-        path.remove_prefix(colon + 1);
-        // A trailing colon adds an empty element, which means the working directory.
-        if (path.empty()) elements.emplace_back();
-    }
-    return elements;
+/// A trailing colon adds an empty element, which means the working directory.
+std::vector<std::string_view> elements_of(std::string_view path) {
+    return path.empty() ? std::vector<std::string_view>() : split(path, ':');
 }
 
 } // namespace
 
 std::string with_path_elements(std::string_view path, std::string_view elements, bool in_front) {
-    const auto added = split(elements);
+    const auto added = elements_of(elements);
     std::vector<std::string_view> all;
-    for (const auto element : split(path))
+    for (const auto element : elements_of(path))
         if (std::ranges::find(added, element) == added.end()) all.push_back(element);
     all.insert(in_front ? all.begin() : all.end(), added.begin(), added.end());
-    std::string joined;
-    for (std::size_t i = 0; i < all.size(); ++i)
-        joined.append(i == 0 ? "" : ":").append(all[i]);
-    return joined;
+    return joined(all, ":");
 }
 
 std::vector<EnvironmentChange> with_prefix(std::vector<EnvironmentChange> changes, std::string_view prefix) {
     static constexpr std::string_view placeholder = "${prefix}";
-    for (auto& change : changes) {
-        auto& value = change.value;
-        for (std::size_t at = 0; (at = value.find(placeholder, at)) != std::string::npos; at += prefix.size())
-            value.replace(at, placeholder.size(), prefix);
-    }
+    for (auto& change : changes)
+        replace_all(change.value, placeholder, prefix);
     return changes;
 }
 

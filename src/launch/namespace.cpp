@@ -1,9 +1,13 @@
 #include "launch/namespace.h"
 
+#include "core/entries.h"
+#include "core/text.h"
+
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -166,6 +170,20 @@ int ProcessNamespaces::enter_by_files() const {
     if (!users_ || !mounts_) return ESRCH;
     if (setns(users_.get(), CLONE_NEWUSER) != 0 && errno != EINVAL) return errno;
     return setns(mounts_.get(), CLONE_NEWNS) == 0 ? 0 : errno;
+}
+
+std::string mount_namespace_of(const std::string& process) {
+    std::error_code failed;
+    return std::filesystem::read_symlink("/proc/" + process + "/ns/mnt", failed).string();
+}
+
+std::optional<std::vector<pid_t>> processes_in(const std::string& mount_namespace) {
+    std::vector<pid_t> found;
+    std::error_code failed;
+    for (const auto& name : names_in("/proc", failed))
+        if (const auto pid = to_number<pid_t>(name); pid && mount_namespace_of(name) == mount_namespace)
+            found.push_back(*pid);
+    return failed ? std::nullopt : std::optional(found);
 }
 
 int join_namespaces(pid_t pid) {

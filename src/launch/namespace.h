@@ -4,6 +4,10 @@
 #include "core/error.h"
 #include "core/fd.h"
 
+#include <optional>
+#include <string>
+#include <vector>
+
 #include <sys/types.h>
 
 namespace containerize::launch {
@@ -36,6 +40,12 @@ private:
     Fd process_; ///< pidfd; none before Linux 5.3, where the next two are used
     Fd users_, mounts_;
 };
+
+/// Identifies the mount namespace of a process ("self" or a number) by what a link in /proc to it says; empty
+/// for other users' processes and for zombies.
+std::string mount_namespace_of(const std::string& process);
+/// The processes in that mount namespace; nothing if they cannot be listed.
+std::optional<std::vector<pid_t>> processes_in(const std::string& mount_namespace);
 
 /// Moves the calling process into the namespaces of `pid`, a child of its own or of its parent. Returns 0 or
 /// errno.

@@ -5,7 +5,7 @@ namespace containerize::launch {
 
 /// Overrides the manifest's prefetch setting (cold_start.h).
 inline constexpr const char* prefetch_variable = "CONTAINERIZE_PREFETCH";
-/// The file in which servers record the blocks that are requested (image/profile.h). It must exist.
+/// The file in which servers record the blocks that are requested (image/access_profile.h). It must exist.
 inline constexpr const char* record_variable = "CONTAINERIZE_RECORD";
 /// For tests: the delay of each read of an image, in microseconds.
 inline constexpr const char* delay_variable = "CONTAINERIZE_DEBUG_READ_DELAY";

@@ -1,7 +1,7 @@
 #include "launch/session_key.h"
 
+#include "launch/batch_job.h"
 #include "launch/engine.h"
-#include "launch/job.h"
 #include "launch/launch_plan.h"
 #include "launch/root_key.h"
 

@@ -18,7 +18,7 @@ struct SessionIdentity {
     /// A session's user namespace maps one group only: in a session of another group (newgrp, sg), files
     /// could not be given to the caller's own group.
     gid_t group = 0;
-    std::string job;     ///< the batch job, whose end also ends its session (job.h)
+    std::string job;     ///< the batch job, whose end also ends its session (batch_job.h)
     std::string login;   ///< counts only if logind kills the processes of logins (logind.h)
     std::string limits;  ///< those that neither a session nor its servers can raise
     bool native = false; ///< whether CONTAINERIZE_ENGINE insists on the native engine

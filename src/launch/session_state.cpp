@@ -2,6 +2,7 @@
 
 #include "core/filesystem_magic.h"
 #include "core/ownership.h"
+#include "core/read_write.h"
 #include "launch/control_message.h"
 
 #include <array>
@@ -100,19 +101,6 @@ private:
 const char* absolute_path_in(const char* variable) {
     const char* path = std::getenv(variable);
     return path != nullptr && path[0] == '/' ? path : nullptr;
-}
-
-std::string read_all(int fd) {
-    std::string bytes;
-    std::array<char, 8192> buffer;
-    for (off_t offset = 0;;) {
-        const auto got = pread(fd, buffer.data(), buffer.size(), offset);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) return bytes;
-        bytes.append(buffer.data(), static_cast<std::size_t>(got));
-        if (static_cast<std::size_t>(got) < buffer.size()) return bytes;
-        offset += got;
-    }
 }
 
 /// The name of the session that this process runs in; empty if there is none.
@@ -224,7 +212,7 @@ std::optional<SessionHandle> find_session(const StateDirectory& state, const std
 std::optional<LaunchPlan> read_plan(const SessionHandle& session, const std::string& prefix) {
     const Fd file(openat(session.directory.get(), plan_file_name(prefix).c_str(), O_RDONLY | O_CLOEXEC));
     if (!file) return std::nullopt;
-    auto plan = plan_from_bytes(read_all(file.get()));
+    auto plan = plan_from_bytes(read_from_start(file.get()));
     if (!plan || plan->prefix != prefix) return std::nullopt;
     return plan;
 }

@@ -1,5 +1,7 @@
 #include "manifest/bind.h"
 
+#include "core/text.h"
+
 #include <algorithm>
 #include <array>
 
@@ -11,16 +13,6 @@ constexpr std::array<std::string_view, 3> options = {"ro", "rw", "required"};
 
 bool is_option(std::string_view word) {
     return std::ranges::find(options, word) != options.end();
-}
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-    std::vector<std::string_view> parts;
-    for (;;) {
-        const auto end = text.find(separator);
-        parts.push_back(text.substr(0, end));
-        if (end == std::string_view::npos) return parts;
-        text.remove_prefix(end + 1);
-    }
 }
 
 std::unexpected<Error> bad_bind(std::string_view text, std::string why) {

@@ -153,6 +153,12 @@ Result<std::vector<image::Layers::ImageFile>> open_images(const Manifest& manife
     return opened;
 }
 
+Result<std::unique_ptr<image::Layers>> open_layers(const Manifest& manifest, const fs::path& prefix) {
+    auto images = open_images(manifest, prefix);
+    if (!images) return fail(std::move(images.error()));
+    return image::Layers::open(std::move(*images));
+}
+
 launch::LaunchPlan plan_of(const Manifest& manifest, const std::string& prefix, std::string identity) {
     launch::LaunchPlan plan{.identity = std::move(identity),
                             .prefix = prefix,

@@ -54,6 +54,9 @@ Result<Manifest> read_manifest(const std::filesystem::path& directory);
 /// no image.
 Result<std::vector<image::Layers::ImageFile>> open_images(const Manifest& manifest,
                                                           const std::filesystem::path& directory);
+/// The same, as the tree that they show.
+Result<std::unique_ptr<image::Layers>> open_layers(const Manifest& manifest,
+                                                   const std::filesystem::path& prefix);
 Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::path& file);
 std::string to_text(const Manifest& manifest);
 

@@ -1,5 +1,6 @@
 #include "manifest/moved.h"
 
+#include "core/entries.h"
 #include "core/text.h"
 
 #include <system_error>
@@ -14,13 +15,6 @@ std::string move(const fs::path& from, const fs::path& to) {
     return "mv " + shell_quoted(from.string()) + " " + shell_quoted(to.string());
 }
 
-bool is_only_entry_of(const fs::path& directory, const fs::path& entry) {
-    std::error_code failed;
-    fs::directory_iterator first(directory, failed);
-    return !failed && first != fs::directory_iterator() && first->path() == entry &&
-           first.increment(failed) == fs::directory_iterator();
-}
-
 } // namespace
 
 std::string command_to_move_back(const Manifest& manifest, const fs::path& prefix) {
@@ -30,7 +24,7 @@ std::string command_to_move_back(const Manifest& manifest, const fs::path& prefi
     if (!fs::exists(first, failed)) return failed ? "" : move(prefix, first);
     if (fs::is_empty(first, failed)) return removal + move(prefix, first);
     // `mv` has moved it into the empty directory.
-    if (!is_only_entry_of(first, prefix)) return {};
+    if (prefix.parent_path() != first || names_in(first) != std::set{prefix.filename().string()}) return {};
     const fs::path aside = first.string() + ".moved";
     return move(prefix, aside) + " && " + removal + move(aside, first);
 }

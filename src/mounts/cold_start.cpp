@@ -1,8 +1,10 @@
 #include "mounts/cold_start.h"
 
 #include "core/filesystem.h"
+#include "core/read_write.h"
 #include "core/resources.h"
 #include "core/text.h"
+#include "core/variables.h"
 #include "image/prefetch.h"
 #include "manifest/launch_settings.h"
 
@@ -36,9 +38,8 @@ constexpr unsigned most_decompressors = 4;
 constexpr long longest_delay = 1'000'000;
 
 PrefetchSetting setting_for(const manifest::Manifest& manifest) {
-    const char* asked = std::getenv(launch::prefetch_variable);
     // A mistake in the environment must not keep programs from starting.
-    if (auto setting = manifest::parse_prefetch(asked == nullptr ? "" : asked)) return *setting;
+    if (auto setting = manifest::parse_prefetch(variable(launch::prefetch_variable))) return *setting;
     auto setting = manifest::parse_prefetch(manifest.settings.prefetch);
     return setting ? *setting : PrefetchSetting{.when = When::never};
 }
@@ -75,15 +76,10 @@ std::filesystem::path profile_of(const std::filesystem::path& image) {
 
 Result<image::Profile> read_profile(int file, const std::filesystem::path& path, const std::string& digest) {
     std::string text(image::largest_profile + 1, '\0');
-    std::size_t size = 0;
-    while (size < text.size()) {
-        const auto got = pread(file, text.data() + size, text.size() - size, static_cast<off_t>(size));
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return fail_errno("cannot read the profile", path.string());
-        if (got == 0) break;
-        size += static_cast<std::size_t>(got);
-    }
-    auto profile = image::parse_profile(std::string_view(text).substr(0, size), path);
+    const auto size = read_all_at(file, text.data(), text.size(), 0);
+    if (size < 0) return fail_errno("cannot read the profile", path.string());
+    text.resize(static_cast<std::size_t>(size));
+    auto profile = image::parse_profile(text, path);
     if (profile && profile->image != digest)
         return fail({.what = "this profile belongs to another image",
                      .why = {},

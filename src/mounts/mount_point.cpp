@@ -1,5 +1,6 @@
 #include "mounts/mount_point.h"
 
+#include "core/entries.h"
 #include "core/fd.h"
 #include "core/filesystem.h"
 #include "launch/manifest_name.h"
@@ -55,21 +56,14 @@ Status bind_to(const std::string& from, const std::string& to, bool directory) {
 
 /// The names in a directory; none if it is missing, is no directory, or may not even be passed through, such
 /// as another user's home: that holds nothing for us.
-Result<std::vector<std::string>> names_in(const std::string& directory) {
-    std::vector<std::string> names;
-    const int opened = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+Result<std::set<std::string>> names_to_keep(const std::string& directory) {
+    const Fd opened(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     const bool closed = errno == EACCES && access(directory.c_str(), X_OK) != 0;
-    if (opened < 0 && (closed || errno == ENOENT || errno == ENOTDIR)) return names;
-    if (opened < 0) return cannot(directory);
-    DIR* const stream = fdopendir(opened);
-    if (stream == nullptr) {
-        close(opened);
-        return cannot(directory);
-    }
-    const std::unique_ptr<DIR, int (*)(DIR*)> listing(stream, closedir);
-    while (const dirent* entry = readdir(listing.get()))
-        if (const std::string name = static_cast<const char*>(entry->d_name); name != "." && name != "..")
-            names.push_back(name);
+    if (!opened && (closed || errno == ENOENT || errno == ENOTDIR)) return {};
+    if (!opened) return cannot(directory);
+    std::error_code failed;
+    auto names = names_in(path_of(opened), failed);
+    if (failed) return cannot(directory, failed.value());
     return names;
 }
 
@@ -106,7 +100,7 @@ Status cover(const fs::path& covered, const std::vector<MissingPath>& missing) {
     const Fd original(open(covered.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     const Fd place_before(open(place.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (!original || !place_before) return cannot(covered);
-    const auto names = names_in(through(original, "."));
+    const auto names = names_to_keep(through(original, "."));
     if (!names) return fail(Error(names.error()));
     if (mount("containerize", place.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=4m") != 0)
         return cannot(place);
@@ -132,7 +126,7 @@ Status cover(const fs::path& covered, const std::vector<MissingPath>& missing) {
         if (made != 0) return cannot(path);
         // What exists, but could be replaced by others, is created again with its old entries.
         const auto before = through(original, fs::path(path).lexically_relative(covered).string());
-        const auto held = names_in(before);
+        const auto held = names_to_keep(before);
         if (!held) return fail(Error(held.error()));
         for (const auto& name : *held)
             if (const std::string below = "/" + name; !is_missing(path + below))

@@ -3,6 +3,7 @@
 #include "core/filesystem.h"
 #include "core/thread.h"
 #include "fuse/server.h"
+#include "launch/namespace.h"
 #include "mounts/kernel_mount.h"
 
 #include <algorithm>
@@ -59,12 +60,6 @@ bool cover(const std::string& mount_point) {
                  options.c_str()) == 0;
 }
 
-std::string link(const std::string& path) {
-    std::array<char, 512> target;
-    const auto size = readlink(path.c_str(), target.data(), target.size());
-    return {target.data(), size > 0 ? static_cast<std::size_t>(size) : 0};
-}
-
 } // namespace
 
 void set_server_cleanup(void (*cleanup)(void*), void* argument) {
@@ -82,7 +77,7 @@ Result<ServedMount> ServedMount::mount(std::vector<image::Layers::ImageFile> ima
     auto statistics = fuse::make_shared_statistics();
     if (!statistics) return fail(std::move(statistics.error()));
     mounted.statistics_ = std::move(*statistics);
-    auto connection = fuse::mount_fuse(mount_point, geteuid(), getegid(), fuse::server_threads());
+    auto connection = fuse::mount_fuse(mount_point);
     if (!connection) return fail(std::move(connection.error()));
     mounted.connection_ = std::move(*connection);
     mounted.mount_points_.push_back(mount_point.string());
@@ -179,7 +174,7 @@ void ServedMount::serve(Fd leaving) {
     instruments.statistics = {statistics_, &statistics_->image};
     auto layers = image::Layers::open(std::move(images_), instruments);
     if (!layers) end_server(to_string(layers.error()));
-    const std::string mounts = mount_namespace();
+    const std::string mounts = launch::mount_namespace_of("self");
     // The server of a root must not keep the namespace of that root alive. A successor cannot leave it: it
     // has no other root.
     const bool leaves = use_ == Use::root && !revived_;
@@ -202,10 +197,12 @@ void ServedMount::serve(Fd leaving) {
     if (!revived_ && !cold_start_.profiles.empty())
         if_threads_are_left(
             [&] { std::thread([this, &layers] { prefetch(**layers, cold_start_); }).detach(); });
-    const auto root = use_ == Use::tree ? fuse::MountRoot::tree_and_layers : fuse::MountRoot::tree;
     statistics_->progress.serving = true;
-    const int failed = fuse::serve_fuse(**layers, connection, {.uid = geteuid(), .gid = getegid()},
-                                        *statistics_, root, fuse::HardLinks::one_file, deaths_.suspects());
+    const int failed = fuse::serve_fuse(
+        **layers, connection,
+        {.root = use_ == Use::tree ? fuse::MountRoot::tree_and_layers : fuse::MountRoot::tree,
+         .suspects = deaths_.suspects(),
+         .statistics = statistics_.get()});
     if (failed != 0) end_server(std::strerror(failed));
     _exit(0);
 }
@@ -288,24 +285,15 @@ void ServedMount::unmount() {
     mount_points_.clear();
 }
 
-bool is_in_this_namespace(pid_t process) {
-    return link("/proc/" + std::to_string(process) + "/ns/mnt") == mount_namespace();
-}
-
-std::string mount_namespace() {
-    return link("/proc/self/ns/mnt");
-}
-
 bool namespace_in_use(const std::string& mounts) {
-    const std::string program = link("/proc/self/exe");
-    const std::unique_ptr<DIR, int (*)(DIR*)> proc(opendir("/proc"), closedir);
-    if (!proc) return true; // unknown, so assume that it is in use
-    while (const dirent* entry = readdir(proc.get())) {
-        if (std::isdigit(static_cast<unsigned char>(entry->d_name[0])) == 0) continue;
-        const std::string process = std::string("/proc/") + static_cast<const char*>(entry->d_name);
-        if (link(process + "/ns/mnt") == mounts && link(process + "/exe") != program) return true;
-    }
-    return false;
+    const auto program_of = [](const std::string& process) {
+        std::error_code failed;
+        return std::filesystem::read_symlink("/proc/" + process + "/exe", failed);
+    };
+    const auto processes = launch::processes_in(mounts);
+    if (!processes) return true; // unknown, so assume that it is in use
+    return std::ranges::any_of(
+        *processes, [&](pid_t pid) { return program_of(std::to_string(pid)) != program_of("self"); });
 }
 
 } // namespace containerize::mounts

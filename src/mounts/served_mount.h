@@ -95,10 +95,6 @@ private:
 /// Sets a function that each new server process calls first, to release what only the supervisor needs.
 void set_server_cleanup(void (*cleanup)(void*), void* argument);
 
-/// Whether `process` is in the caller's mount namespace.
-bool is_in_this_namespace(pid_t process);
-/// Identifies the caller's mount namespace.
-std::string mount_namespace();
 /// Whether a process that is not a session's own runs in that mount namespace.
 bool namespace_in_use(const std::string& mounts);
 

@@ -2,16 +2,16 @@
 
 #include "core/filesystem.h"
 #include "core/interrupt.h"
+#include "core/read_write.h"
 #include "core/resources.h"
+#include "util/digest.h"
 
-#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <functional>
 #include <vector>
 
 #include <fcntl.h>
-#include <nettle/sha2.h>
 #include <sys/mman.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -22,28 +22,6 @@ namespace {
 
 // As large as the largest stripes and blocks of parallel filesystems.
 constexpr std::size_t request_size = std::size_t{16} << 20U;
-
-/// Nettle's: OpenSSL's would make the session program, which is copied to every installation, half as large
-/// again.
-class Sha256 {
-public:
-    Sha256() { sha256_init(&state_); }
-    void update(const char* data, std::size_t size) {
-        sha256_update(&state_, size, reinterpret_cast<const std::uint8_t*>(data));
-    }
-    std::string finish() {
-        std::array<std::uint8_t, SHA256_DIGEST_SIZE> bytes{};
-        sha256_digest(&state_, bytes.size(), bytes.data());
-        static constexpr std::string_view digits = "0123456789abcdef";
-        std::string text;
-        for (const auto byte : bytes)
-            text.append(1, digits[byte >> 4U]).append(1, digits[byte & 15U]);
-        return text;
-    }
-
-private:
-    sha256_ctx state_{};
-};
 
 std::unexpected<Error> no_room(const std::filesystem::path& path, std::uint64_t size, std::uint64_t left) {
     return fail({.what = "the image is too large for a copy on this node",
@@ -82,18 +60,7 @@ Result<Fd> file_on_disk(const std::filesystem::path& path, std::uint64_t size) {
     return file;
 }
 
-Status write_all(const Fd& file, const char* data, std::size_t size) {
-    while (size > 0) {
-        const auto done = write(file.get(), data, size);
-        if (done < 0 && errno == EINTR) continue;
-        if (done < 0) return fail_errno("cannot write the copy of the image");
-        data += done;
-        size -= static_cast<std::size_t>(done);
-    }
-    return {};
-}
-
-using Sink = std::function<Status(const char*, std::size_t)>;
+using Sink = std::function<Status(std::string_view)>;
 
 /// Reads all of it once, passes it to `sink`, and compares the digest.
 Status read_verified(const Fd& from, const std::filesystem::path& path, std::uint64_t size,
@@ -104,14 +71,13 @@ Status read_verified(const Fd& from, const std::filesystem::path& path, std::uin
     for (std::uint64_t done = 0; done < size;) {
         if (interrupted()) return fail_interrupted();
         const auto wanted = std::min<std::uint64_t>(buffer.size(), size - done);
-        const auto got = pread(from.get(), buffer.data(), wanted, static_cast<off_t>(done));
-        if (got < 0 && errno == EINTR) continue;
+        const auto got = read_all_at(from.get(), buffer.data(), wanted, static_cast<off_t>(done));
         if (got < 0) return fail_errno("cannot read the image", path.string());
         if (got == 0) break;
-        const auto bytes = static_cast<std::size_t>(got);
-        digest.update(buffer.data(), bytes);
-        if (auto taken = sink(buffer.data(), bytes); !taken) return taken;
-        done += bytes;
+        const std::string_view piece(buffer.data(), static_cast<std::size_t>(got));
+        digest.update(piece.data(), piece.size());
+        if (auto taken = sink(piece); !taken) return taken;
+        done += piece.size();
     }
     if (const auto found = digest.finish(); found != sha256)
         return fail(
@@ -133,7 +99,10 @@ Result<Fd> stage_image(const Fd& image, const std::filesystem::path& path, std::
                        const std::string& sha256, manifest::StagePlace place) {
     auto file = place == manifest::StagePlace::ram ? file_in_memory(path, size) : file_on_disk(path, size);
     if (!file) return file;
-    const auto written = [&](const char* data, std::size_t bytes) { return write_all(*file, data, bytes); };
+    const auto written = [&](std::string_view piece) -> Status {
+        if (write_all(file->get(), piece)) return {};
+        return fail_errno("cannot write the copy of the image");
+    };
     if (auto copied = read_verified(image, path, size, sha256, written); !copied)
         return fail(std::move(copied.error()));
     return file;
@@ -141,7 +110,7 @@ Result<Fd> stage_image(const Fd& image, const std::filesystem::path& path, std::
 
 Status verify_image(const Fd& image, const std::filesystem::path& path, std::uint64_t size,
                     const std::string& sha256) {
-    return read_verified(image, path, size, sha256, [](const char*, std::size_t) { return Status(); });
+    return read_verified(image, path, size, sha256, [](std::string_view) { return Status(); });
 }
 
 } // namespace containerize::mounts

@@ -45,29 +45,18 @@ Distribution parse_metadata(const std::string& text) {
     return distribution;
 }
 
-/// The object at `key`; an empty object if there is none.
-json part(const json& entry, const char* key) {
-    const auto found = entry.find(key);
-    return found != entry.end() && found->is_object() ? *found : json::object();
-}
-
-std::string text_of(const json& entry, const char* key) {
-    const auto found = entry.find(key);
-    return found != entry.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
 std::optional<Origin> read_origin(const fs::path& directory) {
     const auto text = read_file(directory / "direct_url.json");
     const auto root = text ? parse_json_quietly(*text) : json();
     if (!root.is_object()) return std::nullopt;
-    const auto repository = part(root, "vcs_info");
+    const auto repository = object_of(root, "vcs_info");
     return Origin{.url = text_of(root, "url"),
                   .vcs = text_of(repository, "vcs"),
                   .commit = text_of(repository, "commit_id"),
                   .subdirectory = text_of(root, "subdirectory"),
-                  .sha256 = text_of(part(part(root, "archive_info"), "hashes"), "sha256"),
+                  .sha256 = text_of(object_of(object_of(root, "archive_info"), "hashes"), "sha256"),
                   .directory = root.contains("dir_info"),
-                  .editable = part(root, "dir_info").value("editable", json()) == true};
+                  .editable = object_of(root, "dir_info").value("editable", json()) == true};
 }
 
 /// Reads an .egg-link of `setup.py develop`, which names the project's directory, where the metadata is.

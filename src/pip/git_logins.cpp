@@ -1,5 +1,6 @@
 #include "pip/git_logins.h"
 
+#include "core/text.h"
 #include "pip/http_login.h"
 
 #include <algorithm>
@@ -39,10 +40,9 @@ std::string host_of(const std::string& repository) {
 /// Adds settings for git in GIT_CONFIG_ variables.
 class Settings {
 public:
-    explicit Settings(Environment& environment) : environment_(environment) {
-        const auto count = environment.find("GIT_CONFIG_COUNT");
-        if (count != environment.end()) count_ = std::strtoul(count->second.c_str(), nullptr, 10);
-    }
+    explicit Settings(Environment& environment)
+        : environment_(environment),
+          count_(to_number<unsigned long>(variable(environment, "GIT_CONFIG_COUNT")).value_or(0)) {}
 
     void add(const std::string& key, const std::string& value) {
         environment_["GIT_CONFIG_KEY_" + std::to_string(count_)] = key;
@@ -52,7 +52,7 @@ public:
 
 private:
     Environment& environment_;
-    unsigned long count_ = 0;
+    unsigned long count_;
 };
 
 /// A credential helper: a shell command that prints the login from variables.

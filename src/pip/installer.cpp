@@ -3,7 +3,7 @@
 #include "core/url.h"
 #include "pip/configuration.h"
 #include "spec/requirement_options.h"
-#include "spec/text.h"
+#include "util/user_text.h"
 
 #include <algorithm>
 #include <array>
@@ -69,7 +69,7 @@ std::string translate(const std::vector<Setting>& settings, Environment& variabl
 /// The first option in the requirements that uv ignores or treats differently; empty if there is none.
 std::string option_unknown_to_uv(const spec::Requirements& requirements) {
     for (const auto& line : requirements.lines) {
-        const auto words = spec::split_words(line.text);
+        const auto words = split_words(line.text);
         if (!words) continue;
         for (const std::string_view word : *words) {
             if (!word.starts_with("--") && !(word.starts_with('-') && word == words->front())) continue;
@@ -95,9 +95,8 @@ void agree_with_pip(const spec::Requirements& requirements, const Environment& e
     // With one hash in the file, pip requires hashes for all requirements.
     if (has_hashes(requirements)) variables.emplace("UV_REQUIRE_HASHES", "true");
     for (const char* name : {"REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"})
-        if (const auto bundle = environment.find(name);
-            bundle != environment.end() && !bundle->second.empty())
-            variables.emplace("SSL_CERT_FILE", bundle->second);
+        if (const auto bundle = variable(environment, name); !bundle.empty())
+            variables.emplace("SSL_CERT_FILE", bundle);
     // uv's cache is usually on another filesystem, where it would warn at each hard link.
     variables.emplace("UV_LINK_MODE", "copy");
 }
@@ -141,7 +140,7 @@ std::string reason_in(const std::string& output) {
     ReasonFinder finder;
     std::string marked;
     std::size_t count = 0;
-    for (const auto line : spec::split_lines(output))
+    for (const auto line : split_lines(output))
         if (finder.wants(line) && ++count <= most) marked += std::string(line) + "\n";
     return tail(marked.empty() ? output : marked, most);
 }
@@ -150,7 +149,7 @@ std::string reason_in(const std::string& output) {
 std::vector<std::string> own_indexes_in(std::string_view output) {
     constexpr std::string_view says = "Looking in indexes: ";
     std::vector<std::string> hosts;
-    for (const auto line : spec::split_lines(output)) {
+    for (const auto line : split_lines(output)) {
         if (!line.starts_with(says)) continue;
         for (const auto part : std::views::split(line.substr(says.size()), std::string_view(", "))) {
             auto host = url_host(std::string_view(part.begin(), part.end()));

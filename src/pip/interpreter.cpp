@@ -47,11 +47,10 @@ Result<fs::path> find(const std::string& wanted, const Environment& environment)
                               "Choose an interpreter outside of installations with --python.");
         return path;
     }
-    const auto entry = environment.find("PATH");
-    const std::string path = entry == environment.end() ? "/usr/bin:/bin" : entry->second;
     const std::string name = "python" + (wanted.empty() ? "3" : wanted);
-    const auto found = find_program(
-        name, path, [](const fs::path& one) { return manifest::installation_of_program(one).empty(); });
+    const auto found = find_program(name, search_path(environment), [](const fs::path& one) {
+        return manifest::installation_of_program(one).empty();
+    });
     if (found) return *found;
     return fail_input(name + " is not on PATH", {}, {},
                       "Give --python the path of an interpreter, or load a module that has one.");

@@ -3,10 +3,11 @@
 #include "core/fd_message.h"
 #include "core/filesystem.h"
 #include "core/staging.h"
+#include "core/text.h"
+#include "launch/namespace.h"
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <climits>
 #include <csignal>
@@ -41,49 +42,24 @@ void remove_unlocked(const char* directory) {
     rmdir(directory);
 }
 
-/// False for processes of other users and for zombies, whose namespace cannot be read.
-bool is_in(const std::filesystem::path& process, const struct stat& mount_namespace) {
-    struct stat its {};
-    return stat((process / "ns/mnt").c_str(), &its) == 0 && its.st_ino == mount_namespace.st_ino &&
-           its.st_dev == mount_namespace.st_dev;
-}
-
-std::vector<pid_t> processes_in(const struct stat& mount_namespace) {
-    std::vector<pid_t> found;
+/// As launch::mount_namespace_of() has it.
+std::string name_of(const Fd& mount_namespace) {
     std::error_code failed;
-    for (std::filesystem::directory_iterator entry("/proc", failed), end; !failed && entry != end;
-         entry.increment(failed)) {
-        const std::string name = entry->path().filename();
-        pid_t pid = 0;
-        const auto [rest, problem] = std::from_chars(name.data(), name.data() + name.size(), pid);
-        if (problem == std::errc() && *rest == '\0' && is_in(entry->path(), mount_namespace))
-            found.push_back(pid);
-    }
-    return found;
+    return std::filesystem::read_symlink(path_of(mount_namespace), failed).string();
 }
 
-// A killed process may run on briefly and recreate a directory that was already removed. So wait until none
-// is left, but not forever: a process may hang on an unreachable filesystem. The open `mount_namespace` keeps
-// its inode number from being reused.
 void end_processes_in(const Fd& mount_namespace) {
     using namespace std::chrono_literals;
-    struct stat info {};
-    if (!mount_namespace || fstat(mount_namespace.get(), &info) != 0) return;
+    const auto name = name_of(mount_namespace);
+    if (name.empty()) return;
     const auto deadline = std::chrono::steady_clock::now() + 20s;
     for (auto pause = 1ms; std::chrono::steady_clock::now() < deadline; pause = std::min(pause * 2, 100ms)) {
-        const auto left = processes_in(info);
-        if (left.empty()) return;
-        for (const pid_t pid : left)
+        const auto left = launch::processes_in(name);
+        if (!left || left->empty()) return;
+        for (const pid_t pid : *left)
             kill(pid, SIGKILL);
         std::this_thread::sleep_for(pause);
     }
-}
-
-/// Leaves the standard streams open.
-void close_all_but(const Fd& file) {
-    const auto kept = static_cast<unsigned>(file.get());
-    if (kept > STDERR_FILENO + 1) close_range(STDERR_FILENO + 1, kept - 1, 0);
-    close_range(kept + 1, ~0U, 0);
 }
 
 /// The cleanup process's main function. A message is a verb with a path, or with a namespace's descriptor.
@@ -94,7 +70,7 @@ void close_all_but(const Fd& file) {
     prctl(PR_SET_NAME, "containerize-jn");
     // Inherited descriptors would count against the limit of open files, and removing a tree takes one per
     // level.
-    close_all_but(builder);
+    close_all_but(builder.get());
     // The builder's caller may be reading its output until end of file.
     if (const Fd null(open("/dev/null", O_RDWR | O_CLOEXEC)); null)
         for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
@@ -167,9 +143,8 @@ void CleanupProcess::tell(char verb, const std::string& what, int file) {
 void CleanupProcess::end_processes_first(pid_t in_namespace) {
     const auto process = std::filesystem::path("/proc") / std::to_string(in_namespace);
     const Fd mount_namespace(open((process / "ns/mnt").c_str(), O_RDONLY | O_CLOEXEC));
-    struct stat info {};
     // Guard against killing the user's own processes: the namespace must be another one.
-    if (mount_namespace && fstat(mount_namespace.get(), &info) == 0 && !is_in("/proc/self", info))
+    if (mount_namespace && name_of(mount_namespace) != launch::mount_namespace_of("self"))
         tell(end_processes_verb, {}, mount_namespace.get());
 }
 void CleanupProcess::remove_tree_later(const std::filesystem::path& path) {

@@ -4,7 +4,7 @@
 #include "core/filesystem.h"
 #include "core/ownership.h"
 #include "manifest/manifest.h"
-#include "util/utf8.h"
+#include "util/user_text.h"
 
 #include <array>
 #include <cstdlib>

@@ -2,7 +2,7 @@
 
 #include "core/entries.h"
 #include "core/filesystem.h"
-#include "image/profile.h"
+#include "image/access_profile.h"
 #include "prefix/states.h"
 #include "prefix/striping.h"
 #include "root/root.h"
@@ -56,14 +56,6 @@ Status move_files(const fs::path& from, const fs::path& to) {
     }
     if (failed) return fail_errno("cannot move into place", to.string(), failed.value());
     return {};
-}
-
-std::set<std::string> names_in(const fs::path& directory) {
-    std::set<std::string> names;
-    std::error_code failed;
-    for (const auto& entry : entries_in(directory, failed))
-        names.insert(entry.path().filename().string());
-    return names;
 }
 
 // Removes all files in `directory` but those to keep; subdirectories stay.

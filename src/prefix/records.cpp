@@ -1,12 +1,14 @@
 #include "prefix/records.h"
 
+#include "core/entries.h"
 #include "core/filesystem.h"
 #include "core/ownership.h"
+#include "core/read_write.h"
 #include "core/text.h"
-#include "spec/text.h"
 #include "util/copy.h"
 #include "util/digest.h"
 #include "util/redact.h"
+#include "util/user_text.h"
 
 #include <ctime>
 #include <map>
@@ -25,14 +27,8 @@ constexpr std::uint64_t largest_input = std::uint64_t{256} << 20U;
 /// Creates a file that nobody else can open before it has its final mode. Fails if it exists.
 Status write_new_file(const fs::path& path, std::string_view content, mode_t mode) {
     Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-    if (!file) return fail_errno("cannot write the file", path.string());
-    while (!content.empty()) {
-        const ssize_t done = write(file.get(), content.data(), content.size());
-        if (done < 0 && errno == EINTR) continue;
-        if (done < 0) return fail_errno("cannot write the file", path.string());
-        content.remove_prefix(static_cast<std::size_t>(done));
-    }
-    if (fchmod(file.get(), mode) != 0 || fsync(file.get()) != 0 || close(file.release()) != 0)
+    if (!file || !write_all(file.get(), content) || fchmod(file.get(), mode) != 0 || fsync(file.get()) != 0 ||
+        close(file.release()) != 0)
         return fail_errno("cannot write the file", path.string());
     return {};
 }
@@ -63,7 +59,7 @@ std::string without_marked_logins(std::string text) {
 Status keep_input(const fs::path& file, const fs::path& copy, mode_t umask_bits) {
     auto content = read_file(file, largest_input);
     if (!content) return fail(std::move(content.error()));
-    const auto text = spec::decode(*content, file);
+    const auto text = decode(*content, file);
     const auto& readable = text ? *text : *content;
     const auto kept = without_marked_logins(redacted(readable));
     if (kept == readable) return copy_file_with_mode(file, copy, umask_bits);
@@ -117,14 +113,12 @@ void sweep_logs(const fs::path& directory) {
     constexpr std::time_t kept_for = std::time_t{7} * 24 * 3600;
     const auto ours = directory / log_directory_name();
     if (!open_private_directory(ours)) return;
-    std::error_code problem;
-    for (fs::directory_iterator entry(ours, problem), end; !problem && entry != end;
-         entry.increment(problem)) {
-        const auto name = entry->path().filename().string();
+    for (const auto& name : names_in(ours)) {
         if (!name.starts_with("build-") || !name.ends_with(".log")) continue;
+        const auto path = ours / name;
         struct stat info {};
-        if (lstat(entry->path().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
-        if (std::time(nullptr) - info.st_mtime > kept_for) unlink(entry->path().c_str());
+        if (lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
+        if (std::time(nullptr) - info.st_mtime > kept_for) unlink(path.c_str());
     }
 }
 

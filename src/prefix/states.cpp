@@ -2,10 +2,10 @@
 
 #include "core/entries.h"
 #include "core/filesystem.h"
+#include "core/text.h"
 #include "manifest/moved.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <string>
 
@@ -18,10 +18,8 @@ namespace {
 using manifest::Manifest;
 
 std::optional<unsigned> number_from(const std::string& name) {
-    unsigned number = 0;
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-    if (error != std::errc() || end != name.data() + name.size() || number == 0) return std::nullopt;
-    return number;
+    const auto number = to_number<unsigned>(name);
+    return number && *number > 0 ? number : std::nullopt;
 }
 
 Result<std::vector<unsigned>> numbers_in(const fs::path& prefix) {

@@ -13,8 +13,7 @@ unsigned stripes_for(std::uint64_t bytes) {
 }
 
 bool make_striped_directory(const fs::path& directory, unsigned stripes, const Environment& environment) {
-    const auto path = environment.find("PATH");
-    const auto lfs = path == environment.end() ? std::nullopt : find_program("lfs", path->second);
+    const auto lfs = find_program("lfs", search_path(environment));
     if (!lfs) return false;
     std::error_code failed;
     if (!fs::create_directory(directory, failed)) return false;

@@ -11,28 +11,16 @@
 
 namespace containerize::root {
 
-namespace {
-
-std::unique_ptr<image::Layers> open_environment(const manifest::Manifest& manifest,
-                                                const std::string& prefix) {
-    auto files = manifest::open_images(manifest, prefix);
-    if (!files) return nullptr;
-    auto layers = image::Layers::open(std::move(*files));
-    return layers ? std::move(*layers) : nullptr;
-}
-
-} // namespace
-
 gpu::Injection find_drivers(const image::TreeView& root, const manifest::Manifest& manifest,
                             const std::string& prefix) {
     const auto policy = gpu::parse_policy(manifest.settings.gpu);
     std::map<std::string, std::string> variables;
     for (const auto& variable : launch::root_variables)
         if (const char* value = std::getenv(variable.name)) variables[variable.name] = value;
-    const auto layers = open_environment(manifest, prefix);
+    const auto layers = manifest::open_layers(manifest, prefix);
     std::optional<image::LayersView> environment;
-    if (layers) environment.emplace(*layers);
-    auto found = gpu::find({.policy = policy.value_or(gpu::vendors),
+    if (layers) environment.emplace(**layers);
+    auto found = gpu::find({.policy = policy.value_or(gpu::Policy::automatic),
                             .libraries = manifest.settings.host_libraries,
                             .has_devices = !manifest.settings.base.isolate,
                             .host_root = "/",

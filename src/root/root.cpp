@@ -2,6 +2,7 @@
 
 #include "core/fd.h"
 #include "core/filesystem.h"
+#include "core/variables.h"
 #include "image/layers_view.h"
 #include "image/writer.h"
 #include "mounts/mount_point.h"
@@ -414,8 +415,8 @@ std::string root_name(const manifest::Manifest& manifest) {
 }
 
 std::string wanted_gpu(const manifest::Manifest& manifest) {
-    const char* asked = std::getenv("CONTAINERIZE_GPU");
-    return asked != nullptr && *asked != '\0' ? asked : manifest.settings.gpu;
+    const auto asked = variable("CONTAINERIZE_GPU");
+    return asked.empty() ? manifest.settings.gpu : asked;
 }
 
 Result<std::vector<manifest::Bind>> binds_of_environment() {

@@ -1,5 +1,6 @@
 #include "session/logind.h"
 
+#include "core/entries.h"
 #include "core/text.h"
 
 #include <algorithm>
@@ -45,10 +46,8 @@ bool logins_end_their_processes(const fs::path& root) {
         const auto here = root / place / "systemd";
         std::error_code failed;
         if (settings.empty() && fs::exists(here / "logind.conf", failed)) settings = here / "logind.conf";
-        for (fs::directory_iterator entry(here / "logind.conf.d", failed), end; !failed && entry != end;
-             entry.increment(failed))
-            if (entry->path().extension() == ".conf")
-                drop_ins.emplace(entry->path().filename().string(), entry->path());
+        for (const auto& name : names_in(here / "logind.conf.d"))
+            if (name.ends_with(".conf")) drop_ins.emplace(name, here / "logind.conf.d" / name);
     }
     // The packaged file lists all settings as comments, with the distribution's defaults.
     bool ends = value_in(settings, "#").value_or(true);

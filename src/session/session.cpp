@@ -1,8 +1,11 @@
 #include "session/session.h"
 
 #include "container/host_root.h"
+#include "core/entries.h"
 #include "core/ownership.h"
 #include "core/resources.h"
+#include "core/text.h"
+#include "core/variables.h"
 #include "launch/control_message.h"
 #include "launch/namespace.h"
 #include "launch/session_state.h"
@@ -63,12 +66,8 @@ constexpr int largest_idle = 7 * 24 * 3600;
 constexpr const char* root_name_here = "root";
 
 std::chrono::seconds idle_time() {
-    const char* text = std::getenv("CONTAINERIZE_SESSION_IDLE");
-    if (text == nullptr) return default_idle;
-    char* end = nullptr;
-    const long seconds = std::strtol(text, &end, 10);
-    if (end == text || *end != '\0' || seconds < 0 || seconds > largest_idle) return default_idle;
-    return std::chrono::seconds(seconds);
+    const auto seconds = to_number<int>(variable("CONTAINERIZE_SESSION_IDLE")).value_or(-1);
+    return seconds < 0 || seconds > largest_idle ? default_idle : std::chrono::seconds(seconds);
 }
 
 class Session {
@@ -175,7 +174,7 @@ private:
         if (!outside) return fail(std::move(outside.error()));
         outside_ = std::move(*outside);
         if (auto done = launch::enter_namespaces(); !done) return done;
-        mounts_ = mounts::mount_namespace();
+        mounts_ = launch::mount_namespace_of("self");
         inside_link_ = launch::inside_link_name(launch::own_identity({}));
 
         sigset_t signals;
@@ -239,10 +238,6 @@ private:
     [[nodiscard]] Result<root::RootRequest> root_request() const {
         auto manifest = manifest::read_manifest(arguments_.prefix);
         if (!manifest) return fail(std::move(manifest.error()));
-        const auto variable = [](const char* name) {
-            const char* value = std::getenv(name);
-            return std::string(value == nullptr ? "" : value);
-        };
         root::RootRequest request{.base = manifest->settings.base,
                                   .needed = {arguments_.prefix},
                                   .binds = manifest->settings.binds,
@@ -411,8 +406,8 @@ private:
         }
         // A new root would disturb running programs, so that a new session is better. A caller that is inside
         // can have no other session, however.
-        if (!mounts::is_in_this_namespace(caller) && mounts::namespace_in_use(mounts_) &&
-            MountedImage::needs_new_root(prefix)) {
+        if (launch::mount_namespace_of(std::to_string(caller)) != launch::mount_namespace_of("self") &&
+            mounts::namespace_in_use(mounts_) && MountedImage::needs_new_root(prefix)) {
             retire();
             return std::string(launch::stale_answer);
         }
@@ -565,7 +560,7 @@ private:
         for (const char* file :
              {launch::lock_name, launch::control_name, launch::session_log_name, SshSettings::copy_name})
             unlinkat(directory.get(), file, 0);
-        for (const auto& file : names_in(directory))
+        for (const auto& file : names_in(path_of(directory)))
             if (file.starts_with("plan-")) unlinkat(directory.get(), file.c_str(), 0);
         unlinkat(directory.get(), root_name_here, AT_REMOVEDIR);
         unlinkat(state_.fd.get(), name.c_str(), AT_REMOVEDIR);
@@ -574,7 +569,7 @@ private:
     // Removes what killed sessions left. Nobody starts or ends a session meanwhile, since start.lock is held.
     // Processes that a killed session left must not take this one for theirs.
     void remove_remains() const {
-        const auto names = names_in(state_.fd);
+        const auto names = names_in(path_of(state_.fd));
         for (const auto& name : names)
             if (!name.starts_with(launch::inside_link_start) &&
                 !name.starts_with(container::host_root_start) && launch::is_dead(state_, name))
@@ -592,18 +587,6 @@ private:
         if (size <= 0) return false;
         const std::string name(target.data(), static_cast<std::size_t>(size));
         return name != name_ && faccessat(state_.fd.get(), name.c_str(), F_OK, 0) == 0;
-    }
-
-    static std::vector<std::string> names_in(const Fd& directory) {
-        std::vector<std::string> names;
-        const int copy = openat(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR* listing = copy < 0 ? nullptr : fdopendir(copy);
-        if (listing == nullptr) return names;
-        while (const dirent* entry = readdir(listing))
-            if (const std::string name = static_cast<const char*>(entry->d_name); name != "." && name != "..")
-                names.push_back(name);
-        closedir(listing);
-        return names;
     }
 
     void close_supervisor_files() {

@@ -1,6 +1,8 @@
 #include "session/ssh_settings.h"
 
+#include "core/entries.h"
 #include "core/filesystem.h"
+#include "core/text.h"
 
 #include <algorithm>
 #include <array>
@@ -48,11 +50,9 @@ std::string next_argument(std::string_view& line) {
 std::vector<fs::path> matching(const fs::path& pattern) {
     if (pattern.filename().string().find_first_of("*?[") == std::string::npos) return {pattern};
     std::vector<fs::path> found;
-    std::error_code failed;
-    for (fs::directory_iterator entry(pattern.parent_path(), failed), end; !failed && entry != end;
-         entry.increment(failed))
-        if (fnmatch(pattern.filename().c_str(), entry->path().filename().c_str(), FNM_PERIOD) == 0)
-            found.push_back(entry->path());
+    for (const auto& name : names_in(pattern.parent_path()))
+        if (fnmatch(pattern.filename().c_str(), name.c_str(), FNM_PERIOD) == 0)
+            found.push_back(pattern.parent_path() / name);
     return found;
 }
 
@@ -92,10 +92,7 @@ bool is_same(const struct stat& one, const struct stat& other) {
 
 std::vector<std::string> ssh_includes(std::string_view text) {
     std::vector<std::string> includes;
-    while (!text.empty()) {
-        const auto end = std::min(text.find('\n'), text.size());
-        auto line = text.substr(0, end);
-        text.remove_prefix(std::min(end + 1, text.size()));
+    for (auto line : split(text, '\n')) {
         if (strcasecmp(next_argument(line).c_str(), "include") != 0) continue;
         for (auto argument = next_argument(line); !argument.empty() && argument.front() != '#';
              argument = next_argument(line))

@@ -1,11 +1,12 @@
 // Conda environments as input: environment files, which must be solved, and locks, which list exact packages.
 #pragma once
 
-#include "conda/config.h"
+#include "conda/conda_config.h"
 #include "conda/match_spec.h"
 #include "conda/package_record.h"
 #include "conda/virtual_packages.h"
 #include "core/error.h"
+#include "core/located.h"
 #include "spec/spec.h"
 
 #include <filesystem>
@@ -17,8 +18,6 @@
 #include <vector>
 
 namespace containerize::spec {
-
-using conda::Located;
 
 struct CondaDependency {
     conda::MatchSpec spec;

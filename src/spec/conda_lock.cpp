@@ -1,6 +1,7 @@
 // Reads conda-lock.yml, version 1.
+#include "core/text.h"
 #include "spec/locked_package.h"
-#include "spec/yaml.h"
+#include "util/yaml_file.h"
 
 #include <algorithm>
 #include <map>
@@ -78,10 +79,7 @@ private:
     }
 
     [[nodiscard]] std::string names_of_categories() const {
-        std::string names;
-        for (const auto& category : categories_)
-            names += (names.empty() ? "" : ", ") + category;
-        return names.empty() ? "none" : names;
+        return categories_.empty() ? "none" : joined(categories_, ", ");
     }
 
     const YamlFile& yaml_;
@@ -105,7 +103,7 @@ Result<LockedEnvironment> read_conda_lock(const fs::path& file, const LockChoice
                             "Version 1 is supported.");
     const auto packages = yaml->root()["package"];
     if (!packages.IsSequence())
-        return yaml->refuse(yaml->root(), "this conda-lock file has no list `package:`");
+        return yaml->refuse(yaml->root(), "this conda-lock file has no `package:` list");
     CondaLockReader reader(*yaml, file, choice);
     for (const auto& package : packages)
         if (auto taken = reader.take(package); !taken) return fail(std::move(taken.error()));

@@ -1,13 +1,13 @@
-#include "conda/conflict.h"
 #include "core/filesystem.h"
 #include "core/text.h"
+#include "core/variables.h"
 #include "spec/conda_environment.h"
-#include "spec/text.h"
-#include "spec/yaml.h"
+#include "util/similar_names.h"
+#include "util/user_text.h"
+#include "util/yaml_file.h"
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <utility>
 
 namespace containerize::spec {
@@ -23,31 +23,7 @@ constexpr auto silent_keys =
 const std::vector<std::string> keys = {"name",      "channels", "dependencies",
                                        "variables", "prefix",   "channel_priority"};
 
-/// Expands "${TOKEN}" and "$TOKEN" if the variable is set.
-std::string with_variables(std::string_view text) {
-    std::string result;
-    for (std::size_t at = 0; at < text.size();) {
-        if (text[at] != '$') {
-            result += text[at++];
-            continue;
-        }
-        const bool braces = text.substr(at).starts_with("${");
-        const auto start = at + (braces ? 2 : 1);
-        auto end = start;
-        while (end < text.size() &&
-               (std::isalnum(static_cast<unsigned char>(text[end])) != 0 || text[end] == '_'))
-            ++end;
-        const bool closed = !braces || (end < text.size() && text[end] == '}');
-        const std::string name(text.substr(start, end - start));
-        const char* value = closed && !name.empty() ? std::getenv(name.c_str()) : nullptr;
-        const auto next = end + (braces && closed ? 1 : 0);
-        result += value != nullptr ? std::string(value) : std::string(text.substr(at, next - at));
-        at = next;
-    }
-    return result;
-}
-
-class EnvironmentFileReader {
+class Reader {
 public:
     EnvironmentFileReader(const YamlFile& yaml, const fs::path& file) : yaml_(yaml), file_(file) {}
 
@@ -87,7 +63,7 @@ private:
         }
         if (std::ranges::find(silent_keys, std::string_view(key)) != silent_keys.end()) return {};
         // A misspelt key would silently drop everything below it, so a note is not enough.
-        if (const auto meant = conda::similar_names(keys, key); !meant.empty())
+        if (const auto meant = similar_names(keys, key); !meant.empty())
             return yaml_.refuse(name, "`" + key + ":` is not a key of environment files",
                                 "Did you mean `" + meant.front() + ":`?");
         environment_.notes.push_back("`" + key + ":` in " + yaml_.where(value) +
@@ -118,7 +94,7 @@ private:
         return list(value, "channels", [this](const YAML::Node& one) -> Status {
             if (!one.IsScalar() || trimmed(one.Scalar()).empty())
                 return yaml_.refuse(one, "a channel must be a name, a URL or a path");
-            auto channel = with_variables(trimmed(one.Scalar()));
+            auto channel = expand_variables(trimmed(one.Scalar()), current_environment());
             if (channel == "nodefaults") {
                 environment_.no_defaults = true;
                 return {};

@@ -4,8 +4,8 @@
 #include "core/url.h"
 #include "spec/conda_environment.h"
 #include "spec/locked_package.h"
-#include "spec/text.h"
 #include "util/json.h"
+#include "util/user_text.h"
 
 #include <algorithm>
 #include <limits>

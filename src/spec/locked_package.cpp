@@ -1,5 +1,6 @@
 #include "spec/locked_package.h"
 
+#include "core/text.h"
 #include "core/url.h"
 
 #include <algorithm>
@@ -25,17 +26,6 @@ Result<std::string> local_url(const std::string& path, const fs::path& lock, con
 bool is_commit(std::string_view text) {
     return (text.size() == 40 || text.size() == 64) &&
            text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
-
-/// Splits at each `separator`.
-std::vector<std::string_view> split(std::string_view text, char separator) {
-    std::vector<std::string_view> parts;
-    while (!text.empty()) {
-        const auto end = std::min(text.find(separator), text.size());
-        parts.push_back(text.substr(0, end));
-        text.remove_prefix(std::min(end + 1, text.size()));
-    }
-    return parts;
 }
 
 /// The value in "key=value"; nothing if the key is another one.
@@ -174,6 +164,7 @@ std::optional<GitSource> parse_git_source(std::string_view text) {
     source.url = text;
     std::string server_query;
     for (const auto part : split(query, '&')) {
+        if (part.empty()) continue;
         if (auto directory = value_of(part, "subdirectory"))
             source.subdirectory = std::move(*directory);
         else if (const auto revision = value_of(part, "rev"))

@@ -2,11 +2,10 @@
 #include "core/text.h"
 #include "core/url.h"
 #include "spec/locked_package.h"
-#include "spec/yaml.h"
+#include "util/yaml_file.h"
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 #include <utility>
 
@@ -18,19 +17,12 @@ namespace fs = std::filesystem;
 
 constexpr auto known_versions = std::to_array<std::string_view>({"4", "5", "6", "7"});
 
-std::string names_of(const std::vector<std::string>& names) {
-    return names.empty() ? "none" : listed(names, ", ");
-}
-
 /// The N of "x86_64_vN", where each level includes the lower ones. Nothing for other names.
 std::optional<int> level_of(std::string_view architecture) {
     constexpr std::string_view levels = "x86_64_v";
-    int level = 0;
     if (architecture == "x86_64") return 1;
     if (!architecture.starts_with(levels)) return std::nullopt;
-    const auto digits = architecture.substr(levels.size());
-    const auto [end, failed] = std::from_chars(digits.begin(), digits.end(), level);
-    return failed == std::errc() && end == digits.end() ? std::optional(level) : std::nullopt;
+    return to_number<int>(architecture.substr(levels.size()));
 }
 
 /// Whether the machine satisfies "__glibc=2.28", "__archspec=1=x86_64_v3" or "__cuda >=12".
@@ -106,7 +98,8 @@ private:
             for (const auto& one : environments)
                 names.push_back(one.first.Scalar());
         return fail_input("this pixi lock file has no environment '" + wanted + "'",
-                          "it has " + names_of(names), file_.string(), "Choose one of these with --environment.");
+                          "it has " + (names.empty() ? "none" : joined(names, ", ")), file_.string(),
+                          "Choose one of these with --environment.");
     }
 
     /// The rows for this subdir, in pixi's order of preference.
@@ -144,7 +137,7 @@ private:
             if (std::ranges::all_of(row.virtual_packages,
                                     [&](const auto& one) { return has(*machine, one); }))
                 return std::move(row);
-            needs += "\n- " + row.name + " needs " + names_of(row.virtual_packages);
+            needs += "\n- " + row.name + " needs " + joined(row.virtual_packages, ", ");
         }
         return fail_input("this machine matches none of the lock file's platforms for " + choice_.subdir,
                           needs, file_.string(),

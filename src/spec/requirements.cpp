@@ -2,10 +2,11 @@
 
 #include "core/filesystem.h"
 #include "core/text.h"
+#include "core/variables.h"
 #include "spec/requirement_options.h"
-#include "spec/text.h"
 #include "util/digest.h"
 #include "util/log.h"
+#include "util/user_text.h"
 
 #include <algorithm>
 #include <array>
@@ -40,8 +41,8 @@ std::string expand_variables(std::string_view text) {
                              ? text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_", at + 2)
                              : std::string_view::npos;
         if (end != std::string_view::npos && text[end] == '}' && end > at + 2) {
-            const char* value = std::getenv(std::string(text.substr(at + 2, end - at - 2)).c_str());
-            if (value != nullptr && *value != '\0') {
+            const std::string name(text.substr(at + 2, end - at - 2));
+            if (const auto value = variable(name.c_str()); !value.empty()) {
                 expanded += value;
                 at = end + 1;
                 continue;
@@ -143,13 +144,10 @@ bool is_condition(std::string_view text) {
 /// Conditions such as ">=1.26, <3", optionally in parentheses.
 bool are_conditions(std::string_view text) {
     if (text.starts_with('(') && text.ends_with(')')) text = trimmed(text.substr(1, text.size() - 2));
-    for (std::size_t start = 0; start < text.size();) {
-        const auto end = std::min(text.find(',', start), text.size());
-        const auto one = trimmed(text.substr(start, end - start));
-        if (!one.empty() && !is_condition(one)) return false;
-        start = end + 1;
-    }
-    return true;
+    return std::ranges::all_of(split(text, ','), [](std::string_view one) {
+        one = trimmed(one);
+        return one.empty() || is_condition(one);
+    });
 }
 
 /// Whether `rest` can follow a name: nothing, a marker, a URL or conditions.

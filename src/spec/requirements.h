@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/error.h"
+#include "core/located.h"
 #include "spec/conda_environment.h"
 
 #include <filesystem>

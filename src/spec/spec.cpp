@@ -5,7 +5,7 @@
 #include "spec/conda_environment.h"
 #include "spec/locked_package.h"
 #include "spec/requirements.h"
-#include "spec/text.h"
+#include "util/user_text.h"
 
 #include <algorithm>
 #include <array>

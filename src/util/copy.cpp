@@ -3,6 +3,7 @@
 #include "core/filesystem.h"
 #include "core/interrupt.h"
 #include "core/open_file.h"
+#include "core/read_write.h"
 #include "util/digest.h"
 
 #include <cstdio>
@@ -21,32 +22,8 @@ namespace {
 // Parallel file systems move whole stripes: 1 MiB is Lustre's smallest stripe, 16 MiB GPFS's largest block.
 constexpr std::size_t request_size = std::size_t{16} << 20U;
 
-/// Fills `buffer`, unless the file ends first. Returns the number of bytes.
-Result<std::size_t> read_fully(int fd, std::vector<char>& buffer, const fs::path& path) {
-    std::size_t filled = 0;
-    while (filled < buffer.size()) {
-        const ssize_t got = read(fd, buffer.data() + filled, buffer.size() - filled);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return fail_errno("cannot read the file", path.string());
-        if (got == 0) break;
-        filled += static_cast<std::size_t>(got);
-    }
-    return filled;
-}
-
-Status write_fully(int fd, const char* data, std::size_t size, const fs::path& path) {
-    while (size > 0) {
-        const ssize_t done = write(fd, data, size);
-        if (done < 0 && errno == EINTR) continue;
-        if (done < 0) return fail_errno("cannot write the file", path.string());
-        data += done;
-        size -= static_cast<std::size_t>(done);
-    }
-    return {};
-}
-
 using Progress = std::function<void(std::uint64_t)>;
-using Use = std::function<Status(const std::vector<char>& buffer, std::size_t size)>;
+using Use = std::function<Status(std::string_view piece)>;
 
 /// The digest of the whole file. `use` gets each piece while another thread digests it.
 Result<std::string> digest_of(int file, const fs::path& path, const Use& use, const Progress& progress) {
@@ -55,15 +32,16 @@ Result<std::string> digest_of(int file, const fs::path& path, const Use& use, co
     std::vector<char> buffer(request_size);
     for (std::uint64_t total = 0;;) {
         if (interrupted()) return fail_interrupted();
-        auto got = read_fully(file, buffer, path);
-        if (!got) return fail(std::move(got.error()));
-        if (*got == 0) return digest.finish();
+        const auto got = read_all(file, buffer.data(), buffer.size());
+        if (got < 0) return fail_errno("cannot read the file", path.string());
+        if (got == 0) return digest.finish();
+        const std::string_view piece(buffer.data(), static_cast<std::size_t>(got));
         const auto counted =
-            std::async(std::launch::async, [&, size = *got] { digest.update(buffer.data(), size); });
-        const auto used = use(buffer, *got);
+            std::async(std::launch::async, [&] { digest.update(piece.data(), piece.size()); });
+        const auto used = use(piece);
         counted.wait();
         if (!used) return fail(Error(used.error()));
-        total += *got;
+        total += piece.size();
         if (progress) progress(total);
     }
 }
@@ -71,11 +49,11 @@ Result<std::string> digest_of(int file, const fs::path& path, const Use& use, co
 Result<std::string> copy(int source, const fs::path& from, int target, const fs::path& to,
                          const Progress& progress) {
     off_t written = 0;
-    const auto put = [&](const std::vector<char>& buffer, std::size_t size) -> Status {
-        if (auto done = write_fully(target, buffer.data(), size, to); !done) return done;
+    const auto put = [&](std::string_view piece) -> Status {
+        if (!write_all(target, piece)) return fail_errno("cannot write the file", to.string());
         // Starts writing to the disk now, so that fsync() has little left to wait for.
-        sync_file_range(target, written, static_cast<off_t>(size), SYNC_FILE_RANGE_WRITE);
-        written += static_cast<off_t>(size);
+        sync_file_range(target, written, static_cast<off_t>(piece.size()), SYNC_FILE_RANGE_WRITE);
+        written += static_cast<off_t>(piece.size());
         return {};
     };
     auto digest = digest_of(source, from, put, progress);
@@ -101,7 +79,7 @@ Result<std::string> sync_and_digest(const fs::path& path, const Progress& progre
     if (!file) return fail(file.error());
     auto synced = std::async(std::launch::async, [&file] { return fsync(file->get()) == 0 ? 0 : errno; });
     auto digest = digest_of(
-        file->get(), path, [](const auto&, std::size_t) { return Status(); }, progress);
+        file->get(), path, [](std::string_view) { return Status(); }, progress);
     if (const int error_number = synced.get(); error_number != 0)
         return fail_errno("cannot write the file", path.string(), error_number);
     return digest;

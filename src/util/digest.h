@@ -4,28 +4,28 @@
 #include "core/error.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
+
+struct nettle_hash;
 
 namespace containerize {
 
 class Digest {
 public:
-    Digest(Digest&&) noexcept;
-    Digest& operator=(Digest&&) noexcept;
-    ~Digest();
     void update(const void* data, std::size_t size);
-    /// Lower-case hexadecimal digits: 64 for SHA-256, 32 for MD5. The object must not be used afterwards.
+    /// Lower-case hexadecimal digits: 64 for SHA-256, 32 for MD5. The object then begins anew.
     std::string finish();
 
 protected:
-    struct State;
-    explicit Digest(std::unique_ptr<State> state);
+    explicit Digest(const nettle_hash& algorithm);
 
 private:
-    std::unique_ptr<State> state_;
+    const nettle_hash* algorithm_;
+    std::vector<std::uint8_t> context_;
 };
 
 class Sha256 : public Digest {

@@ -1,7 +1,6 @@
 // In a file of its own, so that static programs can use it without the rest of process.h.
+#include "core/text.h"
 #include "util/process.h"
-
-#include <algorithm>
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,10 +10,7 @@ namespace containerize {
 std::optional<std::filesystem::path>
 find_program(std::string_view name, std::string_view path,
              const std::function<bool(const std::filesystem::path&)>& accept) {
-    while (!path.empty()) {
-        const auto end = std::min(path.find(':'), path.size());
-        const std::filesystem::path directory = path.substr(0, end);
-        path.remove_prefix(std::min(end + 1, path.size()));
+    for (const std::filesystem::path directory : split(path, ':')) {
         // An empty or relative element means the working directory, where nothing should run by accident.
         if (!directory.is_absolute()) continue;
         auto candidate = directory / name;

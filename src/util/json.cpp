@@ -28,6 +28,13 @@ bool is_too_deep(std::string_view text) {
     return false;
 }
 
+/// Null if it is missing.
+const json& member_of(const json& object, const char* key) {
+    static const json none;
+    const auto found = object.is_object() ? object.find(key) : object.end();
+    return found == object.end() ? none : *found;
+}
+
 } // namespace
 
 json parse_json(std::string_view text) {
@@ -53,6 +60,24 @@ std::string reason(const json::exception& problem, std::string_view text) {
 json parse_json_quietly(std::string_view text) {
     if (is_too_deep(text)) return json(json::value_t::discarded);
     return json::parse(text, nullptr, false);
+}
+
+std::string text_of(const json& object, const char* key) {
+    const auto& member = member_of(object, key);
+    return member.is_string() ? member.get<std::string>() : "";
+}
+
+std::vector<std::string> texts_of(const json& object, const char* key) {
+    std::vector<std::string> texts;
+    if (const auto& member = member_of(object, key); member.is_array())
+        for (const auto& one : member)
+            if (one.is_string()) texts.push_back(one.get<std::string>());
+    return texts;
+}
+
+json object_of(const json& object, const char* key) {
+    const auto& member = member_of(object, key);
+    return member.is_object() ? member : json::object();
 }
 
 } // namespace containerize

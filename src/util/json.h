@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -31,6 +32,11 @@ Number to_integer(const nlohmann::json& value) {
     }
     throw nlohmann::json::type_error::create(302, "a number is not an integer, or is out of range", nullptr);
 }
+
+/// A member of an object, or an empty value if it is missing or of another type, also if `object` is none.
+std::string text_of(const nlohmann::json& object, const char* key);
+std::vector<std::string> texts_of(const nlohmann::json& object, const char* key); ///< an array's strings
+nlohmann::json object_of(const nlohmann::json& object, const char* key);
 
 /// Describes `problem`, which came from reading `text`, for users: with the line, and without the text
 /// itself.

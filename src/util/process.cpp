@@ -136,10 +136,11 @@ void log_command(const Command& command) {
 Result<std::string> program_of(const Command& command, const Environment& environment) {
     const auto& name = command.argv.front();
     if (name.find('/') != std::string::npos) return name;
-    const auto path = environment.find("PATH");
-    const auto found = find_program(name, path == environment.end() ? "/usr/bin:/bin" : path->second);
-    if (found) return found->string();
-    return fail({.what = "cannot start `" + name + "`", .why = "it is not on PATH", .where = {}, .hint = {}});
+    if (const auto found = find_program(name, search_path(environment))) return found->string();
+    return fail({.what = "cannot start `" + name + "`",
+                 .why = "it is not on PATH",
+                 .where = {},
+                 .hint = {}});
 }
 
 class IgnoredSignals {
@@ -202,20 +203,6 @@ Result<int> execute(const Command& command, const OnData& on_output, const OnDat
 }
 
 } // namespace
-
-Environment current_environment() {
-    static const Environment at_start = [] {
-        Environment environment;
-        for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-            const std::string_view text = *entry;
-            const auto equals = text.find('=');
-            if (equals == std::string_view::npos || equals == 0) continue;
-            environment.emplace(text.substr(0, equals), text.substr(equals + 1));
-        }
-        return environment;
-    }();
-    return at_start;
-}
 
 Result<Outcome> run(const Command& command) {
     LineReader lines(command.on_line);

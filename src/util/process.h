@@ -2,20 +2,15 @@
 #pragma once
 
 #include "core/error.h"
+#include "core/variables.h"
 
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace containerize {
-
-using Environment = std::map<std::string, std::string>;
-
-/// The environment of this process, as it was at the first call.
-Environment current_environment();
 
 struct Command {
     std::vector<std::string> argv;           ///< argv[0] without '/' is looked up on PATH of `environment`

@@ -1,9 +1,9 @@
 #include "util/redact.h"
 
-#include "core/base64.h"
 #include "core/core_dumps.h"
 #include "core/text.h"
 #include "core/url.h"
+#include "util/base64.h"
 
 #include <algorithm>
 #include <array>
@@ -361,22 +361,6 @@ private:
 
 // --- known secrets
 
-template<class Keep>
-std::string percent_encoded(std::string_view text, std::string_view digits, const Keep& stays) {
-    std::string result;
-    for (const char c : text) {
-        const auto byte = static_cast<unsigned char>(c);
-        if (is_alphanumeric(c) || std::string_view("-_.~").find(c) != none || stays(c)) {
-            result += c;
-        } else {
-            result += '%';
-            result += digits[byte >> 4U];
-            result += digits[byte & 15U];
-        }
-    }
-    return result;
-}
-
 std::string with_backslashes(std::string_view text, std::string_view before) {
     std::string result;
     for (const char c : text) {
@@ -406,13 +390,10 @@ std::vector<std::string> forms_of(std::string_view secret) {
         // Parts of a short secret's base64 would match unrelated text.
         if (plain.size() > longest_word) std::ranges::move(within_base64(plain), std::back_inserter(forms));
         forms.push_back(plain);
-        for (const std::string_view digits : {"0123456789ABCDEF", "0123456789abcdef"}) {
-            forms.push_back(percent_encoded(plain, digits, [](char) { return false; }));
-            forms.push_back(percent_encoded(plain, digits, [](char c) { return c == '/'; }));
-            forms.push_back(percent_encoded(plain, digits, [](char c) {
-                return std::string_view("!$&'()*+,;=").find(c) != none; // what RFC 3986 allows there
-            }));
-        }
+        for (const std::string_view digits : {"0123456789ABCDEF", "0123456789abcdef"})
+            // The last are what RFC 3986 allows there.
+            for (const std::string_view kept : {"", "/", "!$&'()*+,;="})
+                forms.push_back(percent_encoded(plain, kept, digits));
         forms.push_back(with_backslashes(plain, "\\\""));
         forms.push_back(with_backslashes(plain, "\\'"));
         forms.push_back(with_backslashes(plain, "/"));

@@ -1,5 +1,5 @@
 // The layers of an image, top layer first, in the order in which they are merged.
-#include "base/layers.h"
+#include "base/oci_layers.h"
 #include "harness.h"
 #include "input_file.h"
 #include "tar_input.h"

@@ -1,5 +1,5 @@
 // .condarc, and the files with logins that conda's tools keep.
-#include "conda/config.h"
+#include "conda/conda_config.h"
 #include "harness.h"
 #include "input_file.h"
 

@@ -1,5 +1,5 @@
 // Configuration files of sites, users and tykky, and host profiles.
-#include "config/file.h"
+#include "config/config_file.h"
 #include "config/host_profile.h"
 #include "harness.h"
 #include "input_file.h"

@@ -98,12 +98,12 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const Fd kernel(ends[0]);
     fuse::FuseConnection connection;
     connection.devices.emplace_back(ends[1]);
-    fuse::ServerStatistics statistics;
     auto requests = parts.back();
     const bool names = fuzz::take<std::uint8_t>(requests) % 2 != 0;
     std::jthread server([&] {
-        serve_fuse(**layers, connection, {.uid = 1, .gid = 1}, statistics, fuse::MountRoot::tree_and_layers,
-                   names ? fuse::HardLinks::separate_files : fuse::HardLinks::one_file);
+        serve_fuse(**layers, connection,
+                   {.root = fuse::MountRoot::tree_and_layers,
+                    .hard_links = names ? fuse::HardLinks::separate_files : fuse::HardLinks::one_file});
         connection.devices.clear(); // closes the socket after the last answer
     });
     std::uint64_t number = 0;

@@ -1,7 +1,6 @@
 // Profiles of images, and records of what was read.
-#include "image/profile.h"
-
 #include "harness.h"
+#include "image/access_profile.h"
 
 using namespace containerize;
 

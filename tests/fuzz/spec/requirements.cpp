@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     fuzz::input_file("a", parts[1]);
     fuzz::input_file("b", parts[2]);
     [[maybe_unused]] const bool read = fuzz::good_input(spec::read_requirements(file, directory));
-    const std::vector<conda::Located> lines = {{.text = std::string(parts[0]), .where = "environment.yml:1"}};
+    const std::vector<Located> lines = {{.text = std::string(parts[0]), .where = "environment.yml:1"}};
     [[maybe_unused]] const bool checked = fuzz::good_input(spec::check_requirements(lines, directory));
     return 0;
 }

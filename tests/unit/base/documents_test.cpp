@@ -1,10 +1,9 @@
 // Documents of registries, tools and images are understood, or refused with a reason.
 #include "base/challenge.h"
-#include "base/elf.h"
-#include "base/logins.h"
 #include "base/oci.h"
 #include "base/reference.h"
 #include "base/registry.h"
+#include "base/registry_logins.h"
 #include "base/sif.h"
 #include "temporary.h"
 
@@ -305,83 +304,6 @@ TEST(SifFiles, ScriptsAreReadAsFarAsTheyArePlain) {
         (std::vector<std::string>{"PATH=/usr/bin:/bin", "LANG=C.UTF-8", "E=", "K=k"}));
     using namespace std::string_view_literals;
     EXPECT_TRUE(exported_variables("export A=\"a\0b\"\nexport B\0=c\nexport C=\0"sv).empty());
-}
-
-TEST(Elf, ProgramsTellWhatTheyNeed) {
-    const auto needs = read_elf("/bin/sh");
-    ASSERT_TRUE(needs);
-    EXPECT_TRUE(fs::exists(needs->interpreter)) << needs->interpreter;
-    EXPECT_NE(std::ranges::find(needs->libraries, "libc.so.6"), needs->libraries.end());
-    EXPECT_FALSE(read_elf("/etc/passwd"));
-    const auto cache = read_file("/etc/ld.so.cache");
-    ASSERT_TRUE(cache);
-    EXPECT_TRUE(fs::exists(parse_loader_cache(*cache).at("libc.so.6")));
-    for (std::size_t size = 0; size < cache->size(); size += 97)
-        (void)parse_loader_cache(std::string_view(*cache).substr(0, size));
-}
-
-template<class Value>
-std::string bytes_of(const Value& value) {
-    return {reinterpret_cast<const char*>(&value), sizeof value};
-}
-
-TEST(Elf, AFileThatNamesTheSameLongTextAgainAndAgainTakesLittleMemory) {
-    constexpr std::size_t entries = 100'000, text_size = 1'000'000;
-    Elf64_Ehdr header{};
-    std::memcpy(&header, read_file("/bin/true")->data(), sizeof header);
-    header.e_phoff = sizeof header;
-    header.e_phnum = 2;
-    const std::uint64_t dynamic = sizeof header + 2 * sizeof(Elf64_Phdr), size = entries * sizeof(Elf64_Dyn);
-    const Elf64_Phdr load{.p_type = PT_LOAD,
-                          .p_flags = 0,
-                          .p_offset = 0,
-                          .p_vaddr = 0,
-                          .p_paddr = 0,
-                          .p_filesz = dynamic + size + text_size,
-                          .p_memsz = 0,
-                          .p_align = 0};
-    const Elf64_Phdr table{.p_type = PT_DYNAMIC,
-                           .p_flags = 0,
-                           .p_offset = dynamic,
-                           .p_vaddr = 0,
-                           .p_paddr = 0,
-                           .p_filesz = size,
-                           .p_memsz = 0,
-                           .p_align = 0};
-    auto file = bytes_of(header) + bytes_of(load) + bytes_of(table) +
-                bytes_of(Elf64_Dyn{.d_tag = DT_STRTAB, .d_un = {.d_val = dynamic + size}});
-    const auto needed = bytes_of(Elf64_Dyn{.d_tag = DT_NEEDED, .d_un = {.d_val = 0}});
-    for (std::size_t i = 1; i < entries; ++i)
-        file += needed;
-    file.append(text_size, 'x');
-    const TemporaryDirectory directory;
-    const auto needs = read_elf(directory.write("program", file));
-    ASSERT_TRUE(needs);
-    std::size_t total = 0;
-    for (const auto& library : needs->libraries)
-        total += library.size();
-    EXPECT_GT(total, 0U);
-    EXPECT_LE(total, 16U << 20U);
-
-    header.e_phnum = 65;
-    EXPECT_FALSE(
-        read_elf(directory.write("program", bytes_of(header) + std::string(65 * sizeof load, '\0'))));
-}
-
-TEST(Elf, DamagedFilesAreSurvived) {
-    const TemporaryDirectory directory;
-    const auto whole = *read_file("/bin/true");
-    constexpr std::size_t identification = 4; // the magic number of ELF files
-    constexpr std::size_t header = 64;
-    for (std::size_t at = 0; at < 1024; at += 3) {
-        auto damaged = whole;
-        damaged[at] = static_cast<char>(~damaged[at]);
-        const auto changed = read_elf(directory.write("damaged", damaged));
-        EXPECT_TRUE(at >= identification || !changed) << at;
-        EXPECT_TRUE(!changed || changed->libraries.size() < 1000) << at;
-        const auto cut = read_elf(directory.write("damaged", whole.substr(0, at * 20)));
-        EXPECT_TRUE(at * 20 >= header || !cut) << at;
-    }
 }
 
 } // namespace

@@ -7,14 +7,14 @@
 namespace containerize::cluster {
 namespace {
 
-Variables step(unsigned job, const std::string& number) {
-    Variables variables = {{"SLURM_JOB_ID", std::to_string(job)}};
+Environment step(unsigned job, const std::string& number) {
+    Environment variables = {{"SLURM_JOB_ID", std::to_string(job)}};
     if (!number.empty()) variables["SLURM_STEP_ID"] = number;
     return variables;
 }
 
 TEST(Master, IsTheFirstNodeOfTheStep) {
-    const Variables variables = {{"SLURM_JOB_NODELIST", "n[1-4]"}, {"SLURM_STEP_NODELIST", "n[3-4]"}};
+    const Environment variables = {{"SLURM_JOB_NODELIST", "n[1-4]"}, {"SLURM_STEP_NODELIST", "n[3-4]"}};
     const auto hosts = find_hosts(variables, Launcher::slurm).value();
     EXPECT_EQ(master_address(variables, hosts), "n3");
     // Open MPI starts its helpers in a step on all nodes but the first.

@@ -6,21 +6,21 @@ namespace containerize::cluster {
 namespace {
 
 // The variables of tasks of each launcher, including those that they inherit from another one.
-const Variables slurm_task = {{"SLURM_JOB_ID", "7"},
-                              {"SLURM_STEP_ID", "0"},
-                              {"SLURM_PROCID", "3"},
-                              {"SLURM_NTASKS", "6"},
-                              {"SLURM_LOCALID", "1"},
-                              {"SLURM_NODEID", "1"},
-                              {"SLURM_STEP_TASKS_PER_NODE", "2(x3)"}};
+const Environment slurm_task = {{"SLURM_JOB_ID", "7"},
+                                {"SLURM_STEP_ID", "0"},
+                                {"SLURM_PROCID", "3"},
+                                {"SLURM_NTASKS", "6"},
+                                {"SLURM_LOCALID", "1"},
+                                {"SLURM_NODEID", "1"},
+                                {"SLURM_STEP_TASKS_PER_NODE", "2(x3)"}};
 
-Variables with(Variables variables, const Variables& more) {
+Environment with(Environment variables, const Environment& more) {
     for (const auto& [name, value] : more)
         variables[name] = value;
     return variables;
 }
 
-void expect(const Variables& variables, const Ranks& expected) {
+void expect(const Environment& variables, const Ranks& expected) {
     const auto found = find_ranks(variables);
     ASSERT_TRUE(found) << to_string(found.error());
     EXPECT_EQ(found->launcher, expected.launcher);

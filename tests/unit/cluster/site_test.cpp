@@ -65,7 +65,7 @@ TEST(Settings, AreThoseThatAreNotSet) {
 }
 
 TEST(Torchrun, FindsTheOtherNodes) {
-    const Variables variables = {{"SLURM_JOB_ID", "7"}, {"SLURM_STEP_ID", "2"}, {"SLURMD_NODENAME", "n2"}};
+    const Environment variables = {{"SLURM_JOB_ID", "7"}, {"SLURM_STEP_ID", "2"}, {"SLURMD_NODENAME", "n2"}};
     Place place{
         .ranks =
             {.launcher = Launcher::slurm, .rank = 1, .size = 2, .local_rank = 0, .local_size = 1, .node = 1},
@@ -123,7 +123,7 @@ TEST(Caches, AreElsewhereWhereAnotherHasTheirName) {
 
     // Set by a job script, with the path of another node.
     const auto& [name, subdirectory] = site.caches.front();
-    const Variables told = {{name, (taken / "containerize-cache-1000" / subdirectory).string()}};
+    const Environment told = {{name, (taken / "containerize-cache-1000" / subdirectory).string()}};
     EXPECT_EQ(make_caches(told, site, parents, 1000)->settings.size(), site.caches.size());
 
     const std::array none = {taken.string()};

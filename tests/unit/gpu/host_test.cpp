@@ -1,5 +1,5 @@
+#include "gpu/driver_version.h"
 #include "gpu/host.h"
-#include "gpu/version.h"
 #include "trees.h"
 
 #include <gtest/gtest.h>

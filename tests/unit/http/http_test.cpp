@@ -1,5 +1,6 @@
 #include "../http_server.h"
 #include "core/interrupt.h"
+#include "http/failure.h"
 #include "http/http.h"
 #include "util/digest.h"
 
@@ -237,8 +238,8 @@ TEST_F(Http, WrongContentIsNotUsed) {
         "http://127.0.0.1:PORT/wrong/9/data: cannot use the download: its checksum is wrong: expected "
         "sha256 " +
             sha256(data) + ", got sha256 " + sha256(bad) +
-            "\nThe file was downloaded twice. Either the server's files do not match their list (try again "
-            "later), or something on the way changes them.");
+            "\nThe file was downloaded twice. Either the server's files do not match their checksums, or something "
+            "on the way changes them.");
     EXPECT_EQ(server.seen("wrong/9/data").size(), 2U);
     EXPECT_EQ(file(), "");
 
@@ -305,8 +306,10 @@ TEST_F(Http, SlowStartIsWaitedForAndStallIsNot) {
     settings.retries = 0;
     settings.stall_timeout = std::chrono::seconds(1);
     EXPECT_EQ(message(request("stall"), settings),
-              "http://127.0.0.1:PORT/stall: cannot download: no data arrived for 1 s\nThe server or the "
-              "network is very slow. Set a longer time with remote_read_timeout_secs in .condarc.");
+              "http://127.0.0.1:PORT/stall: cannot download: no data arrived for 1 s\n"
+              "The server or the network is very slow.");
+    settings.advice.patience = "PATIENCE";
+    EXPECT_TRUE(message(request("stall"), settings).ends_with("very slow. Set a longer time with PATIENCE."));
 }
 
 TEST_F(Http, CredentialsGoWhereTheyBelong) {
@@ -421,9 +424,8 @@ TEST_F(Http, Proxies) {
     Request asked;
     asked.urls = {"http://example.invalid/x"};
     const std::string expected =
-        "cannot download: the proxy requires a login (407 Proxy Authentication Required)\nThe proxy is "
-        "http://127.0.0.1:PORT. Write it as http://USER:PASSWORD@HOST:PORT in proxy_servers of .condarc, or "
-        "in https_proxy.";
+        "cannot download: the proxy asks for a login (407 Proxy Authentication Required)\nThe proxy is "
+        "http://127.0.0.1:PORT. Write it as http://USER:PASSWORD@HOST:PORT in https_proxy.";
     EXPECT_EQ(message(asked, settings), "http://example.invalid/x: " + expected);
     EXPECT_EQ(server.seen().at(0).path, "http://example.invalid/x");
     settings.proxies = {{"https://other.invalid", "http://127.0.0.1:1"},
@@ -434,10 +436,42 @@ TEST_F(Http, Proxies) {
     settings.proxies = {{"all", "http://no-such-proxy.invalid:8080"}};
     EXPECT_EQ(message(asked, settings),
               "https://example.invalid/x: cannot download: the proxy's name cannot be resolved\nThe proxy is "
-              "http://no-such-proxy.invalid:8080 (from proxy_servers in .condarc, or https_proxy).");
+              "http://no-such-proxy.invalid:8080 (from https_proxy).");
     settings.proxies = {{"all", "me:pass@no-such-proxy.invalid:8080"}};
     EXPECT_NE(message(asked, settings).find("The proxy is http://no-such-proxy.invalid:8080 (from"),
               std::string::npos);
+}
+
+// What uses these downloads says where its users set something.
+TEST(HttpFailure, AdviceIsInTheWordsOfTheCaller) {
+    Settings settings;
+    settings.advice = {.address = "ADDRESS",
+                       .login = "LOGIN",
+                       .proxy = "PROXY",
+                       .certificates = "CERTIFICATES",
+                       .client_certificate = "CLIENT",
+                       .checksums = "CHECKSUMS",
+                       .patience = "PATIENCE",
+                       .no_verification = "UNVERIFIED"};
+    const Settings plain;
+    const auto hint = [](const Settings& of, CURLcode code, long status, const std::string& proxy) {
+        http::Attempt attempt;
+        attempt.proxy = proxy;
+        attempt.connect_time = 1;
+        attempt.settings = &of;
+        return (status != 0 ? http::explain_status(status, attempt) : http::explain_code(code, attempt)).hint;
+    };
+    std::string all;
+    for (const std::string proxy : {"", "http://proxy"})
+        for (int number = 1; number < 600; ++number) {
+            const auto code = number < CURL_LAST ? static_cast<CURLcode>(number) : CURLE_COULDNT_CONNECT;
+            all += hint(settings, code, number, proxy) + hint(settings, code, 0, proxy);
+            for (const auto& said : {hint(plain, code, number, proxy), hint(plain, code, 0, proxy)})
+                EXPECT_FALSE(said.contains("conda") || said.contains("channel") || said.contains("mamba"))
+                    << said;
+        }
+    for (const char* word : {"ADDRESS", "LOGIN", "PROXY", "CERTIFICATES", "CLIENT", "PATIENCE"})
+        EXPECT_TRUE(all.contains(word)) << word;
 }
 
 TEST_F(Http, FullDisk) {
@@ -515,9 +549,7 @@ TEST(HttpTls, UnknownAuthority) {
     const auto text = to_string(refused.error());
     EXPECT_NE(text.find("cannot download: the server's identity cannot be verified: "), std::string::npos)
         << text;
-    EXPECT_NE(text.find("`ssl_verify: /path/to/ca.pem` in .condarc, or with SSL_CERT_FILE."),
-              std::string::npos)
-        << text;
+    EXPECT_NE(text.find("set its file with\nSSL_CERT_FILE."), std::string::npos) << text;
     EXPECT_EQ(server.seen().size(), 0U);
 
     auto settings = quick();
@@ -529,6 +561,7 @@ TEST(HttpTls, UnknownAuthority) {
     asked.urls = {server.url("small", "127.0.0.1")};
     EXPECT_FALSE(http::fetch(asked, settings));
     settings.verify_tls = false;
+    settings.advice.no_verification = "ssl_verify: false";
     testing::internal::CaptureStderr();
     EXPECT_TRUE(http::fetch(asked, settings));
     EXPECT_EQ(

@@ -1,9 +1,9 @@
 // Whatever is read ahead and whatever a profile says, programs see the content of the image.
 #include "../random_trees.h"
 #include "../temporary.h"
+#include "image/access_profile.h"
 #include "image/layers.h"
 #include "image/merge.h"
-#include "image/profile.h"
 #include "image/relayout.h"
 #include "image/writer.h"
 
