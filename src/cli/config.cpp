@@ -28,7 +28,7 @@ struct ConfigArguments {
     std::string file;
 };
 
-constexpr const char* footer = R"(Files, later ones win:
+constexpr const char* config_examples = R"(Files, later ones win:
   /etc/containerize/config.yaml, $CONTAINERIZE_CONFIG, ~/.config/containerize/config.yaml, $CW_GLOBAL_YAML
 
 Example of one:
@@ -144,7 +144,7 @@ Result<int> run_check(const ConfigArguments& arguments) {
 void add_config(CLI::App& app, Action& chosen) {
     auto* command = app.add_subcommand("config", "Show what sites and users have decided for all builds");
     command->require_subcommand(1);
-    command->footer(footer);
+    command->footer(config_examples);
     const auto arguments = std::make_shared<ConfigArguments>();
     auto* show = command->add_subcommand("show", "Print each setting, and where it comes from");
     show->add_flag("--json", arguments->as_json, "For programs");

@@ -13,7 +13,7 @@ struct ImportArguments : BuildArguments {
     std::string directory;
 };
 
-constexpr const char* footer = R"(Example:
+constexpr const char* import_tykky_examples = R"(Example:
   containerize import-tykky /projappl/me/env ~/envs/env
 
 Nothing is built again: the image is copied, and stays as it is; so does DIR. The programs then run on the
@@ -31,7 +31,7 @@ void add_import_tykky(CLI::App& app, Action& chosen, const std::string& command_
     command->add_flag("--force", arguments->force, "Replace the installation that is there");
     add_profile_options(*command, *arguments);
     add_work_options(*command, *arguments);
-    command->footer(footer);
+    command->footer(import_tykky_examples);
     command->callback([&chosen, arguments, command_line] {
         chosen = [arguments, command_line]() -> Result<int> {
             catch_interrupts();

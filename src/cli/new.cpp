@@ -23,7 +23,7 @@ struct NewArguments : BuildArguments {
     bool dry_run = false, json = false;
 };
 
-constexpr const char* footer = R"(Examples:
+constexpr const char* new_examples = R"(Examples:
   containerize new --prefix ~/envs/ml env.yml
   containerize new --prefix ~/envs/ml --cuda 12.4 env.yml     # for nodes with a GPU, on one without
   containerize new --prefix ~/envs/ml requirements.txt
@@ -117,7 +117,7 @@ void add_new(CLI::App& app, Action& chosen, const std::string& command_line) {
     auto* command =
         app.add_subcommand("new", "Build an installation from a conda environment or a requirements file");
     const auto arguments = std::make_shared<NewArguments>();
-    command->footer(footer);
+    command->footer(new_examples);
     command
         ->add_option("SPEC", arguments->spec,
                      "A conda environment.yml, a lock file, or a pip requirements file")

@@ -21,7 +21,7 @@ struct ProfileArguments {
     bool replace = false;
 };
 
-constexpr const char* footer = R"(Examples:
+constexpr const char* profile_examples = R"(Examples:
   containerize profile ~/envs/ml -- python train.py --steps 1
   containerize profile ~/envs/ml                     # the imports of all its packages
   containerize profile ~/envs/ml --replace -- python train.py --steps 1
@@ -60,7 +60,7 @@ void add_profile(CLI::App& app, Action& chosen, std::vector<std::string> program
     const auto arguments = std::make_shared<ProfileArguments>();
     command->add_option("DIR", arguments->directory, "The installation")->required();
     command->add_flag("--replace", arguments->replace, "Forget what was recorded before");
-    command->footer(footer);
+    command->footer(profile_examples);
     command->callback([&chosen, arguments, program = std::move(program)] {
         chosen = [arguments, program] { return record(*arguments, program); };
     });

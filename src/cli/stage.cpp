@@ -34,7 +34,7 @@ struct StageArguments {
     std::vector<std::string> brought;
 };
 
-constexpr const char* footer = R"(Example, in a job script before its srun:
+constexpr const char* stage_examples = R"(Example, in a job script before its srun:
   containerize stage ~/envs/ml
 
 Each node of the job gets a copy of the images, which is compared with what was built. Sessions that start on the node
@@ -220,7 +220,7 @@ void add_stage(CLI::App& app, Action& chosen) {
     command->add_option("--brought", arguments->brought, "Files of the images that are on this node already")
         ->needs("--node")
         ->allow_extra_args(false);
-    command->footer(footer);
+    command->footer(stage_examples);
     command->callback([&chosen, arguments] { chosen = [arguments] { return run_stage(*arguments); }; });
 }
 

@@ -20,7 +20,7 @@ struct UpdateArguments : BuildArguments {
     bool prune = false;
 };
 
-constexpr const char* footer = R"(Examples:
+constexpr const char* update_examples = R"(Examples:
   containerize update ~/envs/ml -- pip install rich
   containerize update ~/envs/ml -r more.txt
   containerize update ~/envs/ml env.yml              # packages that it asks for are added or changed
@@ -58,7 +58,7 @@ void add_update(CLI::App& app, Action& chosen, const std::string& command_line,
                 std::vector<std::string> program) {
     auto* command = app.add_subcommand("update", "Change an installation; each change is one more layer");
     const auto arguments = std::make_shared<UpdateArguments>();
-    command->footer(footer);
+    command->footer(update_examples);
     command->add_option("DIR", arguments->prefix, "The installation")->required();
     command->add_option("SPEC", arguments->spec,
                         "A conda environment.yml, a lock file, or a pip requirements file");

@@ -42,7 +42,7 @@ struct ArchiveSource {
     std::vector<std::byte> buffer = std::vector<std::byte>(piece_size);
 
     static la_ssize_t read(archive* outer, void* self, const void** data) {
-        auto& source = *static_cast<Source*>(self);
+        auto& source = *static_cast<ArchiveSource*>(self);
         const auto got = read_all_at(source.file, source.buffer.data(), source.buffer.size(), source.at);
         *data = source.buffer.data();
         if (got < 0) archive_set_error(outer, errno, "%s", std::strerror(errno));

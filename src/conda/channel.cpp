@@ -24,12 +24,6 @@ constexpr const char* default_channel = "conda-forge";
 constexpr std::string_view terms = "its terms of service (anaconda.com/legal) require a paid licence for "
                                    "organisations of 200 people or more";
 
-std::string_view without_end_slash(std::string_view text) {
-    while (text.size() > 1 && text.ends_with('/'))
-        text.remove_suffix(1);
-    return text;
-}
-
 std::string_view without_scheme(std::string_view url) {
     const auto at = url.find("://");
     return at == std::string_view::npos ? url : url.substr(at + 3);

@@ -36,19 +36,13 @@ Result<std::optional<json>> read_object(const fs::path& file) {
     return object;
 }
 
-std::string without_end_slash(std::string text) {
-    while (text.ends_with('/'))
-        text.pop_back();
-    return text;
-}
-
 Status read_mamba(const fs::path& file, Config& config) {
     auto object = read_object(file);
     if (!object) return fail(std::move(object.error()));
     if (!*object) return {};
     for (const auto& [place, login] : (**object).items()) {
         const auto type = text_of(login, "type");
-        const auto key = without_end_slash(place);
+        const std::string key(without_end_slash(place));
         if (type == "CondaToken") {
             config.tokens.try_emplace(key, text_of(login, "token"));
         } else if (type == "BearerToken") {
@@ -83,7 +77,7 @@ Status read_rattler(const fs::path& file, Config& config) {
     if (!object) return fail(std::move(object.error()));
     if (!*object) return {};
     for (const auto& [place, login] : (**object).items()) {
-        const auto key = without_end_slash(place);
+        const std::string key(without_end_slash(place));
         if (auto token = text_of(login, "CondaToken"); !token.empty())
             config.tokens.try_emplace(key, std::move(token));
         else if (auto bearer = text_of(login, "BearerToken"); !bearer.empty())
@@ -110,11 +104,12 @@ void read_anaconda(const fs::path& directory, Config& config) {
         auto token = read_file(entry.path(), 4096);
         if (!token) continue;
         *token = trimmed(*token);
-        auto place = without_end_slash(url_decoded(entry.path().stem().string()));
+        const auto address = url_decoded(entry.path().stem().string());
+        auto place = without_end_slash(address);
         // The token is stored for the API server, but used on the channel server.
         if (url_host(place) == "api.anaconda.org") place = "conda.anaconda.org";
         if (is_url(place)) place = place.substr(place.find("://") + 3);
-        if (!token->empty()) config.tokens.try_emplace(place, std::move(*token));
+        if (!token->empty()) config.tokens.try_emplace(std::string(place), std::move(*token));
     }
 }
 

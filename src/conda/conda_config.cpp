@@ -27,12 +27,6 @@ std::string with_home(std::string path, const Environment& environment) {
     return path;
 }
 
-std::string without_end_slash(std::string text) {
-    while (text.size() > 1 && text.ends_with('/'))
-        text.pop_back();
-    return text;
-}
-
 void add_directory(std::vector<fs::path>& files, const fs::path& directory) {
     files.push_back(directory / ".condarc");
     files.push_back(directory / "condarc");
@@ -104,7 +98,7 @@ constexpr auto not_supported = std::to_array<std::string_view>({"track_features"
 
 enum class Flag { none, final, top, bottom };
 
-struct Source {
+struct ConfigFile {
     YamlFile yaml;
 
     [[nodiscard]] std::string where(const YAML::Node& node) const { return yaml.where(node); }
@@ -130,7 +124,7 @@ Result<std::optional<ConfigFile>> read_source(const fs::path& file) {
     if (!yaml->root().IsMap())
         return fail_input("the configuration must be a mapping of `key: value` lines", {}, yaml->where(yaml->root()),
                           "Correct the file, or ignore conda's configuration with --no-config.");
-    return Source{std::move(*yaml)};
+    return ConfigFile{std::move(*yaml)};
 }
 
 /// Merges the values of keys over all sources. Keeps the first mistake, which read_config() then returns.

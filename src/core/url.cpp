@@ -187,6 +187,12 @@ std::string url_host(std::string_view url) {
     return host;
 }
 
+std::string_view without_end_slash(std::string_view url) {
+    while (url.size() > 1 && url.ends_with('/'))
+        url.remove_suffix(1);
+    return url;
+}
+
 bool is_place_of(std::string_view place, std::string_view url) {
     const auto start = authority_start(url);
     if (!start || place.empty()) return false;

@@ -24,6 +24,9 @@ std::size_t url_login_size(std::string_view rest);
 /// "https://Host:8443/x" -> "host:8443", in lower case; empty for file:// and what is no URL.
 std::string url_host(std::string_view url);
 
+/// Without the slashes at the end, except of "/" itself.
+std::string_view without_end_slash(std::string_view url);
+
 /// Whether a login or token stored for `place` is meant for `url`, which has no credentials. A place is
 /// "https://host/path", or "host/path" for any scheme; "host" means all its ports, as in ~/.netrc, and
 /// "*.domain" the domain and all hosts in it, as in rattler and pixi.

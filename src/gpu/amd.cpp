@@ -30,7 +30,7 @@ void complete_devices(const TreeView& tree, std::vector<Device>& devices) {
     }
 }
 
-std::string loaded_driver(const TreeView& tree) {
+std::string loaded_amd_driver(const TreeView& tree) {
     if (!tree.exists("/sys/module/amdgpu")) return {};
     const auto version = first_line(tree, "/sys/module/amdgpu/version");
     return version.empty() ? "amdgpu" : version; // the driver in the mainline kernel has no version
@@ -78,7 +78,7 @@ std::vector<std::string> names_on_host(const Libraries& libraries) {
     return names;
 }
 
-void add_to_root(Injector& injector, const Host& /*host*/) {
+void add_amd(Injector& injector, const Host& /*host*/) {
     injector.add_node("/dev/kfd");
     injector.add_node("/dev/dri"); // ROCm enumerates the whole directory
     for (const char* ids : {"/usr/share/libdrm/amdgpu.ids", "/opt/amdgpu/share/libdrm/amdgpu.ids"})
@@ -105,10 +105,10 @@ constinit const Vendor Vendor::amd = {
     .without = "ROCm programs find no device. The amdgpu driver creates it. Ask the administrator.",
     .runtime_option = "--rocm",
     .runtime_node = "/dev/kfd",
-    .driver = loaded_driver,
+    .driver = loaded_amd_driver,
     .add_details = complete_devices,
     .library_directories = rocm_directories,
-    .inject = add_to_root,
+    .inject = add_amd,
     .fit = fit_by_targets,
 };
 

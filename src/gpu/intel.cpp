@@ -10,7 +10,7 @@ namespace containerize::gpu {
 
 namespace {
 
-std::string loaded_driver(const TreeView& tree) {
+std::string loaded_intel_driver(const TreeView& tree) {
     for (const char* module : {"xe", "i915"})
         if (tree.exists(std::string("/sys/module/") + module)) return module;
     return {};
@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, 6> stems = {"libze_loader.so.", "libze_in
                                                    "libiga64.so.",     "libopencl-clang.so."};
 constexpr const char* icd = "/etc/OpenCL/vendors/intel.icd";
 
-void add_to_root(Injector& injector, const Host& /*host*/) {
+void add_intel(Injector& injector, const Host& /*host*/) {
     injector.add_node("/dev/dri"); // including by-path, which ranks need to share memory
     const auto& request = injector.request();
     if (injector.image_has(std::string(level_zero)))
@@ -54,8 +54,8 @@ constinit const Vendor Vendor::intel = {
     .pci_id = 0x8086,
     .node = "/dev/dri",
     .without = "SYCL programs find no device. The driver creates it. Ask the administrator.",
-    .driver = loaded_driver,
-    .inject = add_to_root,
+    .driver = loaded_intel_driver,
+    .inject = add_intel,
     .fit = fit_by_targets,
 };
 

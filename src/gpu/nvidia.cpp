@@ -3,6 +3,7 @@
 #include "core/text.h"
 #include "gpu/cdi.h"
 #include "gpu/driver_version.h"
+#include "gpu/fit.h"
 #include "gpu/injector.h"
 
 #include <algorithm>
@@ -32,7 +33,7 @@ std::string value_of(const std::string& text, std::string_view key) {
     return {};
 }
 
-std::string loaded_driver(const TreeView& tree) {
+std::string loaded_nvidia_driver(const TreeView& tree) {
     if (auto version = first_line(tree, "/sys/module/nvidia/version"); !version.empty()) return version;
     // "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15  Release Build ..."
     std::istringstream words(value_of(tree.text("/proc/driver/nvidia/version"), "NVRM version"));
@@ -508,7 +509,7 @@ constinit const Vendor Vendor::nvidia = {
         "root, creates it.",
     .runtime_option = "--nv",
     .runtime_node = "/dev/nvidiactl",
-    .driver = loaded_driver,
+    .driver = loaded_nvidia_driver,
     .add_details = complete_devices,
     .inject = [](Injector& injector, const Host& host) { Nvidia(injector, host).add(); },
     .fit = fit_by_driver,

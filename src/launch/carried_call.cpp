@@ -2,6 +2,7 @@
 
 #include "core/read_write.h"
 #include "core/text.h"
+#include "launch/fields.h"
 
 #include <array>
 #include <climits>
@@ -23,11 +24,7 @@ constexpr const char* file_name = "containerize-call";
 /// Skips the standard streams: those that are closed stay closed.
 constexpr int first_free_descriptor = STDERR_FILENO + 1;
 
-void put(std::string& bytes, std::string_view field) {
-    bytes.append(field).push_back('\0');
-}
-
-void put(std::string& bytes, const std::vector<std::string>& list) {
+void put_list(std::string& bytes, const std::vector<std::string>& list) {
     put(bytes, std::to_string(list.size()));
     for (const auto& one : list)
         put(bytes, one);
@@ -39,14 +36,9 @@ public:
     explicit Fields(std::string_view bytes) : rest_(bytes) {}
 
     std::string_view next() {
-        const auto end = rest_.find('\0');
-        if (end == std::string_view::npos) {
-            whole_ = false;
-            return {};
-        }
-        const auto field = rest_.substr(0, end);
-        rest_.remove_prefix(end + 1);
-        return field;
+        const auto field = take_field(rest_);
+        whole_ = whole_ && field;
+        return field.value_or(std::string_view());
     }
 
     template<class Number>
@@ -107,8 +99,8 @@ std::string to_bytes(const CarriedCall& call) {
     put(bytes, std::to_string(call.directory_fd));
     put(bytes, std::to_string(call.launcher_fd));
     put(bytes, std::to_string(call.ignored_signals));
-    put(bytes, call.arguments);
-    put(bytes, call.environment);
+    put_list(bytes, call.arguments);
+    put_list(bytes, call.environment);
     bytes += to_bytes(call.plan);
     return bytes;
 }

@@ -1,5 +1,6 @@
 #include "launch/launch_plan.h"
 
+#include "launch/fields.h"
 #include "launch/manifest_name.h"
 #include "launch/root_key.h"
 
@@ -15,10 +16,6 @@ const std::string plan_header = "containerize launch plan " + std::to_string(ses
 constexpr std::string_view footer = "end";
 constexpr std::string_view script_tag = "S";
 constexpr std::string_view kinds = "supa"; ///< set, unset, prepend, append
-
-void put(std::string& bytes, std::string_view field) {
-    bytes.append(field).push_back('\0');
-}
 
 void put_changes(std::string& bytes, char list, const std::vector<EnvironmentChange>& changes) {
     for (const auto& change : changes) {
@@ -48,13 +45,7 @@ std::string to_bytes(const LaunchPlan& plan) {
 }
 
 std::optional<LaunchPlan> plan_from_bytes(std::string_view bytes) {
-    const auto next = [&bytes]() -> std::optional<std::string_view> {
-        const auto end = bytes.find('\0');
-        if (end == std::string_view::npos) return std::nullopt;
-        const auto field = bytes.substr(0, end);
-        bytes.remove_prefix(end + 1);
-        return field;
-    };
+    const auto next = [&bytes] { return take_field(bytes); };
     LaunchPlan plan;
     if (next() != plan_header) return std::nullopt;
     const auto identity = next();

@@ -20,7 +20,7 @@ gpu::Injection find_drivers(const image::TreeView& root, const manifest::Manifes
     const auto layers = manifest::open_layers(manifest, prefix);
     std::optional<image::LayersView> environment;
     if (layers) environment.emplace(**layers);
-    auto found = gpu::find({.policy = policy.value_or(gpu::Policy::automatic),
+    auto found = gpu::find({.policy = policy.value_or(gpu::vendors),
                             .libraries = manifest.settings.host_libraries,
                             .has_devices = !manifest.settings.base.isolate,
                             .host_root = "/",

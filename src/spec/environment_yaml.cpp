@@ -23,7 +23,7 @@ constexpr auto silent_keys =
 const std::vector<std::string> keys = {"name",      "channels", "dependencies",
                                        "variables", "prefix",   "channel_priority"};
 
-class Reader {
+class EnvironmentFileReader {
 public:
     EnvironmentFileReader(const YamlFile& yaml, const fs::path& file) : yaml_(yaml), file_(file) {}
 

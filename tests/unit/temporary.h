@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <string>
 
+#include <sys/stat.h>
+
 namespace containerize::test {
 
 class TemporaryDirectory {
@@ -35,5 +37,11 @@ public:
 private:
     fs::path path_;
 };
+
+/// The permissions of a file; 0 if it is missing.
+inline mode_t mode_of(const fs::path& file) {
+    struct stat info {};
+    return lstat(file.c_str(), &info) == 0 ? info.st_mode & 07777U : 0;
+}
 
 } // namespace containerize::test

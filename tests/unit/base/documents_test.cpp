@@ -20,7 +20,7 @@ namespace {
 using Kind = Reference::Kind;
 using test::TemporaryDirectory;
 
-const std::string digest = "sha256:" + std::string(64, 'a');
+const std::string good_digest = "sha256:" + std::string(64, 'a');
 const std::string other_digest = "sha256:" + std::string(64, 'b');
 
 std::string spelled(const std::string& text) {
@@ -35,8 +35,8 @@ TEST(References, HaveOneSpelling) {
     EXPECT_EQ(spelled("docker://localhost/x"), "docker://localhost/x:latest");
     EXPECT_EQ(spelled("docker://127.0.0.1:5000/a/b/c"), "docker://127.0.0.1:5000/a/b/c:latest");
     EXPECT_EQ(spelled("docker://[::1]:5000/a"), "docker://[::1]:5000/a:latest");
-    EXPECT_EQ(spelled("docker://ghcr.io/a/b@" + digest), "docker://ghcr.io/a/b@" + digest);
-    EXPECT_EQ(spelled("docker://ghcr.io/a/b:1@" + digest), "docker://ghcr.io/a/b:1@" + digest);
+    EXPECT_EQ(spelled("docker://ghcr.io/a/b@" + good_digest), "docker://ghcr.io/a/b@" + good_digest);
+    EXPECT_EQ(spelled("docker://ghcr.io/a/b:1@" + good_digest), "docker://ghcr.io/a/b:1@" + good_digest);
 }
 
 TEST(References, AreRefused) {
@@ -160,12 +160,12 @@ TEST(Documents, ChooseThisArchitecture) {
         {"mediaType": "x", "digest": ")" +
         other_digest + R"(", "size": 1, "platform": {"os": "unknown", "architecture": "unknown"}},
         {"mediaType": "x", "digest": ")" +
-        digest + R"(", "size": 2, "platform": {"os": "linux", "architecture": "amd64"}}]})";
+        good_digest + R"(", "size": 2, "platform": {"os": "linux", "architecture": "amd64"}}]})";
     const auto document = parse_document(index, "here");
     ASSERT_TRUE(document) << to_string(document.error());
     const auto chosen = choose(document->index, "amd64", {}, "here");
     ASSERT_TRUE(chosen);
-    EXPECT_EQ(chosen->digest, digest);
+    EXPECT_EQ(chosen->digest, good_digest);
     const auto none = choose(document->index, "riscv64", {}, "here");
     ASSERT_FALSE(none);
     EXPECT_EQ(to_string(none.error()),
@@ -178,7 +178,7 @@ TEST(Documents, AreRefused) {
         return document ? "accepted" : document.error().why;
     };
     const auto manifest = [](const std::string& layers) {
-        return R"({"schemaVersion": 2, "config": {"digest": ")" + digest + R"(", "size": 1}, "layers": [)" +
+        return R"({"schemaVersion": 2, "config": {"digest": ")" + good_digest + R"(", "size": 1}, "layers": [)" +
                layers + "]}";
     };
     EXPECT_EQ(why(manifest("")), "accepted");
@@ -189,11 +189,11 @@ TEST(Documents, AreRefused) {
     EXPECT_NE(
         why(manifest(R"({"digest": "sha256:../../etc/passwd", "size": 1})")).find("is not a SHA-256 digest"),
         std::string::npos);
-    EXPECT_NE(why(manifest(R"({"digest": ")" + digest + R"(", "size": -1})")).find("the size of"),
+    EXPECT_NE(why(manifest(R"({"digest": ")" + good_digest + R"(", "size": -1})")).find("the size of"),
               std::string::npos);
     std::string many;
     for (int i = 0; i < 20000; ++i)
-        many += (i > 0 ? "," : "") + (R"({"digest": ")" + digest + R"(", "size": 1})");
+        many += (i > 0 ? "," : "") + (R"({"digest": ")" + good_digest + R"(", "size": 1})");
     EXPECT_EQ(why(manifest(many)), "it has 20000 layers, and at most 512 are accepted");
     EXPECT_FALSE(parse_config("[1", "here"));
     // A message does not quote a large document completely.

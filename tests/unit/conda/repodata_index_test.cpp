@@ -13,7 +13,7 @@ namespace {
 
 using test::TemporaryDirectory;
 
-constexpr std::string_view text = R"({"info": {"subdir": "linux-64"}, "packages": {
+constexpr std::string_view repodata_text = R"({"info": {"subdir": "linux-64"}, "packages": {
   "a-1-0.tar.bz2": {"name": "a", "depends": ["old"]},
   "a-2-0.tar.bz2": {"name": "a", "depends": ["b >=1", "c"]},
   "odd.txt": {"name": "odd"}, "x\/y-1-0.conda": {"name": "x"}, "\u0061-9-0.conda": {"name": "a"}, "n-1-0.conda": {"name": 3}, "m-1-0.conda": []
@@ -32,16 +32,16 @@ protected:
         list_.cache = directory_.path();
     }
 
-    RepodataIndex index(std::string_view json = text) {
+    RepodataIndex index(std::string_view content = repodata_text) {
         const auto file =
-            MappedFile::map(OpenFile::open(directory_.write("repodata.json", std::string(json))).value());
+            MappedFile::map(OpenFile::open(directory_.write("repodata.json", std::string(content))).value());
         auto made = RepodataIndex::of(list_, file->text());
         EXPECT_TRUE(made) << to_string(made.error());
         return std::move(*made);
     }
 
     [[nodiscard]] static std::string as_index(const std::string& lines) {
-        return fmt::format("containerize-index-2 {} 1 {}\n", text.size(),
+        return fmt::format("containerize-index-2 {} 1 {}\n", repodata_text.size(),
                            std::hash<std::string_view>()(lines)) +
                lines;
     }
@@ -49,7 +49,7 @@ protected:
     std::vector<std::string> records(const RepodataIndex& index, std::string_view name) {
         std::vector<std::string> found;
         for (const auto& place : index.places(name))
-            found.emplace_back(text.substr(place.offset, place.length));
+            found.emplace_back(repodata_text.substr(place.offset, place.length));
         return found;
     }
 

@@ -7,12 +7,8 @@
 namespace containerize::environments {
 namespace {
 
+using test::mode_of;
 using test::TemporaryDirectory;
-
-mode_t mode_of(const fs::path& file) {
-    struct stat info {};
-    return lstat(file.c_str(), &info) == 0 ? info.st_mode & 07777U : 0;
-}
 
 constexpr const char* script_of_pip =
     "#!/bin/sh\n'''exec' \"/a $b/bin/python\" \"$0\" \"$@\"\n' '''\nimport x\n";

@@ -41,7 +41,7 @@ struct AbandonsBlocks {
     AbandonsBlocks() {} // not trivial, which avoids a warning about an unused variable
 };
 
-WriterOptions with_jobs(unsigned jobs) {
+WriterOptions options_with_jobs(unsigned jobs) {
     WriterOptions options;
     options.jobs = jobs;
     return options;
@@ -186,7 +186,7 @@ TEST_P(RandomTrees, UnpackToWhatTheyWereAndDependOnNothingElse) {
     const auto tree = directory.path() / "tree";
     const char* const compressions[] = {"zstd:1", "lz4", "none"};
     const std::uint32_t block_sizes[] = {4096, 131072};
-    auto options = with_jobs(1);
+    auto options = options_with_jobs(1);
     options.compression = *parse_compression(compressions[GetParam() % std::size(compressions)]);
     options.block_size = block_sizes[GetParam() % std::size(block_sizes)];
     std::vector<fs::path> files;
@@ -211,7 +211,7 @@ TEST(Pack, ManyNamesInOneDirectory) {
     const TemporaryDirectory directory;
     for (int i = 0; i < 10000; ++i)
         directory.write("tree/" + std::to_string(i) + std::string(20, 'n'), std::to_string(i));
-    ASSERT_TRUE(write_tree(directory.path() / "tree", directory.path() / "image", with_jobs(2), 0));
+    ASSERT_TRUE(write_tree(directory.path() / "tree", directory.path() / "image", options_with_jobs(2), 0));
     expect_unpacks_to(directory.path() / "image", directory.path() / "tree", directory.path() / "out");
 }
 
@@ -222,7 +222,7 @@ TEST(Pack, DirectoriesNestedDeeply) {
     for (int i = 0; i < 1000; ++i)
         fs::create_directory(path /= "d"); // create_directories() fails for more than 1000 at once
     std::ofstream(path / "file") << "deep";
-    const auto written = write_tree(directory.path() / "tree", directory.path() / "image", with_jobs(1), 0);
+    const auto written = write_tree(directory.path() / "tree", directory.path() / "image", options_with_jobs(1), 0);
     ASSERT_TRUE(written) << to_string(written.error());
     expect_unpacks_to(directory.path() / "image", directory.path() / "tree", directory.path() / "out");
 }
@@ -233,7 +233,7 @@ TEST(Pack, EqualHashesAreNotEqualFiles) {
         const TemporaryDirectory directory;
         directory.write("tree/a", "cad1cb2824f5");
         directory.write("tree/b", "d6c9caa5d5b7");
-        auto options = with_jobs(1);
+        auto options = options_with_jobs(1);
         options.compression = *parse_compression(compression);
         ASSERT_TRUE(write_tree(directory.path() / "tree", directory.path() / "image", options, 0));
         expect_unpacks_to(directory.path() / "image", directory.path() / "tree", directory.path() / "out");
@@ -247,7 +247,7 @@ TEST(Pack, ManySmallDuplicatesAreStoredOnce) {
     const TemporaryDirectory directory;
     for (int i = 0; i < 2000; ++i)
         directory.write("tree/" + std::to_string(i), content);
-    const auto written = write_tree(directory.path() / "tree", directory.path() / "image", with_jobs(2), 0);
+    const auto written = write_tree(directory.path() / "tree", directory.path() / "image", options_with_jobs(2), 0);
     ASSERT_TRUE(written);
     EXPECT_EQ(written->files, 2000U);
     EXPECT_EQ(written->input_bytes, 2000 * content.size());
@@ -264,7 +264,7 @@ TEST(Pack, TheImagesTimeIsTheNewestOrTheEpoch) {
     set(file, 2000);
     set(directory.path() / "tree", 1500);
     const auto image_time = [&](std::optional<std::uint32_t> epoch) {
-        auto options = with_jobs(1);
+        auto options = options_with_jobs(1);
         options.source_date_epoch = epoch;
         const auto image = directory.path() / (epoch ? std::to_string(*epoch) : "none");
         EXPECT_TRUE(write_tree(directory.path() / "tree", image, options, 0));
@@ -283,7 +283,7 @@ TEST(Pack, AMergedDirectoryKeepsItsTime) {
     const TemporaryDirectory directory;
     fs::create_directories(directory.path() / "tree/merged/new");
     const auto image = directory.path() / "image";
-    auto writer = Writer::create(image, with_jobs(1));
+    auto writer = Writer::create(image, options_with_jobs(1));
     ASSERT_TRUE(writer);
     ASSERT_TRUE(writer->add_directory("merged", {.mode = 0755, .mtime = 1000, .xattrs = {}}));
     ASSERT_TRUE(add_tree(*writer, directory.path() / "tree", 022));
@@ -299,7 +299,7 @@ TEST(Pack, AFileThatGrowsIsNamed) {
     const AbandonsBlocks abandons;
     const TemporaryDirectory directory;
     const auto image = directory.path() / "image";
-    const auto written = write_tree("/proc/sys/kernel/random", image, with_jobs(1), 0);
+    const auto written = write_tree("/proc/sys/kernel/random", image, options_with_jobs(1), 0);
     ASSERT_FALSE(written);
     EXPECT_EQ(to_string(written.error()),
               "/proc/sys/kernel/random/boot_id: a file changed while it was being packed\nMake sure that no "
@@ -321,7 +321,7 @@ TEST(Pack, LargeFilesThatChangeOrVanishAreNamed) {
         const auto image = directory.path() / "image";
         bool spoilt = false;
         const auto written =
-            write_tree(directory.path() / "tree", image, with_jobs(1), 0, [&](std::uint64_t) {
+            write_tree(directory.path() / "tree", image, options_with_jobs(1), 0, [&](std::uint64_t) {
                 if (!std::exchange(spoilt, true)) spoil(file);
             });
         ASSERT_FALSE(written) << message;
@@ -348,7 +348,7 @@ TEST(Pack, AFullDiskLeavesNoFile) {
         std::ranges::generate(content, [&] { return static_cast<char>(random()); });
         directory.write("tree/" + std::to_string(i), content);
     }
-    const auto written = write_tree(directory.path() / "tree", small / "image", with_jobs(2), 0);
+    const auto written = write_tree(directory.path() / "tree", small / "image", options_with_jobs(2), 0);
     ASSERT_FALSE(written);
     EXPECT_EQ(to_string(written.error()),
               (small / "image").string() + ": cannot write the image: No space left on device");
@@ -362,7 +362,7 @@ TEST(Pack, AnInterruptStopsItAndLeavesNoFile) {
     const auto pack_interrupted = [&] {
         catch_interrupts();
         raise(SIGTERM);
-        std::exit(write_tree(directory.path() / "tree", image, with_jobs(1), 0) ? 1 : 0);
+        std::exit(write_tree(directory.path() / "tree", image, options_with_jobs(1), 0) ? 1 : 0);
     };
     EXPECT_EXIT(pack_interrupted(), testing::ExitedWithCode(0), ""); // own process: the flag stays set
     EXPECT_FALSE(fs::exists(image));
@@ -373,20 +373,20 @@ TEST(Pack, RefusesWhatItCannotPack) {
     const auto file = directory.write("file", "x");
     fs::create_directory(directory.path() / "tree");
     const auto image = directory.path() / "image";
-    EXPECT_EQ(to_string(write_tree(file, image, with_jobs(1), 0).error()),
+    EXPECT_EQ(to_string(write_tree(file, image, options_with_jobs(1), 0).error()),
               file.string() + ": cannot pack: Not a directory");
-    EXPECT_EQ(to_string(write_tree("/nonexistent", image, with_jobs(1), 0).error()),
+    EXPECT_EQ(to_string(write_tree("/nonexistent", image, options_with_jobs(1), 0).error()),
               "/nonexistent: cannot pack: No such file or directory");
     EXPECT_FALSE(fs::exists(image));
     // Existing files are neither overwritten nor removed.
-    EXPECT_EQ(to_string(write_tree(directory.path() / "tree", file, with_jobs(1), 0).error()),
+    EXPECT_EQ(to_string(write_tree(directory.path() / "tree", file, options_with_jobs(1), 0).error()),
               file.string() + ": cannot create the image: File exists");
     EXPECT_EQ(content_of(file), "x");
 }
 
 TEST(Pack, TheWriterRefusesEndlessPathsAndHalfFiles) {
     const TemporaryDirectory directory;
-    auto writer = Writer::create(directory.path() / "image", with_jobs(1));
+    auto writer = Writer::create(directory.path() / "image", options_with_jobs(1));
     ASSERT_TRUE(writer);
     std::string path = "a";
     while (path.size() < PATH_MAX)

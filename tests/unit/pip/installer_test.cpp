@@ -13,7 +13,7 @@ using test::TemporaryDirectory;
 
 const std::optional<fs::path> uv = "/opt/uv";
 
-spec::Requirements lines(const std::vector<std::string>& texts) {
+spec::Requirements requirements_of(const std::vector<std::string>& texts) {
     spec::Requirements requirements;
     for (const auto& text : texts)
         requirements.lines.push_back({.file = "r.txt", .number = 1, .text = text});
@@ -22,7 +22,7 @@ spec::Requirements lines(const std::vector<std::string>& texts) {
 
 Choice choose(const std::string& configuration, const std::vector<std::string>& requirements = {"numpy"},
               const Environment& environment = {}, Installer wanted = Installer::automatic) {
-    auto choice = choose_installer(wanted, uv, configuration, lines(requirements), environment);
+    auto choice = choose_installer(wanted, uv, configuration, requirements_of(requirements), environment);
     EXPECT_TRUE(choice);
     return choice ? *choice : Choice{};
 }

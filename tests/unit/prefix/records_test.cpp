@@ -9,11 +9,7 @@ namespace containerize::prefix {
 
 namespace {
 
-mode_t mode_of(const fs::path& file) {
-    struct stat info {};
-    EXPECT_EQ(stat(file.c_str(), &info), 0) << file;
-    return info.st_mode & 07777U;
-}
+using test::mode_of;
 
 class RecordsTest : public testing::Test {
 protected:

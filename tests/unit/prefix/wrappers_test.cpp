@@ -8,12 +8,8 @@ namespace containerize::prefix {
 
 namespace {
 
+using test::mode_of;
 using test::TemporaryDirectory;
-
-mode_t mode_of(const fs::path& file) {
-    struct stat info {};
-    return lstat(file.c_str(), &info) == 0 ? info.st_mode & 07777U : 0;
-}
 
 class Wrappers : public testing::Test {
 protected:
