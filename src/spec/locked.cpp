@@ -224,7 +224,7 @@ Status check_choice(const Format& format, const fs::path& file, const LockChoice
                                                                              : "";
     if (wrong.empty()) return {};
     const auto other = std::ranges::find(formats(), wrong, &Format::part_option);
-    return fail_input(std::string(wrong) + " is for " + std::string(other->description.substr(2)) + "s",
+    return fail_input(std::string(wrong) + " is only for " + std::string(other->description.substr(2)) + "s",
                       "this is " + describe(format.kind), file.string(), "Leave it out.");
 }
 

@@ -204,8 +204,8 @@ TEST_F(CondaConfig, Mistakes) {
     const std::string file_hint = "\nCorrect the file, or ignore conda's configuration with --no-config.";
     const std::pair<const char*, std::string> cases[] = {
         {"channels:\n  - a\n bad: [\n",
-         "home/.condarc:3: this is not YAML: end of map not found\n  3 |  bad: [" + file_hint},
-        {"- a\n- b\n", "home/.condarc:1: the configuration is not a list of `key: value`" + file_hint},
+         "home/.condarc:3: invalid YAML: end of map not found\n  3 |  bad: [" + file_hint},
+        {"- a\n- b\n", "home/.condarc:1: the configuration must be a mapping of `key: value` lines" + file_hint},
         {"\nchannels: {a: b}\n", "home/.condarc:2: channels must be a list" + hint},
         {"channels:\n  - a\n  - [b]\n", "home/.condarc:3: an item of channels must be a string" + hint},
         {"channel_alias: [a]\n", "home/.condarc:1: channel_alias must be a single value" + hint},
@@ -227,7 +227,7 @@ TEST_F(CondaConfig, Mistakes) {
     }
     condarc("channels: [" + std::string(500'000, ',') + "]");
     EXPECT_EQ(mistake(),
-              "home/.condarc: this file has more entries than any real one: there may be 50000" + file_hint);
+              "home/.condarc: this file has too many entries: the limit is 50000" + file_hint);
     condarc("");
     EXPECT_EQ(mistake(), "no error");
     condarc("channels:\n");

@@ -73,7 +73,7 @@ TEST(Elf, SurvivesEveryTruncationAndChange) {
     tree.write("text.so", "#!/bin/sh\n");
     const auto text = read_elf(view, "/text.so");
     ASSERT_FALSE(text);
-    EXPECT_EQ(text.error().why, "it is no program or library (ELF)");
+    EXPECT_EQ(text.error().why, "it is not an ELF program or library");
 }
 
 TEST(Elf, ProgramsTellWhatTheyNeed) {
@@ -114,9 +114,10 @@ TEST(Elf, AFileThatNamesTheSameLongTextAgainAndAgainTakesLittleMemory) {
                            .p_memsz = 0,
                            .p_align = 0};
     auto file = bytes_of(header) + bytes_of(load) + bytes_of(table) +
-                bytes_of(Elf64_Dyn{.d_tag = DT_STRTAB, .d_un = {.d_val = dynamic + size}});
+                bytes_of(Elf64_Dyn{.d_tag = DT_STRTAB, .d_un = {.d_val = dynamic + size}}) +
+                bytes_of(Elf64_Dyn{.d_tag = DT_STRSZ, .d_un = {.d_val = text_size}});
     const auto needed = bytes_of(Elf64_Dyn{.d_tag = DT_NEEDED, .d_un = {.d_val = 0}});
-    for (std::size_t i = 1; i < entries; ++i)
+    for (std::size_t i = 2; i < entries; ++i)
         file += needed;
     file.append(text_size, 'x');
     const TemporaryDirectory directory;

@@ -158,7 +158,7 @@ TEST_F(InputsTest, SourceDateEpochIsSecondsOrNothing) {
     }
     for (const char* text : {"4294967296", "-1", "-18446744073709551615", "12x", "now"}) {
         setenv("SOURCE_DATE_EPOCH", text, 1);
-        EXPECT_EQ(refused(check_inputs(options_)), "SOURCE_DATE_EPOCH is not a number of seconds") << text;
+        EXPECT_EQ(refused(check_inputs(options_)), "invalid SOURCE_DATE_EPOCH") << text;
     }
 }
 
@@ -171,28 +171,28 @@ TEST_F(InputsTest, OptionsThatDoNotFitAreRefused) {
         const char* message;
     } cases[] = {
         {"requirements.txt", [&](auto& o) { o.conda.requirements = {at("more.txt")}; },
-         "-r is for conda environments"},
+         "-r is only for conda environments"},
         {"requirements.txt", [](auto& o) { o.conda.cuda = "12"; }, "--cuda is only for conda environments"},
         {"requirements.txt", [](auto& o) { o.conda.environment = "x"; },
          "--environment is only for pixi lock files"},
         {"env.yml", [](auto& o) { o.conda.environment = "x"; }, "--environment is only for pixi lock files"},
         {"env.yml", [](auto& o) { o.conda.categories = {"dev"}; }, "--category is only for conda-lock files"},
         {"env.yml", [](auto& o) { o.python = "3.11"; }, "--python is only for pip requirements"},
-        {"env.yml", [](auto& o) { o.bundle_python = true; }, "--bundle-python is for requirements of pip"},
+        {"env.yml", [](auto& o) { o.bundle_python = true; }, "--bundle-python is only for pip requirements"},
         {"env.yml", [&](auto& o) { o.conda.requirements = {at("software")}; },
          "cannot read the requirements"},
         {"env.yml", [](auto& o) { o.settings.base.isolate = true; }, "--isolate needs a base image"},
         {"requirements.txt", [](auto& o) { o.settings.base.reference = "x", o.bundle_python = true; },
-         "--bundle-python is for interpreters of the host"},
+         "--bundle-python is only for interpreters of the host"},
         {"env.yml", [&](auto& o) { o.pre_install = at("missing"); },
          "cannot read the script for --pre-install"},
         {"env.yml", [&](auto& o) { o.post_install = at("software"); },
          "cannot read the script for --post-install"},
         {"env.yml", [&](auto& o) { o.environ_script = at("missing"); },
          "cannot read the script for --environ"},
-        {"env.yml", [&](auto& o) { o.log_copy = in_prefix; }, "this file lies in the prefix itself"},
+        {"env.yml", [&](auto& o) { o.log_copy = in_prefix; }, "this file is inside the prefix"},
         {"env.yml", [&](auto& o) { o.staging_parent = in_prefix; },
-         "the directory for building lies in the prefix"},
+         "the staging directory is inside the prefix"},
     };
     for (const auto& one : cases) {
         auto options = options_;
@@ -213,16 +213,16 @@ TEST_F(InputsTest, OfSoftwareOnDisk) {
     EXPECT_EQ(inputs.wrapper_paths, (Texts{"bin", "extra", "bin/tool"}));
     EXPECT_EQ(good(check_wrap(options_, at("software"), true)).mask, at("software"));
 
-    EXPECT_EQ(refused(check_wrap(options_, at("missing"), false)), "there is no such directory to wrap");
-    EXPECT_EQ(refused(check_wrap(options_, at("script.sh"), false)), "there is no such directory to wrap");
+    EXPECT_EQ(refused(check_wrap(options_, at("missing"), false)), "there is no such directory");
+    EXPECT_EQ(refused(check_wrap(options_, at("script.sh"), false)), "there is no such directory");
     options_.wrapper_paths = {"sbin"};
     EXPECT_EQ(refused(check_wrap(options_, at("software"), false)),
-              "the software has no such directory or program for wrappers");
+              "the software has no such directory or program");
     options_.post_install = at("script.sh"); // may make it
     good(check_wrap(options_, at("software"), false));
     options_.prefix = at("software/env");
     EXPECT_EQ(refused(check_wrap(options_, at("software"), false)),
-              "the prefix and the software must not lie in one another");
+              "the prefix and the software's directory must not contain each other");
 }
 
 TEST_F(InputsTest, OfAnInstallationByTykky) {
@@ -242,7 +242,7 @@ TEST_F(InputsTest, OfAnInstallationByTykky) {
     EXPECT_EQ(inputs.files, inputs.tykky->records);
     options_.prefix = at("tykky/new");
     EXPECT_EQ(refused(check_import(options_, at("tykky"))),
-              "an installation of tykky cannot be imported into itself");
+              "the prefix and the tykky installation must not contain each other");
 }
 
 TEST_F(InputsTest, OfProgramsInAContainer) {
@@ -253,7 +253,7 @@ TEST_F(InputsTest, OfProgramsInAContainer) {
     EXPECT_EQ(inputs.programs, (Texts{"/opt/tool/bin", "/usr/bin/tool"}));
     EXPECT_EQ(inputs.wrapper_paths, Texts{"bin"});
     options_.wrapper_paths = {"bin"};
-    EXPECT_EQ(refused(check_wrap_container(options_)), "not an absolute path in the container");
+    EXPECT_EQ(refused(check_wrap_container(options_)), "the path is not absolute");
 }
 
 TEST_F(InputsTest, OfAnUpdate) {
