@@ -122,7 +122,8 @@ Result<std::optional<ConfigFile>> read_source(const fs::path& file) {
     }
     if (!yaml->root() || yaml->root().IsNull()) return std::nullopt;
     if (!yaml->root().IsMap())
-        return fail_input("the configuration must be a mapping of `key: value` lines", {}, yaml->where(yaml->root()),
+        return fail_input("the configuration must be a mapping of `key: value` lines", {},
+                          yaml->where(yaml->root()),
                           "Correct the file, or ignore conda's configuration with --no-config.");
     return ConfigFile{std::move(*yaml)};
 }

@@ -41,7 +41,8 @@ Result<HostProfile> read_host_profile(const std::string& name, const fs::path& d
     std::error_code failed;
     if (!is_path && !fs::exists(file, failed))
         return fail_input("there is no host profile '" + name + "'", {}, {},
-                          "Available: " + profiles_in(directory) + ". Give a profile of your own by its path.");
+                          "Available: " + profiles_in(directory) +
+                              ". Give a profile of your own by its path.");
     const auto yaml = YamlFile::read(file);
     if (!yaml) return fail(Error(yaml.error()));
     HostProfile profile;

@@ -186,7 +186,8 @@ Finding updates() {
     Finding finding{.name = name,
                     .verdict = Verdict::note,
                     .found = "with a copy of the installation",
-                    .advice = "They take longer, because overlayfs cannot be used: " + overlay.error().what + ": " + overlay.error().why + "."};
+                    .advice = "They take longer, because overlayfs cannot be used: " + overlay.error().what +
+                              ": " + overlay.error().why + "."};
     if (const auto program = find_program("fuse-overlayfs", search_path(current_environment()));
         program && space->mount_fuse_overlay(*program, images, staging, prefix))
         finding = {.name = name, .verdict = Verdict::ok, .found = "with fuse-overlayfs", .advice = {}};

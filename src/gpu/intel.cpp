@@ -29,8 +29,7 @@ void add_intel(Injector& injector, const Host& /*host*/) {
     if (injector.image_has(std::string(level_zero)))
         return injector.note("The Level Zero driver of the image is used, not the host's.");
     if (request.environment != nullptr && request.environment->exists("/lib/" + std::string(level_zero)))
-        return injector.note("The Level Zero driver in " + request.prefix +
-                             " is used, not the host's.");
+        return injector.note("The Level Zero driver in " + request.prefix + " is used, not the host's.");
     std::vector<std::string> names = {"libOpenCL.so.1"};
     for (const auto& [name, path] : injector.libraries().all())
         if (std::ranges::any_of(stems, [&](std::string_view stem) { return name.starts_with(stem); }))

@@ -470,12 +470,14 @@ private:
         const auto& [directory, version] = *std::ranges::max_element(
             found, [](const auto& a, const auto& b) { return compare_versions(a.second, b.second) < 0; });
         if (const auto other = not_for_data_centres(); !other.empty())
-            return injector_.note("The libcuda " + version + " in " + directory +
-                                  " is newer than driver " + driver_ +
+            return injector_.note("The libcuda " + version + " in " + directory + " is newer than driver " +
+                                  driver_ +
                                   ", but it is not used, because it supports only data-centre GPUs, and this "
-                                  "is a " + other + ".");
-        injector_.note("The libcuda " + version + " in " + directory + " is used, because driver " + driver_ +
-                       " is older (CUDA forward compatibility on data-centre GPUs, which are recognised by name).");
+                                  "is a " +
+                                  other + ".");
+        injector_.note(
+            "The libcuda " + version + " in " + directory + " is used, because driver " + driver_ +
+            " is older (CUDA forward compatibility on data-centre GPUs, which are recognised by name).");
         injector_.change(
             {.kind = EnvironmentChange::Kind::prepend, .name = "LD_LIBRARY_PATH", .value = directory});
     }

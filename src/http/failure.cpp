@@ -25,16 +25,17 @@ std::string login_advice(const Attempt& attempt) {
 std::string network_advice(const Attempt& attempt) {
     const auto& place = attempt.settings->advice.proxy;
     if (!attempt.proxy.empty()) return fmt::format("The proxy is {} (from {}).", attempt.proxy, place);
-    return fmt::format("Check the address, and whether this machine can reach it. Compute nodes often have no "
-                       "internet access, but login nodes do.\nBehind a proxy, set {}.",
-                       place);
+    return fmt::format(
+        "Check the address, and whether this machine can reach it. Compute nodes often have no "
+        "internet access, but login nodes do.\nBehind a proxy, set {}.",
+        place);
 }
 
 std::string tls_advice(const Settings& settings) {
     const auto used = certificates(settings);
-    return fmt::format(
-        "Certificates are read from {}. If your site has its own certificate authority, set its file with\n{}.",
-        used.empty() ? "the system's store" : used.string(), settings.advice.certificates);
+    return fmt::format("Certificates are read from {}. If your site has its own certificate authority, set "
+                       "its file with\n{}.",
+                       used.empty() ? "the system's store" : used.string(), settings.advice.certificates);
 }
 
 std::string_view reason_of(long status) {
@@ -158,9 +159,10 @@ Error explain_code(CURLcode code, const Attempt& attempt) {
                 fmt::format("no connection within {:.0f} s",
                             std::chrono::duration<double>(attempt.settings->connect_timeout).count()),
                 network_advice(attempt));
-        return failure(attempt, fmt::format("no data arrived for {} s", attempt.settings->stall_timeout.count()),
-                       "The server or the network is very slow." +
-                           (advice.patience.empty() ? "" : " Set a longer time with " + advice.patience + "."));
+        return failure(
+            attempt, fmt::format("no data arrived for {} s", attempt.settings->stall_timeout.count()),
+            "The server or the network is very slow." +
+                (advice.patience.empty() ? "" : " Set a longer time with " + advice.patience + "."));
     case CURLE_PARTIAL_FILE:
     case CURLE_GOT_NOTHING:
     case CURLE_RECV_ERROR:

@@ -77,7 +77,8 @@ public:
             opened_ = true;
             if (auto ready = body_.open(); !ready) return finish(fail(std::move(ready.error())));
             if (body_.received() > 0)
-                log::detail(fmt::format("{}: {} are already downloaded", shown(), human_bytes(body_.received())));
+                log::detail(
+                    fmt::format("{}: {} are already downloaded", shown(), human_bytes(body_.received())));
             if (request_.size > 0 && body_.received() == request_.size) {
                 if (complete()) return nullptr;
                 restart();

@@ -1,7 +1,6 @@
 #include "image/access_profile.h"
 
 #include "core/text.h"
-
 #include "image/decompressor.h"
 
 #include <algorithm>
@@ -49,7 +48,8 @@ std::optional<ProfileBlock> block_of(std::optional<std::uint64_t> start,
                                      std::optional<std::uint32_t> size_field) {
     if (!start || !size_field || *start >= largest_start) return std::nullopt;
     const std::uint32_t stored = *size_field & (block_stored_uncompressed - 1);
-    if (*size_field >= 2 * block_stored_uncompressed || stored == 0 || stored > largest_block) return std::nullopt;
+    if (*size_field >= 2 * block_stored_uncompressed || stored == 0 || stored > largest_block)
+        return std::nullopt;
     return ProfileBlock{.start = *start, .size_field = *size_field};
 }
 

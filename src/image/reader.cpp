@@ -1,8 +1,7 @@
 #include "image/reader.h"
 
-#include "image/decompressor.h"
-
 #include "core/read_write.h"
+#include "image/decompressor.h"
 
 #include <algorithm>
 #include <array>

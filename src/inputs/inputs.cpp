@@ -24,8 +24,7 @@ Result<std::optional<std::uint32_t>> source_date_epoch() {
     const auto text = variable("SOURCE_DATE_EPOCH");
     if (text.empty()) return std::nullopt;
     if (const auto seconds = to_number<std::uint32_t>(text)) return seconds;
-    return fail_input("invalid SOURCE_DATE_EPOCH", {}, text,
-                      "Unset it, or set it to seconds since 1970.");
+    return fail_input("invalid SOURCE_DATE_EPOCH", {}, text, "Unset it, or set it to seconds since 1970.");
 }
 
 /// Removes variables that would make byte-code depend on the user or place it elsewhere, or let Python see

@@ -177,8 +177,8 @@ Result<LockedEnvironment> read_own_lock(const fs::path& file, const LockChoice& 
             return fail_input("this is not a containerize lock file", "it has no 'containerize-lock'",
                               file.string(), "Give the file share/containerize.lock of an installation.");
         if (has_nul(root))
-            return fail_input("a string in this lock file contains a NUL character", "it cannot be passed to a program",
-                              file.string(), "Remove \\u0000 from it.");
+            return fail_input("a string in this lock file contains a NUL character",
+                              "it cannot be passed to a program", file.string(), "Remove \\u0000 from it.");
         if (const int format = to_integer<int>(root.at("containerize-lock")); format != lock_format)
             return fail_input("this lock file has format " + std::to_string(format) +
                                   ", and this version reads format " + std::to_string(lock_format),
@@ -205,9 +205,8 @@ Result<LockedEnvironment> read_own_lock(const fs::path& file, const LockChoice& 
             locked.variables.emplace_back(name, value.get<std::string>());
         if (const auto time = root.find("source_date_epoch"); time != root.end()) {
             if (!is_time_of_image(*time))
-                return fail_input("invalid `source_date_epoch` in this lock file",
-                                  time->dump(), file.string(),
-                                  "Write it in seconds since 1970, less than 4294967296.");
+                return fail_input("invalid `source_date_epoch` in this lock file", time->dump(),
+                                  file.string(), "Write it in seconds since 1970, less than 4294967296.");
             locked.source_date_epoch = time->get<std::uint32_t>();
         }
         return locked;

@@ -137,10 +137,7 @@ Result<std::string> program_of(const Command& command, const Environment& enviro
     const auto& name = command.argv.front();
     if (name.find('/') != std::string::npos) return name;
     if (const auto found = find_program(name, search_path(environment))) return found->string();
-    return fail({.what = "cannot start `" + name + "`",
-                 .why = "it is not on PATH",
-                 .where = {},
-                 .hint = {}});
+    return fail({.what = "cannot start `" + name + "`", .why = "it is not on PATH", .where = {}, .hint = {}});
 }
 
 class IgnoredSignals {

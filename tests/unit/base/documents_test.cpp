@@ -178,8 +178,8 @@ TEST(Documents, AreRefused) {
         return document ? "accepted" : document.error().why;
     };
     const auto manifest = [](const std::string& layers) {
-        return R"({"schemaVersion": 2, "config": {"digest": ")" + good_digest + R"(", "size": 1}, "layers": [)" +
-               layers + "]}";
+        return R"({"schemaVersion": 2, "config": {"digest": ")" + good_digest +
+               R"(", "size": 1}, "layers": [)" + layers + "]}";
     };
     EXPECT_EQ(why(manifest("")), "accepted");
     EXPECT_NE(why("{").find("damaged"), std::string::npos);

@@ -205,7 +205,8 @@ TEST_F(CondaConfig, Mistakes) {
     const std::pair<const char*, std::string> cases[] = {
         {"channels:\n  - a\n bad: [\n",
          "home/.condarc:3: invalid YAML: end of map not found\n  3 |  bad: [" + file_hint},
-        {"- a\n- b\n", "home/.condarc:1: the configuration must be a mapping of `key: value` lines" + file_hint},
+        {"- a\n- b\n",
+         "home/.condarc:1: the configuration must be a mapping of `key: value` lines" + file_hint},
         {"\nchannels: {a: b}\n", "home/.condarc:2: channels must be a list" + hint},
         {"channels:\n  - a\n  - [b]\n", "home/.condarc:3: an item of channels must be a string" + hint},
         {"channel_alias: [a]\n", "home/.condarc:1: channel_alias must be a single value" + hint},
@@ -226,8 +227,7 @@ TEST_F(CondaConfig, Mistakes) {
         EXPECT_EQ(mistake(), expected);
     }
     condarc("channels: [" + std::string(500'000, ',') + "]");
-    EXPECT_EQ(mistake(),
-              "home/.condarc: this file has too many entries: the limit is 50000" + file_hint);
+    EXPECT_EQ(mistake(), "home/.condarc: this file has too many entries: the limit is 50000" + file_hint);
     condarc("");
     EXPECT_EQ(mistake(), "no error");
     condarc("channels:\n");

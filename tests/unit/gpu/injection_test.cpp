@@ -108,8 +108,7 @@ TEST(Policies, ByTheirNames) {
     }
     const auto wrong = parse_policy("cuda");
     ASSERT_FALSE(wrong);
-    EXPECT_EQ(to_string(wrong.error()),
-              "unknown GPU policy: 'cuda'\nGive auto, nvidia, amd, intel or none.");
+    EXPECT_EQ(to_string(wrong.error()), "unknown GPU policy: 'cuda'\nGive auto, nvidia, amd, intel or none.");
     EXPECT_EQ(wrong.error().fault, Fault::input);
 }
 
@@ -481,8 +480,7 @@ TEST_F(Injecting, BySpecification) {
     const auto one = others(inject({{"NVIDIA_VISIBLE_DEVICES", "1"}}));
     EXPECT_EQ(one, (Texts{"/.containerize/gpu/bin/nvidia-smi", "/dev/nvidia-uvm", "/dev/nvidia1",
                           "/dev/nvidiactl", "/run/nvidia-persistenced/socket"}));
-    EXPECT_TRUE(
-        says(inject({{"NVIDIA_VISIBLE_DEVICES", "1,9"}}), "contains '9', but this node has"));
+    EXPECT_TRUE(says(inject({{"NVIDIA_VISIBLE_DEVICES", "1,9"}}), "contains '9', but this node has"));
     const auto graphics = libraries(inject({{"NVIDIA_DRIVER_CAPABILITIES", "all"}}, "nvidia"));
     EXPECT_EQ(std::ranges::count(graphics, "libnvidia-glcore.so.570.86.15"), 1);
 }

@@ -231,13 +231,13 @@ TEST_F(Http, WrongContentIsNotUsed) {
     EXPECT_EQ(file(), data);
     auto bad = data;
     bad.back() = '#';
-    EXPECT_EQ(
-        message(download("wrong/9/data")),
-        "http://127.0.0.1:PORT/wrong/9/data: cannot use the download: its checksum is wrong: expected "
-        "sha256 " +
-            sha256(data) + ", got sha256 " + sha256(bad) +
-            "\nThe file was downloaded twice. Either the server's files do not match their checksums, or something "
-            "on the way changes them.");
+    EXPECT_EQ(message(download("wrong/9/data")),
+              "http://127.0.0.1:PORT/wrong/9/data: cannot use the download: its checksum is wrong: expected "
+              "sha256 " +
+                  sha256(data) + ", got sha256 " + sha256(bad) +
+                  "\nThe file was downloaded twice. Either the server's files do not match their checksums, "
+                  "or something "
+                  "on the way changes them.");
     EXPECT_EQ(server.seen("wrong/9/data").size(), 2U);
     EXPECT_EQ(file(), "");
 

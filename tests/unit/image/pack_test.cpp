@@ -222,7 +222,8 @@ TEST(Pack, DirectoriesNestedDeeply) {
     for (int i = 0; i < 1000; ++i)
         fs::create_directory(path /= "d"); // create_directories() fails for more than 1000 at once
     std::ofstream(path / "file") << "deep";
-    const auto written = write_tree(directory.path() / "tree", directory.path() / "image", options_with_jobs(1), 0);
+    const auto written =
+        write_tree(directory.path() / "tree", directory.path() / "image", options_with_jobs(1), 0);
     ASSERT_TRUE(written) << to_string(written.error());
     expect_unpacks_to(directory.path() / "image", directory.path() / "tree", directory.path() / "out");
 }
@@ -247,7 +248,8 @@ TEST(Pack, ManySmallDuplicatesAreStoredOnce) {
     const TemporaryDirectory directory;
     for (int i = 0; i < 2000; ++i)
         directory.write("tree/" + std::to_string(i), content);
-    const auto written = write_tree(directory.path() / "tree", directory.path() / "image", options_with_jobs(2), 0);
+    const auto written =
+        write_tree(directory.path() / "tree", directory.path() / "image", options_with_jobs(2), 0);
     ASSERT_TRUE(written);
     EXPECT_EQ(written->files, 2000U);
     EXPECT_EQ(written->input_bytes, 2000 * content.size());
