@@ -2,6 +2,7 @@
 // installation's image is mounted, starting one if there is none, and executes the same path by which it was
 // called: inside, that is the real program. On the warm path it forks nothing, and parses nothing but the
 // session's launch plan.
+#include "core/exit_code.h"
 #include "core/ownership.h"
 #include "core/printable.h"
 #include "core/text.h"
@@ -42,10 +43,6 @@ namespace {
 using namespace containerize;
 using namespace containerize::launch;
 
-constexpr int exit_failure = 1;
-constexpr int exit_usage = 2;
-constexpr int exit_cannot_execute = 126;
-constexpr int exit_not_found = 127;
 /// A session may end, or make way for a new one, while we are about to enter it.
 constexpr int attempts = 20;
 

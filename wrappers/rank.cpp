@@ -1,7 +1,9 @@
 #include "rank.h"
 
 #include "cluster/rank.h"
+#include "core/exit_code.h"
 #include "core/text.h"
+#include "core/variables.h"
 #include "launch/session_state.h"
 
 #include <cerrno>
@@ -22,10 +24,6 @@ namespace containerize {
 namespace {
 
 using namespace containerize::cluster;
-
-constexpr int exit_failure = 1;
-constexpr int exit_usage = 2;
-constexpr int exit_not_found = 127;
 
 constexpr const char* help =
     R"(Usage: containerize-rank [OPTION ...] COMMAND [ARGUMENT ...]
@@ -56,7 +54,7 @@ int report(const Error& error) {
 
 Result<Options> parse_options(char** words) {
     Options options;
-    if (const char* site = std::getenv("CONTAINERIZE_SITE")) options.site = site;
+    if (const char* site = value_of("CONTAINERIZE_SITE")) options.site = site;
     for (; *words != nullptr && **words == '-'; ++words) {
         const std::string_view word = *words;
         const auto value = [&]() -> Result<std::string> {
@@ -82,8 +80,8 @@ Result<Options> parse_options(char** words) {
         } else if (word == "--nproc-per-node") {
             auto text = value();
             if (!text) return fail(std::move(text.error()));
-            auto number = number_in({{"--nproc-per-node", *text}}, "--nproc-per-node", 0);
-            if (!number) return fail(std::move(number.error()));
+            const auto number = to_number<unsigned>(*text);
+            if (!number) return fail_input("--nproc-per-node is not a number", "it is \"" + *text + "\"");
             options.processes = *number;
         } else {
             return fail_input("unknown option", {}, std::string(word), "See containerize-rank --help.");
@@ -145,7 +143,7 @@ Status check_for_torchrun(const Place& place) {
 }
 
 void put_on_path(const std::string& directory) {
-    const char* path = std::getenv("PATH");
+    const char* path = value_of("PATH");
     const std::string rest = path == nullptr ? "/usr/bin:/bin" : path;
     setenv("PATH", (directory + ":" + rest).c_str(), 1);
 }

@@ -38,8 +38,8 @@ std::vector<std::string> inside(const fs::path& prefix, const std::vector<std::s
 
 Environment recording_environment(const fs::path& record) {
     auto environment = current_environment();
-    environment[launch::record_variable] = record.string();
-    environment[launch::prefetch_variable] = "off"; // reading ahead would hide which blocks are wanted
+    environment[launch::record_variable.name()] = record.string();
+    environment[launch::prefetch_variable.name()] = "off"; // reading ahead would hide which blocks are wanted
     environment["CONTAINERIZE_SESSION_IDLE"] = "0";
     environment["CONTAINERIZE_ENGINE"] = "native"; // only this engine uses our file server, which records
     return environment;

@@ -19,18 +19,21 @@ Result<int> explain_function(const std::string& name) {
                           shell_quoted(functions.string()));
 }
 
-void add_function(CLI::App& app, Action& chosen, const std::string& name, const std::string& description) {
-    auto* command = app.add_subcommand(name, description + " (a function of the shell)");
+CLI::App& add_function(CLI::App& app, Call& call, const std::string& name, const std::string& description) {
+    auto* command = app.add_subcommand(name, description + " (a shell function)");
     // Accept any arguments, so that this explanation is shown in all cases.
     command->allow_extras();
-    command->callback([&chosen, name] { chosen = [name] { return explain_function(name); }; });
+    on(*command, call, [name] { return explain_function(name); });
+    return *command;
 }
 
 } // namespace
 
-void add_activate(CLI::App& app, Action& chosen) {
-    add_function(app, chosen, "activate", "Put an installation on this shell's PATH");
-    add_function(app, chosen, "deactivate", "Take it off again");
+void add_activate(CLI::App& app, Call& call) {
+    add_function(app, call, "activate", "Put an installation on this shell's PATH")
+        .add_option("INSTALLATION", "Its name or directory")
+        ->type_size(1);
+    add_function(app, call, "deactivate", "Take the active installation off PATH");
 }
 
 } // namespace containerize::cli

@@ -106,37 +106,36 @@ Result<int> run_bootstrap(const BaseArguments& arguments) {
 
 } // namespace
 
-void add_base(CLI::App& app, Action& chosen) {
+void add_base(CLI::App& app, Call& call) {
     auto* command =
-        app.add_subcommand("base", "Look after base images: root filesystems that programs can run in");
+        app.add_subcommand("base", "Manage base images: root filesystems that programs can run in");
     command->require_subcommand(1);
     const auto arguments = std::make_shared<BaseArguments>();
-    const auto act = [&chosen, arguments](Result<int> (*run)(const BaseArguments&)) {
-        return [&chosen, arguments, run] { chosen = [arguments, run] { return run(*arguments); }; };
+    const auto add = [&](const char* name, const char* description,
+                         Result<int> (*run)(const BaseArguments&)) {
+        auto* one = command->add_subcommand(name, description);
+        on(*one, call, [arguments, run] { return run(*arguments); });
+        return one;
     };
-    auto* pull =
-        command->add_subcommand("pull", "Fetch an image and put it into the store; prints its digest");
-    pull->add_option(
-            "REFERENCE", arguments->reference,
-            "docker://NAME[:TAG][@DIGEST], oci:DIRECTORY[:TAG], oci-archive:FILE, docker-archive:FILE")
+    add("pull", "Fetch an image into the store, and print its digest", run_pull)
+        ->add_option("REFERENCE", arguments->reference,
+                     "The image: docker://NAME[:TAG][@DIGEST], oci:DIR[:TAG], oci-archive:FILE or "
+                     "docker-archive:FILE")
         ->required();
-    pull->callback(act(run_pull));
-    auto* list = command->add_subcommand("list", "Show the images of the store, and of the site's");
-    list->add_flag("--json", arguments->as_json, "For programs");
-    list->callback(act(run_list));
-    auto* remove =
-        command->add_subcommand("remove", "Remove an image; installations that use it do not start then");
-    remove->add_option("IMAGE", arguments->reference, "A reference or digest, as `list` shows them")
+    add("list", "List the images of your store and of the site", run_list)
+        ->add_flag("--json", arguments->as_json, json_description);
+    add("remove", "Remove an image. Installations that use it no longer start", run_remove)
+        ->add_option("IMAGE", arguments->reference,
+                     "Its reference or digest, as `containerize base list` shows it")
         ->required();
-    remove->callback(act(run_remove));
-    auto* bootstrap = command->add_subcommand(
-        "bootstrap", "Make a small image of this host's own C library, shell and tools; prints its name");
+    auto* bootstrap =
+        add("bootstrap", "Make a small image of this host's C library, shell and tools, and print its name",
+            run_bootstrap);
     bootstrap
         ->add_option("-o,--output", arguments->bootstrap.output,
-                     "A file to make, instead of one in the store")
+                     "File to write, instead of an image in the store")
         ->type_name("FILE");
-    bootstrap->add_flag("--python", arguments->bootstrap.python, "With the host's python3");
-    bootstrap->callback(act(run_bootstrap));
+    bootstrap->add_flag("--python", arguments->bootstrap.python, "Include the host's python3");
 }
 
 } // namespace containerize::cli

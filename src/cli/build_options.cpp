@@ -1,6 +1,8 @@
 #include "cli/build_options.h"
 
+#include "cli/command.h"
 #include "cli/configured.h"
+#include "cli/help.h"
 #include "config/host_profile.h"
 #include "core/filesystem.h"
 #include "core/text.h"
@@ -16,6 +18,11 @@
 namespace containerize::cli {
 
 namespace {
+
+using config::Key;
+
+constexpr const char* root_group = "Root filesystem";
+constexpr const char* start_group = "Start of programs";
 
 Result<std::optional<fs::path>> absolute_file(const std::string& given) {
     if (given.empty()) return std::nullopt;
@@ -40,7 +47,7 @@ Result<std::vector<manifest::Bind>> choose_binds(const BuildArguments& arguments
         }
         return {};
     };
-    for (const auto& [text, where] : configured.written(config::Key::binds))
+    for (const auto& [text, where] : configured.written(Key::binds))
         if (auto taken = take(text, where, false); !taken) return fail(std::move(taken.error()));
     for (const auto& text : arguments.binds)
         if (auto taken = take(text, {}, arguments.bind_required); !taken)
@@ -51,7 +58,7 @@ Result<std::vector<manifest::Bind>> choose_binds(const BuildArguments& arguments
 /// Adds the configured and typed host profiles if there is a base. The host's own root does not need them.
 Status add_host_profiles(const BuildArguments& arguments, const Configured& configured,
                          inputs::BuildOptions& options) {
-    auto wanted = configured.written(config::Key::host_profiles);
+    auto wanted = configured.written(Key::host_profiles);
     for (const auto& name : arguments.host_profiles)
         wanted.emplace_back(name, std::string());
     for (const auto& [name, where] : wanted) {
@@ -71,23 +78,19 @@ Status add_host_profiles(const BuildArguments& arguments, const Configured& conf
 
 Status choose_values(const BuildArguments& arguments, const Configured& configured,
                      inputs::BuildOptions& options) {
-    using config::Key;
-    auto installer =
-        pip::parse_installer(configured.text(Key::installer, "--installer", arguments.installer));
+    auto installer = pip::parse_installer(configured.text(Key::installer, arguments.installer));
     if (!installer) return fail(std::move(installer.error()));
     options.installer = *installer;
-    auto compression =
-        image::parse_compression(configured.text(Key::compression, "--compression", arguments.compression));
+    auto compression = image::parse_compression(configured.text(Key::compression, arguments.compression));
     if (!compression) return fail(std::move(compression.error()));
     options.compression = *compression;
-    auto block_size =
-        image::parse_block_size(configured.text(Key::block_size, "--block-size", arguments.block_size));
+    auto block_size = image::parse_block_size(configured.text(Key::block_size, arguments.block_size));
     if (!block_size) return fail(std::move(block_size.error()));
     options.block_size = *block_size;
-    options.settings.base.reference = configured.text(Key::base, "--base", arguments.base);
+    options.settings.base.reference = configured.text(Key::base, arguments.base);
     if (options.settings.base.reference == "auto" && inputs::host_serves())
         options.settings.base.reference = "host";
-    options.auto_base = configured.text(Key::auto_base, {}, {});
+    options.auto_base = configured.text(Key::auto_base, {});
     auto bases = configured.bases();
     if (!bases) return fail(std::move(bases.error()));
     options.bases = std::move(*bases);
@@ -99,10 +102,10 @@ Status choose_values(const BuildArguments& arguments, const Configured& configur
     if (!arguments.gpu.empty()) options.settings.gpu = arguments.gpu;
     auto engine = configured.engine(arguments.engine);
     if (!engine) return fail(std::move(engine.error()));
-    options.settings.engine = *engine ? to_text(**engine) : configured.text(Key::engine, {}, {});
+    options.settings.engine = *engine ? to_text(**engine) : configured.text(Key::engine, {});
     options.change_engine = engine->has_value();
-    options.settings.prefetch = configured.text(Key::prefetch, {}, {});
-    options.settings.stage = configured.text(Key::stage, "--stage", arguments.stage);
+    options.settings.prefetch = configured.text(Key::prefetch, {});
+    options.settings.stage = configured.text(Key::stage, arguments.stage);
     if (auto place = manifest::parse_stage_place(options.settings.stage); !place)
         return fail(std::move(place.error()));
     options.settings.kernel_mount = configured.kernel_mount();
@@ -140,9 +143,8 @@ Status choose_directories(const BuildArguments& arguments, const Configured& con
 
 /// Expands "~/x", which the shell does not do in --prefix=~/x.
 fs::path with_home(const std::string& path, const Environment& environment) {
-    const auto home = environment.find("HOME");
-    if (!path.starts_with("~/") || home == environment.end() || home->second.empty()) return path;
-    return fs::path(home->second) / path.substr(2);
+    const fs::path home = variable(environment, "HOME");
+    return !path.starts_with("~/") || home.empty() ? fs::path(path) : home / path.substr(2);
 }
 
 } // namespace
@@ -200,152 +202,149 @@ Result<inputs::BuildOptions> options_from(const BuildArguments& arguments, const
     return options;
 }
 
+CLI::Option* add_spec(CLI::App& command, BuildArguments& arguments) {
+    return command
+        .add_option("SPEC", arguments.spec,
+                    "A conda environment.yml, a lock file, or a pip requirements file")
+        ->type_name("FILE");
+}
+
+void add_prefix_options(CLI::App& command, BuildArguments& arguments) {
+    add_configured(command, Key::prefix, arguments.prefix)->type_name("DIR");
+    add_force_option(command, arguments);
+}
+
+void add_force_option(CLI::App& command, BuildArguments& arguments) {
+    command.add_flag("--force", arguments.force, "Replace the installation that is there");
+}
+
 void add_hook_options(CLI::App& command, BuildArguments& arguments) {
+    command.option_defaults()->group("Scripts and wrappers");
     command.add_option("--pre-install", arguments.pre_install, "Script to run before packages are installed")
         ->type_name("FILE");
     command
         .add_option("--post-install", arguments.post_install, "Script to run after packages are installed")
         ->type_name("FILE");
-    command
-        .add_option("--environ", arguments.environ_script,
-                    "Script whose effect on the environment every launch gets")
-        ->type_name("FILE");
+    command.add_option("--environ", arguments.environ_script, environ_description)->type_name("FILE");
     command
         .add_option("-w,--wrapper-paths", arguments.wrapper_paths,
-                    "More directories with commands, or single programs, below the installation")
+                    "Further directories below the installation, or single programs, that get wrappers, "
+                    "separated by commas")
         ->delimiter(',')
         ->allow_extra_args(false)
-        ->type_name("PATH,...");
+        ->type_name("PATHS")
+        ->configurable();
 }
 
 void add_content_options(CLI::App& command, BuildArguments& arguments) {
+    command.option_defaults()->group("Packages");
     command
         .add_option("-r,--requirement,--requirements,--requirements-file", arguments.requirements,
-                    "Requirements for pip, beside an environment.yml")
+                    "A pip requirements file, in addition to SPEC")
         ->allow_extra_args(false) // what follows the file is a separate argument
         ->type_name("FILE");
-    add_hook_options(command, arguments);
-    command
-        .add_option("--cuda", arguments.cuda,
-                    "CUDA version of the nodes that it is for (default: this machine's, if any)")
-        ->type_name("X.Y");
-    command
-        .add_option("--environment", arguments.environment,
-                    "Of a pixi lock file: the environment to take (default: default)")
-        ->type_name("NAME");
+    command.add_option("--cuda", arguments.cuda, "CUDA version of the nodes that will run the programs")
+        ->type_name("X.Y")
+        ->default_str("this machine's, if it has a driver");
+    command.add_option("--environment", arguments.environment, "Environment of a pixi lock file")
+        ->type_name("NAME")
+        ->default_str("default");
     command
         .add_option("--category", arguments.categories,
-                    "Of a conda-lock file: take the packages of this category, too, beside main")
+                    "Category of a conda-lock file to install, in addition to main")
         ->delimiter(',')
         ->allow_extra_args(false)
         ->type_name("NAME");
     command.add_flag("--offline", arguments.offline,
-                     "Use what caches and --find-links directories have, never the network");
-    command.add_flag("--no-config", arguments.no_config,
-                     "Ignore conda's .condarc files and CONDA_ variables");
+                     "Use only caches and --find-links directories, no network");
+    command.add_flag("--no-config", arguments.no_config, "Ignore .condarc files and CONDA_ variables")
+        ->configurable();
     command.add_flag("--allow-defaults", arguments.allow_defaults,
-                     "Use Anaconda's channels, under their terms of service");
-    command.add_flag("--no-constraints", arguments.no_constraints, "Let pip replace what conda installed");
-    command
-        .add_option("--installer", arguments.installer, "auto (uv where it is found, else pip), pip or uv")
-        ->type_name("NAME")
-        ->default_str("auto");
+                     "Permit Anaconda's channels. Their terms of service apply");
+    command.add_flag("--no-constraints", arguments.no_constraints,
+                     "Let pip replace packages that conda installed");
+    add_configured(command, Key::installer, arguments.installer)->type_name("NAME");
     command.add_flag("--uv", arguments.uv,
-                     "Put uv into the environment, where scripts can call it, and install by that");
+                     "Install uv first, and use it. It becomes part of the environment");
     // tykky's users are used to it, but there is only one solver here
-    command.add_flag("--mamba", arguments.mamba, "Accepted; does nothing");
+    command.add_flag("--mamba", arguments.mamba, "Accepted; has no effect");
+    add_hook_options(command, arguments);
 }
 
 void add_root_options(CLI::App& command, BuildArguments& arguments) {
-    command
-        .add_option(
-            "--base", arguments.base,
-            "Root filesystem that programs see: host, docker://IMAGE, oci:DIR, a .sif or .sqfs file, a "
-            "directory")
-        ->type_name("BASE")
-        ->default_str("host");
+    command.option_defaults()->group(root_group);
+    add_configured(command, Key::base, arguments.base)->type_name("BASE");
     add_container_options(command, arguments);
 }
 
 void add_container_options(CLI::App& command, BuildArguments& arguments) {
-    command.add_flag("--isolate", arguments.isolate,
-                     "With a base: programs see nothing of the host but binds");
+    command.option_defaults()->group(root_group);
+    command.add_flag("--isolate", arguments.isolate, "With a base image: hide the host, except for binds");
     command
         .add_option("--bind", arguments.binds,
-                    "Show a file or directory of the host to programs, elsewhere if DST is given")
+                    "Show a file or directory of the host to programs, at DST if that is given")
         ->type_name("SRC[:DST[:ro]]")
-        ->allow_extra_args(false);
+        ->allow_extra_args(false)
+        ->configurable();
     command.add_flag("--bind-required", arguments.bind_required,
-                     "Programs do not start where such a source is missing");
+                     "Do not start programs if the source of a --bind is missing");
     command
         .add_option("--host-profile", arguments.host_profiles,
-                    "With a base: what it needs of hosts of a kind: slurm, infiniband, slingshot, or a file")
-        ->type_name("NAME")
+                    "With a base image: a profile of what it needs from the host. One of slurm, infiniband "
+                    "and slingshot, or a file")
+        ->type_name("NAME|FILE")
         ->delimiter(',')
-        ->allow_extra_args(false);
-    const auto vendors = gpu::policy_names();
+        ->allow_extra_args(false)
+        ->configurable()
+        ->check(offer("slurm,infiniband,slingshot,..."));
     command
         .add_option("--gpu", arguments.gpu,
-                    "Whose drivers a base gets: " + listed(vendors) + " (auto: of what each node has)")
+                    "With a base image: whose GPU drivers programs get. `auto` is that of each node's GPUs")
         ->type_name("VENDOR")
         ->default_str("auto")
-        ->check(CLI::IsMember(vendors));
+        ->check(CLI::IsMember(gpu::policy_names()));
 }
 
 void add_engine_option(CLI::App& command, BuildArguments& arguments) {
-    command
-        .add_option("--engine", arguments.engine,
-                    "What runs its programs: auto (native where users may have namespaces, else apptainer or "
-                    "singularity), native, apptainer or singularity")
-        ->type_name("NAME");
+    command.option_defaults()->group(start_group);
+    add_configured(command, Key::engine, arguments.engine)->type_name("NAME");
 }
 
 void add_stage_option(CLI::App& command, BuildArguments& arguments) {
-    command
-        .add_option(
-            "--stage", arguments.stage,
-            "Whether sessions copy the images to their node first: auto (only where `containerize stage` "
-            "did), local, ram or off")
-        ->type_name("PLACE");
+    command.option_defaults()->group(start_group);
+    add_configured(command, Key::stage, arguments.stage)->type_name("PLACE");
 }
 
 void add_profile_options(CLI::App& command, BuildArguments& arguments) {
+    command.option_defaults()->group(start_group);
     auto* none =
         command.add_flag("--no-profile", arguments.no_profile, "Do not record what programs read first");
-    command
-        .add_option("--profile", arguments.profile_commands,
-                    "Record what this command reads first (default: the imports of all packages)")
+    command.add_option("--profile", arguments.profile_commands, "Record what this command reads first")
+        ->default_str("the imports of all packages")
         ->allow_extra_args(false)
         ->excludes(none)
         ->type_name("COMMAND");
 }
 
 void add_layout_option(CLI::App& command, BuildArguments& arguments) {
+    command.option_defaults()->group(start_group);
     command
         .add_option("--layout", arguments.layout,
-                    "What comes first in the image: profile places recorded files together, path does not")
+                    "Order of the files in the image. `profile` puts recorded files first")
         ->type_name("KIND")
-        ->default_str("path");
+        ->default_str("path")
+        ->check(offer("path,profile"));
 }
 
 void add_work_options(CLI::App& command, BuildArguments& arguments) {
-    command
-        .add_option("--jobs", arguments.jobs, "Parallel workers (default: what this job or login may use)")
-        ->check(CLI::Range(1, 1024))
-        ->type_name("N");
-    command.add_option("--compression", arguments.compression, image::compression_forms())
-        ->type_name("KIND")
-        ->default_str("zstd:3");
-    command.add_option("--block-size", arguments.block_size, "Block size of the image, 4K to 1M")
-        ->type_name("SIZE")
-        ->default_str("128K");
-    command
-        .add_option("--tmpdir", arguments.staging_parent,
-                    "Node-local directory to build in (default: $TMPDIR or /tmp)")
-        ->type_name("DIR");
-    auto* verbose = command.add_flag("-v,--verbose", arguments.verbose, "Show what every program says");
-    command.add_flag("-q,--quiet", arguments.quiet, "Show warnings and errors only")->excludes(verbose);
-    command.add_option("--log", arguments.log_file, "Write the log to this file too")->type_name("FILE");
+    command.option_defaults()->group("Work");
+    add_configured(command, Key::jobs, arguments.jobs)->check(CLI::Range(1, 1024))->type_name("N");
+    add_configured(command, Key::compression, arguments.compression)->type_name("KIND");
+    add_configured(command, Key::block_size, arguments.block_size)->type_name("SIZE");
+    add_configured(command, Key::staging, arguments.staging_parent)->type_name("DIR");
+    auto* verbose = command.add_flag("-v,--verbose", arguments.verbose, "Show the output of all programs");
+    command.add_flag("-q,--quiet", arguments.quiet, "Show only warnings and errors")->excludes(verbose);
+    command.add_option("--log", arguments.log_file, "Also write the log to this file")->type_name("FILE");
 }
 
 } // namespace containerize::cli

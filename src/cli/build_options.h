@@ -30,6 +30,13 @@ struct BuildArguments {
          verbose = false, quiet = false;
 };
 
+inline constexpr const char* environ_description =
+    "Script to run once. What it changes in the environment applies to every launch";
+
+CLI::Option* add_spec(CLI::App& command, BuildArguments& arguments);
+/// --prefix and --force.
+void add_prefix_options(CLI::App& command, BuildArguments& arguments);
+void add_force_option(CLI::App& command, BuildArguments& arguments);
 /// Options for scripts and wrapper paths.
 void add_hook_options(CLI::App& command, BuildArguments& arguments);
 /// Options that `new` and `update` share: packages, scripts and wrapper paths.

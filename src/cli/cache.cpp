@@ -81,23 +81,21 @@ Result<int> run_clean(const CacheArguments& arguments) {
 
 } // namespace
 
-void add_cache(CLI::App& app, Action& chosen) {
-    auto* command = app.add_subcommand("cache", "Look after downloaded packages and package lists");
+void add_cache(CLI::App& app, Call& call) {
+    auto* command = app.add_subcommand("cache", "Manage downloaded packages and package lists");
     command->require_subcommand(1);
     const auto arguments = std::make_shared<CacheArguments>();
-    auto* directory = command->add_subcommand(
-        "dir", "Print where the cache is (CONTAINERIZE_CACHE or a configuration sets it)");
-    directory->callback([&chosen] { chosen = run_directory; });
-    auto* info = command->add_subcommand("info", "Show what it holds");
-    info->add_flag("--json", arguments->as_json, "For programs");
-    info->callback([&chosen, arguments] { chosen = [arguments] { return run_info(*arguments); }; });
-    auto* clean = command->add_subcommand("clean", "Remove what has not been used for a while");
-    clean->add_option("--unused-for", arguments->days, "How long, in days")
+    on(*command->add_subcommand("dir", "Print the directory of the cache"), call, run_directory);
+    auto* info = command->add_subcommand("info", "Show the size of the cache");
+    info->add_flag("--json", arguments->as_json, json_description);
+    on(*info, call, [arguments] { return run_info(*arguments); });
+    auto* clean = command->add_subcommand("clean", "Remove what was not used for some time");
+    clean->add_option("--unused-for", arguments->days, "Number of days without use")
         ->type_name("DAYS")
         ->capture_default_str()
         ->check(CLI::Range(1U, 36500U));
-    clean->add_flag("--all", arguments->all, "Everything")->excludes("--unused-for");
-    clean->callback([&chosen, arguments] { chosen = [arguments] { return run_clean(*arguments); }; });
+    clean->add_flag("--all", arguments->all, "Remove everything")->excludes("--unused-for");
+    on(*clean, call, [arguments] { return run_clean(*arguments); });
 }
 
 } // namespace containerize::cli

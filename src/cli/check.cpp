@@ -99,14 +99,14 @@ Result<int> run_check(const CheckArguments& arguments) {
 
 } // namespace
 
-void add_check(CLI::App& app, Action& chosen) {
+void add_check(CLI::App& app, Call& call) {
     auto* command =
-        app.add_subcommand("check", "Show whether an installation's packages can use this node's GPUs");
+        app.add_subcommand("check", "Show whether the packages of an installation can use this node's GPUs");
     const auto arguments = std::make_shared<CheckArguments>();
-    command->add_option("DIR", arguments->directory, "The installation")->required();
-    command->add_flag("--json", arguments->as_json, "For programs");
-    command->footer("Exit code 0 if all of them fit, 1 if not.");
-    command->callback([&chosen, arguments] { chosen = [arguments] { return run_check(*arguments); }; });
+    add_installation(*command, arguments->directory);
+    command->add_flag("--json", arguments->as_json, json_description);
+    command->footer("The exit code is 0 if all of them can, else 1.");
+    on(*command, call, [arguments] { return run_check(*arguments); });
 }
 
 } // namespace containerize::cli

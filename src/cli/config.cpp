@@ -28,7 +28,7 @@ struct ConfigArguments {
     std::string file;
 };
 
-constexpr const char* config_examples = R"(Files, later ones win:
+constexpr const char* config_examples = R"(Files; later ones override earlier ones:
   /etc/containerize/config.yaml, $CONTAINERIZE_CONFIG, ~/.config/containerize/config.yaml, $CW_GLOBAL_YAML
 
 Example of one:
@@ -141,17 +141,17 @@ Result<int> run_check(const ConfigArguments& arguments) {
 
 } // namespace
 
-void add_config(CLI::App& app, Action& chosen) {
-    auto* command = app.add_subcommand("config", "Show what sites and users have decided for all builds");
+void add_config(CLI::App& app, Call& call) {
+    auto* command = app.add_subcommand("config", "Show the settings of the site and the user");
     command->require_subcommand(1);
-    command->footer(config_examples);
     const auto arguments = std::make_shared<ConfigArguments>();
-    auto* show = command->add_subcommand("show", "Print each setting, and where it comes from");
-    show->add_flag("--json", arguments->as_json, "For programs");
-    show->callback([&chosen, arguments] { chosen = [arguments] { return run_show(*arguments); }; });
-    auto* check = command->add_subcommand("check", "Look for mistakes in a configuration file");
+    auto* show = command->add_subcommand("show", "Show each setting, its value and where it comes from");
+    show->add_flag("--json", arguments->as_json, json_description);
+    on(*show, call, [arguments] { return run_show(*arguments); });
+    auto* check = command->add_subcommand("check", "Check a configuration file for mistakes");
     check->add_option("FILE", arguments->file, "The file")->required();
-    check->callback([&chosen, arguments] { chosen = [arguments] { return run_check(*arguments); }; });
+    on(*check, call, [arguments] { return run_check(*arguments); });
+    command->footer(config_examples); // last, because commands would inherit it
 }
 
 } // namespace containerize::cli

@@ -44,22 +44,22 @@ void Configured::warn_of_force(Key key, const std::string& typed) const {
                           value.forced_where));
 }
 
-std::string Configured::text(Key key, const std::string& option, const std::string& typed) const {
+std::string Configured::text(Key key, const std::string& typed) const {
     auto value = config_.text(key);
     if (typed.empty() || typed == value) return value;
     if (!config_[key].forced) return typed;
-    warn_of_force(key, option + " " + typed);
+    warn_of_force(key, std::string(config::info(key).option) + " " + typed);
     return value;
 }
 
 Result<std::optional<launch::Engine>> Configured::engine(const std::string& typed) const {
     if (typed.empty() && !config_[Key::engine].forced) return std::nullopt;
-    return launch::parse_engine(text(Key::engine, "--engine", typed));
+    return launch::parse_engine(text(Key::engine, typed));
 }
 
 unsigned Configured::jobs(unsigned typed) const {
     const auto limit = config_.number(Key::max_jobs);
-    const auto chosen = text(Key::jobs, "--jobs", typed == 0 ? "" : std::to_string(typed));
+    const auto chosen = text(Key::jobs, typed == 0 ? "" : std::to_string(typed));
     const auto wanted = chosen.empty() ? 0U : static_cast<unsigned>(std::stoul(chosen));
     if (limit != 0 && wanted == typed && typed > limit)
         log::warn(fmt::format("--jobs {} exceeds `max_jobs: {}` in {}", typed, limit,
@@ -145,13 +145,12 @@ Result<fs::path> Configured::staging(const std::string& typed) const {
 
 Result<Located> Configured::cache() const {
     const auto& value = config_[Key::cache];
-    const auto of_user = environment_.find("CONTAINERIZE_CACHE");
-    const bool users = of_user != environment_.end() && !of_user->second.empty();
-    if (value.settings.empty() || (users && !value.forced)) return Located{};
+    const auto of_user = variable(environment_, "CONTAINERIZE_CACHE");
+    if (value.settings.empty() || (!of_user.empty() && !value.forced)) return Located{};
     auto directory = config_.directory(Key::cache, environment_);
     if (!directory) return fail(std::move(directory.error()));
-    if (users && of_user->second != directory->string())
-        warn_of_force(Key::cache, "CONTAINERIZE_CACHE=" + of_user->second);
+    if (!of_user.empty() && of_user != directory->string())
+        warn_of_force(Key::cache, "CONTAINERIZE_CACHE=" + of_user);
     return Located{.text = directory->string(), .where = value.settings.front().where};
 }
 

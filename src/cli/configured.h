@@ -25,9 +25,8 @@ public:
         : config_(std::move(configuration)), environment_(std::move(environment)) {}
 
     /// `typed` is empty if the user did not give the option.
-    [[nodiscard]] std::string text(config::Key key, const std::string& option,
-                                   const std::string& typed) const;
-    /// The typed or forced engine, not one that is only configured.
+    [[nodiscard]] std::string text(config::Key key, const std::string& typed) const;
+    /// The typed or forced engine; one that is only configured is in site_settings().
     [[nodiscard]] Result<std::optional<launch::Engine>> engine(const std::string& typed) const;
     /// 0: choose by the CPUs and memory available.
     [[nodiscard]] unsigned jobs(unsigned typed) const;

@@ -8,28 +8,27 @@
 
 namespace containerize::cli {
 
-void add_dev(CLI::App& app, Action& chosen, std::vector<std::string> program) {
-    auto* command =
-        app.add_subcommand("dev", "Work in an installation as if it were writable, with changes of your own");
+void add_dev(CLI::App& app, Call& call) {
+    auto* command = app.add_subcommand(
+        "dev", "Work in a private, writable view of an installation, with changes of your own");
     const auto options = std::make_shared<build::DevOptions>();
-    options->command = std::move(program);
-    command->add_option("DIR", options->prefix, "The installation")->required();
-    command
-        ->add_option("--overlay", options->overlay,
-                     "Where your changes are kept (default: below ~/.local/share/containerize)")
-        ->type_name("DIR");
+    add_installation(*command, options->prefix);
+    take_program(*command, "Program to run")->default_str("a shell");
+    command->add_option("--overlay", options->overlay, "Directory for your changes")
+        ->type_name("DIR")
+        ->default_str("one in ~/.local/share/containerize/overlays");
     command->footer(
         "Examples:\n"
         "  containerize dev ~/envs/ml                          # a shell\n"
         "  containerize dev ~/envs/ml -- pip install -e .\n"
         "  containerize dev ~/envs/ml -- pytest\n\n"
-        "The installation itself, and who else uses it, sees nothing of it. Remove the overlay's\n"
-        "directory to forget all changes; `containerize update` makes changes for everybody.");
-    command->callback([&chosen, options] {
-        chosen = [options] {
-            catch_interrupts();
-            return build::develop(*options);
-        };
+        "The installation itself does not change, and other users see nothing of your changes.\n"
+        "To forget all changes, remove the overlay's directory. `containerize update` changes the\n"
+        "installation for everybody.");
+    on(*command, call, [&call, options] {
+        catch_interrupts();
+        options->command = call.program;
+        return build::develop(*options);
     });
 }
 

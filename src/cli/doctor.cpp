@@ -47,13 +47,14 @@ Result<int> run_doctor(const DoctorArguments& arguments) {
 
 } // namespace
 
-void add_doctor(CLI::App& app, Action& chosen) {
-    auto* command = app.add_subcommand("doctor", "Show what this machine allows, and what is missing");
+void add_doctor(CLI::App& app, Call& call) {
+    auto* command = app.add_subcommand("doctor", "Show what this machine allows and what is missing");
     const auto arguments = std::make_shared<DoctorArguments>();
-    command->add_option("--prefix", arguments->prefix, "Also try this place for an installation")
+    command
+        ->add_option("--prefix", arguments->prefix, "Also try this directory as the place of an installation")
         ->type_name("DIR");
-    command->add_flag("--json", arguments->as_json, "For programs");
-    command->callback([&chosen, arguments] { chosen = [arguments] { return run_doctor(*arguments); }; });
+    command->add_flag("--json", arguments->as_json, json_description);
+    on(*command, call, [arguments] { return run_doctor(*arguments); });
 }
 
 } // namespace containerize::cli

@@ -121,41 +121,38 @@ Result<int> run_squash(const BuildArguments& arguments, const std::string& comma
 
 } // namespace
 
-void add_log(CLI::App& app, Action& chosen) {
+void add_log(CLI::App& app, Call& call) {
     auto* command = app.add_subcommand("log", "List the states of an installation");
     const auto arguments = std::make_shared<LogArguments>();
-    command->add_option("DIR", arguments->directory, "The installation")->required();
-    command->add_flag("--json", arguments->as_json, "For programs");
-    command->footer("The current state has a star. Sizes are those of the layers that updates added. A state "
-                    "that was not\n"
-                    "made from the one above it says \"(from N)\". Below a squash stand the commands that "
-                    "made its files.");
-    command->callback([&chosen, arguments] { chosen = [arguments] { return show_log(*arguments); }; });
+    add_installation(*command, arguments->directory);
+    command->add_flag("--json", arguments->as_json, json_description);
+    command->footer(
+        "A star marks the current state. Sizes are those of the layers that updates added. A state "
+        "that was not\n"
+        "made from the one above it says \"(from N)\". Below a squashed state are the commands that "
+        "made its files.");
+    on(*command, call, [arguments] { return show_log(*arguments); });
 }
 
-void add_rollback(CLI::App& app, Action& chosen, const std::string& command_line) {
+void add_rollback(CLI::App& app, Call& call) {
     auto* command = app.add_subcommand("rollback", "Go back to an earlier state of an installation");
     const auto arguments = std::make_shared<RollbackArguments>();
-    command->add_option("DIR", arguments->prefix, "The installation")->required();
-    command->add_option("N", arguments->state,
-                        "Number of the state (default: the one that the current one was made from)");
+    add_installation(*command, arguments->prefix);
+    command->add_option("N", arguments->state, "Number of the state")
+        ->default_str("the state that the current one was made from");
     add_work_options(*command, *arguments);
     command->footer("No state is lost: `containerize rollback DIR N` also goes forward again.");
-    command->callback([&chosen, arguments, command_line] {
-        chosen = [arguments, command_line] { return run_rollback(*arguments, command_line); };
-    });
+    on(*command, call, [&call, arguments] { return run_rollback(*arguments, call.line); });
 }
 
-void add_squash(CLI::App& app, Action& chosen, const std::string& command_line) {
-    auto* command = app.add_subcommand("squash", "Make one image of an installation's layers");
+void add_squash(CLI::App& app, Call& call) {
+    auto* command = app.add_subcommand("squash", "Merge the layers of an installation into one image");
     const auto arguments = std::make_shared<BuildArguments>();
-    command->add_option("DIR", arguments->prefix, "The installation")->required();
+    add_installation(*command, arguments->prefix);
     add_layout_option(*command, *arguments);
     add_work_options(*command, *arguments);
-    command->footer("The other states are forgotten: there is nothing left to go back to.");
-    command->callback([&chosen, arguments, command_line] {
-        chosen = [arguments, command_line] { return run_squash(*arguments, command_line); };
-    });
+    command->footer("The other states are removed: there is nothing left to go back to.");
+    on(*command, call, [&call, arguments] { return run_squash(*arguments, call.line); });
 }
 
 } // namespace containerize::cli

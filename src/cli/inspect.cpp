@@ -156,13 +156,13 @@ Result<int> run_inspect(const InspectArguments& arguments) {
 
 } // namespace
 
-void add_inspect(CLI::App& app, Action& chosen) {
-    auto* command = app.add_subcommand("inspect", "Show what an installation is");
+void add_inspect(CLI::App& app, Call& call) {
+    auto* command = app.add_subcommand("inspect", "Show what an installation consists of");
     const auto arguments = std::make_shared<InspectArguments>();
-    command->add_option("DIR", arguments->directory, "The installation")->required();
-    command->add_flag("--packages", arguments->packages, "List what is installed in it");
-    command->add_flag("--json", arguments->as_json, "For programs");
-    command->callback([&chosen, arguments] { chosen = [arguments] { return run_inspect(*arguments); }; });
+    add_installation(*command, arguments->directory);
+    command->add_flag("--packages", arguments->packages, "List its packages");
+    command->add_flag("--json", arguments->as_json, json_description);
+    on(*command, call, [arguments] { return run_inspect(*arguments); });
 }
 
 } // namespace containerize::cli

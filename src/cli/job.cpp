@@ -1,4 +1,5 @@
 #include "cli/command.h"
+#include "cli/help.h"
 #include "cluster/job_script.h"
 #include "core/entries.h"
 #include "core/filesystem.h"
@@ -95,24 +96,24 @@ Result<int> run_job(const JobArguments& arguments, const std::vector<std::string
 
 } // namespace
 
-void add_job(CLI::App& app, Action& chosen, std::vector<std::string> program) {
-    auto* command = app.add_subcommand("job", "Print a job script for Slurm that runs a Python script");
+void add_job(CLI::App& app, Call& call) {
+    auto* command = app.add_subcommand("job", "Print a Slurm job script that runs a Python script");
     const auto arguments = std::make_shared<JobArguments>();
-    command
-        ->add_option("--site", arguments->site,
-                     "Profile of the site, by name or file (default: the one that is recognised)")
-        ->envname("CONTAINERIZE_SITE");
-    command->add_option("--nodes", arguments->nodes, "How many nodes (default: 1)");
-    command->add_option("--gpus", arguments->gpus, "GPUs on each node, as Slurm counts them (default: none)");
-    command->add_option("--kind", arguments->kind,
-                        "How it is started: " + listed(kinds()) +
-                            " (default: single, standalone or torchrun, by nodes and GPUs)");
-    command->add_option("--env", arguments->environment,
-                        "The installation (default: the one that is active, or first on PATH)");
+    take_program(*command, "The Python script and its arguments")->type_name("FILE");
+    add_site_option(*command, arguments->site);
+    command->add_option("--nodes", arguments->nodes, "Number of nodes")
+        ->type_name("N")
+        ->capture_default_str();
+    command->add_option("--gpus", arguments->gpus, "Number of GPUs on each node, as Slurm counts them")
+        ->type_name("N")
+        ->default_str("none");
+    command->add_option("--kind", arguments->kind, "How the Python script is started")
+        ->type_name("KIND")
+        ->default_str("single, standalone or torchrun, depending on --nodes and --gpus")
+        ->check(offer(fmt::format("{}", fmt::join(kinds(), ","))));
+    add_environment_option(*command, arguments->environment);
     command->footer("Example:\n  containerize job --site lumi --nodes 2 --gpus 8 -- train.py > job.sh");
-    command->callback([&chosen, arguments, program = std::move(program)] {
-        chosen = [arguments, program] { return run_job(*arguments, program); };
-    });
+    on(*command, call, [&call, arguments] { return run_job(*arguments, call.program); });
 }
 
 } // namespace containerize::cli

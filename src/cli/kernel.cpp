@@ -21,14 +21,12 @@ struct KernelArguments {
 /// The directory in which Jupyter looks for this user's kernels.
 Result<fs::path> kernels() {
     const auto variables = current_environment();
-    if (const auto data = variables.find("JUPYTER_DATA_DIR");
-        data != variables.end() && !data->second.empty())
-        return fs::path(data->second) / "kernels";
-    const auto home = variables.find("HOME");
-    if (home == variables.end() || home->second.empty())
+    if (const fs::path data = variable(variables, "JUPYTER_DATA_DIR"); !data.empty()) return data / "kernels";
+    const fs::path home = variable(variables, "HOME");
+    if (home.empty())
         return fail_input("there is no home directory for the kernel", "HOME is not set", {},
                           "Set HOME, or JUPYTER_DATA_DIR.");
-    return fs::path(home->second) / ".local/share/jupyter/kernels";
+    return home / ".local/share/jupyter/kernels";
 }
 
 /// Whether Jupyter accepts it as the name of a kernel's directory.
@@ -78,12 +76,14 @@ Result<int> run_kernel(const KernelArguments& arguments) {
 
 } // namespace
 
-void add_kernel(CLI::App& app, Action& chosen) {
-    auto* command = app.add_subcommand("kernel", "Make an installation a kernel of your Jupyter");
+void add_kernel(CLI::App& app, Call& call) {
+    auto* command = app.add_subcommand("kernel", "Add an installation to your Jupyter as a kernel");
     const auto arguments = std::make_shared<KernelArguments>();
-    command->add_option("DIR", arguments->directory, "The installation; ipykernel must be in it")->required();
-    command->add_option("--name", arguments->name, "Name of the kernel (default: the installation's)");
-    command->callback([&chosen, arguments] { chosen = [arguments] { return run_kernel(*arguments); }; });
+    add_installation(*command, arguments->directory, "The installation. It must contain ipykernel");
+    command->add_option("--name", arguments->name, "Name of the kernel")
+        ->type_name("NAME")
+        ->default_str("the name of the installation's directory");
+    on(*command, call, [arguments] { return run_kernel(*arguments); });
 }
 
 } // namespace containerize::cli

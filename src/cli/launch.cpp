@@ -134,24 +134,31 @@ Result<int> run_launch(const LaunchArguments& arguments, const std::vector<std::
 
 } // namespace
 
-void add_launch(CLI::App& app, Action& chosen, std::vector<std::string> program) {
+void add_environment_option(CLI::App& command, std::string& directory) {
+    command.add_option("--env", directory, "The installation")->type_name("DIR")->default_str(active);
+}
+
+void add_site_option(CLI::App& command, std::string& site) {
+    command.add_option("--site", site, "Profile of the site: a name or a file")
+        ->type_name("NAME|FILE")
+        ->default_str("the site that is recognised")
+        ->envname(Variable("CONTAINERIZE_SITE").name());
+}
+
+void add_launch(CLI::App& app, Call& call) {
     auto* command =
-        app.add_subcommand("launch", "Run a training script by torchrun on all nodes and GPUs of the job");
+        app.add_subcommand("launch", "Run a training script with torchrun on all nodes and GPUs of the job");
     const auto arguments = std::make_shared<LaunchArguments>();
-    command->add_option("--env", arguments->environment,
-                        "The installation (default: the one that is active, or first on PATH)");
-    command->add_option("--nproc-per-node", arguments->processes,
-                        "Processes on each node (default: one for each GPU of the job, else one)");
-    command
-        ->add_option("--site", arguments->site,
-                     "Profile of the site, by name or file (default: the one that is recognised)")
-        ->envname("CONTAINERIZE_SITE");
-    command->add_flag("--dry-run", arguments->dry_run, "Print the commands, run nothing");
+    take_program(*command, "The training script and its arguments")->type_name("FILE");
+    add_environment_option(*command, arguments->environment);
+    command->add_option("--nproc-per-node", arguments->processes, "Number of processes on each node")
+        ->type_name("N")
+        ->default_str("one for each GPU of the job, else one");
+    add_site_option(*command, arguments->site);
+    command->add_flag("--dry-run", arguments->dry_run, "Print the commands instead of running them");
     command->footer(
         "Example, in a job of any number of nodes:\n  containerize launch -- train.py --epochs 5");
-    command->callback([&chosen, arguments, program = std::move(program)] {
-        chosen = [arguments, program] { return run_launch(*arguments, program); };
-    });
+    on(*command, call, [&call, arguments] { return run_launch(*arguments, call.program); });
 }
 
 } // namespace containerize::cli

@@ -31,7 +31,7 @@ constexpr const char* new_examples = R"(Examples:
   containerize new --prefix ml --post-install fetch-data.sh --environ settings.sh requirements.txt
   containerize new --prefix ml --force requirements.txt      # replace what is there
 
-What is not given here, `containerize config show` tells: sites and users have files for it.
+Sites and users can set defaults in configuration files: `containerize config show` prints them.
 Everything is built on node-local storage; only finished files are written to the prefix.
 If anything fails, or you press Ctrl-C, the prefix stays as it was.)";
 
@@ -113,91 +113,74 @@ Result<int> run_wrap_container(const BuildArguments& arguments, const std::strin
     return show_built(build::wrap_container(*options), arguments.quiet);
 }
 
-void add_new(CLI::App& app, Action& chosen, const std::string& command_line) {
-    auto* command =
-        app.add_subcommand("new", "Build an installation from a conda environment or a requirements file");
+void add_new(CLI::App& app, Call& call) {
+    auto* command = app.add_subcommand(
+        "new", "Create an installation from an environment.yml, a lock file or a requirements file");
     const auto arguments = std::make_shared<NewArguments>();
     command->footer(new_examples);
-    command
-        ->add_option("SPEC", arguments->spec,
-                     "A conda environment.yml, a lock file, or a pip requirements file")
-        ->required();
-    command->add_option("--prefix", arguments->prefix, "Directory of the installation; absent or empty")
-        ->type_name("DIR");
+    add_spec(*command, *arguments)->required();
+    add_prefix_options(*command, *arguments);
+    auto* dry_run = command->add_flag("--dry-run", arguments->dry_run, "Show what would be installed");
+    command->add_flag("--json", arguments->json, json_description)->needs(dry_run);
     add_content_options(*command, *arguments);
-    command->add_flag("--dry-run", arguments->dry_run, "Show what would be installed");
-    command->add_flag("--json", arguments->json, "With --dry-run: as JSON");
-    command
-        ->add_option("--python", arguments->python,
-                     "Interpreter, as a path or a version (default: python3 on PATH)")
-        ->type_name("PATH|X.Y");
+    command->option_defaults()->group("Python");
+    command->add_option("--python", arguments->python, "Python interpreter: a path or a version")
+        ->type_name("PATH|X.Y")
+        ->default_str("python3 on PATH");
     command->add_flag("--bundle-python", arguments->bundle_python,
                       "Copy the interpreter and its standard library into the image");
     command->add_flag("--system-site-packages", arguments->system_site_packages,
-                      "Let programs see the interpreter's own packages, and the user's");
+                      "Let programs see the packages of the interpreter and of the user");
     add_root_options(*command, *arguments);
     add_engine_option(*command, *arguments);
     add_stage_option(*command, *arguments);
-    command->add_flag("--force", arguments->force, "Replace the installation that is there");
     add_profile_options(*command, *arguments);
-    add_work_options(*command, *arguments);
     add_layout_option(*command, *arguments);
-    command->callback([&chosen, arguments, command_line] {
-        chosen = [arguments, command_line]() -> Result<int> {
-            if (arguments->dry_run) return run_dry(*arguments, command_line);
-            if (arguments->json) return fail_input("--json needs --dry-run", {}, {}, "Give both or neither.");
-            return run_new(*arguments, command_line);
-        };
+    add_work_options(*command, *arguments);
+    on(*command, call, [&call, arguments] {
+        return arguments->dry_run ? run_dry(*arguments, call.line) : run_new(*arguments, call.line);
     });
 }
 
-void add_wrap_install(CLI::App& app, Action& chosen, const std::string& command_line) {
+void add_wrap_install(CLI::App& app, Call& call) {
     auto* command =
         app.add_subcommand("wrap-install", "Put software that is installed in a directory into an image");
     const auto arguments = std::make_shared<BuildArguments>();
     const auto mask = std::make_shared<bool>(false);
-    command->add_option("SRC", arguments->spec, "The directory of the software")->required();
-    command->add_option("--prefix", arguments->prefix, "Directory of the installation; absent or empty")
-        ->type_name("DIR");
-    command->add_flag("--mask", *mask, "Programs that name SRC see the image there, not what is on disk");
+    command->add_option("SRC", arguments->spec, "Directory of the software")->required()->type_name("DIR");
+    add_prefix_options(*command, *arguments);
+    command->add_flag("--mask", *mask,
+                      "Programs that use SRC see the image there, not the directory on disk");
     add_hook_options(*command, *arguments);
     add_root_options(*command, *arguments);
     add_engine_option(*command, *arguments);
     add_stage_option(*command, *arguments);
-    command->add_flag("--force", arguments->force, "Replace the installation that is there");
     add_profile_options(*command, *arguments);
     add_work_options(*command, *arguments);
     command->footer(
         "Example:\n  containerize wrap-install --prefix ~/soft/tool -w bin,libexec /appl/tool-1.2\n\n"
-        "Wrapper paths are relative to SRC, or lie below it. Links that lead out of it are reported.");
-    command->callback([&chosen, arguments, mask, command_line] {
-        chosen = [arguments, mask, command_line] {
-            return run_wrap_install(*arguments, *mask, command_line);
-        };
-    });
+        "Wrapper paths are relative to SRC, or lie below it. Links that lead out of SRC are reported.");
+    on(*command, call, [&call, arguments, mask] { return run_wrap_install(*arguments, *mask, call.line); });
 }
 
-void add_wrap_container(CLI::App& app, Action& chosen, const std::string& command_line) {
+void add_wrap_container(CLI::App& app, Call& call) {
     auto* command =
-        app.add_subcommand("wrap-container", "Make wrappers for programs that are in a container image");
+        app.add_subcommand("wrap-container", "Create wrappers for the programs of a container image");
     const auto arguments = std::make_shared<BuildArguments>();
     command
         ->add_option("IMAGE", arguments->base,
-                     "The image: docker://NAME, oci:DIR, a .sif or .sqfs file, a directory")
-        ->required();
-    command->add_option("--prefix", arguments->prefix, "Directory of the installation; absent or empty")
-        ->type_name("DIR");
+                     "The image: docker://NAME, oci:DIR, a .sif or .sqfs file, or a directory")
+        ->required()
+        ->type_name("FILE");
+    add_prefix_options(*command, *arguments);
     add_hook_options(*command, *arguments);
     add_container_options(*command, *arguments);
-    command->add_flag("--force", arguments->force, "Replace the installation that is there");
     add_profile_options(*command, *arguments);
     add_work_options(*command, *arguments);
     command->footer(
         "Example:\n  containerize wrap-container --prefix ~/soft/tool -w /opt/tool/bin tool.sif\n\n"
         "Wrapper paths are those of the image: directories with programs, or programs.");
-    command->callback([&chosen, arguments, command_line] {
-        chosen = [arguments, command_line] { return run_wrap_container(*arguments, command_line); };
-    });
+    on(*command, call, [&call, arguments] { return run_wrap_container(*arguments, call.line); });
 }
 
 } // namespace containerize::cli

@@ -26,8 +26,8 @@ constexpr const char* profile_examples = R"(Examples:
   containerize profile ~/envs/ml                     # the imports of all its packages
   containerize profile ~/envs/ml --replace -- python train.py --steps 1
 
-What the command reads of the installation is noted beside its images. Sessions that are started later read that
-ahead, in few large requests. What was recorded before still counts, after that, unless --replace is given.)";
+What the command reads first is recorded beside the images. Later sessions read it ahead, in a few large requests.
+Earlier records are kept, after the new one, unless you give --replace.)";
 
 Result<int> record(const ProfileArguments& arguments, const std::vector<std::string>& program) {
     catch_interrupts();
@@ -54,16 +54,15 @@ Result<int> record(const ProfileArguments& arguments, const std::vector<std::str
 
 } // namespace
 
-void add_profile(CLI::App& app, Action& chosen, std::vector<std::string> program) {
-    auto* command =
-        app.add_subcommand("profile", "Record what a program reads first, for a fast start on slow storage");
+void add_profile(CLI::App& app, Call& call) {
+    auto* command = app.add_subcommand(
+        "profile", "Record what a program reads first, to start it faster on slow storage");
     const auto arguments = std::make_shared<ProfileArguments>();
-    command->add_option("DIR", arguments->directory, "The installation")->required();
+    add_installation(*command, arguments->directory);
+    take_program(*command, "Program to run")->default_str("the imports of all packages");
     command->add_flag("--replace", arguments->replace, "Forget what was recorded before");
     command->footer(profile_examples);
-    command->callback([&chosen, arguments, program = std::move(program)] {
-        chosen = [arguments, program] { return record(*arguments, program); };
-    });
+    on(*command, call, [&call, arguments] { return record(*arguments, call.program); });
 }
 
 } // namespace containerize::cli

@@ -49,35 +49,31 @@ std::vector<std::string> command_of(const std::vector<std::string>& typed) {
 
 } // namespace
 
-void add_run(CLI::App& app, Action& chosen, std::vector<std::string> typed) {
-    auto* command = app.add_subcommand("run", "Run any command inside an installation");
+void add_run(CLI::App& app, Call& call) {
+    auto* command = app.add_subcommand("run", "Run a command inside an installation");
     const auto arguments = std::make_shared<RunArguments>();
-    command->add_option("DIR", arguments->directory, "The installation")->required();
-    command->add_option("COMMAND", arguments->command, "Command and arguments, after --")->required();
+    add_installation(*command, arguments->directory);
+    command->add_option("COMMAND", arguments->command, "The command and its arguments")->required();
     command->positionals_at_end();
     command->footer("Example:\n  containerize run ~/envs/ml -- bash -c 'echo $VIRTUAL_ENV'");
-    command->callback([&chosen, arguments, typed = std::move(typed)] {
-        chosen = [arguments, typed] {
-            return become(arguments->directory, "_debug_exec", command_of(typed));
-        };
-    });
+    on(*command, call,
+       [&call, arguments] { return become(arguments->directory, "_debug_exec", command_of(call.words)); });
 }
 
-void add_shell(CLI::App& app, Action& chosen) {
-    auto* command = app.add_subcommand("shell", "Open a shell inside an installation");
+void add_shell(CLI::App& app, Call& call) {
+    auto* command = app.add_subcommand("shell", "Start a shell inside an installation");
     const auto arguments = std::make_shared<RunArguments>();
-    command->add_option("DIR", arguments->directory, "The installation")->required();
-    command->callback([&chosen, arguments] {
-        chosen = [arguments] {
-            // Users inside do not see the wrappers' own advice about installing.
-            if (isatty(STDIN_FILENO) == 1)
-                fmt::print(stderr,
-                           "This shell cannot change the installation. Use `containerize dev {0}` to change "
-                           "it for yourself, or `containerize update {0}` to change it for all its users. "
-                           "`exit` leaves the shell.\n",
-                           shell_quoted(arguments->directory));
-            return become(arguments->directory, "_debug_shell", {});
-        };
+    add_installation(*command, arguments->directory);
+    on(*command, call, [arguments] {
+        // Users inside do not see the wrappers' own advice about installing.
+        if (isatty(STDIN_FILENO) == 1)
+            fmt::print(
+                stderr,
+                "This shell cannot change the installation. Use `containerize dev {0}` to change it for "
+                "yourself, or `containerize update {0}` to change it for all its users. `exit` leaves "
+                "the shell.\n",
+                shell_quoted(arguments->directory));
+        return become(arguments->directory, "_debug_shell", {});
     });
 }
 

@@ -37,9 +37,9 @@ struct StageArguments {
 constexpr const char* stage_examples = R"(Example, in a job script before its srun:
   containerize stage ~/envs/ml
 
-Each node of the job gets a copy of the images, which is compared with what was built. Sessions that start on the node
-later read it instead of the shared filesystem. It is gone when the job ends. Where there is no Slurm, run on each
-node, and keep running:
+Each node of the job gets a copy of the images, which is verified. Sessions that start on the node later read the
+copy instead of the shared filesystem. The copy disappears when the job ends. Without Slurm, run this on each node,
+and keep it running:
   containerize stage --node ~/envs/ml &)";
 
 // Printed by each node when its copy is ready, or when it failed.
@@ -207,21 +207,22 @@ Result<int> run_stage(const StageArguments& arguments) {
 
 } // namespace
 
-void add_stage(CLI::App& app, Action& chosen) {
+void add_stage(CLI::App& app, Call& call) {
     auto* command = app.add_subcommand("stage", "Copy an installation to the nodes of the job");
     const auto arguments = std::make_shared<StageArguments>();
-    command->add_option("DIR", arguments->directory,
-                        "The installation (default: the one that is active, or first on PATH)");
-    command->add_option("--to", arguments->place, "local ($TMPDIR or /tmp of each node) or ram")
+    command->add_option("DIR", arguments->directory, "The installation")->default_str(active);
+    command->add_option("--to", arguments->place, "Where the copy is: a disk of each node, or its memory")
+        ->type_name("PLACE")
         ->check(CLI::IsMember({"local", "ram"}))
         ->capture_default_str();
     command->add_flag("--node", arguments->node,
-                      "This node's part: make the copy and hold it until the command is ended");
+                      "Copy to this node only, and hold the copy until this command is ended");
     command->add_option("--brought", arguments->brought, "Files of the images that are on this node already")
         ->needs("--node")
-        ->allow_extra_args(false);
+        ->allow_extra_args(false)
+        ->group(""); // only for this program itself
     command->footer(stage_examples);
-    command->callback([&chosen, arguments] { chosen = [arguments] { return run_stage(*arguments); }; });
+    on(*command, call, [arguments] { return run_stage(*arguments); });
 }
 
 } // namespace containerize::cli

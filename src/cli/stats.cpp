@@ -82,13 +82,12 @@ std::optional<launch::SessionHandle> live_session(const fs::path& prefix) {
     return session;
 }
 
-void add_stats(CLI::App& app, Action& chosen) {
-    auto* command =
-        app.add_subcommand("stats", "Show what the server of an installation has read and answered");
+void add_stats(CLI::App& app, Call& call) {
+    auto* command = app.add_subcommand("stats", "Show what the file server of an installation has done");
     const auto arguments = std::make_shared<StatsArguments>();
-    command->add_option("DIR", arguments->directory, "The installation")->required();
-    command->add_flag("--json", arguments->as_json, "For programs");
-    command->callback([&chosen, arguments] { chosen = [arguments] { return run_stats(*arguments); }; });
+    add_installation(*command, arguments->directory);
+    command->add_flag("--json", arguments->as_json, json_description);
+    on(*command, call, [arguments] { return run_stats(*arguments); });
 }
 
 } // namespace containerize::cli

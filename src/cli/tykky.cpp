@@ -2,21 +2,23 @@
 
 #include "cli/build_options.h"
 #include "cli/command.h"
+#include "cli/help.h"
 #include "cli/tykky_settings.h"
+#include "core/exit_code.h"
 #include "core/filesystem.h"
 #include "core/interrupt.h"
 #include "core/text.h"
+#include "core/variables.h"
 #include "manifest/manifest.h"
 #include "spec/spec.h"
 #include "util/log.h"
 #include "util/redact.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
-#include <memory>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -28,8 +30,7 @@ namespace containerize::cli {
 
 namespace {
 
-constexpr std::array<std::string_view, 4> names = {"conda-containerize", "pip-containerize", "wrap-container",
-                                                   "wrap-install"};
+constexpr std::span names = std::span(programs).subspan<1>();
 
 /// Typed options, including those that our own commands do not have.
 struct TykkyArguments : BuildArguments {
@@ -41,7 +42,7 @@ struct TykkyArguments : BuildArguments {
 
 /// tykky's levels: 0 errors, 1 warnings, 2 progress, 3 everything.
 void apply_log_level(BuildArguments& arguments) {
-    const char* text = std::getenv("CW_LOG_LEVEL");
+    const char* text = value_of("CW_LOG_LEVEL");
     if (text == nullptr) return;
     const int level = std::atoi(text);
     arguments.quiet = level < 2;
@@ -51,18 +52,12 @@ void apply_log_level(BuildArguments& arguments) {
 /// Applies tykky's environment variables. conda's configuration is ignored unless CW_ENABLE_CONDARC is set.
 void apply_environment(TykkyArguments& arguments) {
     apply_log_level(arguments);
-    if (const char* directory = std::getenv("CW_BUILD_TMPDIR")) arguments.staging_parent = directory;
-    arguments.no_config = std::getenv("CW_ENABLE_CONDARC") == nullptr;
-    arguments.keep_files = std::getenv("CW_DEBUG_KEEP_FILES") != nullptr;
+    if (const char* directory = value_of("CW_BUILD_TMPDIR")) arguments.staging_parent = directory;
+    arguments.no_config = value_of("CW_ENABLE_CONDARC") == nullptr;
+    arguments.keep_files = value_of("CW_DEBUG_KEEP_FILES") != nullptr;
     if (!arguments.no_cache) return;
     setenv("PIP_NO_CACHE_DIR", "1", 1);
     setenv("UV_NO_CACHE", "1", 1);
-}
-
-int report(const Error& error) {
-    std::fprintf(stderr, "%s\n", log::tagged("ERROR", redacted(to_string(error))).c_str());
-    if (interrupted()) return 128 + interrupt_signal();
-    return 1;
 }
 
 /// The default prefix is the working directory. A missing prefix is created later.
@@ -129,22 +124,39 @@ void fit_hint(std::string& hint, const CLI::App& app) {
     const std::string name = chosen.empty()                   ? app.get_name()
                              : command.get_name() == "update" ? "update"
                                                               : "new";
-    CLI::App ours;
-    Action unused;
-    for (const auto add : {add_new, add_wrap_install, add_wrap_container})
-        add(ours, unused, {});
-    add_update(ours, unused, {}, {});
-    if (!names_option_lacking(hint, command, *ours.get_subcommand(name))) return;
+    Call unused;
+    const auto ours = make_tree(programs.front(), unused);
+    if (!names_option_lacking(hint, command, *ours->get_subcommand(name))) return;
     hint += "\n`containerize " + name + "` has that option, and otherwise does the same as this command.";
 }
 
-class Commands {
-public:
-    Commands(CLI::App& app, std::string command_line) : app_(app), command_line_(std::move(command_line)) {}
+const char* description_of(std::string_view name) {
+    if (name == names[0]) return "Create or change an installation of conda packages";
+    if (name == names[1]) return "Create or change an installation of pip packages";
+    if (name == names[2]) return "Create wrappers for the programs of a container image";
+    return "Put software that is installed in a directory into an image, with wrappers for its programs";
+}
 
+/// The tree of one of tykky's commands, and what it does.
+class TykkyTree : public CLI::App {
+public:
+    TykkyTree(std::string_view name, Call& call)
+        : App(std::string(description_of(name)), std::string(name)), call_(call) {
+        set_help_flag("-h,--help", "show this help message and exit");
+        formatter(std::make_shared<Help>());
+        get_formatter()->label("Usage", "usage");
+        require_subcommand(0, 1);
+        option_defaults()->configurable(false);
+        if (name == names[0]) add_for_conda();
+        if (name == names[1]) add_for_pip();
+        if (name == names[2]) add_for_container();
+        if (name == names[3]) add_for_install();
+    }
+
+private:
     void add_for_conda() {
-        auto& create = add_new("conda env file", Kind::conda);
-        create.add_flag("--mamba", arguments_->mamba, "accepted: there is one solver");
+        auto& create = add_new("A conda environment file, an explicit list or a lock file", Kind::conda);
+        create.add_flag("--mamba", arguments_.mamba, "Accepted; there is only one solver");
         add_uv(create);
         add_requirements(create);
         add_common(create);
@@ -155,12 +167,13 @@ public:
     }
 
     void add_for_pip() {
-        auto& create = add_new("requirements file for pip", Kind::pip);
+        auto& create = add_new("A pip requirements file", Kind::pip);
         add_uv(create);
-        create.add_flag("--slim", arguments_->slim, "Use minimal base python container");
-        create.add_option("--pyver", arguments_->python_version, "Python version to use");
-        create.add_flag("--system-site-packages", arguments_->system_site_packages,
-                        "Let programs see the interpreter's own packages, and the user's");
+        create.add_flag("--slim", arguments_.slim,
+                        "Use the Python of a small container image, as base image");
+        create.add_option("--pyver", arguments_.python_version, "Version of Python to use")->type_name("X.Y");
+        create.add_flag("--system-site-packages", arguments_.system_site_packages,
+                        "Let programs see the packages of the interpreter and of the user");
         add_common(create);
         auto& update = add_update();
         add_requirements(update);
@@ -169,149 +182,150 @@ public:
     }
 
     void add_for_install() {
-        app_.add_option("dir", arguments_->file, "Software to wrap")->required();
-        app_.add_option("--prefix", arguments_->prefix, "Installation location");
-        app_.add_flag("--mask", arguments_->mask, "Mask installation on disk");
-        app_.add_option("-y,--yaml", arguments_->settings, "Tool yaml conf file");
-        add_common(app_);
-        app_.callback([this] { action_ = [this] { return wrap_install(); }; });
+        add_option("dir", arguments_.file, "Directory of the software")->required()->type_name("DIR");
+        add_option("--prefix", arguments_.prefix, "Directory of the installation")
+            ->type_name("DIR")
+            ->default_str("the working directory");
+        add_flag("--mask", arguments_.mask,
+                 "Programs that use dir see the image there, not the directory on disk");
+        add_option("-y,--yaml", arguments_.settings, "YAML file with further settings")->type_name("FILE");
+        add_common(*this);
+        on(*this, [this] { return wrap_install(); });
     }
 
     void add_for_container() {
-        app_.add_option("container", arguments_->file, "Container to wrap")->required();
-        app_.add_option("--prefix", arguments_->prefix, "Installation location");
-        app_.add_option("-w,--wrapper-paths", arguments_->wrapper_paths, "Comma separated list of paths")
+        add_option("container", arguments_.file,
+                   "Container image: a file, a directory, docker://NAME or oci:DIR")
+            ->required()
+            ->type_name("FILE");
+        add_option("--prefix", arguments_.prefix, "Directory of the installation")
+            ->type_name("DIR")
+            ->default_str("the working directory");
+        add_option("-w,--wrapper-paths", arguments_.wrapper_paths,
+                   "Directories of the image, or single programs, that get wrappers, separated by commas")
+            ->type_name("PATHS")
             ->delimiter(',')
             ->allow_extra_args(false);
-        app_.add_option("--environ", arguments_->environ_script, "Script to run before each program launch");
-        app_.add_option("-y,--yaml", arguments_->settings, "Tool yaml conf file");
-        app_.callback([this] { action_ = [this] { return wrap_container(); }; });
+        add_option("--environ", arguments_.environ_script, environ_description)->type_name("FILE");
+        add_option("-y,--yaml", arguments_.settings, "YAML file with further settings")->type_name("FILE");
+        on(*this, [this] { return wrap_container(); });
     }
 
-    Result<int> run() {
-        if (!action_) return 0;
-        apply_environment(*arguments_);
-        return action_();
+    /// What to do if `command` is given.
+    void on(CLI::App& command, std::function<Result<int>()> action) {
+        command.callback([this, action = std::move(action)] {
+            call_.action = [this, action] {
+                apply_environment(arguments_);
+                return action();
+            };
+        });
     }
 
-private:
     CLI::App& add_new(const char* what, Kind kind) {
-        auto* command = app_.add_subcommand("new", "Create new installation");
-        command->add_option("env_file", arguments_->file, what)->required();
-        command->add_option("--prefix", arguments_->prefix, "Installation location");
-        command->callback([this, kind] { action_ = [this, kind] { return create(kind); }; });
+        auto* command = add_subcommand("new", "Create an installation");
+        command->add_option("env_file", arguments_.file, what)->required()->type_name("FILE");
+        command->add_option("--prefix", arguments_.prefix, "Directory of the installation")
+            ->type_name("DIR")
+            ->default_str("the working directory");
+        on(*command, [this, kind] { return create(kind); });
         return *command;
     }
 
     CLI::App& add_update() {
-        auto* command = app_.add_subcommand("update", "update an existing installation");
-        command->add_option("dir", arguments_->prefix, "Installation to update")->required();
-        command->callback([this] { action_ = [this] { return update(); }; });
+        auto* command = add_subcommand("update", "Change an installation");
+        command->add_option("dir", arguments_.prefix, "The installation")->required()->type_name("DIR");
+        on(*command, [this] { return update(); });
         return *command;
     }
 
     void add_advanced(const char* mode) {
-        auto* command = app_.add_subcommand("advanced", "settings from a yaml file");
-        command->add_option("yaml", arguments_->settings, "yaml file with tool config")->required();
-        command->callback([this, mode] { action_ = [this, mode] { return advanced(mode); }; });
+        auto* command = add_subcommand("advanced", "Create an installation with settings from a YAML file");
+        command->add_option("yaml", arguments_.settings, "The YAML file")->required()->type_name("FILE");
+        on(*command, [this, mode] { return advanced(mode); });
     }
 
     void add_uv(CLI::App& command) {
-        command.add_flag("--uv", arguments_->uv, "Use uv, which becomes part of the installation");
+        command.add_flag("--uv", arguments_.uv, "Install with uv, which becomes part of the installation");
     }
 
     void add_requirements(CLI::App& command) {
         command
-            .add_option("-r,--requirement,--requirements-file", arguments_->requirements,
-                        "requirements file for pip")
+            .add_option("-r,--requirement,--requirements-file", arguments_.requirements,
+                        "Further packages for pip")
+            ->type_name("FILE")
             ->allow_extra_args(false);
     }
 
     void add_common(CLI::App& command) {
         if (command.get_name() != std::string(names[3]))
-            command.add_flag("--nocache", arguments_->no_cache, "Do not use pip/uv cache");
-        add_hook_options(command, *arguments_);
+            command.add_flag("--nocache", arguments_.no_cache, "Do not use the caches of pip and uv");
+        add_hook_options(command, arguments_);
     }
 
     Result<int> create(Kind kind) {
-        if (auto fits = check_kind(kind, arguments_->file); !fits) return fail(std::move(fits.error()));
-        if (auto prepared = prepare_prefix(*arguments_); !prepared) return fail(std::move(prepared.error()));
-        if (arguments_->slim) {
+        if (auto fits = check_kind(kind, arguments_.file); !fits) return fail(std::move(fits.error()));
+        if (auto prepared = prepare_prefix(arguments_); !prepared) return fail(std::move(prepared.error()));
+        if (arguments_.slim) {
             // Like tykky: the Python of that version is the image's.
             const std::string version =
-                arguments_->python_version.empty() ? "3.12" : arguments_->python_version;
-            arguments_->base = "docker://python:" + version + "-slim";
-            arguments_->python_version.clear();
+                arguments_.python_version.empty() ? "3.12" : arguments_.python_version;
+            arguments_.base = "docker://python:" + version + "-slim";
+            arguments_.python_version.clear();
         }
-        arguments_->python = arguments_->python_version;
-        arguments_->spec = arguments_->file;
-        return run_new(*arguments_, command_line_);
+        arguments_.python = arguments_.python_version;
+        arguments_.spec = arguments_.file;
+        return run_new(arguments_, call_.line);
     }
 
-    Result<int> update() { return run_update(*arguments_, false, {}, command_line_); }
+    Result<int> update() { return run_update(arguments_, false, {}, call_.line); }
 
     Result<int> wrap_install() {
         TykkySettings settings;
-        if (!arguments_->settings.empty())
-            if (auto read = settings.read(arguments_->settings, *arguments_); !read)
+        if (!arguments_.settings.empty())
+            if (auto read = settings.read(arguments_.settings, arguments_); !read)
                 return fail(std::move(read.error()));
-        if (arguments_->wrapper_paths.empty())
+        if (arguments_.wrapper_paths.empty())
             return fail_input("-w/--wrapper-paths is missing", "it selects the programs that get wrappers",
                               {}, "Give the directories that contain the programs, such as -w bin.");
-        if (auto prepared = prepare_prefix(*arguments_); !prepared) return fail(std::move(prepared.error()));
-        arguments_->spec = arguments_->file;
-        return run_wrap_install(*arguments_, arguments_->mask, command_line_);
+        if (auto prepared = prepare_prefix(arguments_); !prepared) return fail(std::move(prepared.error()));
+        arguments_.spec = arguments_.file;
+        return run_wrap_install(arguments_, arguments_.mask, call_.line);
     }
 
     Result<int> wrap_container() {
         TykkySettings settings;
-        if (!arguments_->settings.empty())
-            if (auto read = settings.read(arguments_->settings, *arguments_); !read)
+        if (!arguments_.settings.empty())
+            if (auto read = settings.read(arguments_.settings, arguments_); !read)
                 return fail(std::move(read.error()));
-        if (auto prepared = prepare_prefix(*arguments_); !prepared) return fail(std::move(prepared.error()));
-        arguments_->base = arguments_->file;
-        return run_wrap_container(*arguments_, command_line_);
+        if (auto prepared = prepare_prefix(arguments_); !prepared) return fail(std::move(prepared.error()));
+        arguments_.base = arguments_.file;
+        return run_wrap_container(arguments_, call_.line);
     }
 
     Result<int> advanced(std::string_view mode) {
         TykkySettings settings;
-        if (auto read = settings.read(arguments_->settings, *arguments_); !read)
+        if (auto read = settings.read(arguments_.settings, arguments_); !read)
             return fail(std::move(read.error()));
         const auto wanted = settings.mode().empty() ? std::string(mode) : settings.mode();
-        if (auto prepared = prepare_prefix(*arguments_); !prepared) return fail(std::move(prepared.error()));
-        if (wanted == "wrapcont") return run_wrap_container(*arguments_, command_line_);
+        if (auto prepared = prepare_prefix(arguments_); !prepared) return fail(std::move(prepared.error()));
+        if (wanted == "wrapcont") return run_wrap_container(arguments_, call_.line);
         if (wanted == "wrapdisk") {
-            arguments_->spec = settings.wrap_source();
-            return run_wrap_install(*arguments_, settings.mask(), command_line_);
+            arguments_.spec = settings.wrap_source();
+            return run_wrap_install(arguments_, settings.mask(), call_.line);
         }
-        arguments_->spec = wanted == "conda" ? settings.environment_file() : settings.requirements_file();
+        arguments_.spec = wanted == "conda" ? settings.environment_file() : settings.requirements_file();
         if (wanted == "conda" && !settings.requirements_file().empty())
-            arguments_->requirements.push_back(settings.requirements_file());
-        if (arguments_->spec.empty())
+            arguments_.requirements.push_back(settings.requirements_file());
+        if (arguments_.spec.empty())
             return fail_input(wanted == "conda" ? "`env_file:` is missing"
                                                 : "`requirements_file:` is missing",
-                              {}, arguments_->settings, {});
-        return run_new(*arguments_, command_line_);
+                              {}, arguments_.settings, {});
+        return run_new(arguments_, call_.line);
     }
 
-    CLI::App& app_;
-    std::string command_line_;
-    std::shared_ptr<TykkyArguments> arguments_ = std::make_shared<TykkyArguments>();
-    Action action_;
+    Call& call_;
+    TykkyArguments arguments_;
 };
-
-const char* description_of(std::string_view name) {
-    if (name == names[0]) return "Make or change an installation of conda packages";
-    if (name == names[1]) return "Make or change an installation of packages of pip";
-    if (name == names[2]) return "Make wrappers for the programs of a container";
-    return "Put software that is installed in a directory into an image, with wrappers for its programs";
-}
-
-std::string whole_line(std::string_view name, int argc, char** argv) {
-    std::vector<std::string> words = {std::string(name)};
-    words.insert(words.end(), argv + 1, argv + argc);
-    return redacted_command(words);
-}
 
 } // namespace
 
@@ -319,39 +333,24 @@ bool is_name_of_tykky(std::string_view name) {
     return std::ranges::find(names, name) != names.end();
 }
 
-int run_as_tykky(std::string_view name, int argc, char** argv) {
+std::unique_ptr<CLI::App> make_tykky_tree(std::string_view name, Call& call) {
+    return std::make_unique<TykkyTree>(name, call);
+}
+
+void write_as_tykky() {
     // tykky prints all messages to standard output, where scripts look for them.
     dup2(STDOUT_FILENO, STDERR_FILENO);
     log::use_tags();
-    CLI::App app(description_of(name), std::string(name));
-    app.set_help_flag("-h,--help", "show this help message and exit");
-    app.get_formatter()->label("Usage", "usage");
-    app.get_formatter()->column_width(34);
-    app.require_subcommand(0, 1);
-    Commands commands(app, whole_line(name, argc, argv));
-    if (name == names[0]) commands.add_for_conda();
-    if (name == names[1]) commands.add_for_pip();
-    if (name == names[2]) commands.add_for_container();
-    if (name == names[3]) commands.add_for_install();
-    if (argc == 1) {
-        std::fputs(app.help().c_str(), stdout);
-        return 0;
-    }
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::ParseError& problem) {
-        if (problem.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(problem);
-        const auto chosen = app.get_subcommands();
-        const auto command = app.get_name() + (chosen.empty() ? "" : " " + chosen.front()->get_name());
-        std::fprintf(stdout, "usage: %s [-h] ...\n%s\n", command.c_str(),
-                     log::tagged("ERROR", redacted(problem.what())).c_str());
-        return 2;
-    }
-    hide_secrets_of_process(argc, argv);
-    auto done = commands.run();
-    if (done) return *done;
-    fit_hint(done.error().hint, app);
-    return report(done.error());
+}
+
+void show_mistake_as_tykky(const std::string& command, const std::string& text) {
+    std::fprintf(stdout, "usage: %s [-h] ...\n%s\n", command.c_str(), log::tagged("ERROR", text).c_str());
+}
+
+int report_as_tykky(Error error, const CLI::App& tree) {
+    fit_hint(error.hint, tree);
+    std::fprintf(stderr, "%s\n", log::tagged("ERROR", redacted(to_string(error))).c_str());
+    return interrupted() ? exit_signal + interrupt_signal() : exit_failure;
 }
 
 } // namespace containerize::cli

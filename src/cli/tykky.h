@@ -1,14 +1,20 @@
 // tykky's command names, options and messages, for existing scripts and users.
 #pragma once
 
-#include <string_view>
+#include "cli/tree.h"
 
 namespace containerize::cli {
 
 /// Whether `name` is one of tykky's four commands, such as "conda-containerize".
 bool is_name_of_tykky(std::string_view name);
 
-/// Runs tykky's command `name`. Returns the exit code.
-int run_as_tykky(std::string_view name, int argc, char** argv);
+/// Their trees.
+std::unique_ptr<CLI::App> make_tykky_tree(std::string_view name, Call& call);
+
+/// Sends all messages to standard output, with tykky's tags.
+void write_as_tykky();
+void show_mistake_as_tykky(const std::string& command, const std::string& text);
+/// Returns the exit code.
+int report_as_tykky(Error error, const CLI::App& tree);
 
 } // namespace containerize::cli

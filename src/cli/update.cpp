@@ -28,8 +28,8 @@ constexpr const char* update_examples = R"(Examples:
   containerize update ~/envs/ml --post-install patch.sh
   containerize update ~/envs/ml -- bash              # look around, change, exit
 
-Only what changed is written, as a layer of its own. Programs that run keep what they started with.
-If anything fails, or the command ends with an error, nothing changes.
+Only changes are written, as a new layer. Running programs keep the files that they started with.
+If anything fails, or the command returns an error, nothing changes.
 `containerize log`, `rollback` and `squash` show, undo and merge updates.)";
 
 } // namespace
@@ -54,24 +54,20 @@ Result<int> run_update(const BuildArguments& arguments, bool prune, const std::v
     return 0;
 }
 
-void add_update(CLI::App& app, Action& chosen, const std::string& command_line,
-                std::vector<std::string> program) {
-    auto* command = app.add_subcommand("update", "Change an installation; each change is one more layer");
+void add_update(CLI::App& app, Call& call) {
+    auto* command = app.add_subcommand("update", "Change an installation. Each change is a new layer");
     const auto arguments = std::make_shared<UpdateArguments>();
     command->footer(update_examples);
-    command->add_option("DIR", arguments->prefix, "The installation")->required();
-    command->add_option("SPEC", arguments->spec,
-                        "A conda environment.yml, a lock file, or a pip requirements file");
+    add_installation(*command, arguments->prefix);
+    add_spec(*command, *arguments);
+    take_program(*command, "Program whose changes to the installation are kept")->default_str("none");
+    command->add_flag("--prune", arguments->prune, "Remove conda packages that SPEC does not need");
     add_content_options(*command, *arguments);
-    command->add_flag("--prune", arguments->prune, "Remove packages of conda that SPEC does not need");
     add_engine_option(*command, *arguments);
     add_profile_options(*command, *arguments);
     add_work_options(*command, *arguments);
-    command->callback([&chosen, arguments, command_line, program = std::move(program)] {
-        chosen = [arguments, command_line, program] {
-            return run_update(*arguments, arguments->prune, program, command_line);
-        };
-    });
+    on(*command, call,
+       [&call, arguments] { return run_update(*arguments, arguments->prune, call.program, call.line); });
 }
 
 } // namespace containerize::cli

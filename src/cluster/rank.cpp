@@ -1,5 +1,7 @@
 #include "cluster/rank.h"
 
+#include "core/variables.h"
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -16,7 +18,7 @@ namespace {
 Settings where_not_set(const Environment& variables, const Settings& wanted) {
     Settings settings;
     for (const auto& one : wanted)
-        if (variable(variables, one.first).empty()) settings.push_back(one);
+        if (named_variable(variables, one.first).empty()) settings.push_back(one);
     return settings;
 }
 
@@ -103,7 +105,7 @@ Result<Caches> make_caches(const Environment& variables, const Site& site,
         break;
     }
     for (const auto& [name, subdirectory] : site.caches) {
-        const auto given = variable(variables, name);
+        const auto given = named_variable(variables, name);
         // If a job script exported our path (from --print), create it on the other nodes, too.
         const bool is_ours = std::ranges::any_of(
             tried, [&](const std::string& directory) { return given == directory + "/" + subdirectory; });

@@ -12,28 +12,32 @@ namespace containerize::cluster {
 
 namespace {
 
-/// The variables of one launcher; the last three may be null.
+/// The variables of one launcher; the last three may be none.
 struct Names {
     Launcher launcher;
-    const char *rank, *size, *local_rank, *local_size, *node;
+    Variable rank, size, local_rank, local_size, node;
 };
 
 // In order of precedence: RANK is the user's choice, and an MPI task inherits the Slurm variables of its
 // launcher's helper. Hydra is recognised by its local rank, since srun sets PMI_RANK, too.
 constexpr std::array<Names, 5> known = {{
     {Launcher::user, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK"},
-    {Launcher::mpi, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
-     "OMPI_COMM_WORLD_LOCAL_SIZE", nullptr},
-    {Launcher::mpi, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", nullptr},
+    {Launcher::mpi,
+     "OMPI_COMM_WORLD_RANK",
+     "OMPI_COMM_WORLD_SIZE",
+     "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE",
+     {}},
+    {Launcher::mpi, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", {}},
     {Launcher::mpi, "PALS_RANKID", "PMI_SIZE", "PALS_LOCAL_RANKID", "PALS_LOCAL_SIZE", "PALS_NODEID"},
-    {Launcher::slurm, "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", nullptr, "SLURM_NODEID"},
+    {Launcher::slurm, "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", {}, "SLURM_NODEID"},
 }};
 
 bool applies(const Names& names, const Environment& variables) {
-    if (!variables.contains(names.rank)) return false;
+    if (!variables.contains(names.rank.name())) return false;
     // Batch scripts have Slurm's variables as well, but not those of a step.
     if (names.launcher == Launcher::slurm) return variables.contains("SLURM_STEP_ID");
-    return names.launcher == Launcher::user || variables.contains(names.local_rank);
+    return names.launcher == Launcher::user || variables.contains(names.local_rank.name());
 }
 
 /// The number of the step's tasks on this node.
@@ -44,23 +48,23 @@ Result<unsigned> local_size_of_step(const Environment& variables, unsigned node)
 }
 
 Result<Ranks> read(const Names& names, const Environment& variables) {
-    if (!variables.contains(names.size))
-        return fail_input(std::string(names.rank) + " is set without " + names.size, {}, {},
+    if (!variables.contains(names.size.name()))
+        return fail_input(std::string(names.rank.name()) + " is set without " + names.size.name(), {}, {},
                           "Set both or neither.");
     Ranks ranks{
         .launcher = names.launcher, .rank = 0, .size = 1, .local_rank = 0, .local_size = 1, .node = 0};
-    const auto take = [&](const char* name, unsigned& into) -> Status {
-        if (name == nullptr) return {};
-        auto number = number_in(variables, name, into);
+    const auto take = [&](Variable which, unsigned& into) -> Status {
+        if (!which) return {};
+        auto number = number_in(variables, which, into);
         if (!number) return fail(std::move(number.error()));
         into = *number;
         return {};
     };
-    const std::vector<std::pair<const char*, unsigned*>> fields = {{names.rank, &ranks.rank},
-                                                                   {names.size, &ranks.size},
-                                                                   {names.local_rank, &ranks.local_rank},
-                                                                   {names.local_size, &ranks.local_size},
-                                                                   {names.node, &ranks.node}};
+    const std::vector<std::pair<Variable, unsigned*>> fields = {{names.rank, &ranks.rank},
+                                                                {names.size, &ranks.size},
+                                                                {names.local_rank, &ranks.local_rank},
+                                                                {names.local_size, &ranks.local_size},
+                                                                {names.node, &ranks.node}};
     for (const auto& [name, into] : fields)
         if (auto taken = take(name, *into); !taken) return fail(std::move(taken.error()));
     if (names.launcher == Launcher::slurm) {
@@ -69,20 +73,20 @@ Result<Ranks> read(const Names& names, const Environment& variables) {
         ranks.local_size = *local_size;
     }
     // Most MPI launchers do not tell the node; they fill nodes one after the other.
-    if (names.node == nullptr && ranks.local_size > 0) ranks.node = ranks.rank / ranks.local_size;
+    if (!names.node && ranks.local_size > 0) ranks.node = ranks.rank / ranks.local_size;
     if (ranks.size == 0 || ranks.rank >= ranks.size)
-        return fail_input(std::string(names.rank) + " and " + names.size + " do not match",
+        return fail_input(std::string(names.rank.name()) + " and " + names.size.name() + " do not match",
                           "rank " + std::to_string(ranks.rank) + " of " + std::to_string(ranks.size));
     return ranks;
 }
 
 } // namespace
 
-Result<unsigned> number_in(const Environment& variables, const std::string& name, unsigned otherwise) {
-    const auto text = variable(variables, name);
+Result<unsigned> number_in(const Environment& variables, Variable which, unsigned otherwise) {
+    const auto text = variable(variables, which);
     if (text.empty()) return otherwise;
     if (const auto number = to_number<unsigned>(text)) return *number;
-    return fail_input(name + " is not a number", "it is \"" + text + "\"");
+    return fail_input(std::string(which.name()) + " is not a number", "it is \"" + text + "\"");
 }
 
 Result<Ranks> find_ranks(const Environment& variables) {

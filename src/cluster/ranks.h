@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/error.h"
+#include "core/variable_table.h"
 #include "core/variables.h"
 
 #include <string>
@@ -28,6 +29,6 @@ Result<Ranks> find_ranks(const Environment& variables);
 
 /// Returns the variable as a number, or `otherwise` if it is unset or empty. Fails with an input error on
 /// anything else.
-Result<unsigned> number_in(const Environment& variables, const std::string& name, unsigned otherwise);
+Result<unsigned> number_in(const Environment& variables, Variable which, unsigned otherwise);
 
 } // namespace containerize::cluster

@@ -96,7 +96,7 @@ Result<std::string> read_text(const std::string& path) {
 
 bool is_here(const Site& site, const Environment& variables) {
     return !site.detect.empty() && std::ranges::all_of(site.detect, [&](const auto& pair) {
-        return variable(variables, pair.first) == pair.second;
+        return named_variable(variables, pair.first) == pair.second;
     });
 }
 

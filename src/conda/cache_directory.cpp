@@ -136,7 +136,7 @@ Result<fs::path> cache_directory(const Environment& environment, const Located& 
         return why.empty();
     };
     for (const auto& [name, below] :
-         {std::pair("XDG_CACHE_HOME", "containerize"), std::pair("HOME", ".cache/containerize")})
+         {std::pair{Variable("XDG_CACHE_HOME"), "containerize"}, {Variable("HOME"), ".cache/containerize"}})
         if (const fs::path base = variable(environment, name); base.is_absolute())
             if (auto directory = base / below; is_usable(directory, make_writable(directory)))
                 return directory;

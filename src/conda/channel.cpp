@@ -2,6 +2,7 @@
 
 #include "core/filesystem.h"
 #include "core/url.h"
+#include "core/variables.h"
 #include "util/log.h"
 
 #include <algorithm>
@@ -105,7 +106,7 @@ Channel at_url(std::string_view text, const Config& config) {
 Result<Channel> at_path(const Located& asked, const Config& config) {
     std::string path = asked.text;
     if (path.starts_with('~')) {
-        const char* home = std::getenv("HOME");
+        const char* home = value_of("HOME");
         if (home == nullptr || *home != '/')
             return fail_input("the channel '" + path + "' cannot be found", "HOME is not set", asked.where);
         path.replace(0, 1, home);

@@ -5,6 +5,7 @@
 #include "core/filesystem.h"
 #include "core/text.h"
 #include "core/url.h"
+#include "core/variables.h"
 #include "util/log.h"
 #include "util/yaml_file.h"
 
@@ -45,8 +46,8 @@ std::vector<fs::path> site_files(const fs::path& root) {
 
 std::vector<fs::path> user_files(const Environment& environment) {
     std::vector<fs::path> files;
-    const auto add = [&](const std::string& name, const fs::path& below = {}) {
-        if (const fs::path base = variable(environment, name); base.is_absolute())
+    const auto add = [&](Variable which, const fs::path& below = {}) {
+        if (const fs::path base = variable(environment, which); base.is_absolute())
             add_directory(files, base / below);
     };
     const fs::path executable = variable(environment, "CONDA_EXE"); // ROOT/bin/conda
@@ -62,7 +63,7 @@ std::vector<fs::path> user_files(const Environment& environment) {
         files.push_back(home / ".mambarc");
     }
     add("CONDA_PREFIX");
-    for (const char* name : {"CONDARC", "MAMBARC"})
+    for (const auto name : VariableList{"CONDARC", "MAMBARC"})
         if (const auto file = variable(environment, name); !file.empty())
             files.emplace_back(with_home(file, environment));
     return files;
@@ -148,7 +149,7 @@ public:
             if (source.flag(found->first) == Flag::final) return result;
         }
         const auto name = variable_name(key);
-        if (const auto text = variable(environment_, name); !text.empty()) result = Located{text, name};
+        if (const auto text = named_variable(environment_, name); !text.empty()) result = Located{text, name};
         return result;
     }
 
@@ -172,7 +173,7 @@ public:
         }
         const auto name = variable_name(key);
         std::vector<Located> given;
-        const auto listed = final ? std::string() : variable(environment_, name);
+        const auto listed = final ? std::string() : named_variable(environment_, name);
         for (const auto part : split(listed, delimiter))
             if (const auto text = trimmed(part); !text.empty())
                 given.push_back({expand_variables(text, environment_), name});
@@ -256,7 +257,8 @@ public:
                     log::detail(fmt::format("{}: `{}` is ignored", source.where(entry.first), key));
             }
         for (const auto key : not_supported)
-            if (const auto name = variable_name(std::string(key)); !variable(environment_, name).empty())
+            if (const auto name = variable_name(std::string(key));
+                !named_variable(environment_, name).empty())
                 warn_of(name, key);
     }
 

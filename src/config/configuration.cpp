@@ -17,7 +17,7 @@ namespace {
 
 struct Source {
     fs::path file;
-    std::string variable; ///< variable that names the file; empty: the file is optional
+    Variable variable; ///< names the file; none: the file is optional
     bool must_be_ours = false;
     bool of_tykky = false;
 };
@@ -37,7 +37,7 @@ std::vector<Source> sources(const Environment& environment, const fs::path& root
 
 std::unexpected<Error> fail_missing(const Source& source) {
     return fail_input("this configuration file does not exist", {}, source.file.string(),
-                      "The path is from " + source.variable + ". Correct or unset it.");
+                      "The path is from " + std::string(source.variable.name()) + ". Correct or unset it.");
 }
 
 /// Replaces the entry with this name, or adds it.
@@ -67,7 +67,7 @@ Result<Configuration> Configuration::read(const Environment& environment, const 
     for (const auto& source : sources(environment, root)) {
         std::error_code failed;
         if (fs::status(source.file, failed).type() == fs::file_type::not_found) {
-            if (source.variable.empty()) continue;
+            if (source.variable.name() == nullptr) continue;
             return fail_missing(source);
         }
         auto file = resolve(source.file);

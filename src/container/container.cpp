@@ -37,21 +37,21 @@ namespace {
 /// Searched for container runtimes after the caller's PATH.
 constexpr const char* usual_path = "/usr/local/bin:/usr/bin:/bin:/opt/apptainer/bin:/opt/singularity/bin";
 // The only variables of the caller that the runtime gets. The program gets all of them (carried_call.h).
-constexpr std::array<std::string_view, 15> passed_variables = {"HOME",
-                                                               "USER",
-                                                               "LOGNAME",
-                                                               "TERM",
-                                                               "TMPDIR",
-                                                               "XDG_RUNTIME_DIR",
-                                                               "LD_LIBRARY_PATH", // for a runtime of a module
-                                                               "APPTAINER_TMPDIR",
-                                                               "APPTAINER_CACHEDIR",
-                                                               "APPTAINER_CONFIGDIR",
-                                                               "APPTAINER_CONFIG_FILE",
-                                                               "SINGULARITY_TMPDIR",
-                                                               "SINGULARITY_CACHEDIR",
-                                                               "SINGULARITY_CONFIGDIR",
-                                                               "SINGULARITY_CONFIG_FILE"};
+constexpr std::array<Variable, 15> passed_variables = {"HOME",
+                                                       "USER",
+                                                       "LOGNAME",
+                                                       "TERM",
+                                                       "TMPDIR",
+                                                       "XDG_RUNTIME_DIR",
+                                                       "LD_LIBRARY_PATH", // for a runtime of a module
+                                                       "APPTAINER_TMPDIR",
+                                                       "APPTAINER_CACHEDIR",
+                                                       "APPTAINER_CONFIGDIR",
+                                                       "APPTAINER_CONFIG_FILE",
+                                                       "SINGULARITY_TMPDIR",
+                                                       "SINGULARITY_CACHEDIR",
+                                                       "SINGULARITY_CONFIGDIR",
+                                                       "SINGULARITY_CONFIG_FILE"};
 
 bool exists(const std::string& path) {
     struct stat info {};
@@ -165,7 +165,7 @@ private:
         if (manifest_.settings.base.isolate) return {};
         for (const auto& name : host->names)
             if (!launch::is_of_base(std::string_view(name).substr(1))) add_mount(name, name);
-        if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/' && exists(home))
+        if (const char* home = value_of("HOME"); home != nullptr && *home == '/' && exists(home))
             add_mount(home, home);
         return {};
     }
@@ -296,10 +296,11 @@ private:
         auto packed = launch::pack(carried);
         if (!packed) return fail(std::move(packed.error()));
         for (const auto name : passed_variables)
-            if (const char* value = std::getenv(std::string(name).c_str()))
-                environment_.push_back(std::string(name) + "=" + value);
+            if (const char* value = value_of(name))
+                environment_.push_back(std::string(name.name()) + "=" + value);
         environment_.push_back("PATH=" + path_);
-        environment_.push_back(std::string(launch::call_variable) + "=" + std::to_string(packed->release()));
+        environment_.push_back(std::string(launch::call_variable.name()) + "=" +
+                               std::to_string(packed->release()));
         arguments_.push_back("/proc/self/fd/" + std::to_string(carried.launcher_fd));
         return {};
     }

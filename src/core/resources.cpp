@@ -1,6 +1,7 @@
 #include "core/resources.h"
 
 #include "core/schedulers.h"
+#include "core/variables.h"
 
 #include <algorithm>
 #include <array>
@@ -195,7 +196,7 @@ Limits cgroup_limits(const fs::path& root) {
 }
 
 bool in_batch_job() {
-    const auto set = [](const char* name) { return name == nullptr || std::getenv(name) != nullptr; };
+    const auto set = [](Variable one) { return !one || value_of(one) != nullptr; };
     return std::ranges::any_of(schedulers, [&](const Scheduler& scheduler) {
         return set(scheduler.variables.front()) && set(scheduler.on_nodes);
     });

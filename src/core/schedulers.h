@@ -1,6 +1,8 @@
 // The batch systems: one entry for each. Launchers use this, too: constants only.
 #pragma once
 
+#include "core/variable_table.h"
+
 #include <array>
 
 namespace containerize {
@@ -8,8 +10,8 @@ namespace containerize {
 struct Scheduler {
     const char* name;
     /// The first is set in every job, and has its id; the others tell its parts apart.
-    std::array<const char*, 3> variables = {};
-    const char* on_nodes = nullptr; ///< is set, too, on a job's nodes; null: the first variable is enough
+    std::array<Variable, 3> variables = {};
+    Variable on_nodes = {}; ///< is set, too, on a job's nodes; none: the first variable is enough
     /// What control groups of its jobs have in their paths in front of the job's id.
     std::array<const char*, 3> cgroups = {};
 };

@@ -3,6 +3,7 @@
 #include "core/entries.h"
 #include "core/filesystem.h"
 #include "core/ownership.h"
+#include "core/variables.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -53,7 +54,7 @@ Status check_parent(const fs::path& parent) {
 
 Result<fs::path> default_parent() {
     std::vector<fs::path> candidates;
-    if (const char* tmpdir = std::getenv("TMPDIR"); tmpdir != nullptr && *tmpdir == '/')
+    if (const char* tmpdir = value_of("TMPDIR"); tmpdir != nullptr && *tmpdir == '/')
         candidates.emplace_back(tmpdir);
     candidates.emplace_back("/tmp");
     candidates.emplace_back("/dev/shm");

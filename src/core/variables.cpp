@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdlib>
 
 #include <unistd.h>
 
@@ -27,14 +26,22 @@ Environment current_environment() {
     return environment;
 }
 
-std::string variable(const Environment& environment, const std::string& name) {
+std::string variable(const Environment& environment, Variable which) {
+    return named_variable(environment, which.name());
+}
+
+std::string named_variable(const Environment& environment, const std::string& name) {
     const auto found = environment.find(name);
     return found == environment.end() ? std::string() : found->second;
 }
 
-std::string variable(const char* name) {
-    const char* value = std::getenv(name);
+std::string named_variable(const std::string& name) {
+    const char* value = std::getenv(name.c_str());
     return value == nullptr ? "" : value;
+}
+
+std::string variable(Variable which) {
+    return named_variable(which.name());
 }
 
 std::string search_path(const Environment& environment) {

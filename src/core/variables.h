@@ -1,6 +1,9 @@
 // Environment variables, and their names in texts.
 #pragma once
 
+#include "core/variable_table.h"
+
+#include <cstdlib>
 #include <map>
 #include <optional>
 #include <string>
@@ -14,9 +17,16 @@ using Environment = std::map<std::string, std::string>;
 Environment current_environment();
 
 /// Its value; empty if it is not set.
-std::string variable(const Environment& environment, const std::string& name);
+std::string variable(const Environment& environment, Variable which);
 /// The same in the environment of this process.
-std::string variable(const char* name);
+std::string variable(Variable which);
+/// The same for a name that a user or another program chose.
+std::string named_variable(const Environment& environment, const std::string& name);
+std::string named_variable(const std::string& name);
+/// Null if it is not set.
+inline const char* value_of(Variable which) {
+    return std::getenv(which.name());
+}
 
 /// PATH, or where programs usually are if it is not set.
 std::string search_path(const Environment& environment);

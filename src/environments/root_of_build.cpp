@@ -57,8 +57,9 @@ root::RootRequest build_root(const manifest::Base& base, const inputs::Inputs& i
     // Only nodes that run the programs must have the binds, and the build may write to them.
     for (auto& bind : request.binds)
         bind.required = bind.read_only = false;
-    for (const auto& [name, field] : {std::pair{"USER", &request.user}, std::pair{"HOME", &request.home},
-                                      std::pair{"SHELL", &request.shell}})
+    for (const auto& [name, field] : {std::pair{Variable("USER"), &request.user},
+                                      {Variable("HOME"), &request.home},
+                                      {Variable("SHELL"), &request.shell}})
         *field = variable(inputs.environment, name);
     for (const auto& file : inputs.files)
         request.needed.push_back(file.string());

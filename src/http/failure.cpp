@@ -72,7 +72,8 @@ std::filesystem::path certificates(const Settings& settings) {
     if (!settings.ca.empty()) return settings.ca;
     std::error_code ignored;
     // The first two are set by users of conda and pip.
-    for (const char* name : {"REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR"})
+    for (const auto name :
+         VariableList{"REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR"})
         if (const fs::path path = variable(name); !path.empty() && fs::exists(path, ignored)) return path;
     // A libcurl that was built elsewhere looks where that distribution keeps them.
     constexpr std::array places = {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt",

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 namespace containerize::http {
 
@@ -33,9 +34,10 @@ std::string proxy_for(std::string_view url, const Settings& settings) {
 
 std::string proxy_name(std::string_view url, const Settings& settings) {
     if (auto proxy = proxy_for(url, settings); !proxy.empty()) return proxy_without_credentials(proxy);
-    const auto names = url.starts_with("https:") ? std::array{"https_proxy", "HTTPS_PROXY"}
-                                                 : std::array{"http_proxy", "http_proxy"};
-    for (const char* name : {names[0], names[1], "all_proxy", "ALL_PROXY"})
+    static constexpr std::array<Variable, 4> with_tls = {"https_proxy", "HTTPS_PROXY", "all_proxy",
+                                                         "ALL_PROXY"};
+    static constexpr std::array<Variable, 3> plain = {"http_proxy", "all_proxy", "ALL_PROXY"};
+    for (const auto name : url.starts_with("https:") ? std::span<const Variable>(with_tls) : plain)
         if (auto proxy = variable(name); !proxy.empty()) return proxy_without_credentials(proxy);
     return {};
 }

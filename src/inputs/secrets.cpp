@@ -111,7 +111,7 @@ Result<std::vector<fs::directory_entry>> entries_where_there_are_some(const fs::
 } // namespace
 
 void remember_configured_secrets(const Environment& environment) {
-    for (const char* name : {"PIP_CONFIG_FILE", "UV_CONFIG_FILE", "GIT_CONFIG_GLOBAL"})
+    for (const auto name : VariableList{"PIP_CONFIG_FILE", "UV_CONFIG_FILE", "GIT_CONFIG_GLOBAL"})
         if (const auto file = variable(environment, name); !file.empty()) remember_file(file);
     for (const char* file : {"/etc/pip.conf", "/etc/xdg/pip/pip.conf", "/etc/uv/uv.toml", "/etc/gitconfig"})
         remember_file(file);

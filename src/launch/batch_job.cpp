@@ -1,6 +1,7 @@
 #include "launch/batch_job.h"
 
 #include "core/schedulers.h"
+#include "core/variables.h"
 
 #include <algorithm>
 #include <array>
@@ -82,11 +83,11 @@ std::string lsf_job(std::string_view cgroups) {
 std::string job_of_environment() {
     std::string all;
     for (const auto& [name, variables, on_nodes, cgroups] : schedulers) {
-        const char* first = std::getenv(variables.front());
+        const char* first = value_of(variables.front());
         if (first == nullptr || *first == '\0') continue;
         all.append(all.empty() ? "" : "-").append(name).append("-").append(as_word(first));
-        for (std::size_t i = 1; i < variables.size() && variables[i] != nullptr; ++i) {
-            const char* value = std::getenv(variables[i]);
+        for (std::size_t i = 1; i < variables.size() && variables[i]; ++i) {
+            const char* value = value_of(variables[i]);
             all.append(".").append(as_word(value == nullptr ? "" : value));
         }
     }

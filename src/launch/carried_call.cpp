@@ -2,6 +2,7 @@
 
 #include "core/read_write.h"
 #include "core/text.h"
+#include "core/variables.h"
 #include "launch/fields.h"
 
 #include <array>
@@ -134,14 +135,14 @@ Result<Fd> pack(const CarriedCall& call) {
 }
 
 Result<std::optional<CarriedCall>> resume_call() {
-    const char* text = std::getenv(call_variable);
+    const char* text = value_of(call_variable);
     if (text == nullptr) return std::nullopt;
     const int descriptor = to_number<int>(text).value_or(-1);
     auto call = call_from_bytes(read_from_start(descriptor));
     if (!call)
         return fail({.what = "the container runtime did not pass on the program to run",
                      .why = {},
-                     .where = std::string(call_variable) + "=" + text,
+                     .where = std::string(call_variable.name()) + "=" + text,
                      .hint = "If you have set this variable yourself, unset it."});
     change_directory(*call);
     for (const int passed : {descriptor, call->directory_fd, call->launcher_fd})

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/fd.h"
+#include "core/variable_table.h"
 #include "launch/launch_plan.h"
 
 #include <cstdint>
@@ -39,7 +40,7 @@ std::optional<CarriedCall> call_from_bytes(std::string_view bytes);
 Result<Fd> pack(const CarriedCall& call);
 
 /// The variable that passes the number of that descriptor.
-inline constexpr const char* call_variable = "CONTAINERIZE_CALL";
+inline constexpr Variable call_variable = "CONTAINERIZE_CALL";
 
 /// Returns the call that this process was started for, or nullopt. Restores its working directory and ignored
 /// signals, and closes its descriptors. Fails if this version cannot read the call.

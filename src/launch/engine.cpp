@@ -1,5 +1,7 @@
 #include "launch/engine.h"
 
+#include "core/variables.h"
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -29,7 +31,7 @@ bool is_container_runtime(Engine engine) {
 }
 
 Result<Engine> engine_of_environment() {
-    const char* name = std::getenv("CONTAINERIZE_ENGINE");
+    const char* name = value_of("CONTAINERIZE_ENGINE");
     if (name == nullptr || *name == '\0') return Engine::automatic;
     auto engine = parse_engine(name);
     if (!engine) engine.error().where = "CONTAINERIZE_ENGINE";

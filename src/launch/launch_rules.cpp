@@ -1,5 +1,6 @@
 #include "launch/launch_rules.h"
 
+#include "core/variables.h"
 #include "launch/read_variables.h"
 #include "launch/root_key.h"
 
@@ -154,16 +155,17 @@ std::string find_command(std::string_view command, const Variables& variables) {
 
 std::vector<std::string> variables_of_session() {
     std::vector<std::string> variables;
-    const auto take = [&](const char* name) {
-        if (const char* value = std::getenv(name)) variables.push_back(std::string(name) + "=" + value);
+    const auto take = [&](Variable one) {
+        if (const char* value = value_of(one)) variables.push_back(std::string(one.name()) + "=" + value);
     };
-    for (const char* name : {"CONTAINERIZE_SESSION_IDLE", "CONTAINERIZE_ENGINE", "CONTAINERIZE_STAGE",
-                             "TMPDIR", prefetch_variable, record_variable, delay_variable})
-        take(name);
+    for (const auto one :
+         VariableList{"CONTAINERIZE_SESSION_IDLE", "CONTAINERIZE_ENGINE", "CONTAINERIZE_STAGE", "TMPDIR",
+                      prefetch_variable, record_variable, delay_variable})
+        take(one);
     for (const auto& variable : root_variables)
         take(variable.name);
-    for (const char* name : user_variables)
-        take(name);
+    for (const auto one : user_variables)
+        take(one);
     return variables;
 }
 

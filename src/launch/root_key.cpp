@@ -1,6 +1,7 @@
 #include "launch/root_key.h"
 
 #include "core/fd.h"
+#include "core/variables.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -37,9 +38,9 @@ std::string root_key(const std::string& prefix) {
     std::string text = name;
     for (const auto& variable : root_variables) {
         if (variable.for_images_only && !is_image) continue;
-        const char* value = std::getenv(variable.name);
+        const char* value = value_of(variable.name);
         if (value == nullptr || (variable.binds && *value == '\0')) continue;
-        text.append(1, '\0').append(variable.name).append("=").append(value);
+        text.append(1, '\0').append(variable.name.name()).append("=").append(value);
     }
     if (text.empty()) return {};
     // A root that would not show the prefix by itself is assembled for this installation only.

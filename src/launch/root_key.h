@@ -2,6 +2,8 @@
 // parsing.
 #pragma once
 
+#include "core/variable_table.h"
+
 #include <array>
 #include <string>
 #include <string_view>
@@ -17,7 +19,7 @@ inline constexpr std::string_view isolated_root = "isolated-";
 inline constexpr std::string_view host_root = "host-";
 
 struct RootVariable {
-    const char* name;
+    Variable name;
     bool binds;           ///< a list of binds
     bool for_images_only; ///< without effect on the host's root
 };
@@ -35,7 +37,7 @@ inline constexpr std::array<RootVariable, 10> root_variables = {{
     {.name = "CUDA_MPS_PIPE_DIRECTORY", .binds = false, .for_images_only = true},
 }};
 /// Other variables of the caller that a session needs to assemble a root.
-inline constexpr std::array<const char*, 3> user_variables = {"USER", "HOME", "SHELL"};
+inline constexpr std::array<Variable, 3> user_variables = {"USER", "HOME", "SHELL"};
 
 /// The content of `root_file`; empty if there is none.
 std::string recorded_root(const std::string& prefix);

@@ -3,6 +3,7 @@
 #include "core/filesystem_magic.h"
 #include "core/ownership.h"
 #include "core/read_write.h"
+#include "core/variables.h"
 #include "launch/control_message.h"
 
 #include <array>
@@ -98,8 +99,8 @@ private:
     std::string reasons_;
 };
 
-const char* absolute_path_in(const char* variable) {
-    const char* path = std::getenv(variable);
+const char* absolute_path_in(Variable which) {
+    const char* path = value_of(which);
     return path != nullptr && path[0] == '/' ? path : nullptr;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/error.h"
+#include "core/variable_table.h"
 #include "launch/environment.h"
 #include "manifest/bind.h"
 
@@ -23,7 +24,7 @@ enum class StagePlace {
 };
 
 /// Overrides the installation's setting: "auto", "off", "local" or "ram".
-inline constexpr const char* stage_variable = "CONTAINERIZE_STAGE";
+inline constexpr Variable stage_variable = "CONTAINERIZE_STAGE";
 /// Parses such a setting; "auto" and "" mean `held`. Anything else is an input error.
 Result<StagePlace> parse_stage_place(std::string_view text);
 

@@ -3,6 +3,7 @@
 #include "core/filesystem.h"
 #include "core/open_file.h"
 #include "core/ownership.h"
+#include "core/variables.h"
 #include "manifest/moved.h"
 #include "util/json.h"
 
@@ -186,7 +187,7 @@ Status check_first_path(const Manifest& manifest, const std::string& prefix) {
 
 std::unexpected<Error> no_installation(const std::filesystem::path& directory) {
     // Inside a session, the environment itself is mounted at that path.
-    const bool inside = std::getenv("CONTAINERIZE_PREFIX") != nullptr;
+    const bool inside = value_of("CONTAINERIZE_PREFIX") != nullptr;
     return fail_input("this is not an installation", {}, directory.string(),
                       inside
                           ? "You may be inside an installation (`containerize shell`, `run`). Leave it first."

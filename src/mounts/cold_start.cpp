@@ -142,10 +142,10 @@ void prefetch(image::Layers& layers, const ColdStart& cold_start) {
 
 image::Instruments instruments_of_environment() {
     image::Instruments instruments;
-    if (const char* delay = std::getenv(launch::delay_variable); delay != nullptr)
+    if (const char* delay = value_of(launch::delay_variable); delay != nullptr)
         if (const auto microseconds = to_number<long>(delay); microseconds)
             instruments.read_delay = std::chrono::microseconds(std::clamp(*microseconds, 0L, longest_delay));
-    if (const char* path = std::getenv(launch::record_variable); path != nullptr)
+    if (const char* path = value_of(launch::record_variable); path != nullptr)
         if (Fd file(open(path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC)); file) {
             flock(file.get(), LOCK_SH); // until this server ends: the recording process waits for that
             instruments.recorder = std::make_shared<image::Recorder>(std::move(file));

@@ -4,6 +4,7 @@
 #include "core/interrupt.h"
 #include "core/read_write.h"
 #include "core/resources.h"
+#include "core/variables.h"
 #include "util/digest.h"
 
 #include <cerrno>
@@ -91,7 +92,7 @@ Status read_verified(const Fd& from, const std::filesystem::path& path, std::uin
 } // namespace
 
 std::string local_directory() {
-    const char* given = std::getenv("TMPDIR");
+    const char* given = value_of("TMPDIR");
     return given == nullptr || given[0] != '/' ? "/tmp" : given;
 }
 

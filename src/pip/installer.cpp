@@ -94,7 +94,7 @@ void agree_with_pip(const spec::Requirements& requirements, const Environment& e
     variables.emplace("UV_INDEX_STRATEGY", "unsafe-best-match");
     // With one hash in the file, pip requires hashes for all requirements.
     if (has_hashes(requirements)) variables.emplace("UV_REQUIRE_HASHES", "true");
-    for (const char* name : {"REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"})
+    for (const auto name : VariableList{"REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"})
         if (const auto bundle = variable(environment, name); !bundle.empty())
             variables.emplace("SSL_CERT_FILE", bundle);
     // uv's cache is usually on another filesystem, where it would warn at each hard link.

@@ -3,6 +3,7 @@
 #include "core/entries.h"
 #include "core/filesystem.h"
 #include "core/ownership.h"
+#include "core/variables.h"
 #include "manifest/manifest.h"
 #include "util/user_text.h"
 
@@ -47,7 +48,7 @@ bool is_special(const fs::path& prefix) {
          "/proc", "/root", "/run",  "/sbin", "/srv", "/sys",  "/tmp", "/usr",   "/usr/local", "/var"});
     for (const auto place : places)
         if (prefix == place) return true;
-    const char* home = std::getenv("HOME");
+    const char* home = value_of("HOME");
     std::error_code failed;
     return home != nullptr && *home != '\0' && prefix == fs::weakly_canonical(home, failed);
 }

@@ -1,5 +1,6 @@
 #include "root/drivers.h"
 
+#include "core/variables.h"
 #include "image/layers.h"
 #include "image/layers_view.h"
 #include "launch/root_key.h"
@@ -16,7 +17,7 @@ gpu::Injection find_drivers(const image::TreeView& root, const manifest::Manifes
     const auto policy = gpu::parse_policy(manifest.settings.gpu);
     std::map<std::string, std::string> variables;
     for (const auto& variable : launch::root_variables)
-        if (const char* value = std::getenv(variable.name)) variables[variable.name] = value;
+        if (const char* value = value_of(variable.name)) variables[variable.name.name()] = value;
     const auto layers = manifest::open_layers(manifest, prefix);
     std::optional<image::LayersView> environment;
     if (layers) environment.emplace(**layers);

@@ -422,11 +422,11 @@ std::string wanted_gpu(const manifest::Manifest& manifest) {
 Result<std::vector<manifest::Bind>> binds_of_environment() {
     std::vector<manifest::Bind> binds;
     for (const auto& variable : launch::root_variables) {
-        const char* value = std::getenv(variable.name);
+        const char* value = value_of(variable.name);
         if (!variable.binds || value == nullptr || variable.for_images_only) continue;
         auto parsed = manifest::parse_binds(value);
         if (!parsed) {
-            parsed.error().hint += std::string("\nThe bind is in the variable ") + variable.name + ".";
+            parsed.error().hint += std::string("\nThe bind is in the variable ") + variable.name.name() + ".";
             return fail(std::move(parsed.error()));
         }
         binds.insert(binds.end(), parsed->begin(), parsed->end());
@@ -437,7 +437,7 @@ Result<std::vector<manifest::Bind>> binds_of_environment() {
 std::vector<manifest::Bind> binds_of_other_tools() {
     std::vector<manifest::Bind> binds;
     for (const auto& variable : launch::root_variables) {
-        const char* value = std::getenv(variable.name);
+        const char* value = value_of(variable.name);
         if (!variable.binds || value == nullptr || !variable.for_images_only) continue;
         std::istringstream entries(value);
         for (std::string entry; std::getline(entries, entry, ',');)

@@ -1,5 +1,6 @@
 #include "session/mounted_image.h"
 
+#include "core/variables.h"
 #include "launch/engine.h"
 #include "manifest/launch_settings.h"
 #include "manifest/manifest.h"
@@ -39,7 +40,7 @@ Status check_native(const manifest::Manifest& manifest, const std::string& prefi
 
 // A mistake in the environment must not keep programs from starting.
 manifest::StagePlace stage_place_for(const manifest::Manifest& manifest) {
-    if (const char* asked = std::getenv(manifest::stage_variable))
+    if (const char* asked = value_of(manifest::stage_variable))
         if (const auto place = manifest::parse_stage_place(asked)) return *place;
     return manifest::parse_stage_place(manifest.settings.stage).value_or(manifest::StagePlace::held);
 }

@@ -602,12 +602,12 @@ private:
 
     /// For variables whose mistakes must not keep programs from starting.
     template<class Parse>
-    void warn_of_mistakes_in(const char* variable, Parse parse) {
-        const char* value = std::getenv(variable);
+    void warn_of_mistakes_in(Variable which, Parse parse) {
+        const char* value = value_of(which);
         if (value == nullptr || *value == '\0') return;
         auto parsed = parse(value);
         if (parsed) return;
-        parsed.error().where = variable;
+        parsed.error().where = which.name();
         warn(to_string(parsed.error()));
     }
 

@@ -42,7 +42,7 @@ std::string expand_variables(std::string_view text) {
                              : std::string_view::npos;
         if (end != std::string_view::npos && text[end] == '}' && end > at + 2) {
             const std::string name(text.substr(at + 2, end - at - 2));
-            if (const auto value = variable(name.c_str()); !value.empty()) {
+            if (const auto value = named_variable(name); !value.empty()) {
                 expanded += value;
                 at = end + 1;
                 continue;

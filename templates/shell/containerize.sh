@@ -73,24 +73,24 @@ __containerize_setup() {
         export PATH
     fi
     case $- in
-    *i*) __containerize_completion "$__containerize_root/share/containerize/shell" ;;
+    *i*) __containerize_completion "$__containerize_root/share" ;;
     esac
     unset __containerize_root
 }
 
 __containerize_completion() {
-    if [ -n "${BASH_VERSION-}" ] && [ -r "$1/completion.bash" ]; then
+    if [ -n "${BASH_VERSION-}" ] && [ -r "$1/bash-completion/completions/containerize" ]; then
         # shellcheck source=/dev/null
-        . "$1/completion.bash"
-    elif [ -n "${ZSH_VERSION-}" ] && [ -r "$1/_containerize" ]; then
+        . "$1/bash-completion/completions/containerize"
+    elif [ -n "${ZSH_VERSION-}" ] && [ -r "$1/zsh/site-functions/_containerize" ]; then
         # A later compinit finds the file in fpath; if compinit has already run, compdef is needed.
         case ":${FPATH-}:" in
-        *":$1:"*) ;;
-        *) FPATH=$1${FPATH:+:$FPATH} ;;
+        *":$1/zsh/site-functions:"*) ;;
+        *) FPATH=$1/zsh/site-functions${FPATH:+:$FPATH} ;;
         esac
         if command -v compdef >/dev/null; then
             autoload -Uz _containerize
-            compdef _containerize containerize tykky
+            compdef _containerize containerize tykky conda-containerize pip-containerize wrap-container wrap-install
         fi
     fi
 }

@@ -20,12 +20,12 @@ public:
     [[nodiscard]] Resources resources() const { return available_resources(path()); }
 };
 
-class Variable {
+class SetVariable {
 public:
-    Variable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
-    Variable(const Variable&) = delete;
-    Variable& operator=(const Variable&) = delete;
-    ~Variable() { unsetenv(name_); }
+    SetVariable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
+    SetVariable(const SetVariable&) = delete;
+    SetVariable& operator=(const SetVariable&) = delete;
+    ~SetVariable() { unsetenv(name_); }
 
 private:
     const char* name_;
@@ -111,9 +111,9 @@ TEST(Resources, OfThisMachine) {
 TEST(Resources, InABatchJob) {
     const Machine machine;
     EXPECT_FALSE(machine.resources().in_job);
-    const Variable allocation("SLURM_JOB_ID", "1");
+    const SetVariable allocation("SLURM_JOB_ID", "1");
     EXPECT_FALSE(machine.resources().in_job) << "salloc's shell is on the login node";
-    const Variable node("SLURMD_NODENAME", "nid1");
+    const SetVariable node("SLURMD_NODENAME", "nid1");
     EXPECT_TRUE(machine.resources().in_job);
 }
 
@@ -121,10 +121,10 @@ TEST(Resources, InAJobOfAnyScheduler) {
     const Machine machine;
     for (const auto& scheduler : schedulers) {
         EXPECT_FALSE(machine.resources().in_job) << scheduler.name;
-        const Variable job(scheduler.variables.front(), "1");
-        EXPECT_EQ(machine.resources().in_job, scheduler.on_nodes == nullptr) << scheduler.name;
-        if (scheduler.on_nodes == nullptr) continue;
-        const Variable node(scheduler.on_nodes, "1");
+        const SetVariable job(scheduler.variables.front().name(), "1");
+        EXPECT_EQ(machine.resources().in_job, !scheduler.on_nodes) << scheduler.name;
+        if (!scheduler.on_nodes) continue;
+        const SetVariable node(scheduler.on_nodes.name(), "1");
         EXPECT_TRUE(machine.resources().in_job) << scheduler.name;
     }
 }

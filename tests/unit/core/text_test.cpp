@@ -26,8 +26,8 @@ TEST(Variables, InTexts) {
     EXPECT_EQ(expand_variables("$A/${A_B}$A_B-${EMPTY}.", environment), "1/22-.");
     for (const std::string same : {"", "$", "$$", "${A", "${}", "$1", "$NONE ${NONE}", "{A}"})
         EXPECT_EQ(expand_variables(same, environment), same);
-    EXPECT_EQ(variable(environment, "A"), "1");
-    EXPECT_EQ(variable(environment, "NONE"), "");
+    EXPECT_EQ(named_variable(environment, "A"), "1");
+    EXPECT_EQ(named_variable(environment, "NONE"), "");
 }
 
 } // namespace

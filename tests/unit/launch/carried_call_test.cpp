@@ -27,7 +27,7 @@ CarriedCall example() {
 
 /// Like the programs through which a launch passes.
 void announce(const Fd& file) {
-    setenv(call_variable, std::to_string(file.get()).c_str(), 1);
+    setenv(call_variable.name(), std::to_string(file.get()).c_str(), 1);
 }
 
 bool is_open(int descriptor) {
@@ -39,7 +39,7 @@ protected:
     void SetUp() override { before_ = std::filesystem::current_path(); }
     void TearDown() override {
         std::filesystem::current_path(before_);
-        unsetenv(call_variable);
+        unsetenv(call_variable.name());
     }
     std::filesystem::path before_;
 };
@@ -119,7 +119,7 @@ TEST_F(CarriedCallTest, WhatIsNotWholeIsRefused) {
         EXPECT_NE(call.error().hint.find("unset"), std::string::npos);
     }
     for (const char* nonsense : {"", "x", "-1", "99999"}) {
-        setenv(call_variable, nonsense, 1);
+        setenv(call_variable.name(), nonsense, 1);
         EXPECT_FALSE(resume_call()) << nonsense;
     }
 }

@@ -36,7 +36,7 @@ protected:
 private:
     static void unset_all() {
         for (const auto& variable : root_variables)
-            unsetenv(variable.name);
+            unsetenv(variable.name.name());
     }
 };
 
@@ -44,7 +44,8 @@ TEST_F(RootKey, IsEmptyForTheCallersOwnRoot) {
     EXPECT_EQ(root_key(one_.path()), "");
     EXPECT_EQ(key(one_, "", "CONTAINERIZE_BIND", ""), "");
     for (const auto& variable : root_variables)
-        EXPECT_EQ(key(one_, "", variable.name, "/x").empty(), variable.for_images_only) << variable.name;
+        EXPECT_EQ(key(one_, "", variable.name.name(), "/x").empty(), variable.for_images_only)
+            << variable.name.name();
 }
 
 TEST_F(RootKey, IsThatOfTheRootAndTheCallersVariables) {
@@ -56,11 +57,12 @@ TEST_F(RootKey, IsThatOfTheRootAndTheCallersVariables) {
     for (const char* root : {"image-a", "isolated-a"}) {
         const auto without = key(one_, root);
         for (const auto& variable : root_variables) {
-            const auto with_x = key(one_, root, variable.name, "/x");
-            EXPECT_NE(with_x, without) << variable.name;
-            EXPECT_NE(key(one_, root, variable.name, "/y"), with_x) << variable.name;
+            const auto with_x = key(one_, root, variable.name.name(), "/x");
+            EXPECT_NE(with_x, without) << variable.name.name();
+            EXPECT_NE(key(one_, root, variable.name.name(), "/y"), with_x) << variable.name.name();
             // No binds are none, but no GPU is not the usual one.
-            EXPECT_EQ(key(one_, root, variable.name, "") == without, variable.binds) << variable.name;
+            EXPECT_EQ(key(one_, root, variable.name.name(), "") == without, variable.binds)
+                << variable.name.name();
         }
     }
     EXPECT_NE(key(one_, "image-a", "APPTAINER_BIND", "/x"), key(one_, "image-a", "SINGULARITY_BIND", "/x"));
