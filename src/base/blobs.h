@@ -4,7 +4,7 @@
 
 #include "base/oci.h"
 #include "base/oci_layers.h"
-#include "base/reference.h"
+#include "base/image_reference.h"
 #include "core/error.h"
 
 #include <filesystem>

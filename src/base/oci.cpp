@@ -1,6 +1,6 @@
 #include "base/oci.h"
 
-#include "base/reference.h"
+#include "base/image_reference.h"
 #include "util/json.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include "base/store.h"
 
-#include "base/reference.h"
+#include "base/image_reference.h"
 #include "core/entries.h"
 #include "core/filesystem.h"
 #include "core/ownership.h"

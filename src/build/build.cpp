@@ -1,7 +1,7 @@
 #include "build/build.h"
 
 #include "build/context.h"
-#include "build/history.h"
+#include "build/states.h"
 #include "build/record_profile.h"
 #include "build/steps.h"
 #include "conda/cache_directory.h"

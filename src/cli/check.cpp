@@ -2,7 +2,7 @@
 #include "core/filesystem.h"
 #include "core/printable.h"
 #include "gpu/fit.h"
-#include "gpu/tree.h"
+#include "gpu/host_tree.h"
 #include "manifest/manifest.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-#include "build/dev.h"
+#include "build/develop.h"
 
 #include "cli/command.h"
 #include "core/interrupt.h"

@@ -1,7 +1,7 @@
 // log, rollback, squash: an installation's states.
-#include "build/history.h"
+#include "build/states.h"
 
-#include "cli/build_options.h"
+#include "cli/build_arguments.h"
 #include "cli/command.h"
 #include "core/filesystem.h"
 #include "core/interrupt.h"

@@ -1,5 +1,5 @@
 #include "build/build.h"
-#include "cli/build_options.h"
+#include "cli/build_arguments.h"
 #include "cli/command.h"
 #include "core/interrupt.h"
 

@@ -1,5 +1,5 @@
 #include "build/build.h"
-#include "cli/build_options.h"
+#include "cli/build_arguments.h"
 #include "cli/command.h"
 #include "conda/package_record.h"
 #include "core/filesystem.h"

@@ -1,6 +1,6 @@
 #include "cli/tykky.h"
 
-#include "cli/build_options.h"
+#include "cli/build_arguments.h"
 #include "cli/command.h"
 #include "cli/help.h"
 #include "cli/tykky_settings.h"

@@ -1,7 +1,7 @@
 // Reads the YAML files of `advanced` and -y, which can set the same as options, and more.
 #pragma once
 
-#include "cli/build_options.h"
+#include "cli/build_arguments.h"
 #include "core/error.h"
 #include "core/filesystem.h"
 #include "core/staging.h"

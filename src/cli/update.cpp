@@ -1,6 +1,6 @@
-#include "build/update.h"
+#include "build/update_installation.h"
 
-#include "cli/build_options.h"
+#include "cli/build_arguments.h"
 #include "cli/command.h"
 #include "core/interrupt.h"
 #include "util/log.h"

@@ -1,7 +1,7 @@
 // Determines which C library programs of a tree use.
 #pragma once
 
-#include "gpu/tree.h"
+#include "gpu/host_tree.h"
 
 #include <string>
 

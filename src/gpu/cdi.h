@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/error.h"
-#include "gpu/tree.h"
+#include "gpu/host_tree.h"
 
 #include <string>
 #include <string_view>

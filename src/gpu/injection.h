@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 #include "gpu/host.h"
-#include "gpu/tree.h"
+#include "gpu/host_tree.h"
 #include "launch/environment.h"
 #include "manifest/bind.h"
 

@@ -1,7 +1,7 @@
 // Finds shared libraries in a tree like its dynamic linker.
 #pragma once
 
-#include "gpu/tree.h"
+#include "gpu/host_tree.h"
 
 #include <map>
 #include <optional>

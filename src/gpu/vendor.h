@@ -2,7 +2,7 @@
 // defines that.
 #pragma once
 
-#include "gpu/tree.h"
+#include "gpu/host_tree.h"
 
 #include <array>
 #include <string>

@@ -1,6 +1,6 @@
 #include "pip/index_logins.h"
 
-#include "pip/configuration.h"
+#include "pip/pip_configuration.h"
 #include "pip/http_login.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 #include "pip/installer.h"
 
 #include "core/url.h"
-#include "pip/configuration.h"
+#include "pip/pip_configuration.h"
 #include "spec/requirement_options.h"
 #include "util/user_text.h"
 

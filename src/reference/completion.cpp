@@ -1,5 +1,5 @@
 #include "core/text.h"
-#include "reference.h"
+#include "pages.h"
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 #include "core/exit_code.h"
 #include "core/text.h"
 #include "core/variables.h"
-#include "reference.h"
+#include "pages.h"
 
 #include <algorithm>
 #include <cctype>

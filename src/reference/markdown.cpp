@@ -2,7 +2,7 @@
 #include "core/exit_code.h"
 #include "core/text.h"
 #include "core/variables.h"
-#include "reference.h"
+#include "pages.h"
 
 #include <fmt/format.h>
 

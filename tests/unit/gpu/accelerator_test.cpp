@@ -1,6 +1,6 @@
 #include "gpu/accelerator.h"
 #include "gpu/fit.h"
-#include "gpu/tree.h"
+#include "gpu/host_tree.h"
 #include "image/writer.h"
 #include "trees.h"
 

@@ -1,4 +1,4 @@
-#include "cli/build_options.h"
+#include "cli/build_arguments.h"
 
 #include "cli/command.h"
 #include "cli/configured.h"

@@ -1,4 +1,4 @@
-#include "reference.h"
+#include "pages.h"
 
 #include <algorithm>
 #include <sstream>

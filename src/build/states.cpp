@@ -1,4 +1,4 @@
-#include "build/history.h"
+#include "build/states.h"
 
 #include "build/context.h"
 #include "build/record_profile.h"

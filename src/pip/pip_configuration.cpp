@@ -1,4 +1,4 @@
-#include "pip/configuration.h"
+#include "pip/pip_configuration.h"
 
 #include <algorithm>
 

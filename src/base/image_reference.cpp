@@ -1,4 +1,4 @@
-#include "base/reference.h"
+#include "base/image_reference.h"
 
 #include "core/filesystem.h"
 

@@ -3,7 +3,7 @@
 // commands are put.
 #include "core/filesystem.h"
 #include "core/text.h"
-#include "reference.h"
+#include "pages.h"
 
 #include <cstdio>
 

@@ -1,4 +1,4 @@
-#include "build/update.h"
+#include "build/update_installation.h"
 
 #include "build/context.h"
 #include "build/record_profile.h"

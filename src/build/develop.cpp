@@ -1,4 +1,4 @@
-#include "build/dev.h"
+#include "build/develop.h"
 
 #include "core/filesystem.h"
 #include "core/interrupt.h"
