@@ -77,34 +77,49 @@ Result<std::vector<std::string>> MountedImage::other_mount_points(const manifest
     return paths;
 }
 
-Result<MountedImage> MountedImage::mount(const std::string& prefix, std::span<const MountedImage> others,
-                                         const std::vector<launch::EnvironmentChange>& root,
-                                         const mounts::OutsideView& outside) {
-    MountedImage mounted;
-    mounted.below_.reset(open(prefix.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (!mounted.below_) return fail_errno("cannot open the installation", prefix);
-    mounted.plan_.identity = launch::manifest_identity(mounted.below_.get());
+Result<InstallationOnDisk> open_installation(const std::string& prefix, const InstallationOnDisk* earlier) {
+    InstallationOnDisk opened;
+    opened.prefix = prefix;
+    opened.directory.reset(open(prefix.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!opened.directory) return fail_errno("cannot open the installation", prefix);
+    opened.identity = launch::manifest_identity(opened.directory.get());
+    if (earlier != nullptr && !opened.identity.empty() && earlier->identity == opened.identity) {
+        opened.manifest = earlier->manifest;
+        return opened;
+    }
     auto manifest = manifest::read_manifest(prefix);
     if (!manifest) return fail(std::move(manifest.error()));
-    if (auto ours = check_native(*manifest, prefix); !ours) return fail(std::move(ours.error()));
-    if (launch::recorded_root(prefix) != root::root_name(*manifest))
+    opened.manifest = std::move(*manifest);
+    return opened;
+}
+
+Result<MountedImage> MountedImage::mount(InstallationOnDisk installation,
+                                         std::span<const MountedImage> others,
+                                         const std::vector<launch::EnvironmentChange>& root,
+                                         const mounts::OutsideView& outside) {
+    const auto& prefix = installation.prefix;
+    const auto& manifest = installation.manifest;
+    if (auto ours = check_native(manifest, prefix); !ours) return fail(std::move(ours.error()));
+    if (launch::recorded_root(prefix) != root::root_name(manifest))
         return fail({.what = "the installation is being replaced, or it is damaged",
                      .why = "its root filesystem differs from the one in its manifest",
                      .where = prefix + "/" + launch::root_file,
                      .hint = "Try again. If that does not help, build the installation again with "
                              "`containerize new --force`."});
-    mounted.plan_ = manifest::plan_of(*manifest, prefix, std::move(mounted.plan_.identity));
+    MountedImage mounted;
+    mounted.below_ = std::move(installation.directory);
+    mounted.plan_ = manifest::plan_of(manifest, prefix, std::move(installation.identity));
     mounted.plan_.root = root;
 
-    auto images = manifest::open_images(*manifest, prefix);
+    auto images = manifest::open_images(manifest, prefix);
     if (!images) return fail(std::move(images.error()));
-    for (const auto& image : manifest->images())
+    for (const auto& image : manifest.images())
         mounted.digests_.push_back(image.sha256);
-    auto further = mounted.other_mount_points(*manifest, others, outside);
+    auto further = mounted.other_mount_points(manifest, others, outside);
     if (!further) return fail(std::move(further.error()));
-    auto staged = mounted.stage(*manifest, *images);
+    auto staged = mounted.stage(manifest, *images);
     if (!staged) return fail(std::move(staged.error()));
-    if (auto shown = mounted.show(*manifest, std::move(*images), *staged); !shown)
+    if (auto shown = mounted.show(manifest, std::move(*images), *staged); !shown)
         return fail(std::move(shown.error()));
     for (const auto& other : *further)
         if (auto shown = mounted.served_->show_at(other); !shown) {
@@ -171,11 +186,9 @@ Result<bool> MountedImage::stage(const manifest::Manifest& manifest,
     return all;
 }
 
-bool MountedImage::needs_new_root(const std::string& prefix) {
-    const auto manifest = manifest::read_manifest(prefix);
-    if (!manifest) return false;
+bool MountedImage::needs_new_root(const manifest::Manifest& manifest) {
     const auto missing = [](const fs::path& path) { return !path.empty() && mounts::needs_new_root(path); };
-    return missing(manifest->prefix) || missing(manifest->mask);
+    return missing(manifest.prefix) || missing(manifest.mask);
 }
 
 bool MountedImage::current() const {

@@ -15,18 +15,29 @@
 
 namespace containerize::session {
 
+/// An installation as it is on disk, where a mount hides it later.
+struct InstallationOnDisk {
+    std::string prefix;
+    Fd directory;
+    std::string identity; ///< launch::manifest_identity()
+    manifest::Manifest manifest;
+};
+/// Takes the manifest from `earlier`, which may be null, if it is still the same file.
+Result<InstallationOnDisk> open_installation(const std::string& prefix,
+                                             const InstallationOnDisk* earlier = nullptr);
+
 class MountedImage {
 public:
-    /// Reads the manifest at `prefix`, mounts its images there and starts the server. The caller is the
-    /// session's supervisor, single-threaded and in the session's namespaces. `others` are the installations
+    /// Mounts the images of an installation at its prefix and starts the server. The caller is the session's
+    /// supervisor, single-threaded and in the session's namespaces. `others` are the installations
     /// that the session already holds: no two can be shown at one path. `root` is what the session's root
     /// changes in the environment; `outside` knows the owners of files. Fails with Fault::engine if a
     /// container runtime has to run the installation.
-    static Result<MountedImage> mount(const std::string& prefix, std::span<const MountedImage> others,
+    static Result<MountedImage> mount(InstallationOnDisk installation, std::span<const MountedImage> others,
                                       const std::vector<launch::EnvironmentChange>& root,
                                       const mounts::OutsideView& outside);
     /// Whether mounting it would replace the root of this namespace (make_mount_point).
-    static bool needs_new_root(const std::string& prefix);
+    static bool needs_new_root(const manifest::Manifest& manifest);
     MountedImage(MountedImage&&) = default;
     MountedImage& operator=(MountedImage&&) = default;
 

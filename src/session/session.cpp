@@ -190,7 +190,10 @@ private:
         if (auto done = set_up_root(); !done) return done;
         ssh_settings_.emplace(state_.path + "/" + name_);
         refresh_ssh_settings();
-        if (auto done = mount(arguments_.prefix); !done) return done;
+        auto installation = open_installation(arguments_.prefix, first_ ? &*first_ : nullptr);
+        if (!installation) return fail(std::move(installation.error()));
+        first_.reset();
+        if (auto done = mount(std::move(*installation)); !done) return done;
         if (auto done = listen_for_requests(); !done) return done;
         if (is_superseded())
             return fail({.what = launch::superseded_answer, .why = {}, .where = {}, .hint = {}});
@@ -219,7 +222,11 @@ private:
     /// Assembles the root for the first installation; all others in this session need the same root.
     Status set_up_root() {
         if (launch::root_in_name(name_).empty()) return {};
-        auto request = root_request();
+        auto installation = open_installation(arguments_.prefix);
+        if (!installation) return fail(std::move(installation.error()));
+        first_ = std::move(*installation);
+        first_->directory.reset(); // of the root that is left now
+        auto request = root_request(first_->manifest);
         if (!request) return fail(std::move(request.error()));
         const std::string work =
             std::string(state_.path).append("/").append(name_).append("/").append(root_name_here);
@@ -235,12 +242,10 @@ private:
         return {};
     }
 
-    [[nodiscard]] Result<root::RootRequest> root_request() const {
-        auto manifest = manifest::read_manifest(arguments_.prefix);
-        if (!manifest) return fail(std::move(manifest.error()));
-        root::RootRequest request{.base = manifest->settings.base,
+    [[nodiscard]] Result<root::RootRequest> root_request(manifest::Manifest manifest) const {
+        root::RootRequest request{.base = manifest.settings.base,
                                   .needed = {arguments_.prefix},
-                                  .binds = manifest->settings.binds,
+                                  .binds = manifest.settings.binds,
                                   .offered = {},
                                   .user = variable("USER"),
                                   .home = variable("HOME"),
@@ -250,9 +255,9 @@ private:
         if (!asked) return fail(std::move(asked.error()));
         request.binds.insert(request.binds.end(), asked->begin(), asked->end());
         if (!request.base.is_host()) request.offered = root::binds_of_other_tools();
-        manifest->settings.gpu = root::wanted_gpu(*manifest);
+        manifest.settings.gpu = root::wanted_gpu(manifest);
         if (!request.base.is_host())
-            request.inject = [this, manifest = *manifest](const image::TreeView& view) {
+            request.inject = [this, manifest = std::move(manifest)](const image::TreeView& view) {
                 return root::find_drivers(view, manifest, arguments_.prefix);
             };
         return request;
@@ -272,8 +277,8 @@ private:
         return {};
     }
 
-    Status mount(const std::string& prefix) {
-        auto mounted = MountedImage::mount(prefix, images_, root_environment_, outside_);
+    Status mount(InstallationOnDisk installation) {
+        auto mounted = MountedImage::mount(std::move(installation), images_, root_environment_, outside_);
         if (!mounted) return fail(std::move(mounted.error()));
         images_.push_back(std::move(*mounted));
         for (const auto& line : images_.back().notes())
@@ -404,19 +409,23 @@ private:
             retire();
             return std::string(launch::stale_answer);
         }
+        auto installation = open_installation(prefix);
+        if (!installation) return answer_refused(prefix, installation.error());
         // A new root would disturb running programs, so that a new session is better. A caller that is inside
         // can have no other session, however.
         if (launch::mount_namespace_of(std::to_string(caller)) != launch::mount_namespace_of("self") &&
-            mounts::namespace_in_use(mounts_) && MountedImage::needs_new_root(prefix)) {
+            mounts::namespace_in_use(mounts_) && MountedImage::needs_new_root(installation->manifest)) {
             retire();
             return std::string(launch::stale_answer);
         }
-        if (auto done = mount(prefix); !done) {
-            note("cannot mount " + prefix + ": " + to_string(done.error()));
-            return launch::answer_for(done.error());
-        }
+        if (auto done = mount(std::move(*installation)); !done) return answer_refused(prefix, done.error());
         note("mounted " + prefix);
         return std::string(launch::mounted_answer);
+    }
+
+    std::string answer_refused(const std::string& prefix, const Error& error) {
+        note("cannot mount " + prefix + ": " + to_string(error));
+        return launch::answer_for(error);
     }
 
     [[nodiscard]] std::string answer_statistics(const std::string& prefix) const {
@@ -643,6 +652,7 @@ private:
     mounts::OutsideView outside_;
     std::string mounts_; ///< the session's mount namespace
     std::optional<SshSettings> ssh_settings_;
+    std::optional<InstallationOnDisk> first_; ///< until it is mounted, if the root was made for it
     std::optional<mounts::ServedMount> base_;
     std::vector<launch::EnvironmentChange> root_environment_;
     std::vector<std::string> warnings_;
