@@ -5,7 +5,6 @@
 #include "core/error.h"
 #include "core/text.h"
 
-#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -13,10 +12,6 @@
 #include <CLI/CLI.hpp>
 
 namespace containerize::cli {
-
-/// Returns the installation `named`; if empty, the active one, else that of the first python on PATH. The
-/// path is absolute, without symlinks.
-Result<std::filesystem::path> find_installation(const std::string& named);
 
 inline constexpr const char* json_description = "Print JSON, for programs";
 /// The installation that find_installation() finds without a name.

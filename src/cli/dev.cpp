@@ -1,5 +1,4 @@
 #include "build/develop.h"
-
 #include "cli/command.h"
 #include "core/interrupt.h"
 

@@ -1,6 +1,5 @@
 // log, rollback, squash: an installation's states.
 #include "build/states.h"
-
 #include "cli/build_arguments.h"
 #include "cli/command.h"
 #include "core/filesystem.h"

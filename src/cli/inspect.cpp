@@ -1,6 +1,6 @@
 #include "build/record_profile.h"
 #include "cli/command.h"
-#include "cli/live_session.h"
+#include "cli/installation.h"
 #include "core/entries.h"
 #include "core/filesystem.h"
 #include "core/printable.h"

@@ -1,5 +1,6 @@
 #include "cli/command.h"
 #include "cli/help.h"
+#include "cli/installation.h"
 #include "cluster/job_script.h"
 #include "core/entries.h"
 #include "core/filesystem.h"

@@ -1,4 +1,5 @@
 #include "cli/command.h"
+#include "cli/installation.h"
 #include "core/filesystem.h"
 #include "manifest/manifest.h"
 #include "util/process.h"

@@ -1,9 +1,9 @@
 #include "cli/command.h"
 #include "cli/exec.h"
+#include "cli/installation.h"
 #include "cluster/rank.h"
 #include "core/core_dumps.h"
 #include "core/filesystem.h"
-#include "manifest/manifest.h"
 #include "util/process.h"
 
 #include <memory>
@@ -22,25 +22,6 @@ struct LaunchArguments {
     unsigned processes = 0;
     bool dry_run = false;
 };
-
-} // namespace
-
-Result<fs::path> find_installation(const std::string& named) {
-    const auto variables = current_environment();
-    auto directory = named.empty() ? variable(variables, "CONTAINERIZE_PREFIX") : named;
-    if (directory.empty())
-        if (const auto python = find_program("python", variable(variables, "PATH")))
-            directory = manifest::installation_of_program(*python).string();
-    if (directory.empty())
-        return fail_input("no installation is given, and none is on PATH", {}, {},
-                          "Give one with --env DIR, or put its bin directory on PATH.");
-    auto prefix = resolve(directory);
-    if (!prefix) return prefix;
-    if (!manifest::is_installation(*prefix)) return manifest::no_installation(*prefix);
-    return prefix;
-}
-
-namespace {
 
 /// The command that each node runs: PREFIX/bin/containerize-rank with its arguments.
 std::vector<std::string> node_command(const fs::path& prefix, const LaunchArguments& arguments,

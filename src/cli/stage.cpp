@@ -1,6 +1,7 @@
 // stage: copies an installation's images to the nodes of a job until the job ends.
 #include "cli/command.h"
 #include "cli/exec.h"
+#include "cli/installation.h"
 #include "cluster/master.h"
 #include "core/filesystem.h"
 #include "core/interrupt.h"

@@ -1,6 +1,6 @@
 // stats: shows what the server of a live session has done.
 #include "cli/command.h"
-#include "cli/live_session.h"
+#include "cli/installation.h"
 #include "core/filesystem.h"
 #include "manifest/manifest.h"
 #include "util/json.h"
@@ -73,14 +73,6 @@ Result<int> run_stats(const StatsArguments& arguments) {
 }
 
 } // namespace
-
-std::optional<launch::SessionHandle> live_session(const fs::path& prefix) {
-    const auto state = launch::open_state_directory();
-    if (!state) return std::nullopt;
-    auto session = launch::find_session(*state, launch::root_key(prefix.string()));
-    if (!session || !launch::read_plan(*session, prefix.string())) return std::nullopt;
-    return session;
-}
 
 void add_stats(CLI::App& app, Call& call) {
     auto* command = app.add_subcommand("stats", "Show what the file server of an installation has done");

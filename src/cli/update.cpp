@@ -1,5 +1,4 @@
 #include "build/update_installation.h"
-
 #include "cli/build_arguments.h"
 #include "cli/command.h"
 #include "core/interrupt.h"

@@ -1,5 +1,6 @@
 #include "launch/launch_rules.h"
 
+#include "core/text.h"
 #include "core/variables.h"
 #include "launch/read_variables.h"
 #include "launch/root_key.h"
@@ -62,13 +63,6 @@ bool would_install_by_conda(char** argv) {
                               "--download-only"});
 }
 
-std::string quoted(const std::string& text) {
-    std::string result = "'";
-    for (const char c : text)
-        result += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    return result + "'";
-}
-
 } // namespace
 
 std::string directory_of(const std::string& path) {
@@ -129,7 +123,7 @@ std::vector<std::string> prepare_environment(Variables& variables, const Call& c
 std::string code_to_source(const std::vector<std::string>& scripts) {
     std::string text = "__containerize_call=(\"$@\"); set --; ";
     for (const auto& script : scripts)
-        text += ". " + quoted(script) + "; ";
+        text += ". " + shell_quoted(script) + "; ";
     text +=
         "exec -a \"${__containerize_call[0]}\" \"${__containerize_call[1]}\" \"${__containerize_call[@]:2}\"";
     return text;
