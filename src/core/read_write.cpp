@@ -41,11 +41,12 @@ ssize_t read_all_at(int fd, void* data, std::size_t size, off_t offset) {
 std::string read_from_start(int fd) {
     std::string bytes;
     std::array<char, 16384> buffer;
-    for (std::size_t got = buffer.size(); got == buffer.size();) {
-        const auto read = read_all_at(fd, buffer.data(), buffer.size(), static_cast<off_t>(bytes.size()));
-        got = static_cast<std::size_t>(std::max<ssize_t>(read, 0));
-        bytes.append(buffer.data(), got);
-    }
+    ssize_t got = 0;
+    // Only at its end does a file give less than it is asked for: one call is enough for most.
+    do {
+        got = pread(fd, buffer.data(), buffer.size(), static_cast<off_t>(bytes.size()));
+        bytes.append(buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    } while (got == static_cast<ssize_t>(buffer.size()) || (got < 0 && errno == EINTR));
     return bytes;
 }
 

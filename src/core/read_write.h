@@ -14,7 +14,7 @@ ssize_t read_all(int fd, void* data, std::size_t size);
 /// The same from a position in the file.
 ssize_t read_all_at(int fd, void* data, std::size_t size, off_t offset);
 
-/// All of a file from its start, as far as it can be read.
+/// All of a regular file from its start, as far as it can be read.
 std::string read_from_start(int fd);
 
 /// False on failure, with errno.
