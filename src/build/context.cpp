@@ -96,7 +96,7 @@ void name_log(Error& error, const inputs::BuildOptions& options, const fs::path&
     const fs::path log =
         options.log_copy ? *options.log_copy : prefix::save_log(log::current(), staging.parent_path());
     if (log.empty()) return;
-    if (!error.hint.empty()) error.hint += "\n";
+    if (!error.hint.empty()) error.hint += '\n';
     error.hint += "The full log is " + log.string();
 }
 

@@ -125,7 +125,7 @@ OptionText describe(const CLI::Option& option) {
         remarks.push_back("not with " + alternatives(names_of(option.get_excludes())));
     text.description = option.get_description();
     if (!remarks.empty()) text.description += fmt::format(" ({})", fmt::join(remarks, "; "));
-    text.description += ".";
+    text.description += '.';
     if (option.get_configurable())
         for (const auto& key : config::all_keys())
             if (!key.option.empty() && option.check_lname(std::string(key.option.substr(2))))

@@ -133,12 +133,13 @@ public:
     constexpr Variable() = default; ///< none
     // NOLINTNEXTLINE(google-explicit-constructor): a literal is enough where a variable is read
     consteval Variable(const char* name) : name_(name) {
-        if (!is_in_table(name)) throw "the variable is not in the table";
+        if (!is_in_table(name)) the_variable_is_not_in_the_table();
     }
     [[nodiscard]] constexpr const char* name() const { return name_; } ///< null if there is none
     constexpr explicit operator bool() const { return name_ != nullptr; }
 
 private:
+    static void the_variable_is_not_in_the_table(); ///< no definition: what the compiler says names it
     static consteval bool is_in_table(std::string_view name) {
         for (const auto& row : variable_table) {
             if (row.description.empty()) continue;
