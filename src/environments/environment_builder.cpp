@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <sys/stat.h>
+
 namespace containerize::environments {
 
 Command BuildContext::inside(std::vector<std::string> argv) const {
@@ -49,7 +51,8 @@ image::WriterOptions BuildContext::writer_options() const {
             .block_size = options.block_size,
             .jobs = jobs,
             .memory = memory_of_writer(),
-            .source_date_epoch = inputs.source_date_epoch};
+            .source_date_epoch = inputs.source_date_epoch,
+            .directory_mode = image::mode_for_sharing(S_IFDIR | 0755U, options.umask_bits)};
 }
 
 std::uint64_t BuildContext::memory_of_writer() const {

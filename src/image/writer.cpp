@@ -194,7 +194,7 @@ Status Writer::State::set_up() {
     sqfs_block_processor_t* made = nullptr;
     if (const int code = sqfs_block_processor_create_ex(&description, &made)) return failed(code);
     processor.reset(made);
-    root.inode->attributes.mode = 0755;
+    root.inode->attributes.mode = options.directory_mode;
     return {};
 }
 
@@ -228,7 +228,7 @@ Result<Node*> Writer::State::add(std::string_view entry, mode_t type, const Attr
         auto found = node->children.find(name);
         if (found == node->children.end()) {
             auto made = std::make_unique<Node>();
-            made->inode->attributes.mode = 0755; // unless the directory itself is added
+            made->inode->attributes.mode = options.directory_mode; // unless the directory itself is added
             found = node->children.emplace(std::string(name), std::move(made)).first;
             if (last) found->second->inode->type = 0;
         }

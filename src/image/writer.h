@@ -39,6 +39,7 @@ struct WriterOptions {
     unsigned jobs = 1;                      ///< compressing threads
     std::uint64_t memory = 256U << 20U;     ///< most bytes of blocks in flight
     std::optional<std::uint32_t> source_date_epoch; ///< later times become this one; the image's own time
+    mode_t directory_mode = 0755;                   ///< of parents that are never added themselves
 };
 
 /// Permissions and time of an entry. In the image, root owns everything: the server shows the user as owner.
@@ -56,8 +57,8 @@ struct WriteStats {
 };
 
 /// Builds one image. Paths are relative to the image's root, without leading '/'; parents may come later, or
-/// never (their mode is then 0755). The order of calls decides the order of data. The result depends on
-/// nothing else, not even on the number of threads. Only a directory may be added twice.
+/// never (their mode is then `directory_mode`). The order of calls decides the order of data. The result
+/// depends on nothing else, not even on the number of threads. Only a directory may be added twice.
 class Writer {
 public:
     static Result<Writer> create(const std::filesystem::path& image, const WriterOptions& options);

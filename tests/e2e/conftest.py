@@ -350,7 +350,7 @@ def machine(user):
     """A second machine, which has Apptainer."""
     import machine as machines
 
-    return machines.Machine(machines.make_root(CACHE), user, [Path("/tmp"), Path(user.entry.pw_dir)])
+    return machines.Machine(machines.make_root(CACHE), user, [Path("/tmp"), Path(user.entry.pw_dir), CACHE])
 
 
 @pytest.fixture()

@@ -258,8 +258,8 @@ def test_the_working_directory_wins(shell, fake, work):
     ("tykky activate demo other", "give one installation: tykky activate NAME|DIR"),
     ("containerize activate --loud demo", "unknown option --loud; usage: containerize activate NAME|DIR"),
     ("containerize activate nothing", "no installation nothing in the working directory or in {work}/.containerize:{work}/.tykky: give its path, or add the directory that contains it to CONTAINERIZE_PATH"),
-    ("containerize activate ./nothing", "there is no directory ./nothing"),
-    ("containerize activate ./file", "there is no directory ./file"),
+    ("containerize activate ./nothing", "the directory ./nothing does not exist"),
+    ("containerize activate ./file", "the directory ./file does not exist"),
     ("containerize activate plain", "./plain is not an installation: it has no containerize.json or no bin/"),
     ("containerize activate 'pl*'", "no installation pl* in the working directory or in {work}/.containerize:{work}/.tykky: give its path, or add the directory that contains it to CONTAINERIZE_PATH"),
     ("containerize activate {work}/plain", "{work}/plain is not an installation: it has no containerize.json or no bin/"),
@@ -318,7 +318,7 @@ def test_options_of_the_shell(shell, fake, work, options):
     lines = done.stdout.splitlines()
     assert lines[0] == str(demo) and "failed 1" in lines and lines[-1].startswith("containerize 0.")
     if "noglob" in options:
-        assert "there is no directory ./de*mo" in done.stderr and "same" in lines
+        assert "the directory ./de*mo does not exist" in done.stderr and "same" in lines
 
 
 def test_options_of_zsh(user, tool, fake, work):

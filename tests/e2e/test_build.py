@@ -137,7 +137,7 @@ def test_two_builds_give_the_same_image(user, tool, work, spec):
 def test_wrapper_on_path_is_not_taken_for_an_interpreter(user, tool, work, spec, env):
     # A wrapper would name the same interpreter as the host does, so whether it was run shows only where there is no other.
     done = new(user, tool, work / "env", spec, check=False, env={"PATH": f"{env}/bin"})
-    assert done.returncode == 2 and "there is no python3 on PATH" in done.stderr
+    assert done.returncode == 2 and "python3 is not on PATH" in done.stderr
     new(user, tool, work / "env", spec, env={"PATH": f"{env}/bin:/usr/bin:/bin"})
     assert python(user, work / "env", "import six; print(six.__version__)") == "1.16.0"
 
@@ -341,7 +341,7 @@ BAD = [
     ([], "numpy\n\n-r missing.txt\n", "missing.txt', which is included here: No such file or directory"),
     ([], "numpy\n./nowhere\n", "requirements.txt:2: there is no file or directory './nowhere'"),
     ([], "numpy=1.26\n", "requirements.txt:1: invalid requirement: 'numpy=1.26'"),
-    (["--python", "9.9"], "six\n", "there is no python9.9 on PATH"),
+    (["--python", "9.9"], "six\n", "python9.9 is not on PATH"),
     (["--python", "/etc/passwd"], "six\n", "this is not a Python that can be run"),
     (["--python", "/bin/true"], "six\n", "this is not a working Python 3"),
     (["--base", "frob"], "six\n", "invalid base image: 'frob'"),
@@ -377,7 +377,7 @@ def test_bad_input(user, tool, work, options, content, message):
 BAD_PREFIXES = [
     ("/", "an installation cannot use this directory"),
     ("{work}/a:b", "PATH cannot contain a directory with ':'"),
-    ("{work}/full", "the prefix is not empty: it holds 'file'"),
+    ("{work}/full", "the prefix is not empty: it contains 'file'"),
     ("{work}/file", "the prefix is not a directory"),
     ("{env}/inside", "this prefix is inside another installation"),
     ("/proc/env", "/proc/env: cannot create the directory: No such file or directory"),
@@ -478,7 +478,7 @@ def test_a_command_that_is_mistyped(user, tool):
     for words, meant in ((["new", "--prefx", "x", "r.txt"], "unknown argument: --prefx; did you mean --prefix?"),
                          (["new", "--post-instal=x", "r.txt"], "did you mean --post-install or"),
                          (["new", "--frobnicate", "r.txt"], "unknown argument: --frobnicate ("),
-                         (["rollback", "x", "many"], "N cannot be 'many' (")):
+                         (["rollback", "x", "many"], "invalid value for N: 'many' (")):
         done = user.run(str(tool), *words, check=False)
         assert done.returncode == 2 and meant in done.stderr, done.stderr
 

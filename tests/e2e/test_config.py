@@ -176,7 +176,7 @@ def test_check(site, user):
     assert done.returncode == 2 and done.stdout == ""
     assert f"containerize: {bad}:2: there is no setting `compresion:`" in done.stderr and "Did you mean compression?" in done.stderr
     assert "2 |   compresion: lz4" in done.stderr
-    assert f"containerize: {bad}:3: `jobs:` is not a number from 1 to 1024: 'few'" in done.stderr
+    assert f"containerize: {bad}:3: `jobs`: not a number from 1 to 1024: 'few'" in done.stderr
     assert f"containerize: {bad}:4: there is no section `forced:`" in done.stderr
     site.file = bad
     done = site.new(check=False, env={"CONTAINERIZE_CONFIG": str(bad)})

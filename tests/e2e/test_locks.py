@@ -192,7 +192,7 @@ def test_packages_of_conda_are_compared_too(build, user):
     shutil.copy(where["url"].removeprefix("file://"), renamed)
     listed = user.write(build.work / "explicit.txt", f"@EXPLICIT\n{renamed}\n")
     error = build.refused(listed, code=1)
-    assert f"{renamed}: this package is not where-2.0-0: its metadata says that it is where-1.0-0\nThis package is listed in {listed}: " in error
+    assert f"{renamed}: this package is not where-2.0-0: its metadata says that it is where-1.0-0\nThis package is listed in {listed}. " in error
 
 
 def test_environments_and_platforms_of_version_7(build):

@@ -160,7 +160,7 @@ def test_a_copy_on_the_node(copies, where):
     assert copies.start(CONTAINERIZE_STAGE=where).stdout == "1.16.0\n"
     (name,) = copies.open_images()
     assert str(copies.prefix) not in name
-    assert "a copy of env.sqfs is on this node" in copies.log()
+    assert "copied env.sqfs to this node" in copies.log()
     assert not list(Path("/tmp").glob("containerize-image*"))
     image = copies.prefix / "env.sqfs"
     away = image.rename(image.with_name("away"))
@@ -173,7 +173,7 @@ def test_a_copy_on_the_node(copies, where):
 def test_a_copy_that_the_installation_asks_for(user, sessions, make, only_python, work):
     asking = Copies(user, sessions, make(work / "asking", only_python, "--stage", "ram"))
     assert asking.start("import json; print(json.__name__)").stdout == "json\n"
-    assert "a copy of env.sqfs is on this node" in asking.log()
+    assert "copied env.sqfs to this node" in asking.log()
     assert asking.start("import json; print(json.__name__)", CONTAINERIZE_STAGE="auto").stdout == "json\n"
     assert asking.open_images() == [f"{asking.prefix}/env.sqfs"], "who starts it is asked first"
 
