@@ -9,7 +9,6 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
 TROUBLESHOOTING = "how-to/troubleshooting.md"
-ROW = re.compile(r"^\| (`.*?) \| (?=.*\|$)", re.MULTILINE)
 INTRODUCTION = f"""# Messages
 
 The table has all error messages and warnings of the program, in alphabetical order, each with what you can do. `...`
@@ -21,24 +20,16 @@ line. [Troubleshooting](../{TROUBLESHOOTING}) explains the most common messages.
 """
 
 
-def quotes_in(cell):
-    return re.findall("`([^`]+)`", cell)
-
-
 def anchor_of(cell):
-    return re.sub("[^a-z0-9]+", "-", quotes_in(cell)[0].lower()).strip("-")
-
-
-def is_quoted(message, cell):
-    return any(re.search(".*".join(map(re.escape, quote.split("..."))), message) for quote in quotes_in(cell))
+    return re.sub("[^a-z0-9]+", "-", messages.quotes_in(cell)[0].lower()).strip("-")
 
 
 def page_of_messages(root):
-    explained = ROW.findall((root / "docs" / TROUBLESHOOTING).read_text())
+    explained = messages.EXPLAINED.findall((root / "docs" / TROUBLESHOOTING).read_text())
     known = messages.read_messages(root)
     page = INTRODUCTION
     for message in sorted(known, key=lambda message: re.sub("[^a-z0-9]+", " ", message.lower()).strip()):
-        links = [f"[Explanation](../{TROUBLESHOOTING}#{anchor_of(cell)})" for cell in explained if is_quoted(message, cell)]
+        links = [f"[Explanation](../{TROUBLESHOOTING}#{anchor_of(cell)})" for cell in explained if messages.is_quoted(message, cell)]
         page += f"| `` {message} `` | {'<br>'.join([*known[message], *links])} |\n"
     return page
 
@@ -63,5 +54,5 @@ def on_files(files, config):
 def on_page_markdown(markdown, page, **_):
     """Gives each message in the table an anchor, for links from the page of messages."""
     if page.file.src_uri == TROUBLESHOOTING:
-        return ROW.sub(lambda row: f'| <a id="{anchor_of(row[1])}"></a>{row[1]} | ', markdown)
+        return messages.EXPLAINED.sub(lambda row: f'| <a id="{anchor_of(row[1])}"></a>{row[1]} | ', markdown)
     return markdown

@@ -1,4 +1,7 @@
-"""Reads the program's messages from its C++ sources. `...` stands for a value."""
+"""Reads the program's messages from its C++ sources, and those that the page of troubleshooting explains.
+
+`...` stands for a value.
+"""
 
 import itertools
 import re
@@ -73,15 +76,46 @@ def messages_in(tokens):
             yield {"hint": texts(list(assigned))}
 
 
+def literals_in(tokens):
+    for is_literal, part in itertools.groupby(tokens, lambda token: token[0][0] == '"'):
+        if is_literal:
+            yield "".join(token[1:] for token in part)
+        else:
+            yield from itertools.chain.from_iterable(literals_in(token[1:]) for token in part if isinstance(token, list))
+
+
+def sources(root):
+    return [read_tokens(file.read_text()) for file in sorted([*root.glob("src/*/*.cpp"), *root.glob("wrappers/*.cpp")])]
+
+
+def read_literals(root):
+    return [text for tokens in sources(root) for text in literals_in(tokens)]
+
+
 def read_messages(root):
     """Maps each message, as it is printed, to its hints."""
     messages = {}
-    for file in sorted([*root.glob("src/*/*.cpp"), *root.glob("wrappers/*.cpp")]):
+    for tokens in sources(root):
         last = {}
-        for fields in messages_in(read_tokens(file.read_text())):
+        for fields in messages_in(tokens):
             last = fields if "what" in fields else last if last.get("is variable") else {}
             hints = {hint.strip(): None for hint in fields.get("hint", []) if re.search("[a-z]", hint)}
             for what, why in itertools.product(last.get("what", []), last.get("why", [""])):
                 if re.search("[a-z]", what.removeprefix("warning: ")):
                     messages.setdefault(re.sub(r"(\.{3})+", "...", f"{what}: {why}" if why else what), {}).update(hints)
     return messages
+
+
+EXPLAINED = re.compile(r"^\| (`.*?) \| (?=.*\|$)", re.MULTILINE)  # the first column of the table in troubleshooting.md
+
+
+def quotes_in(cell):
+    return re.findall("`([^`]+)`", cell)
+
+
+def is_quoted(message, cell):
+    """Whether a cell of that column has the message. `...` in either of them stands for any text."""
+    def pattern(text):
+        return ".*".join(map(re.escape, text.split("...")))
+
+    return any(re.search(pattern(quote), message) or re.fullmatch(pattern(message), quote) for quote in quotes_in(cell))
