@@ -15,8 +15,11 @@ std::string cell(std::string text) {
     return text;
 }
 
-std::string code(const std::string& text) {
-    return "`" + text + "`";
+/// Code in a table's cell, in which Markdown does not show a pipe between backticks.
+std::string code(std::string text) {
+    if (text.find('|') == text.npos) return "`" + text + "`";
+    replace_all(text, "|", "&#124;");
+    return "<code>" + text + "</code>";
 }
 
 std::string names(const cli::OptionText& option) {
