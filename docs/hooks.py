@@ -1,9 +1,58 @@
-"""A hook of mkdocs: a section of the navigation that mkdocs.yml gives as a folder lists all pages of that folder."""
+"""Hooks of mkdocs, which add the generated pages, and list all pages of a folder in the navigation."""
+
+import os
+import re
+from pathlib import Path
+
+import messages
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File
+
+TROUBLESHOOTING = "how-to/troubleshooting.md"
+INTRODUCTION = f"""# Messages
+
+The table has all error messages and warnings of the program, in alphabetical order, each with what you can do. `...`
+stands for a value. An error is printed as `containerize: WHERE: MESSAGE`. WHERE is often a file with the number of a
+line. [Troubleshooting](../{TROUBLESHOOTING}) explains the most common messages.
+
+| message | what to do |
+|---|---|
+"""
+
+
+def anchor_of(cell):
+    return re.sub("[^a-z0-9]+", "-", messages.quotes_in(cell)[0].lower()).strip("-")
+
+
+def page_of_messages(root):
+    explained = messages.EXPLAINED.findall((root / "docs" / TROUBLESHOOTING).read_text())
+    known = messages.read_messages(root)
+    page = INTRODUCTION
+    for message in sorted(known, key=lambda message: re.sub("[^a-z0-9]+", " ", message.lower()).strip()):
+        links = [f"[Explanation](../{TROUBLESHOOTING}#{anchor_of(cell)})" for cell in explained if messages.is_quoted(message, cell)]
+        page += f"| `` {message} `` | {'<br>'.join([*known[message], *links])} |\n"
+    return page
 
 
 def on_files(files, config):
-    pages = sorted(file.src_uri for file in files.documentation_pages())
+    root = Path(config.config_file_path).parent
+    made = root / os.environ.get("CONTAINERIZE_BUILD", "build/release") / "docs/reference"
+    pages = sorted(made.glob("*.md"))
+    if not pages:
+        raise PluginError(f"There are no pages in {made}. Build the target `reference`, or set CONTAINERIZE_BUILD to a build directory.")
+    for page in pages:
+        files.append(File.generated(config, f"reference/{page.name}", abs_src_path=str(page)))
+    files.append(File.generated(config, "reference/messages.md", content=page_of_messages(root)))
+
+    names = sorted(file.src_uri for file in files.documentation_pages())
     for section in filter(lambda entry: isinstance(entry, dict), config.nav):
         for title, folder in section.items():
             if isinstance(folder, str) and folder.endswith("/"):
-                section[title] = [page for page in pages if page.startswith(folder)]
+                section[title] = [name for name in names if name.startswith(folder)]
+
+
+def on_page_markdown(markdown, page, **_):
+    """Gives each message in the table an anchor, for links from the page of messages."""
+    if page.file.src_uri == TROUBLESHOOTING:
+        return messages.EXPLAINED.sub(lambda row: f'| <a id="{anchor_of(row[1])}"></a>{row[1]} | ', markdown)
+    return markdown

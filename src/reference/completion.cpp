@@ -93,7 +93,8 @@ std::string table_for_zsh(const std::vector<Command>& commands) {
         for (const auto& option : options_of(*command.app)) {
             const auto about = escaped(short_text(option.description), "[]:\\");
             const auto value =
-                fmt::format(":{}: __containerize_value {} {}", escaped(option.value, ":\\"),
+                fmt::format(":{}: __containerize_value {} {}",
+                            escaped(is_positional(option) ? option.names.front() : option.value, ":\\"),
                             quoted(fmt::format("{}", fmt::join(option.choices, " "))), name_of(option.offer));
             if (is_positional(option)) {
                 text += fmt::format("        arguments+=({})\n", quoted(position(option, count) + value));
@@ -129,8 +130,10 @@ std::string table_for_fish(const std::vector<Command>& commands) {
             for (const auto& name : option.names)
                 if (!is_positional(option))
                     line += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
-            if (!option.value.empty()) line += " -r";
-            if (option.offer == cli::Offer::files) line += " -F";
+            if (option.offer == cli::Offer::files)
+                line += " -r -F";
+            else if (!option.value.empty())
+                line += " -x";
             auto values = fmt::format("{}", fmt::join(option.choices, " "));
             if (option.offer == cli::Offer::directories) values += " (__fish_complete_directories)";
             if (option.offer == cli::Offer::commands) values += " (__fish_complete_command)";

@@ -15,8 +15,11 @@ std::string cell(std::string text) {
     return text;
 }
 
-std::string code(const std::string& text) {
-    return "`" + text + "`";
+/// Code in a table's cell, in which Markdown does not show a pipe between backticks.
+std::string code(std::string text) {
+    if (text.find('|') == text.npos) return "`" + text + "`";
+    replace_all(text, "|", "&#124;");
+    return "<code>" + text + "</code>";
 }
 
 std::string names(const cli::OptionText& option) {
@@ -34,9 +37,10 @@ std::string markdown_options(const CLI::App& command) {
         if (!group.title.empty() && group.title != "Options") text += "\n" + group.title + ":\n";
         text += fmt::format("\n| {} | |\n|---|---|\n", group.title.empty() ? "argument" : "option");
         for (const auto& option : group.options)
-            text += fmt::format(
-                "| {} | {}{} |\n", cell(names(option)), cell(option.description),
-                option.key.empty() ? "" : fmt::format(" See [`{0}`](configuration.md#{0}).", option.key));
+            text += fmt::format("| {} | {}{} |\n", cell(names(option)), cell(option.description),
+                                option.key.empty()
+                                    ? ""
+                                    : fmt::format(" See [`{0}`](configuration-keys.md#{0}).", option.key));
     }
     return text;
 }
@@ -64,7 +68,8 @@ std::string list_of_commands(const Command& command) {
 }
 
 std::string commands_page(const std::vector<Command>& commands) {
-    std::string text = "# Commands\n";
+    std::string text =
+        "# Commands\n\nThis page has all commands and options. `--help` after a command prints its part.\n";
     for (const auto& command : commands)
         text += fmt::format("\n## {0}\n\n{1}.\n\n```\n{0} {2}\n```\n{3}{4}{5}", command.name,
                             command.app->get_description(), synopsis_of(command), list_of_commands(command),
@@ -73,7 +78,8 @@ std::string commands_page(const std::vector<Command>& commands) {
 }
 
 std::string environment_page() {
-    std::string text = "# Environment variables\n";
+    std::string text =
+        "# Environment variables\n\ncontainerize reads these variables, or sets them for other programs.\n";
     for (const auto& [names, description] : variable_table)
         if (description.empty())
             text += fmt::format("\n## {}\n\n| variable | |\n|---|---|\n", names);
@@ -106,8 +112,9 @@ std::string value_of_kind(const config::KeyInfo& key) {
     return cli::alternatives(choices);
 }
 
-std::string configuration_page() {
-    std::string text = "# Keys of the configuration\n";
+std::string configuration_keys_page() {
+    std::string text = "# Configuration keys\n\n[Configuration](configuration.md) explains the files and "
+                       "sections that contain these keys.\n";
     for (const auto& key : config::all_keys()) {
         text += fmt::format("\n## {}\n\n{}.\n\n", key.name, key.description);
         if (const auto value = value_of_kind(key); !value.empty()) text += "- Value: " + value + "\n";
@@ -120,7 +127,8 @@ std::string configuration_page() {
 }
 
 std::string exit_codes_page() {
-    std::string text = "# Exit codes\n\n| code | meaning |\n|---|---|\n";
+    std::string text = "# Exit codes\n\nThe exit code of containerize shows what kind of error "
+                       "happened.\n\n| code | meaning |\n|---|---|\n";
     for (const auto& [code, meaning] : exit_codes)
         text += fmt::format("| {} | {} |\n", code, cell(std::string(meaning)));
     return text;
@@ -131,7 +139,7 @@ std::string exit_codes_page() {
 std::vector<Page> markdown_pages(const std::vector<Command>& commands) {
     return {{"commands.md", commands_page(commands)},
             {"environment.md", environment_page()},
-            {"configuration.md", configuration_page()},
+            {"configuration-keys.md", configuration_keys_page()},
             {"exit-codes.md", exit_codes_page()}};
 }
 

@@ -3,18 +3,23 @@
 import functools
 import http.server
 import json
+import os
 import re
 import shutil
 import subprocess
+import sys
 import threading
 from urllib.parse import unquote, urldefrag
 
 import pytest
 from common import pinned_programs
-from conftest import CACHE, SOURCE, next_line
+from conftest import BUILD, CACHE, SOURCE, next_line
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
+
+sys.path.insert(0, str(SOURCE / "docs"))
+import messages  # noqa: E402
 
 CONTENTS = """return {
     links: [...document.querySelectorAll("a[href]")].map(link => link.href),
@@ -24,8 +29,9 @@ CONTENTS = """return {
 
 @pytest.fixture(scope="module")
 def source(place):
-    """A copy of the pages, readable by the user."""
-    shutil.copytree(SOURCE / "docs", place / "source/docs")
+    """A copy of the pages and of the sources that have the messages, readable by the user."""
+    for folder in ("docs", "src", "wrappers"):
+        shutil.copytree(SOURCE / folder, place / "source" / folder)
     shutil.copy(SOURCE / "mkdocs.yml", place / "source")
     return place / "source"
 
@@ -34,7 +40,8 @@ def source(place):
 def site(user, place, source):
     """The built site. mkdocs.yml makes every warning an error."""
     programs = pinned_programs(SOURCE / "tests/lib/mkdocs.txt", CACHE / "mkdocs")
-    user.run(programs / "mkdocs", "build", "--config-file", source / "mkdocs.yml", "--site-dir", place / "site")
+    user.run(programs / "mkdocs", "build", "--config-file", source / "mkdocs.yml", "--site-dir", place / "site",
+             env={"CONTAINERIZE_BUILD": str(BUILD)})
     return place / "site"
 
 
@@ -98,6 +105,23 @@ def test_the_search_finds_a_term(browser, address):
     result = "a.md-search-result__link[href*='reference/containerize-rank.html']"
     WebDriverWait(browser, 120).until(lambda _: browser.find_elements(By.CSS_SELECTOR, result))
     check_silence(browser, address)
+
+
+@pytest.mark.parametrize("page", ["commands", "configuration-keys", "environment", "exit-codes", "messages"])
+def test_generated_pages_are_in_the_navigation(site, page):
+    assert f'href="reference/{page}.html"' in (site / "index.html").read_text()
+
+
+def test_explained_messages_exist():
+    """Each message in the table of troubleshooting.md is one of the program, of its scripts, of the kernel or of ssh."""
+    known = messages.read_messages(SOURCE)
+    others = "\n".join([*messages.read_literals(SOURCE), *(path.read_text() for path in SOURCE.glob("templates/**/*.*")),
+                        *map(os.strerror, range(1, 134)), "Bad owner or permissions on /etc/ssh/"])
+    cells = messages.EXPLAINED.findall((SOURCE / "docs/how-to/troubleshooting.md").read_text())
+    assert cells
+    for quote in (quote for cell in cells for quote in messages.quotes_in(cell)):
+        parts = [part.strip() for part in quote.split("...")]
+        assert any(messages.is_quoted(message, f"`{quote}`") for message in known) or all(part in others for part in parts), quote
 
 
 def test_links_of_the_readme_lead_to_files():
