@@ -10,9 +10,11 @@ namespace containerize::cli {
 
 namespace {
 
-const CLI::App& innermost_command(const CLI::App& app) {
-    const auto chosen = app.get_subcommands();
-    return chosen.empty() ? app : innermost_command(*chosen.front());
+const CLI::App& innermost_command(const CLI::App& tree) {
+    const auto* command = &tree;
+    for (auto chosen = tree.get_subcommands(); !chosen.empty(); chosen = command->get_subcommands())
+        command = chosen.front();
+    return *command; // NOLINT(bugprone-return-const-ref-from-parameter): of a tree that outlives the call
 }
 
 std::string full_name(const CLI::App& command) {
@@ -60,13 +62,13 @@ std::string unknown_word(const CLI::App& tree) {
 }
 
 std::string explain_unknown(const std::string& word, const CLI::App& command) {
-    const bool is_option = word.starts_with("-");
+    const bool is_option = word.starts_with('-');
     const auto names = is_option ? names_of_options(command) : names_of_commands(command);
     std::string text = (!is_option && !names.empty() ? "unknown command: " : "unknown argument: ") + word;
     const auto similar = similar_names(names, word.substr(0, word.find('=')));
     for (const auto& name : similar)
         text += (&name == &similar.front() ? "; did you mean " : " or ") + name;
-    if (!similar.empty()) text += "?";
+    if (!similar.empty()) text += '?';
     if (!is_option && takes_program(command)) text += "; a command to run comes after --";
     return text;
 }

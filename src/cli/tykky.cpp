@@ -42,9 +42,9 @@ struct TykkyArguments : BuildArguments {
 
 /// tykky's levels: 0 errors, 1 warnings, 2 progress, 3 everything.
 void apply_log_level(BuildArguments& arguments) {
-    const char* text = value_of("CW_LOG_LEVEL");
-    if (text == nullptr) return;
-    const int level = std::atoi(text);
+    const auto text = variable("CW_LOG_LEVEL");
+    if (text.empty()) return;
+    const int level = to_number<int>(text).value_or(0);
     arguments.quiet = level < 2;
     arguments.verbose = level > 2;
 }
