@@ -2,9 +2,9 @@
 // written to disk.
 #pragma once
 
+#include "base/image_reference.h"
 #include "base/oci.h"
 #include "base/oci_layers.h"
-#include "base/image_reference.h"
 #include "core/error.h"
 
 #include <filesystem>

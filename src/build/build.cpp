@@ -1,8 +1,8 @@
 #include "build/build.h"
 
 #include "build/context.h"
-#include "build/states.h"
 #include "build/record_profile.h"
+#include "build/states.h"
 #include "build/steps.h"
 #include "conda/cache_directory.h"
 #include "environments/conda_plan.h"

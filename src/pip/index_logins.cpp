@@ -1,7 +1,7 @@
 #include "pip/index_logins.h"
 
-#include "pip/pip_configuration.h"
 #include "pip/http_login.h"
+#include "pip/pip_configuration.h"
 
 #include <algorithm>
 #include <array>

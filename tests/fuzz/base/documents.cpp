@@ -1,7 +1,7 @@
 // The documents of a registry, or of a file that claims to be an image, that describe an image.
 #include "base/challenge.h"
-#include "base/oci.h"
 #include "base/image_reference.h"
+#include "base/oci.h"
 #include "base/sif.h"
 #include "harness.h"
 

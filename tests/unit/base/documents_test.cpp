@@ -1,7 +1,7 @@
 // Documents of registries, tools and images are understood, or refused with a reason.
 #include "base/challenge.h"
-#include "base/oci.h"
 #include "base/image_reference.h"
+#include "base/oci.h"
 #include "base/registry.h"
 #include "base/registry_logins.h"
 #include "base/sif.h"
