@@ -418,7 +418,8 @@ void run_debug_command(char** argv, Launch& launch) {
     // A path that bypasses the mount (a descriptor, a hard link elsewhere) would start this program again,
     // endlessly.
     if (is_file(call.target.c_str(), call.self) && is_file((call.target = call.program).c_str(), call.self))
-        die("the image of " + call.prefix + " is not mounted over it", exit_cannot_execute);
+        die("the image of " + call.prefix + " is not mounted at the path of this program",
+            exit_cannot_execute);
     execute(call.target, argv, launch);
 }
 

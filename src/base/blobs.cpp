@@ -35,7 +35,7 @@ Result<std::string> all_of(const ReadMore& read, std::uint64_t limit, const std:
         if (bytes->empty()) return text;
         if (bytes->size() > limit - text.size())
             return fail({.what = "cannot use the image",
-                         .why = "its manifest or configuration has more than " +
+                         .why = "its manifest or configuration is larger than " +
                                 std::to_string(limit >> 20U) + " MiB",
                          .where = where,
                          .hint = {}});

@@ -53,7 +53,7 @@ Status check_owner(const fs::path& overlay, const Manifest& manifest) {
                           overlay.string(), "Choose another directory with --overlay.");
     const auto second = text->find('\n') + 1;
     log::warn("the overlay was created for " + text->substr(second, text->find('\n', second) - second) +
-              " of this installation, which has been updated since. Their files may not fit together. To "
+              " of this installation, which has been updated since. Their files may not match. To "
               "start again, remove " +
               overlay.string());
     return {};

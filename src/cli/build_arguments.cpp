@@ -215,7 +215,7 @@ void add_prefix_options(CLI::App& command, BuildArguments& arguments) {
 }
 
 void add_force_option(CLI::App& command, BuildArguments& arguments) {
-    command.add_flag("--force", arguments.force, "Replace the installation that is there");
+    command.add_flag("--force", arguments.force, "Replace an existing installation");
 }
 
 void add_hook_options(CLI::App& command, BuildArguments& arguments) {
@@ -289,17 +289,20 @@ void add_container_options(CLI::App& command, BuildArguments& arguments) {
     command.add_flag("--bind-required", arguments.bind_required,
                      "Do not start programs if the source of a --bind is missing");
     command
-        .add_option("--host-profile", arguments.host_profiles,
-                    "With a base image: a profile of what it needs from the host. One of slurm, infiniband "
-                    "and slingshot, or a file")
+        .add_option(
+            "--host-profile", arguments.host_profiles,
+            "With a base image: a profile that lists the files of the host that it needs. One of slurm, "
+            "infiniband and slingshot, or a file")
         ->type_name("NAME|FILE")
         ->delimiter(',')
         ->allow_extra_args(false)
         ->configurable()
         ->check(offer("slurm,infiniband,slingshot,..."));
     command
-        .add_option("--gpu", arguments.gpu,
-                    "With a base image: whose GPU drivers programs get. `auto` is that of each node's GPUs")
+        .add_option(
+            "--gpu", arguments.gpu,
+            "With a base image: the vendor of the GPU drivers that programs get. `auto` is the vendor of "
+            "the node's GPUs")
         ->type_name("VENDOR")
         ->default_str("auto")
         ->check(CLI::IsMember(gpu::policy_names()));

@@ -31,7 +31,7 @@ struct BuildArguments {
 };
 
 inline constexpr const char* environ_description =
-    "Script to run once. What it changes in the environment applies to every launch";
+    "Script to run once, during the build. Its changes to environment variables apply to every launch";
 
 CLI::Option* add_spec(CLI::App& command, BuildArguments& arguments);
 /// --prefix and --force.

@@ -89,7 +89,7 @@ void add_cache(CLI::App& app, Call& call) {
     auto* info = command->add_subcommand("info", "Show the size of the cache");
     info->add_flag("--json", arguments->as_json, json_description);
     on(*info, call, [arguments] { return run_info(*arguments); });
-    auto* clean = command->add_subcommand("clean", "Remove what was not used for some time");
+    auto* clean = command->add_subcommand("clean", "Remove files that were not used for some time");
     clean->add_option("--unused-for", arguments->days, "Number of days without use")
         ->type_name("DAYS")
         ->capture_default_str()

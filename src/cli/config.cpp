@@ -31,7 +31,7 @@ struct ConfigArguments {
 constexpr const char* config_examples = R"(Files; later ones override earlier ones:
   /etc/containerize/config.yaml, $CONTAINERIZE_CONFIG, ~/.config/containerize/config.yaml, $CW_GLOBAL_YAML
 
-Example of one:
+Example of a file:
   defaults:
     compression: zstd:9
   force:

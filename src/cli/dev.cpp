@@ -22,7 +22,7 @@ void add_dev(CLI::App& app, Call& call) {
         "  containerize dev ~/envs/ml -- pip install -e .\n"
         "  containerize dev ~/envs/ml -- pytest\n\n"
         "The installation itself does not change, and other users see nothing of your changes.\n"
-        "To forget all changes, remove the overlay's directory. `containerize update` changes the\n"
+        "To discard all changes, remove the overlay's directory. `containerize update` changes the\n"
         "installation for everybody.");
     on(*command, call, [&call, options] {
         catch_interrupts();

@@ -51,7 +51,8 @@ void add_doctor(CLI::App& app, Call& call) {
     auto* command = app.add_subcommand("doctor", "Show what this machine allows and what is missing");
     const auto arguments = std::make_shared<DoctorArguments>();
     command
-        ->add_option("--prefix", arguments->prefix, "Also try this directory as the place of an installation")
+        ->add_option("--prefix", arguments->prefix,
+                     "Also check whether an installation can be in this directory")
         ->type_name("DIR");
     command->add_flag("--json", arguments->as_json, json_description);
     on(*command, call, [arguments] { return run_doctor(*arguments); });

@@ -126,9 +126,10 @@ void add_log(CLI::App& app, Call& call) {
     add_installation(*command, arguments->directory);
     command->add_flag("--json", arguments->as_json, json_description);
     command->footer(
-        "A star marks the current state. Sizes are those of the layers that updates added. A state "
-        "that was not\n"
-        "made from the one above it says \"(from N)\". Below a squashed state are the commands that "
+        "A star marks the current state. Sizes are those of the layers that updates added. \"(from N)\" "
+        "marks a state\n"
+        "that was made from state N, not from the one above it. A squashed state is followed by the "
+        "commands that\n"
         "made its files.");
     on(*command, call, [arguments] { return show_log(*arguments); });
 }
@@ -150,7 +151,7 @@ void add_squash(CLI::App& app, Call& call) {
     add_installation(*command, arguments->prefix);
     add_layout_option(*command, *arguments);
     add_work_options(*command, *arguments);
-    command->footer("The other states are removed: there is nothing left to go back to.");
+    command->footer("The other states are removed, so `rollback` has no state to go back to.");
     on(*command, call, [&call, arguments] { return run_squash(*arguments, call.line); });
 }
 

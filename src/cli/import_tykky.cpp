@@ -16,19 +16,19 @@ struct ImportArguments : BuildArguments {
 constexpr const char* import_tykky_examples = R"(Example:
   containerize import-tykky /projappl/me/env ~/envs/env
 
-Nothing is rebuilt: the image is copied, and DIR is not changed. The programs then run on the host's files
-instead of those of tykky's container. If their Python is the container's (--slim), that container becomes the
-base image. Installations of conda-containerize, pip-containerize and wrap-install can be imported.)";
+Nothing is rebuilt: the image is copied, and DIR is not changed. The programs then see the host's root filesystem,
+not tykky's container. If they use the container's Python (--slim), the container becomes the base image.
+Installations of conda-containerize, pip-containerize and wrap-install can be imported.)";
 
 } // namespace
 
 void add_import_tykky(CLI::App& app, Call& call) {
-    auto* command = app.add_subcommand("import-tykky", "Create an installation from one of tykky's");
+    auto* command = app.add_subcommand("import-tykky", "Create an installation from a tykky installation");
     const auto arguments = std::make_shared<ImportArguments>();
-    command->add_option("DIR", arguments->directory, "The installation of tykky")->required();
+    command->add_option("DIR", arguments->directory, "The tykky installation")->required();
     command
         ->add_option("NEWPREFIX", arguments->prefix,
-                     "Directory of the new installation. It must be missing or empty")
+                     "Directory of the new installation. It must be empty, or must not exist")
         ->required()
         ->type_name("DIR");
     add_force_option(*command, *arguments);

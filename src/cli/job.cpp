@@ -87,7 +87,7 @@ Result<int> run_job(const JobArguments& arguments, const std::vector<std::string
     auto text = read_template(kind);
     if (!text) return fail(std::move(text.error()));
     if (request.nodes > 1 && text->find("@NODES@") == std::string::npos)
-        return fail_input("a job of this kind has one node", {}, "--kind " + kind,
+        return fail_input("a job of this kind runs on only one node", {}, "--kind " + kind,
                           "Leave out --nodes, or use --kind torchrun.");
     auto script = cluster::fill_job_script(*text, request, *site);
     if (!script) return fail(std::move(script.error()));

@@ -122,7 +122,7 @@ void add_environment_option(CLI::App& command, std::string& directory) {
 void add_site_option(CLI::App& command, std::string& site) {
     command.add_option("--site", site, "Profile of the site: a name or a file")
         ->type_name("NAME|FILE")
-        ->default_str("the site that is recognised")
+        ->default_str("the detected one")
         ->envname(Variable("CONTAINERIZE_SITE").name());
 }
 

@@ -25,7 +25,7 @@ struct NewArguments : BuildArguments {
 
 constexpr const char* new_examples = R"(Examples:
   containerize new --prefix ~/envs/ml env.yml
-  containerize new --prefix ~/envs/ml --cuda 12.4 env.yml     # for nodes with a GPU, on one without
+  containerize new --prefix ~/envs/ml --cuda 12.4 env.yml     # for GPU nodes, built on a node without GPU
   containerize new --prefix ~/envs/ml requirements.txt
   containerize new --prefix /scratch/me/ml --python 3.11 requirements.txt
   containerize new --prefix ml --post-install fetch-data.sh --environ settings.sh requirements.txt
@@ -159,7 +159,8 @@ void add_wrap_install(CLI::App& app, Call& call) {
     add_work_options(*command, *arguments);
     command->footer(
         "Example:\n  containerize wrap-install --prefix ~/soft/tool -w bin,libexec /appl/tool-1.2\n\n"
-        "Wrapper paths are relative to SRC, or lie below it. Links that lead out of SRC are reported.");
+        "Wrapper paths are relative to SRC, or absolute paths below it. Links that point outside SRC are "
+        "reported.");
     on(*command, call, [&call, arguments, mask] { return run_wrap_install(*arguments, *mask, call.line); });
 }
 
@@ -179,7 +180,8 @@ void add_wrap_container(CLI::App& app, Call& call) {
     add_work_options(*command, *arguments);
     command->footer(
         "Example:\n  containerize wrap-container --prefix ~/soft/tool -w /opt/tool/bin tool.sif\n\n"
-        "Wrapper paths are those of the image: directories with programs, or programs.");
+        "Wrapper paths are absolute paths in the image, of programs or of directories that contain "
+        "programs.");
     on(*command, call, [&call, arguments] { return run_wrap_container(*arguments, call.line); });
 }
 

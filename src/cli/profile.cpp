@@ -60,7 +60,7 @@ void add_profile(CLI::App& app, Call& call) {
     const auto arguments = std::make_shared<ProfileArguments>();
     add_installation(*command, arguments->directory);
     take_program(*command, "Program to run")->default_str("the imports of all packages");
-    command->add_flag("--replace", arguments->replace, "Forget what was recorded before");
+    command->add_flag("--replace", arguments->replace, "Discard what was recorded before");
     command->footer(profile_examples);
     on(*command, call, [&call, arguments] { return record(*arguments, call.program); });
 }

@@ -212,12 +212,14 @@ void add_stage(CLI::App& app, Call& call) {
     auto* command = app.add_subcommand("stage", "Copy an installation to the nodes of the job");
     const auto arguments = std::make_shared<StageArguments>();
     command->add_option("DIR", arguments->directory, "The installation")->default_str(active);
-    command->add_option("--to", arguments->place, "Where the copy is: a disk of each node, or its memory")
+    command
+        ->add_option("--to", arguments->place,
+                     "Where to keep the copy: on a disk of each node, or in its memory")
         ->type_name("PLACE")
         ->check(CLI::IsMember({"local", "ram"}))
         ->capture_default_str();
     command->add_flag("--node", arguments->node,
-                      "Copy to this node only, and hold the copy until this command is ended");
+                      "Copy to this node only, and keep the copy until this command ends");
     command->add_option("--brought", arguments->brought, "Files of the images that are on this node already")
         ->needs("--node")
         ->allow_extra_args(false)

@@ -75,7 +75,7 @@ Result<int> run_stats(const StatsArguments& arguments) {
 } // namespace
 
 void add_stats(CLI::App& app, Call& call) {
-    auto* command = app.add_subcommand("stats", "Show what the file server of an installation has done");
+    auto* command = app.add_subcommand("stats", "Show statistics of the file server of an installation");
     const auto arguments = std::make_shared<StatsArguments>();
     add_installation(*command, arguments->directory);
     command->add_flag("--json", arguments->as_json, json_description);

@@ -170,7 +170,7 @@ private:
         auto& create = add_new("A pip requirements file", Kind::pip);
         add_uv(create);
         create.add_flag("--slim", arguments_.slim,
-                        "Use the Python of a small container image, as base image");
+                        "Use a small container image with Python as the base image");
         create.add_option("--pyver", arguments_.python_version, "Version of Python to use")->type_name("X.Y");
         create.add_flag("--system-site-packages", arguments_.system_site_packages,
                         "Let programs see the packages of the interpreter and of the user");

@@ -22,8 +22,8 @@ struct UpdateArguments : BuildArguments {
 constexpr const char* update_examples = R"(Examples:
   containerize update ~/envs/ml -- pip install rich
   containerize update ~/envs/ml -r more.txt
-  containerize update ~/envs/ml env.yml              # packages that it asks for are added or changed
-  containerize update ~/envs/ml --prune env.yml      # and those that it does not need removed
+  containerize update ~/envs/ml env.yml              # add or change packages that the file requests
+  containerize update ~/envs/ml --prune env.yml      # and remove packages that it does not need
   containerize update ~/envs/ml --post-install patch.sh
   containerize update ~/envs/ml -- bash              # look around, change, exit
 

@@ -380,7 +380,7 @@ void read_channels(Reader& reader, Config& config) {
 fs::path existing(Reader& reader, const Located& given, const std::string& key) {
     fs::path path = with_home(given.text, reader.environment());
     std::error_code ignored;
-    if (!fs::exists(path, ignored)) reader.refuse(given, "the file of " + key + " does not exist");
+    if (!fs::exists(path, ignored)) reader.refuse(given, "the file that " + key + " names does not exist");
     return path;
 }
 

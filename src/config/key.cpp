@@ -138,15 +138,15 @@ const std::array<KeyInfo, number_of_keys>& all_keys() {
          .check = check_directory,
          .otherwise = "none, it must be given",
          .option = "--prefix",
-         .description = "Directory of the installation. It must be missing or empty"},
+         .description = "Directory of the installation. It must be empty, or must not exist"},
         {.key = Key::channels,
          .name = "channels",
          .kind = Kind::list,
          .check = check_channel,
          .otherwise = "those of `.condarc`, else conda-forge",
-         .description = "conda channels, for environment files that name none. `defaults` is used only if "
-                        "`.condarc` has no `channels`; `force` replaces them; `prepends` and `appends` are "
-                        "added around the result"},
+         .description = "conda channels for environment files that name none. The section `defaults` applies "
+                        "only if `.condarc` has no `channels`. The section `force` replaces all others. "
+                        "Channels in `prepends` and `appends` are placed before and after the result"},
         {.key = Key::conda_config,
          .name = "conda_config",
          .kind = Kind::flag,
@@ -176,9 +176,10 @@ const std::array<KeyInfo, number_of_keys>& all_keys() {
          .standard = "host",
          .option = "--base",
          .choices = "host,auto,...",
-         .description = "Root filesystem that programs see: `host`, `auto` (`auto_base` of the configuration "
-                        "if the host's C library is too old), `docker://IMAGE`, `oci:DIR`, a .sif or .sqfs "
-                        "file, or a directory"},
+         .description =
+             "Root filesystem that programs see: `host`, `auto` (the host if its C library is new "
+             "enough, else `auto_base` of the configuration), `docker://IMAGE`, `oci:DIR`, a .sif or .sqfs "
+             "file, or a directory"},
         {.key = Key::auto_base,
          .name = "auto_base",
          .kind = Kind::text,
@@ -204,7 +205,7 @@ const std::array<KeyInfo, number_of_keys>& all_keys() {
          .kind = Kind::number,
          .check = check_number,
          .standard = "256",
-         .description = "Limit in GiB for all unpacked layers of a base image"},
+         .description = "Limit in GiB for the total size of a base image's unpacked layers"},
         {.key = Key::registries,
          .name = "registries",
          .kind = Kind::list,
@@ -232,7 +233,7 @@ const std::array<KeyInfo, number_of_keys>& all_keys() {
          .name = "jobs",
          .kind = Kind::number,
          .check = check_number,
-         .otherwise = "what the job or login may use",
+         .otherwise = "as many as CPUs and memory allow, at most 8 outside a job",
          .option = "--jobs",
          .description = "Number of parallel workers"},
         {.key = Key::max_jobs,
@@ -248,7 +249,7 @@ const std::array<KeyInfo, number_of_keys>& all_keys() {
          .standard = "auto",
          .option = "--installer",
          .choices = "auto,pip,uv",
-         .description = "What installs pip packages. `auto` is uv if there is one on `PATH`, else pip"},
+         .description = "What installs pip packages. `auto` is uv if it is on `PATH`, else pip"},
         {.key = Key::wrapper_paths,
          .name = "wrapper_paths",
          .kind = Kind::list,
@@ -272,8 +273,8 @@ const std::array<KeyInfo, number_of_keys>& all_keys() {
          .otherwise = "none",
          .option = "--host-profile",
          .description =
-             "`slurm`, `infiniband`, `slingshot` or absolute paths of profiles: what installations with a "
-             "base image need from the host. `--host-profile` adds to the list"},
+             "Profiles that list the files of the host that installations with a base image need: `slurm`, "
+             "`infiniband`, `slingshot` or absolute paths. `--host-profile` adds to the list"},
         {.key = Key::engine,
          .name = "engine",
          .kind = Kind::text,

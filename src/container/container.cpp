@@ -244,9 +244,9 @@ private:
         for (const auto& word : {call_.prefix, place})
             if (word.find_first_of(" \t\n\"'\\") != std::string::npos)
                 return fail(
-                    {.what =
-                         "a container runtime cannot run an installation that has updates and such a path",
-                     .why = "runtimes split the command of a FUSE server at spaces",
+                    {.what = "a container runtime cannot run an updated installation at this path",
+                     .why = "runtimes cannot start a FUSE server at a path with spaces, quotation marks or "
+                            "backslashes",
                      .where = word,
                      .hint = "Merge the updates with `containerize squash`, or rename the directory."});
         arguments_.emplace_back("--fusemount");

@@ -20,11 +20,11 @@ inline constexpr auto exit_codes = std::to_array<ExitCodeInfo>({
     {0, "Success. A wrapped program returns its own exit code."},
     {exit_failure, "Something failed, or `check` or `doctor` found a problem."},
     {exit_usage,
-     "The command line, a file or a value that you gave is wrong. tykky's commands: the command line."},
+     "The command line, a file or a value that you gave is wrong. tykky's commands return 2 only for a wrong "
+     "command line."},
     {exit_cannot_execute, "The program cannot be executed."},
     {exit_not_found, "The program was not found."},
-    {exit_signal,
-     "128 plus the number of a signal: ended by that signal, such as 130 by Ctrl-C and 143 by `kill`."},
+    {exit_signal, "128 + N: signal N ended the program, such as 130 for Ctrl-C and 143 for `kill`."},
 });
 
 } // namespace containerize

@@ -31,22 +31,23 @@ inline constexpr auto variable_table = std::to_array<VariableInfo>({
      "what the installation records."},
     {"CONTAINERIZE_BIND", "Further files and directories of the host to show: `SRC[:DST[:OPTIONS]]`, several "
                           "separated by commas. OPTIONS are `ro`, `rw` and `required`."},
-    {"CONTAINERIZE_GPU", "Whose GPU drivers a base image gets: `auto`, `nvidia`, `amd`, `intel` or `none`. "
-                         "Default: what the installation records."},
+    {"CONTAINERIZE_GPU",
+     "The vendor of the GPU drivers that a base image gets: `auto`, `nvidia`, `amd`, `intel` or `none`. "
+     "Default: what the installation records."},
     {"CONTAINERIZE_PREFETCH",
      "How a session reads images ahead: `auto`, `on`, `off`, or with size and number of "
      "requests, such as `auto:4M:8`. Default: what the installation records."},
     {"CONTAINERIZE_STAGE", "Whether a session first copies the images to its node: `auto`, `local`, `ram` or "
                            "`off`. Default: what the installation records."},
-    {"CONTAINERIZE_SESSION_IDLE", "Seconds after which a session ends that no program uses. Default: 600."},
+    {"CONTAINERIZE_SESSION_IDLE",
+     "A session ends after this number of seconds without a program. Default: 600."},
     {"NVIDIA_VISIBLE_DEVICES NVIDIA_DRIVER_CAPABILITIES CUDA_MPS_PIPE_DIRECTORY",
-     "Which of NVIDIA's devices, driver parts and MPS a base image gets."},
+     "Which NVIDIA devices and parts of the driver a base image gets, and where MPS listens."},
     {"APPTAINER_BIND APPTAINER_BINDPATH SINGULARITY_BIND SINGULARITY_BINDPATH",
      "Further binds, like `CONTAINERIZE_BIND`, if the installation has a base image."},
 
     {"Jobs"},
-    {"CONTAINERIZE_SITE",
-     "The site's profile, by name or as a file. Default: the one whose site is recognised."},
+    {"CONTAINERIZE_SITE", "The site profile: a name or a file. Default: the detected one."},
     {"MASTER_ADDR MASTER_PORT RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE NODE_RANK GROUP_RANK",
      "The ranks of a parallel program, as PyTorch reads them. `containerize-rank` sets those that are not "
      "set."},
@@ -73,7 +74,7 @@ inline constexpr auto variable_table = std::to_array<VariableInfo>({
     {"CONTAINERIZE_PREFIX", "The installation that a program runs from. Commands without a DIR use it."},
     {"CONTAINERIZE_IMAGE CONTAINERIZE_RUNSCRIPTS",
      "Set by module files: the image, and the directory of commands."},
-    {"VIRTUAL_ENV", "The installation, as for a venv. It stays if another venv is active."},
+    {"VIRTUAL_ENV", "The installation, as for a venv. It is not changed if another venv is active."},
     {"CONDA_PREFIX CONDA_DEFAULT_ENV CONDA_SHLVL", "The installation, as for an active conda environment."},
     {"env_root install_root CW_INSTALLATION_PATH CW_INSTALLATION_PREFIX CW_WORKDIR CW_NUM_CPUS CW_MODE",
      "Set for scripts of a build, as by tykky."},
@@ -86,9 +87,9 @@ inline constexpr auto variable_table = std::to_array<VariableInfo>({
      "What tykky's commands print: 0 errors, 1 warnings, 2 progress, 3 everything. Default: 2."},
     {"CW_ENABLE_CONDARC", "If set, tykky's commands read `.condarc` files and `CONDA_` variables."},
     {"CW_NO_CONDA_ACTIVATE CW_FORCE_CONDA_ACTIVATE",
-     "If set, a launch never or always does what activating the environment does."},
+     "If the first is set, a launch never activates the environment. If the second is set, it always does."},
     {"CW_EXTRA_BIND_MOUNTS", "Further binds at a launch, like `CONTAINERIZE_BIND`."},
-    {"CW_NO_FIX_PERM", "Not needed: everybody who can read an installation can read its images."},
+    {"CW_NO_FIX_PERM", "Has no effect: everybody who can read an installation can read its images."},
 
     {"Downloads and logins"},
     {"http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY", "The proxy for downloads."},
@@ -97,15 +98,16 @@ inline constexpr auto variable_table = std::to_array<VariableInfo>({
      "exists is used."},
     {"NETRC", "A file with logins, instead of `~/.netrc`."},
     {"RATTLER_AUTH_FILE", "Logins for conda channels, as stored by pixi and rattler."},
-    {"REGISTRY_AUTH_FILE DOCKER_CONFIG", "Logins for registries: a file, and the directory of Docker's."},
-    {"KRB5CCNAME", "Kerberos' tickets, for `containerize doctor`."},
+    {"REGISTRY_AUTH_FILE DOCKER_CONFIG",
+     "Logins for registries: a file, and the directory of Docker's `config.json`."},
+    {"KRB5CCNAME", "Where Kerberos tickets are, for `containerize doctor`."},
 
     {"conda and pip"},
     {"CONDA_OVERRIDE_*", "The version of a virtual package, such as `CONDA_OVERRIDE_CUDA=12.4`."},
     {"CONDA_*", "Settings of conda, as in `.condarc`, such as `CONDA_CHANNELS`. `--no-config` ignores them."},
-    {"CONDARC MAMBARC CONDA_EXE CONDA_ROOT MAMBA_ROOT_PREFIX", "Where further configuration of conda lies."},
+    {"CONDARC MAMBARC CONDA_EXE CONDA_ROOT MAMBA_ROOT_PREFIX", "Where further configuration of conda is."},
     {"PIP_CONFIG_FILE UV_CONFIG_FILE GIT_CONFIG_GLOBAL",
-     "Files whose passwords and tokens are kept out of messages."},
+     "Configuration of pip, uv and git. Passwords and tokens in these files are removed from messages."},
     {"GIT_CONFIG_COUNT", "Settings of git, to which the build adds logins."},
     {"PIP_* UV_*", "pip and uv read their own variables."},
 

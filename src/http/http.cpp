@@ -208,7 +208,7 @@ void warn_of_no_verification(const std::vector<Request>& requests, const Setting
     });
     if (settings.verify_tls || !encrypted || std::exchange(warned, true)) return;
     const auto& setting = settings.advice.no_verification;
-    log::warn("servers are not verified" + (setting.empty() ? "" : " (" + setting + ")") +
+    log::warn("server certificates are not verified" + (setting.empty() ? "" : " (" + setting + ")") +
               ", so downloads can be changed on the way");
 }
 

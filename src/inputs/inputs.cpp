@@ -285,7 +285,7 @@ Result<Inputs> check_wrap(const BuildOptions& options, const fs::path& source, b
     inputs.mode = "wrapdisk";
     std::error_code failed;
     if (!fs::is_directory(inputs.wrap_source, failed))
-        return fail_input("there is no such directory",
+        return fail_input("cannot use the software's directory",
                           failed                           ? failed.message()
                           : fs::exists(inputs.wrap_source) ? "it is not a directory"
                                                            : "",

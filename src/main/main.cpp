@@ -22,8 +22,7 @@ int run_and_report(int argc, char** argv) {
         throw;
     } catch (const std::system_error& failure) { // an unexpected system error
         const bool scarce = failure.code() == std::errc::resource_unavailable_try_again; // e.g. a thread
-        std::fprintf(stderr, "containerize: the system refused what is needed: %s\n%s",
-                     redacted(failure.what()).c_str(),
+        std::fprintf(stderr, "containerize: a system call failed: %s\n%s", redacted(failure.what()).c_str(),
                      scarce ? "A limit of processes or of memory is too low: `ulimit -a` shows them.\n" : "");
         return exit_failure;
     } catch (const std::exception& bug) {
@@ -35,7 +34,7 @@ int run_and_report(int argc, char** argv) {
 
 constexpr std::array no_memory = std::to_array("containerize: there is not enough memory\n");
 
-/// The terminate handler, for exceptions in threads. The janitor cleans up as after a kill.
+/// The terminate handler, for exceptions in threads. The clean-up process works as after a kill.
 [[noreturn]] void end_of_thread() {
     try {
         if (const auto problem = std::current_exception()) std::rethrow_exception(problem);

@@ -169,7 +169,7 @@ OwnershipRules rules_of_other_place(const std::string& prefix, Look look) {
 }
 
 std::unexpected<Error> no_safe_place(const fs::path& path, const Foreign& foreign) {
-    return fail({.what = "the installation's original path is one where another user could replace it",
+    return fail({.what = "another user could replace the directory at the installation's original path",
                  .why = foreign.path + ": " + foreign.why,
                  .where = path.string(),
                  .hint = "Its programs refer to that path. Build the installation again where it is now."});

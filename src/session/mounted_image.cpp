@@ -65,8 +65,8 @@ Result<std::vector<std::string>> MountedImage::other_mount_points(const manifest
             return fail({.what = "another installation is in use at this installation's original path",
                          .why = path.string() + " is in use by " + owner->plan_.prefix,
                          .where = plan_.prefix,
-                         .hint = "Wait until no program of the other one runs (usually ten minutes), or "
-                                 "build this installation again where it is now."});
+                         .hint = "Wait until the other one is unmounted (usually ten minutes after its last "
+                                 "program ends), or build this installation again where it is now."});
         }
         if (path == manifest.prefix)
             if (auto free = manifest::check_first_path(manifest, plan_.prefix); !free)

@@ -123,7 +123,7 @@ private:
                                 "Write it as `- numpy=1.26`.");
         // YAML joins a list item that is indented too far with the one above.
         if (one.Scalar().find(" - ") != std::string::npos)
-            return yaml_.refuse(one, "two packages are in one line: '" + one.Scalar() + "'",
+            return yaml_.refuse(one, "two packages are on one line: '" + one.Scalar() + "'",
                                 "Indent all items of a list by the same amount.");
         auto spec = conda::parse_match_spec(one.Scalar());
         if (!spec) {

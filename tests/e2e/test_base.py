@@ -325,7 +325,7 @@ def test_hostile_layers_are_refused_by_name(base, work):
         "diff": "(diff_id)",
         "sparse": "the entry 'terabyte' has a declared size of 1.1 TB",
         "many": "it has 10000 layers, and at most 512 are accepted",
-        "huge": "its manifest or configuration has more than 4 MiB",
+        "huge": "its manifest or configuration is larger than 4 MiB",
     }
     for tag, message in expected.items():
         shown = refused(base, "pull", f"oci:{layout.path}:{tag}")

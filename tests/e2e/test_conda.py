@@ -615,7 +615,7 @@ def test_a_filesystem_without_attributes_costs_time_only(build, user, without_fu
 
 
 @pytest.mark.parametrize("text, message", [
-    ("dependencies:\n- numpy\n  - scipy\n", "env.yml:2: two packages are in one line: 'numpy - scipy'"),
+    ("dependencies:\n- numpy\n  - scipy\n", "env.yml:2: two packages are on one line: 'numpy - scipy'"),
     ("dependencies:\n\t- numpy\n", "YAML is indented with spaces, not tabs."),
     ("dependencies: numpy\n", "env.yml:1: `dependencies:` must be a list"),
     ("dependencies:\n- numpy: 1.2\n", "env.yml:2: `numpy:` is not a section of `dependencies:`:\n  2 | - numpy: 1.2\nFor a version, write `- numpy=1.2`."),

@@ -244,7 +244,7 @@ def test_wrap_a_debian_program(user, tool, work):
 
 def test_wrap_install_refusals(call, user, work, software):
     for argv, message in [([software, "--prefix", work / "x"], "-w/--wrapper-paths is missing"),
-                          ([work / "nowhere", "-w", "bin", "--prefix", work / "x"], "there is no such directory"),
+                          ([work / "nowhere", "-w", "bin", "--prefix", work / "x"], "cannot use the software's directory"),
                           ([software, "-w", "bin", "--prefix", software / "inside"], "must not contain each other"),
                           ([software / "lib/data.txt", "-w", "bin", "--prefix", work / "x"], "it is not a directory"),
                           ([software, "-w", "nosuch", "--prefix", work / "x"], "the software has no such directory or program")]:

@@ -233,8 +233,8 @@ TEST(Tree, DescribesOptions) {
     };
     EXPECT_EQ(option("new", "--quiet").names, (Words{"-q", "--quiet"}));
     EXPECT_EQ(option("new", "--quiet").description, "Show only warnings and errors (not with --verbose).");
-    EXPECT_EQ(option("new", "--jobs").description,
-              "Number of parallel workers (1 to 1024; default: what the job or login may use).");
+    EXPECT_EQ(option("new", "--jobs").description, "Number of parallel workers (1 to 1024; default: as many "
+                                                   "as CPUs and memory allow, at most 8 outside a job).");
     EXPECT_EQ(option("new", "--tmpdir").value, "DIR");
     EXPECT_EQ(option("new", "--tmpdir").offer, Offer::directories);
     EXPECT_EQ(option("new", "SPEC").offer, Offer::files);

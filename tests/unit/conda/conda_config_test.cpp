@@ -220,7 +220,7 @@ TEST_F(CondaConfig, Mistakes) {
         {"remote_max_retries: -1\n",
          "home/.condarc:1: remote_max_retries must be a number from 0 to 100: it is '-1'" + hint},
         {"ssl_verify: /no/such.pem\n",
-         "home/.condarc:1: the file of ssl_verify does not exist: it is '/no/such.pem'" + hint},
+         "home/.condarc:1: the file that ssl_verify names does not exist: it is '/no/such.pem'" + hint},
     };
     for (const auto& [content, expected] : cases) {
         condarc(content);

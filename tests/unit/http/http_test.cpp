@@ -562,9 +562,9 @@ TEST(HttpTls, UnknownAuthority) {
     settings.advice.no_verification = "ssl_verify: false";
     testing::internal::CaptureStderr();
     EXPECT_TRUE(http::fetch(asked, settings));
-    EXPECT_EQ(
-        testing::internal::GetCapturedStderr(),
-        "warning: servers are not verified (ssl_verify: false), so downloads can be changed on the way\n");
+    EXPECT_EQ(testing::internal::GetCapturedStderr(),
+              "warning: server certificates are not verified (ssl_verify: false), so downloads can be "
+              "changed on the way\n");
     // From an encrypted address to an unencrypted one.
     settings.ca = pem.string() + ".crt";
     asked.urls = {server.url("redirect/localhost/small", "localhost")};

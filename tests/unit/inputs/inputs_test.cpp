@@ -213,8 +213,8 @@ TEST_F(InputsTest, OfSoftwareOnDisk) {
     EXPECT_EQ(inputs.wrapper_paths, (Texts{"bin", "extra", "bin/tool"}));
     EXPECT_EQ(good(check_wrap(options_, at("software"), true)).mask, at("software"));
 
-    EXPECT_EQ(refused(check_wrap(options_, at("missing"), false)), "there is no such directory");
-    EXPECT_EQ(refused(check_wrap(options_, at("script.sh"), false)), "there is no such directory");
+    EXPECT_EQ(refused(check_wrap(options_, at("missing"), false)), "cannot use the software's directory");
+    EXPECT_EQ(refused(check_wrap(options_, at("script.sh"), false)), "cannot use the software's directory");
     options_.wrapper_paths = {"sbin"};
     EXPECT_EQ(refused(check_wrap(options_, at("software"), false)),
               "the software has no such directory or program");
