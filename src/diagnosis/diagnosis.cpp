@@ -62,7 +62,6 @@ Finding kernel() {
     utsname name{};
     uname(&name);
     int major = 0, minor = 0;
-    // NOLINTNEXTLINE(bugprone-unchecked-string-to-number-conversion): 0 is good for what cannot be read
     std::sscanf(name.release, "%d.%d", &major, &minor);
     const auto at_least = [&](int wanted_major, int wanted_minor) {
         return major > wanted_major || (major == wanted_major && minor >= wanted_minor);

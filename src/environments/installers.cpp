@@ -110,7 +110,6 @@ bool Installers::git_takes_settings() const {
     const auto said = capture(context_.inside({"git", "--version"}));
     if (!said || !said->ok()) return false;
     int major = 0, minor = 0;
-    // NOLINTNEXTLINE(bugprone-unchecked-string-to-number-conversion): the number of conversions is checked
     if (std::sscanf(said->output.c_str(), "git version %d.%d", &major, &minor) != 2) return false;
     return major > 2 || (major == 2 && minor >= 31);
 }

@@ -104,7 +104,7 @@ std::string to_text(const Profile& profile) {
     std::uint64_t end = 0;
     for (const auto& block : profile.blocks) {
         if (block.start == end && end != 0)
-            text += ",";
+            text += ',';
         else
             text.append("\n").append(std::to_string(block.start)).append(" ");
         text += std::to_string(block.size_field);

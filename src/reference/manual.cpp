@@ -19,9 +19,10 @@ std::string roff(std::string_view text) {
     std::string escaped = text.starts_with('.') || text.starts_with('\'') ? "\\&" : "";
     bool is_code = false;
     for (const char c : text) {
-        if (c == '`')
-            escaped += (is_code = !is_code) ? "\\fB" : "\\fR";
-        else if (c == '\\')
+        if (c == '`') {
+            is_code = !is_code;
+            escaped += is_code ? "\\fB" : "\\fR";
+        } else if (c == '\\')
             escaped += "\\e";
         else if (c == '-')
             escaped += "\\-";
@@ -132,7 +133,7 @@ Page page(const Command& first, const std::vector<Command>& commands) {
     auto text =
         fmt::format(".TH {} 1 \"\" \"containerize {}\" \"containerize\"\n.SH NAME\n{} \\- {}\n.SH SYNOPSIS\n",
                     roff(upper(name)), CONTAINERIZE_VERSION, roff(name), roff(first.app->get_description()));
-    const bool is_program = first.name == program.name && program.app->get_footer() != "";
+    const bool is_program = first.name == program.name && !program.app->get_footer().empty();
     for (const auto& command : commands)
         if (command.name == first.name || (!is_program && command.name.starts_with(first.name + " ")))
             text += fmt::format(".B {}\n{}\n.br\n", roff(command.name), roff(synopsis_of(command)));

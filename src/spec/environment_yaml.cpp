@@ -145,7 +145,7 @@ private:
                 environment_.pip.push_back({.text = one.Scalar(), .where = yaml_.where(one)});
                 return {};
             });
-        if (key.starts_with("sel(") && key.ends_with(")")) {
+        if (key.starts_with("sel(") && key.ends_with(')')) {
             const auto platform = trimmed(std::string_view(key).substr(4, key.size() - 5));
             if (platform == "osx" || platform == "win") return {};
             if (platform != "linux" && platform != "unix")
