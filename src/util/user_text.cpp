@@ -72,7 +72,7 @@ bool is_utf8(std::string_view text) {
 Result<std::string> decode(std::string_view content, const std::filesystem::path& file) {
     std::string text;
     if (content.starts_with("\xFF\xFE") || content.starts_with("\xFE\xFF"))
-        text = from_utf16(content.substr(2), content.starts_with("\xFE"));
+        text = from_utf16(content.substr(2), content.starts_with('\xFE'));
     else
         text = content.substr(content.starts_with("\xEF\xBB\xBF") ? 3 : 0);
     if (is_utf8(text) || declares_encoding(text)) return text;
