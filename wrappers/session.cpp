@@ -4,6 +4,7 @@
 #include "session/session.h"
 
 #include "container/container.h"
+#include "core/exit_code.h"
 #include "launch/batch_job.h"
 #include "launch/control_message.h"
 #include "rank.h"
@@ -18,9 +19,6 @@
 namespace {
 
 using namespace containerize;
-
-constexpr int exit_failure = 1;
-constexpr int exit_usage = 2;
 
 int report(const Error& error) {
     const std::string line = "containerize: " + to_string(error) + "\n";

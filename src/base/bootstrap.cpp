@@ -81,7 +81,6 @@ constexpr const char* hosts = "127.0.0.1 localhost\n::1 localhost\n";
 class Collection {
 public:
     Collection() {
-        if (const auto own = elf::read_elf(host_, "/proc/self/exe")) machine_ = own->machine;
         const auto cache = host_.text("/etc/ld.so.cache", elf::largest_library_cache);
         for (const auto& [name, path] :
              elf::parse_library_cache(cache).value_or(std::vector<elf::CachedLibrary>()))
@@ -184,7 +183,7 @@ private:
     /// Does nothing if the file is no program or library of this machine.
     void add_needs(const fs::path& file) {
         const auto elf = elf::read_elf(host_, file);
-        if (!elf || elf->machine != machine_) return;
+        if (!elf || elf->machine != elf::this_machine) return;
         if (!elf->interpreter.empty()) add_file(elf->interpreter);
         std::vector<std::string> run_path;
         for (auto directory : elf->run_path) {
@@ -217,7 +216,6 @@ private:
     }
 
     image::DirectoryView host_{"/"};
-    std::uint16_t machine_ = 0;
     std::map<std::string, fs::path> cached_;
     std::map<std::string, Entry> entries_;
 };

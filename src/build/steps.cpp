@@ -45,7 +45,11 @@ public:
         manifest_.prefix = lock.prefix;
         manifest_.state = state;
         manifest_.wrapper_paths = context.inputs.wrapper_paths;
-        manifest_.settings = context.inputs.settings;
+        // Another update may have changed them before this one had the lock.
+        if (previous == nullptr)
+            manifest_.settings = context.inputs.settings;
+        else if (context.options.change_engine)
+            manifest_.settings.engine = context.options.settings.engine;
         if (!context.inputs.mask.empty()) manifest_.mask = context.inputs.mask;
     }
 

@@ -69,7 +69,7 @@ std::string explain_unknown(const std::string& word, const CLI::App& command) {
     for (const auto& name : similar)
         text += (&name == &similar.front() ? "; did you mean " : " or ") + name;
     if (!similar.empty()) text += '?';
-    if (!is_option && takes_program(command)) text += "; a command to run comes after --";
+    if (!is_option && takes_program(command)) text += "; give a command to run after --";
     return text;
 }
 
@@ -78,7 +78,8 @@ std::string reworded(const std::string& said) {
     constexpr std::string_view start = "Could not convert: ";
     const auto equals = said.find(" = ");
     if (!said.starts_with(start) || equals == std::string::npos) return said;
-    return said.substr(start.size(), equals - start.size()) + " cannot be '" + said.substr(equals + 3) + "'";
+    return "invalid value for " + said.substr(start.size(), equals - start.size()) + ": '" +
+           said.substr(equals + 3) + "'";
 }
 
 } // namespace

@@ -115,7 +115,7 @@ struct ConfigFile {
 Result<std::optional<ConfigFile>> read_source(const fs::path& file) {
     std::error_code ignored;
     if (!fs::is_regular_file(file, ignored)) return std::nullopt;
-    auto yaml = YamlFile::read(file);
+    auto yaml = YamlFile::read(file, most_nodes_by_hand, true);
     if (!yaml) {
         yaml.error().hint += std::string(yaml.error().hint.empty() ? "" : "\n") +
                              "Correct the file, or ignore conda's configuration with --no-config.";

@@ -51,14 +51,15 @@ std::string read_from_start(int fd) {
 }
 
 bool write_all(int fd, std::string_view data) {
-    return repeat(data.size(),
-                  [&](std::size_t done) { return write(fd, data.data() + done, data.size() - done); }) >= 0;
+    return repeat(data.size(), [&](std::size_t done) {
+               return write(fd, data.data() + done, data.size() - done);
+           }) == static_cast<ssize_t>(data.size());
 }
 
 bool write_all_at(int fd, std::string_view data, off_t offset) {
     return repeat(data.size(), [&](std::size_t done) {
                return pwrite(fd, data.data() + done, data.size() - done, offset + static_cast<off_t>(done));
-           }) >= 0;
+           }) == static_cast<ssize_t>(data.size());
 }
 
 } // namespace containerize

@@ -18,7 +18,7 @@ struct Scheduler {
 
 // salloc sets SLURM_JOB_ID even in a shell on the login node; SLURMD_NODENAME comes from the compute node's
 // daemon. Grid Engine's JOB_ID alone is too common a name. Control groups of Slurm and LSF are read in
-// launch/job.cpp.
+// launch/batch_job.cpp.
 inline constexpr auto schedulers = std::to_array<Scheduler>({
     {.name = "slurm",
      .variables = {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"},

@@ -3,6 +3,7 @@
 #include "core/text.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <optional>
 
@@ -21,6 +22,7 @@ constexpr std::size_t most_version_bytes = 256U << 10U;
 constexpr std::size_t most_string_bytes = 16U << 20U;
 constexpr std::size_t most_versions = 4096;
 constexpr std::size_t longest_string = 4096;
+constexpr unsigned char this_order = std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
 
 template<class T>
 std::optional<T> load(std::string_view bytes, std::size_t offset) {
@@ -57,8 +59,8 @@ private:
         const auto header = load<Elf64_Ehdr>(tree_.read(path_, 0, sizeof(Elf64_Ehdr)), 0);
         if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
             return bad("it is not an ELF program or library");
-        if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB)
-            return bad("it is not for a 64-bit little-endian machine");
+        if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != this_order)
+            return bad("it is not for a 64-bit machine with this byte order");
         if (header->e_phentsize != sizeof(Elf64_Phdr) || header->e_phnum > most_segments)
             return bad("its segment table is damaged");
         elf_.machine = header->e_machine;
@@ -99,7 +101,9 @@ private:
                 needed.push_back(value);
                 break;
             case DT_RPATH:
-            case DT_RUNPATH:
+                if (!run_path) run_path = value;
+                break;
+            case DT_RUNPATH: // the dynamic linker then ignores DT_RPATH
                 run_path = value;
                 break;
             case DT_VERNEED:
@@ -116,9 +120,9 @@ private:
         if (soname) elf_.soname = string(*soname);
         for (const auto offset : needed)
             elf_.needed.push_back(string(offset));
-        if (run_path)
-            for (const auto directory : split(string(*run_path), ':'))
-                elf_.run_path.emplace_back(directory);
+        const auto directories = run_path ? string(*run_path) : std::string();
+        for (const auto directory : split(directories, ':'))
+            if (!directory.empty()) elf_.run_path.emplace_back(directory);
         return {};
     }
 

@@ -8,10 +8,11 @@
 #include <string>
 #include <vector>
 
+#include <elf.h>
+
 namespace containerize::elf {
 
-/// Only 64-bit little-endian files are supported: nothing else runs here, and GPU drivers come in no other
-/// form.
+/// Only 64-bit files in this machine's byte order are supported: nothing else runs here.
 struct Elf {
     struct SymbolVersion {
         std::string library; ///< "libc.so.6"
@@ -25,6 +26,19 @@ struct Elf {
     std::vector<SymbolVersion> needed_versions;
     std::vector<std::string> defined_versions;
 };
+
+/// The machine that this program was built for.
+#if defined(__x86_64__)
+inline constexpr std::uint16_t this_machine = EM_X86_64;
+#elif defined(__aarch64__)
+inline constexpr std::uint16_t this_machine = EM_AARCH64;
+#elif defined(__powerpc64__)
+inline constexpr std::uint16_t this_machine = EM_PPC64;
+#elif defined(__riscv)
+inline constexpr std::uint16_t this_machine = EM_RISCV;
+#else
+inline constexpr std::uint16_t this_machine = EM_S390;
+#endif
 
 /// The file is not trusted: fails on any inconsistency.
 Result<Elf> read_elf(const image::TreeView& tree, const std::string& path);

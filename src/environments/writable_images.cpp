@@ -59,6 +59,22 @@ Status WritableImages::mount_without_overlay(BuildContext& context, const std::s
     return make_copy(context);
 }
 
+/// Like an overlay, puts what the pre-install script wrote in place of what packages have at the same paths.
+Status WritableImages::copy_upper() const try {
+    const auto upper = staging_ / upper_name;
+    for (const auto& entry : fs::recursive_directory_iterator(upper)) {
+        const auto target = copy() / entry.path().lexically_relative(upper);
+        const bool both_directories =
+            fs::is_directory(entry.symlink_status()) && fs::is_directory(fs::symlink_status(target));
+        if (!both_directories) fs::remove_all(target);
+    }
+    fs::copy(upper, copy(), fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+    return {};
+} catch (const fs::filesystem_error& failure) {
+    return fail_errno("cannot copy what the pre-install script wrote", failure.path1().string(),
+                      failure.code().value());
+}
+
 Status WritableImages::make_copy(BuildContext& context) {
     means_ = Means::copy;
     std::error_code failed;
@@ -68,13 +84,8 @@ Status WritableImages::make_copy(BuildContext& context) {
     auto snapshot = image::take_snapshot(copy());
     if (!snapshot) return fail(std::move(snapshot.error()));
     as_copied_ = std::move(*snapshot);
-    if (const auto upper = staging_ / upper_name; fs::exists(upper, failed))
-        fs::copy(upper, copy(),
-                 fs::copy_options::recursive | fs::copy_options::copy_symlinks |
-                     fs::copy_options::overwrite_existing,
-                 failed);
-    if (failed)
-        return fail_errno("cannot copy what the pre-install script wrote", copy().string(), failed.value());
+    if (context.options.pre_install)
+        if (auto copied = copy_upper(); !copied) return copied;
     return context.space.bind(copy(), context.prefix, context.prefix);
 }
 

@@ -38,6 +38,7 @@ private:
     enum class Means { overlay, fuse_overlay, copy };
     Status mount_without_overlay(BuildContext& context, const std::string& why);
     Status make_copy(BuildContext& context);
+    [[nodiscard]] Status copy_upper() const;
 
     std::filesystem::path staging_;
     std::filesystem::path merged_;              ///< the tree at the prefix

@@ -41,7 +41,7 @@ private:
         if (!inode) return damaged(path, inode.error());
         if (S_ISREG(inode->mode) && inode->nlink > 1) {
             const auto [first, is_new] = names_.emplace(inode->number, path);
-            if (!is_new && target_.add_hardlink(path, first->second)) return {}; // otherwise it is copied
+            if (!is_new) return target_.add_hardlink(path, first->second);
         }
         const auto attributes = attributes_of(reference, *inode);
         if (!attributes) return damaged(path, attributes.error());

@@ -45,7 +45,17 @@ public:
         const auto name = root_ / path;
         if (auto free = remove_present(name); !free) return free;
         if (link((root_ / existing).c_str(), name.c_str()) == 0) return {};
-        return fail_errno("cannot unpack a hard link", name.string());
+        // The filesystem may have no hard links, or no more of this file.
+        struct stat info {};
+        std::error_code failed(errno, std::generic_category());
+        if (failed == std::errc::operation_not_permitted || failed == std::errc::too_many_links)
+            fs::copy_file(root_ / existing, name, failed);
+        if (failed || stat((root_ / existing).c_str(), &info) != 0)
+            return fail_errno("cannot unpack a hard link", name.string(), failed ? failed.value() : errno);
+        const timespec times[] = {info.st_mtim, info.st_mtim};
+        if (utimensat(AT_FDCWD, name.c_str(), times, 0) != 0)
+            return fail_errno("cannot unpack a hard link", name.string());
+        return {};
     }
 
     Status begin_file(const std::string& path, const Attributes& attributes) {

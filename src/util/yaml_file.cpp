@@ -51,7 +51,8 @@ bool goes_on_after_its_document(const std::string& text, YAML::EventHandler& han
 
 } // namespace
 
-Result<YamlFile> YamlFile::read(const std::filesystem::path& file, std::size_t most_nodes) {
+Result<YamlFile> YamlFile::read(const std::filesystem::path& file, std::size_t most_nodes,
+                                bool may_have_secrets) {
     auto content = read_file(file, largest_file);
     if (!content) {
         content.error().fault = Fault::input;
@@ -64,6 +65,7 @@ Result<YamlFile> YamlFile::read(const std::filesystem::path& file, std::size_t m
                           file.string());
     YamlFile yaml;
     yaml.file_ = file;
+    yaml.shows_lines_ = !may_have_secrets;
     yaml.text_ = std::move(*text);
     // Count lines like yaml-cpp.
     for (std::size_t start = 0; start < yaml.text_.size();) {
@@ -104,7 +106,7 @@ std::string_view YamlFile::line(const YAML::Node& node) const {
 }
 
 std::string YamlFile::excerpt(int number) const {
-    const auto shown = line(number).substr(0, 160);
+    const auto shown = shows_lines_ ? line(number).substr(0, 160) : std::string_view();
     return shown.data() == nullptr ? "" : "  " + std::to_string(number) + " | " + std::string(shown);
 }
 

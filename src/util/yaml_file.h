@@ -20,9 +20,10 @@ inline constexpr std::size_t most_nodes_of_lock = 1'000'000;
 
 class YamlFile {
 public:
-    /// Fails with an input error if the file is not YAML, or has several documents or too many nodes.
+    /// Fails with an input error if the file is not YAML, or has several documents or too many nodes. Errors
+    /// show the line, unless the file may contain secrets.
     static Result<YamlFile> read(const std::filesystem::path& file,
-                                 std::size_t most_nodes = most_nodes_by_hand);
+                                 std::size_t most_nodes = most_nodes_by_hand, bool may_have_secrets = false);
 
     [[nodiscard]] const YAML::Node& root() const { return root_; }
     /// The line in which `node` begins, as written; empty if unknown.
@@ -42,6 +43,7 @@ private:
     [[nodiscard]] std::string excerpt(int number) const;
     std::filesystem::path file_;
     std::string text_;
+    bool shows_lines_ = true;
     std::vector<std::uint32_t> line_starts_; ///< offsets in text_, since many lines may be reported
     YAML::Node root_;
 };

@@ -95,7 +95,7 @@ def test_existing_empty_directory_keeps_its_own(user, tool, work, quick):
     assert is_whole(user, prefix)
 
 
-@pytest.mark.parametrize(("umask", "readable", "kind"), [("022", True, "conda"), ("077", False, "conda"), ("077", False, "pip")])
+@pytest.mark.parametrize(("umask", "readable", "kind"), [("022", True, "conda"), ("077", False, "conda"), ("022", True, "pip"), ("077", False, "pip")])
 def test_umask_decides_who_may_read(user, tool, work, spec, only_python, umask, readable, kind):
     prefix = work / "env"
     given = spec if kind == "pip" else user.write(work / "python.txt", only_python)

@@ -203,8 +203,9 @@ TEST_F(CondaConfig, Mistakes) {
     const std::string hint = "\nCorrect it, or ignore conda's configuration with --no-config.";
     const std::string file_hint = "\nCorrect the file, or ignore conda's configuration with --no-config.";
     const std::pair<const char*, std::string> cases[] = {
-        {"channels:\n  - a\n bad: [\n",
-         "home/.condarc:3: invalid YAML: end of map not found\n  3 |  bad: [" + file_hint},
+        {"channels:\n  - a\n bad: [\n", "home/.condarc:3: invalid YAML: end of map not found" + file_hint},
+        {"proxy_servers: [\n  https: user:secret@proxy\n",
+         "home/.condarc:3: invalid YAML: end of sequence flow not found" + file_hint},
         {"- a\n- b\n",
          "home/.condarc:1: the configuration must be a mapping of `key: value` lines" + file_hint},
         {"\nchannels: {a: b}\n", "home/.condarc:2: channels must be a list" + hint},
