@@ -278,8 +278,10 @@ class Job:
         return self.output()
 
     def output(self) -> str:
+        """What the job printed, without what srun says if a step has to wait for the one before it."""
         file = self.directory / f"slurm-{self.number}.out"
-        return file.read_text() if file.exists() else ""
+        waits = r"^srun: (Job .*step creation (temporarily|still) disabled.*|Step created for .*)\n"
+        return re.sub(waits, "", file.read_text(), flags=re.MULTILINE) if file.exists() else ""
 
     def cancel(self, *options):
         self.slurm.command("scancel", *options, str(self.number))
