@@ -74,14 +74,12 @@ Result<Options> parse_options(char** words) {
         } else if (word == "--help" || word == "-h") {
             options.help = true;
         } else if (word == "--site") {
-            auto site = value();
-            if (!site) return fail(std::move(site.error()));
-            options.site = *site;
+            auto site = TRY(value());
+            options.site = site;
         } else if (word == "--nproc-per-node") {
-            auto text = value();
-            if (!text) return fail(std::move(text.error()));
-            const auto number = to_number<unsigned>(*text);
-            if (!number) return fail_input("--nproc-per-node is not a number", "it is \"" + *text + "\"");
+            auto text = TRY(value());
+            const auto number = to_number<unsigned>(text);
+            if (!number) return fail_input("--nproc-per-node is not a number", "it is \"" + text + "\"");
             options.processes = *number;
         } else {
             return fail_input("unknown option", {}, std::string(word), "See containerize-rank --help.");
@@ -160,48 +158,42 @@ Result<Settings> settings_of(const Options& options, const Environment& variable
     std::vector<std::string> parents = {temporary.empty() ? "/tmp" : temporary};
     // In the state directory nobody else can take the name of a cache.
     if (const auto state = launch::open_state_directory()) parents.push_back(state->path);
-    auto caches = make_caches(variables, site, parents, machine.user);
-    if (!caches) return fail(std::move(caches.error()));
+    auto caches = TRY(make_caches(variables, site, parents, machine.user));
     // Printed once for each node.
     if (place.ranks.local_rank == 0)
-        for (const auto& refused : caches->refused)
+        for (const auto& refused : caches.refused)
             std::fprintf(stderr, "containerize: warning: %s\n", to_string(refused).c_str());
-    settings.insert(settings.end(), caches->settings.begin(), caches->settings.end());
+    settings.insert(settings.end(), caches.settings.begin(), caches.settings.end());
     return settings;
 }
 
 Result<int> start(const Options& options) {
     const auto variables = current_environment();
     const auto machine = this_machine();
-    auto place = find_place(variables, machine);
-    if (!place) return fail(std::move(place.error()));
+    auto place = TRY(find_place(variables, machine));
     if (options.master) {
-        std::printf("%s\n", place->address.c_str());
+        std::printf("%s\n", place.address.c_str());
         return 0;
     }
-    auto site = find_site(options.site, variables);
-    if (!site) return fail(std::move(site.error()));
-    auto settings = settings_of(options, variables, *place, *site, machine);
-    if (!settings) return fail(std::move(settings.error()));
+    auto site = TRY(find_site(options.site, variables));
+    auto settings = TRY(settings_of(options, variables, place, site, machine));
     if (options.print) {
-        print(*settings);
+        print(settings);
         return 0;
     }
     auto words = options.command;
     const auto prefix = own_prefix();
     if (options.torchrun) {
-        if (auto fits = check_for_torchrun(*place); !fits) return fail(std::move(fits.error()));
-        auto processes = default_processes(variables, *site);
-        if (!processes) return fail(std::move(processes.error()));
-        words = torchrun_command(prefix + "/bin/torchrun", variables, *place,
-                                 options.processes == 0 ? *processes : options.processes, machine.host);
+        TRY(check_for_torchrun(place));
+        auto processes = TRY(default_processes(variables, site));
+        words = torchrun_command(prefix + "/bin/torchrun", variables, place,
+                                 options.processes == 0 ? processes : options.processes, machine.host);
         words.insert(words.end(), options.command.begin(), options.command.end());
     } else {
-        bind_to(cpus_of_task(site->affinity,
-                             {.rank = place->ranks.local_rank, .size = place->ranks.local_size},
+        bind_to(cpus_of_task(site.affinity, {.rank = place.ranks.local_rank, .size = place.ranks.local_size},
                              machine.allowed, machine.near));
     }
-    apply(*settings);
+    apply(settings);
     put_on_path(prefix + "/bin");
     return become(words);
 }

@@ -67,13 +67,12 @@ Result<StoredImage> make_image(const ImageInfo& info, const std::string& referen
     const auto file = staging.path() / "image.sqfs";
     std::error_code ignored;
     fs::remove(file, ignored); // left by a killed process
-    auto writer = image::Writer::create(file, options.writer);
-    if (!writer) return fail(std::move(writer.error()));
-    LayerMerge merge(*writer, options.limit);
+    auto writer = TRY(image::Writer::create(file, options.writer));
+    LayerMerge merge(writer, options.limit);
     for (const auto& layer : layers_of(info, reference, blobs))
-        if (auto done = merge.add(layer); !done) return fail(std::move(done.error()));
-    if (auto done = merge.finish(); !done) return fail(std::move(done.error()));
-    if (auto stats = writer->finish(); !stats) return fail(std::move(stats.error()));
+        TRY(merge.add(layer));
+    TRY(merge.finish());
+    TRY(writer.finish());
     report_omissions(merge.left_out(), reference);
     return add_image(options.store, {.file = file,
                                      .references = {reference},
@@ -115,29 +114,25 @@ Result<BaseImage> pull(const Reference& reference, const Options& options) {
     if (remote) {
         blobs = std::make_unique<Registry>(reference, std::move(settings));
     } else {
-        auto layout = open_layout(reference);
-        if (!layout) return fail(std::move(layout.error()));
-        blobs = std::move(*layout);
+        blobs = TRY(open_layout(reference));
     }
-    auto info = blobs->info();
-    if (!info) return fail(std::move(info.error()));
-    auto made = find_made(*info, reference.text, options);
+    auto info = TRY(blobs->info());
+    auto made = find_made(info, reference.text, options);
     if (made) {
         stage.finish("already in the store");
         return base_image(*made, reference.text);
     }
-    auto staging = StagingDirectory::enter(options.store, info->digest);
-    if (!staging) return fail(std::move(staging.error()));
+    auto staging = TRY(StagingDirectory::enter(options.store, info.digest));
     // Another process may have made it while this one waited.
-    made = find_made(*info, reference.text, options);
+    made = find_made(info, reference.text, options);
     if (!made) {
-        if (remote) static_cast<Registry&>(*blobs).download_to(staging->path());
-        auto stored = make_image(*info, reference.text, *blobs, *staging, options);
+        if (remote) static_cast<Registry&>(*blobs).download_to(staging.path());
+        auto stored = make_image(info, reference.text, *blobs, staging, options);
         blobs.reset(); // ends its background download before the staging is left
         if (!stored) return fail(std::move(stored.error()));
         made = std::move(*stored);
     }
-    staging->clean();
+    staging.clean();
     stage.finish(human_bytes(made->size));
     return base_image(*made, reference.text);
 }
@@ -151,19 +146,17 @@ Status check_squashfs(const fs::path& file, std::uint64_t offset) {
 /// The environment set by the image's own scripts, which Apptainer writes when it converts an image.
 Result<ImageConfig> config_in_image(const fs::path& file, std::uint64_t offset) {
     std::vector<image::Layers::ImageFile> files;
-    auto opened = open_regular(file);
-    if (!opened) return fail(std::move(opened.error()));
-    files.push_back({.file = std::move(*opened), .path = file, .offset = offset});
-    auto image = image::Layers::open(std::move(files));
-    if (!image) return fail(std::move(image.error()));
+    auto opened = TRY(open_regular(file));
+    files.push_back({.file = std::move(opened), .path = file, .offset = offset});
+    auto image = TRY(image::Layers::open(std::move(files)));
     ImageConfig config;
     constexpr std::size_t longest_script = 1U << 20U;
     for (const char* script :
          {".singularity.d/env/10-docker2singularity.sh", ".singularity.d/env/10-docker.sh"}) {
-        const auto found = (*image)->find(script);
+        const auto found = image->find(script);
         if (!found) continue;
         std::vector<image::Slice> slices;
-        if (!(*image)->read(*found, 0, longest_script, slices)) continue;
+        if (!image->read(*found, 0, longest_script, slices)) continue;
         std::string text;
         for (const auto& slice : slices)
             text.append(reinterpret_cast<const char*>(slice.bytes.data()), slice.bytes.size());
@@ -179,31 +172,27 @@ Result<BaseImage> use_file(const Reference& reference) {
     base.file = reference.path;
     std::optional<ImageConfig> config;
     if (reference.kind == Reference::Kind::sif) {
-        auto sif = read_sif(reference.path);
-        if (!sif) return fail(std::move(sif.error()));
-        if (!sif->architecture.empty() && sif->architecture != this_architecture())
+        auto sif = TRY(read_sif(reference.path));
+        if (!sif.architecture.empty() && sif.architecture != this_architecture())
             return fail_input("the image is for another architecture",
-                              "it is for " + sif->architecture + ", and this machine is " +
+                              "it is for " + sif.architecture + ", and this machine is " +
                                   this_architecture(),
                               reference.path.string());
-        base.offset = sif->offset;
-        config = std::move(sif->config);
+        base.offset = sif.offset;
+        config = std::move(sif.config);
     }
     if (auto good = check_squashfs(base.file, base.offset); !good) {
         good.error().hint = "Give another image.";
         return fail(std::move(good.error()));
     }
     if (!config) {
-        auto found = config_in_image(base.file, base.offset);
-        if (!found) return fail(std::move(found.error()));
-        config = std::move(*found);
+        config = TRY(config_in_image(base.file, base.offset));
     }
     base.config = with_path(std::move(*config));
     std::error_code ignored;
     base.size = fs::file_size(base.file, ignored);
-    auto digest = sha256_of_file(base.file);
-    if (!digest) return fail(std::move(digest.error()));
-    base.digest = "sha256:" + *digest;
+    auto digest = TRY(sha256_of_file(base.file));
+    base.digest = "sha256:" + digest;
     return base;
 }
 
@@ -238,26 +227,24 @@ Result<BaseImage> obtain(std::string_view text, const Options& options) {
     if (!options.refresh)
         if (const auto stored = find_image(all_stores(options), std::string(text)))
             return base_image(*stored, std::string(text));
-    auto reference = parse_reference(text);
-    if (!reference) return fail(std::move(reference.error()));
-    switch (reference->kind) {
+    auto reference = TRY(parse_reference(text));
+    switch (reference.kind) {
     case Reference::Kind::directory:
-        return use_directory(*reference);
+        return use_directory(reference);
     case Reference::Kind::sif:
     case Reference::Kind::squashfs:
-        return use_file(*reference);
+        return use_file(reference);
     default:
         break;
     }
-    const bool remote = reference->kind == Reference::Kind::registry;
+    const bool remote = reference.kind == Reference::Kind::registry;
     if (remote && !options.refresh) {
-        auto stored = find_image(all_stores(options), reference->text);
+        auto stored = find_image(all_stores(options), reference.text);
         // A digest identifies the image, whatever reference it was pulled by.
-        if (!stored && !reference->digest.empty())
-            stored = find_image(all_stores(options), reference->digest);
-        if (stored) return base_image(*stored, reference->text);
+        if (!stored && !reference.digest.empty()) stored = find_image(all_stores(options), reference.digest);
+        if (stored) return base_image(*stored, reference.text);
     }
-    return pull(*reference, options);
+    return pull(reference, options);
 }
 
 } // namespace containerize::base

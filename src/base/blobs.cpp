@@ -30,16 +30,15 @@ constexpr unsigned deepest_index = 3;
 Result<std::string> all_of(const ReadMore& read, std::uint64_t limit, const std::string& where) {
     std::string text;
     for (;;) {
-        auto bytes = read();
-        if (!bytes) return fail(std::move(bytes.error()));
-        if (bytes->empty()) return text;
-        if (bytes->size() > limit - text.size())
+        auto bytes = TRY(read());
+        if (bytes.empty()) return text;
+        if (bytes.size() > limit - text.size())
             return fail({.what = "cannot use the image",
                          .why = "its manifest or configuration is larger than " +
                                 std::to_string(limit >> 20U) + " MiB",
                          .where = where,
                          .hint = {}});
-        text.append(reinterpret_cast<const char*>(bytes->data()), bytes->size());
+        text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     }
 }
 
@@ -53,9 +52,8 @@ public:
     virtual Result<ReadMore> open(const std::string& name) = 0;
 
     Result<std::string> read(const std::string& name, std::uint64_t limit) {
-        auto source = open(name);
-        if (!source) return fail(std::move(source.error()));
-        return all_of(*source, limit, place_.string());
+        auto source = TRY(open(name));
+        return all_of(source, limit, place_.string());
     }
     [[nodiscard]] std::string where() const { return place_.string(); }
     [[nodiscard]] const fs::path& place() const { return place_; }
@@ -84,10 +82,9 @@ public:
             archive_read_support_format_tar(tar.get());
             if (archive_read_open_filename(tar.get(), place().c_str(), piece) != ARCHIVE_OK)
                 return damaged(*tar);
-            auto link = seek(*tar, wanted);
-            if (!link) return fail(std::move(link.error()));
-            if (link->empty()) return content(std::move(tar));
-            wanted = (fs::path(wanted).parent_path() / *link).lexically_normal().string();
+            auto link = TRY(seek(*tar, wanted));
+            if (link.empty()) return content(std::move(tar));
+            wanted = (fs::path(wanted).parent_path() / link).lexically_normal().string();
         }
         return missing(name);
     }
@@ -140,9 +137,8 @@ public:
         : files_(std::move(files)), tag_(std::move(tag)) {}
 
     Result<ImageInfo> info() override {
-        auto index = files_->read("index.json", largest_manifest);
-        if (!index) return fail(std::move(index.error()));
-        return read_image(*index, {}, tag_, files_->where(),
+        auto index = TRY(files_->read("index.json", largest_manifest));
+        return read_image(index, {}, tag_, files_->where(),
                           [this](const Descriptor& descriptor, std::uint64_t limit) {
                               return files_->read(name_of(descriptor), limit);
                           });
@@ -166,22 +162,18 @@ public:
         : files_(std::move(files)), tag_(std::move(tag)) {}
 
     Result<ImageInfo> info() override {
-        auto text = files_->read("manifest.json", largest_manifest);
-        if (!text) return fail(std::move(text.error()));
-        const auto manifest = parse_json_quietly(*text);
-        auto chosen = choose_image(manifest);
-        if (!chosen) return fail(std::move(chosen.error()));
-        const auto name = chosen->value("Config", "");
-        auto config_text = files_->read(name, largest_config);
-        if (!config_text) return fail(std::move(config_text.error()));
-        auto config = parse_config(*config_text, files_->where());
-        if (!config) return fail(std::move(config.error()));
-        ImageInfo info{.digest = "sha256:" + sha256(*config_text),
+        auto text = TRY(files_->read("manifest.json", largest_manifest));
+        const auto manifest = parse_json_quietly(text);
+        auto chosen = TRY(choose_image(manifest));
+        const auto name = chosen.value("Config", "");
+        auto config_text = TRY(files_->read(name, largest_config));
+        auto config = TRY(parse_config(config_text, files_->where()));
+        ImageInfo info{.digest = "sha256:" + sha256(config_text),
                        .index_digest = {},
-                       .config = std::move(*config),
+                       .config = std::move(config),
                        .layers = {}};
         const json none = json::array();
-        for (const auto& layer : chosen->value("Layers", none))
+        for (const auto& layer : chosen.value("Layers", none))
             if (layer.is_string())
                 info.layers.push_back(
                     {.media_type = {}, .digest = {}, .size = 0, .name = layer.get<std::string>()});
@@ -241,9 +233,8 @@ ReadMore read_pieces(const fs::path& file, Fd fd, const std::function<void(int, 
 } // namespace
 
 Result<ReadMore> read_pieces(const fs::path& file) {
-    auto opened = open_regular(file);
-    if (!opened) return fail(std::move(opened.error()));
-    return read_pieces(file, std::move(*opened), [](int, off_t) {});
+    auto opened = TRY(open_regular(file));
+    return read_pieces(file, std::move(opened), [](int, off_t) {});
 }
 
 Result<ReadMore> consume_pieces(const fs::path& file) {
@@ -285,38 +276,33 @@ Result<ImageInfo> read_image(const std::string& document, std::string digest, co
     std::string index_digest;
     std::string wanted_tag = tag;
     for (unsigned depth = 0; depth < deepest_index; ++depth) {
-        auto parsed = parse_document(text, where);
-        if (!parsed) return fail(std::move(parsed.error()));
-        if (parsed->manifest) {
-            auto config_text = verified(parsed->manifest->config, largest_config);
-            if (!config_text) return fail(std::move(config_text.error()));
-            auto config = parse_config(*config_text, where);
-            if (!config) return fail(std::move(config.error()));
-            if (config->diff_ids.size() != parsed->manifest->layers.size())
+        auto parsed = TRY(parse_document(text, where));
+        if (parsed.manifest) {
+            auto config_text = TRY(verified(parsed.manifest->config, largest_config));
+            auto config = TRY(parse_config(config_text, where));
+            if (config.diff_ids.size() != parsed.manifest->layers.size())
                 return fail({.what = "cannot use the image",
-                             .why = "its configuration lists " + std::to_string(config->diff_ids.size()) +
+                             .why = "its configuration lists " + std::to_string(config.diff_ids.size()) +
                                     " layers, and its manifest lists " +
-                                    std::to_string(parsed->manifest->layers.size()),
+                                    std::to_string(parsed.manifest->layers.size()),
                              .where = where,
                              .hint = {}});
-            const auto& architecture = config->platform.architecture;
+            const auto& architecture = config.platform.architecture;
             if (!architecture.empty() && architecture != this_architecture())
                 return fail_input(
                     "the image is for another architecture",
                     "it is for " + architecture + ", and this machine is " + this_architecture(), where);
             return ImageInfo{.digest = std::move(digest),
                              .index_digest = std::move(index_digest),
-                             .config = std::move(*config),
-                             .layers = std::move(parsed->manifest->layers)};
+                             .config = std::move(config),
+                             .layers = std::move(parsed.manifest->layers)};
         }
-        auto chosen = choose(parsed->index, this_architecture(), wanted_tag, where);
-        if (!chosen) return fail(std::move(chosen.error()));
+        auto chosen = TRY(choose(parsed.index, this_architecture(), wanted_tag, where));
         wanted_tag.clear();
-        auto next = verified(*chosen, largest_manifest);
-        if (!next) return fail(std::move(next.error()));
+        auto next = TRY(verified(chosen, largest_manifest));
         if (index_digest.empty()) index_digest = digest;
-        digest = chosen->digest;
-        text = std::move(*next);
+        digest = chosen.digest;
+        text = std::move(next);
     }
     return fail({.what = "cannot use the image",
                  .why = "its indexes refer to each other in a circle",

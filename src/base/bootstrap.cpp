@@ -139,7 +139,7 @@ public:
                 return done;
         for (const auto& [place, entry] : entries_) {
             if (interrupted()) return fail_interrupted();
-            if (auto done = write(writer, place, entry); !done) return done;
+            TRY(write(writer, place, entry));
         }
         return {};
     }
@@ -158,16 +158,15 @@ private:
         std::string content = entry.content;
         if (!entry.source.empty()) {
             struct stat info {};
-            auto bytes = read_file(entry.source, 512U << 20U);
-            if (!bytes) return fail(std::move(bytes.error()));
+            auto bytes = TRY(read_file(entry.source, 512U << 20U));
             if (stat(entry.source.c_str(), &info) != 0)
                 return fail_errno("cannot read", entry.source.string());
-            content = std::move(*bytes);
+            content = std::move(bytes);
             attributes.mode = image::mode_for_sharing(info.st_mode & 07777U, 0);
             attributes.mtime = static_cast<std::uint32_t>(info.st_mtime);
         }
-        if (auto done = writer.begin_file(place, attributes); !done) return done;
-        if (auto done = writer.append(std::as_bytes(std::span(content))); !done) return done;
+        TRY(writer.begin_file(place, attributes));
+        TRY(writer.append(std::as_bytes(std::span(content))));
         return writer.end_file();
     }
 
@@ -266,17 +265,16 @@ void add_settings(Collection& collection) {
 Status add_python(Collection& collection, const Environment& environment) {
     const auto python = find_program("python3", program_path);
     if (!python) return cannot("the host has no python3");
-    auto told = capture(
+    auto told = TRY(capture(
         {.argv = {python->string(), "-I", "-c",
                   "import json, sys, sysconfig\n"
                   "print(json.dumps([sysconfig.get_path('stdlib'), sysconfig.get_path('platstdlib')]))"},
          .environment = environment,
          .working_directory = {},
          .in_child = {},
-         .on_line = {}});
-    if (!told) return fail(std::move(told.error()));
-    const auto paths = parse_json_quietly(told->output);
-    if (!told->ok() || !paths.is_array())
+         .on_line = {}}));
+    const auto paths = parse_json_quietly(told.output);
+    if (!told.ok() || !paths.is_array())
         return cannot(python->string() + " does not report where its standard library is");
     // Environments name the interpreter with its version.
     std::error_code failed;
@@ -308,16 +306,14 @@ Result<Collection> collect(const BootstrapOptions& how, const Environment& envir
         collection.add_library(std::string(name));
     add_certificates(collection);
     add_settings(collection);
-    if (how.python)
-        if (auto done = add_python(collection, environment); !done) return fail(std::move(done.error()));
+    if (how.python) TRY(add_python(collection, environment));
     return collection;
 }
 
 Status write_image(const Collection& collection, const fs::path& file, const Options& options) {
-    auto writer = image::Writer::create(file, options.writer);
-    if (!writer) return fail(std::move(writer.error()));
-    if (auto done = collection.write(*writer); !done) return done;
-    if (auto stats = writer->finish(); !stats) return fail(std::move(stats.error()));
+    auto writer = TRY(image::Writer::create(file, options.writer));
+    TRY(collection.write(writer));
+    TRY(writer.finish());
     return sync_file(file);
 }
 
@@ -328,37 +324,32 @@ Result<BaseImage> bootstrap(const BootstrapOptions& how, const Options& options)
         return fail_input("invalid name for an image", "--base recognises images by the ending .sqfs",
                           how.output.string(), "Give a name that ends in .sqfs.");
     Stage stage("Creating a base image of this host");
-    auto collection = collect(how, options.environment);
-    if (!collection) return fail(std::move(collection.error()));
+    auto collection = TRY(collect(how, options.environment));
     if (!how.output.empty()) {
-        if (auto done = write_image(*collection, how.output, options); !done)
-            return fail(std::move(done.error()));
+        TRY(write_image(collection, how.output, options));
         auto base = obtain(how.output.string(), options);
         if (base) stage.finish(human_bytes(base->size));
         return base;
     }
     // The digest is known only afterwards, so all images that are made this way share a staging.
-    auto staging = StagingDirectory::enter(options.store, "sha256:bootstrap");
-    if (!staging) return fail(std::move(staging.error()));
-    const auto file = staging->path() / "image.sqfs";
+    auto staging = TRY(StagingDirectory::enter(options.store, "sha256:bootstrap"));
+    const auto file = staging.path() / "image.sqfs";
     std::error_code ignored;
     fs::remove(file, ignored); // left by a killed process
-    if (auto done = write_image(*collection, file, options); !done) return fail(std::move(done.error()));
-    auto digest = sha256_of_file(file);
-    if (!digest) return fail(std::move(digest.error()));
+    TRY(write_image(collection, file, options));
+    auto digest = TRY(sha256_of_file(file));
     StoredImage image{.file = file,
-                      .references = {"bootstrap:" + *digest},
-                      .digest = "sha256:" + *digest,
+                      .references = {"bootstrap:" + digest},
+                      .digest = "sha256:" + digest,
                       .index_digest = {},
                       .config = {},
                       .size = 0};
     image.config.platform = {.os = "linux", .architecture = this_architecture(), .variant = {}};
     image.config.environment = {usual_path, "LANG=C.UTF-8"};
-    auto stored = add_image(options.store, std::move(image));
-    if (!stored) return fail(std::move(stored.error()));
-    staging->clean();
-    stage.finish(human_bytes(stored->size));
-    return base_image(*stored, stored->references.front());
+    auto stored = TRY(add_image(options.store, std::move(image)));
+    staging.clean();
+    stage.finish(human_bytes(stored.size));
+    return base_image(stored, stored.references.front());
 }
 
 } // namespace containerize::base

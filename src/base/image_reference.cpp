@@ -112,9 +112,8 @@ Result<Reference> parse_local(std::string_view whole, std::string_view scheme, R
     if (!(wants_directory ? fs::is_directory(status) : fs::is_regular_file(status)))
         return bad(whole,
                    "'" + std::string(rest) + (wants_directory ? "' is not a directory" : "' is not a file"));
-    auto path = resolve(rest);
-    if (!path) return fail(std::move(path.error()));
-    reference.path = std::move(*path);
+    auto path = TRY(resolve(rest));
+    reference.path = std::move(path);
     reference.text = std::string(scheme) + reference.path.string();
     if (!reference.tag.empty()) reference.text += ":" + reference.tag;
     return reference;

@@ -48,12 +48,11 @@ Result<Descriptor> descriptor_of(const json& object, const std::string& where) {
 Result<std::vector<IndexEntry>> index_of(const json& manifests, const std::string& where) {
     std::vector<IndexEntry> index;
     for (const auto& object : manifests) {
-        auto descriptor = descriptor_of(object, where);
-        if (!descriptor) return fail(std::move(descriptor.error()));
+        auto descriptor = TRY(descriptor_of(object, where));
         const json none = json::object();
         const auto platform = object.find("platform");
         const auto annotations = object.find("annotations");
-        index.push_back({.manifest = std::move(*descriptor),
+        index.push_back({.manifest = std::move(descriptor),
                          .platform = platform_of(platform == object.end() ? none : *platform),
                          .tag = text_of(annotations == object.end() ? none : *annotations,
                                         "org.opencontainers.image.ref.name")});
@@ -62,17 +61,15 @@ Result<std::vector<IndexEntry>> index_of(const json& manifests, const std::strin
 }
 
 Result<Manifest> manifest_of(const json& root, const std::string& where) {
-    auto config = descriptor_of(root.at("config"), where);
-    if (!config) return fail(std::move(config.error()));
-    Manifest manifest{.config = std::move(*config), .layers = {}};
+    auto config = TRY(descriptor_of(root.at("config"), where));
+    Manifest manifest{.config = std::move(config), .layers = {}};
     const auto& layers = root.at("layers");
     if (layers.size() > most_layers)
         return bad(where, "it has " + std::to_string(layers.size()) + " layers, and at most " +
                               std::to_string(most_layers) + " are accepted");
     for (const auto& layer : layers) {
-        auto descriptor = descriptor_of(layer, where);
-        if (!descriptor) return fail(std::move(descriptor.error()));
-        manifest.layers.push_back(std::move(*descriptor));
+        auto descriptor = TRY(descriptor_of(layer, where));
+        manifest.layers.push_back(std::move(descriptor));
     }
     return manifest;
 }
@@ -96,17 +93,13 @@ Result<Document> parse_document(std::string_view text, const std::string& where)
         const auto root = parse_json(text);
         Document document;
         if (root.contains("manifests")) {
-            auto index = index_of(root.at("manifests"), where);
-            if (!index) return fail(std::move(index.error()));
-            document.index = std::move(*index);
+            document.index = TRY(index_of(root.at("manifests"), where));
             return document;
         }
         if (root.value("schemaVersion", 0) == 1)
             return bad(where, "its manifest is in Docker's format 1, which cannot be verified");
         if (!root.contains("layers")) return bad(where, "it is not an image: its manifest lists no layers");
-        auto manifest = manifest_of(root, where);
-        if (!manifest) return fail(std::move(manifest.error()));
-        document.manifest = std::move(*manifest);
+        document.manifest = TRY(manifest_of(root, where));
         return document;
     } catch (const json::exception& problem) {
         return bad(where, "its manifest is damaged: " + reason(problem, text));

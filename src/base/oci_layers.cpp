@@ -173,9 +173,8 @@ Result<bool> LayerMerge::State::is_hidden(const Entry& entry) {
 /// The node for an entry; null if an upper layer has decided about the path. Replaces an earlier entry of the
 /// same layer: in an archive, the last one counts.
 Result<Node*> LayerMerge::State::claim(const Entry& entry, Node::Kind kind) {
-    auto hidden = is_hidden(entry);
-    if (!hidden) return fail(std::move(hidden.error()));
-    if (*hidden) return nullptr;
+    auto hidden = TRY(is_hidden(entry));
+    if (hidden) return nullptr;
     if (Node* node = find(entry.parts); node != nullptr) {
         if (node->layer != current) return nullptr;
         writer.remove(entry.path);
@@ -212,13 +211,12 @@ image::Attributes LayerMerge::State::attributes_of(const Entry& entry) {
 }
 
 Status LayerMerge::State::take_whiteout(const Entry& entry) {
-    auto hidden = is_hidden(entry);
-    if (!hidden) return fail(std::move(hidden.error()));
+    auto hidden = TRY(is_hidden(entry));
     const auto& name = entry.parts.back();
     auto parts = entry.parts;
     parts.pop_back();
     if (name == opaque_marker) {
-        if (!*hidden) opaque_directories.push_back(joined(parts, "/"));
+        if (!hidden) opaque_directories.push_back(joined(parts, "/"));
         return {};
     }
     if (name.starts_with(own_whiteouts)) return {};
@@ -226,7 +224,7 @@ Status LayerMerge::State::take_whiteout(const Entry& entry) {
     if (removed.empty() || removed == "." || removed == "..")
         return hostile(entry.path, "is a whiteout without a name");
     parts.push_back(removed);
-    if (!*hidden) whiteouts.push_back(joined(parts, "/"));
+    if (!hidden) whiteouts.push_back(joined(parts, "/"));
     return {};
 }
 
@@ -243,16 +241,14 @@ void LayerMerge::State::apply_whiteouts() {
 }
 
 Status LayerMerge::State::take_directory(const Entry& entry) {
-    auto hidden = is_hidden(entry);
-    if (!hidden) return fail(std::move(hidden.error()));
-    if (*hidden) return {};
+    auto hidden = TRY(is_hidden(entry));
+    if (hidden) return {};
     Node* node = find(entry.parts);
     const bool is_there = node != nullptr && node->kind == Node::Kind::directory;
     if (is_there && node->layer != current && (node->has_entry || node->is_opaque)) return {};
     if (!is_there) {
-        auto claimed = claim(entry, Node::Kind::directory);
-        if (!claimed) return fail(std::move(claimed.error()));
-        node = *claimed;
+        auto claimed = TRY(claim(entry, Node::Kind::directory));
+        node = claimed;
     }
     if (node == nullptr) return {};
     node->has_entry = true;
@@ -269,12 +265,11 @@ Status LayerMerge::State::take_symlink(const Entry& entry) {
         Node& copy = *find(*parts_of(path));
         copy.kind = Node::Kind::link;
         copy.target = target;
-        if (auto done = writer.add_symlink(path, target, attributes_of(entry)); !done) return done;
+        TRY(writer.add_symlink(path, target, attributes_of(entry)));
     }
-    auto node = claim(entry, Node::Kind::link);
-    if (!node) return fail(std::move(node.error()));
-    if (*node == nullptr) return {};
-    (*node)->target = target;
+    auto node = TRY(claim(entry, Node::Kind::link));
+    if (node == nullptr) return {};
+    node->target = target;
     return writer.add_symlink(entry.path, target, attributes_of(entry));
 }
 
@@ -298,7 +293,7 @@ Status LayerMerge::State::link(const std::string& path, const std::string& targe
 /// Links what waited for `target` to the content at `content_at`.
 Status LayerMerge::State::link_waiting(const std::string& target, const std::string& content_at) {
     for (const auto& path : take_waiting(target))
-        if (auto done = writer.add_hardlink(path, content_at); !done) return done;
+        TRY(writer.add_hardlink(path, content_at));
     return {};
 }
 
@@ -310,7 +305,7 @@ Status LayerMerge::State::hand_on(const std::string& path, const std::string& ta
     if (std::ranges::find(paths, target) != paths.end() && find(*parts_of(target))->layer == current)
         return hostile(path, "is a hard link to a hard link to itself");
     for (const auto& waits : paths)
-        if (auto done = link(waits, target); !done) return done;
+        TRY(link(waits, target));
     return {};
 }
 
@@ -323,11 +318,10 @@ Status LayerMerge::State::take_hardlink(const Entry& entry) {
     const auto parts = parts_of(raw);
     if (!parts || parts->empty()) return hostile(entry.path, "is a hard link that points outside the image");
     const auto target = joined(*parts, "/");
-    if (auto done = hand_on(entry.path, target); !done) return done;
+    TRY(hand_on(entry.path, target));
     if (target == entry.path) return {};
-    auto node = claim(entry, Node::Kind::file);
-    if (!node) return fail(std::move(node.error()));
-    if (*node == nullptr) return {};
+    auto node = TRY(claim(entry, Node::Kind::file));
+    if (node == nullptr) return {};
     return link(entry.path, target);
 }
 
@@ -338,22 +332,20 @@ Status LayerMerge::State::write_content(Entry& entry, const std::string& path) {
                                                "(`base_limit` in the configuration)",
                                                human_bytes(size), human_bytes(limit)));
     content += size;
-    if (auto done = writer.begin_file(path, attributes_of(entry)); !done) return done;
+    TRY(writer.begin_file(path, attributes_of(entry)));
     for (std::uint64_t left = size; left > 0;) {
-        auto bytes = entry.tar.read(left);
-        if (!bytes) return fail(std::move(bytes.error()));
-        left -= bytes->size();
-        if (auto done = writer.append(*bytes); !done) return done;
+        auto bytes = TRY(entry.tar.read(left));
+        left -= bytes.size();
+        TRY(writer.append(bytes));
         if (interrupted()) return fail_interrupted();
     }
     return writer.end_file();
 }
 
 Status LayerMerge::State::take_file(Entry& entry) {
-    auto node = claim(entry, Node::Kind::file);
-    if (!node) return fail(std::move(node.error()));
-    if (*node == nullptr) return serve_waiting(entry);
-    if (auto done = write_content(entry, entry.path); !done) return done;
+    auto node = TRY(claim(entry, Node::Kind::file));
+    if (node == nullptr) return serve_waiting(entry);
+    TRY(write_content(entry, entry.path));
     return link_waiting(entry.path, entry.path);
 }
 
@@ -361,9 +353,9 @@ Status LayerMerge::State::take_file(Entry& entry) {
 Status LayerMerge::State::serve_waiting(Entry& entry) {
     const auto paths = take_waiting(entry.path);
     if (paths.empty()) return {};
-    if (auto done = write_content(entry, paths.front()); !done) return done;
+    TRY(write_content(entry, paths.front()));
     for (std::size_t i = 1; i < paths.size(); ++i)
-        if (auto done = writer.add_hardlink(paths[i], paths.front()); !done) return done;
+        TRY(writer.add_hardlink(paths[i], paths.front()));
     return {};
 }
 
@@ -384,32 +376,29 @@ Status LayerMerge::State::take(Entry& entry) {
 }
 
 Status LayerMerge::State::read(bool for_waiting_links) {
-    auto tar = TarStream::open(*layer, limit - archives);
-    if (!tar) return fail(std::move(tar.error()));
+    auto tar = TRY(TarStream::open(*layer, limit - archives));
     for (;;) {
-        auto header = (*tar)->next();
-        if (!header) return fail(std::move(header.error()));
-        if (*header == nullptr) break;
+        auto header = TRY(tar->next());
+        if (header == nullptr) break;
         if (interrupted()) return fail_interrupted();
-        const auto name =
-            name_or_empty(archive_entry_pathname(*header), archive_entry_pathname_utf8(*header));
+        const auto name = name_or_empty(archive_entry_pathname(header), archive_entry_pathname_utf8(header));
         if (++entries > most_entries) return hostile(name, "is past the limit of twenty million entries");
         auto parts = parts_of(name);
         if (!parts || name.empty()) return hostile(name, "points outside the image");
         // A file must have a name; a directory without one is the root.
-        if (parts->empty() && (archive_entry_filetype(*header) != AE_IFDIR || is_hardlink(*header)))
+        if (parts->empty() && (archive_entry_filetype(header) != AE_IFDIR || is_hardlink(header)))
             return hostile(name, "has no name");
-        Entry entry{.header = *header, .tar = **tar, .parts = std::move(*parts), .path = {}};
+        Entry entry{.header = header, .tar = *tar, .parts = std::move(*parts), .path = {}};
         entry.path = joined(entry.parts, "/");
         Status done;
         if (!for_waiting_links)
             done = take(entry);
-        else if (archive_entry_filetype(*header) == AE_IFREG && !is_hardlink(*header))
+        else if (archive_entry_filetype(header) == AE_IFREG && !is_hardlink(header))
             done = serve_waiting(entry);
         if (!done) return done;
     }
-    if (auto done = (*tar)->verify(); !done) return done;
-    if (!for_waiting_links) archives += (*tar)->bytes();
+    TRY(tar->verify());
+    if (!for_waiting_links) archives += tar->bytes();
     return {};
 }
 
@@ -422,10 +411,9 @@ Status LayerMerge::add(const Layer& layer) {
     state.layer = &layer;
     state.layer_name = layer.name;
     state.waits_in_this_layer = false;
-    if (auto done = state.read(false); !done) return done;
+    TRY(state.read(false));
     // The file of a hard link may have been read already, but skipped because an upper layer hides it.
-    if (state.waits_in_this_layer && !state.waiting.empty())
-        if (auto done = state.read(true); !done) return done;
+    if (state.waits_in_this_layer && !state.waiting.empty()) TRY(state.read(true));
     state.apply_whiteouts();
     ++state.current;
     return {};

@@ -127,10 +127,9 @@ Result<std::string> Registry::State::token(const std::string& address, const Cha
     if (login)
         how.logins = {
             {.url = url_host(realm), .user = login->user, .password = login->password, .bearer = {}}};
-    auto answer = http::fetch(request, how);
-    if (!answer) return fail(std::move(answer.error()));
-    if (answer->status != 200) return fail(refused(*answer));
-    if (auto token = parse_token(answer->body)) return std::move(*token);
+    auto answer = TRY(http::fetch(request, how));
+    if (answer.status != 200) return fail(refused(answer));
+    if (auto token = parse_token(answer.body)) return std::move(*token);
     return refuse(without_credentials(realm) + " returned no token");
 }
 
@@ -138,18 +137,15 @@ Status Registry::State::log_in(const std::string& address, const std::string& ch
     // A mirror has its own logins.
     const auto host = url_host(address);
     const auto name = host == "registry-1.docker.io" ? "docker.io" : host;
-    auto login = find_login(name, reference.repository, settings.environment);
-    if (!login) return fail(std::move(login.error()));
+    auto login = TRY(find_login(name, reference.repository, settings.environment));
     http::Login made{.url = repository_url(address), .user = {}, .password = {}, .bearer = {}};
     const auto challenges = parse_challenges(challenge);
     const auto bearer = std::ranges::find(challenges, "bearer", &Challenge::scheme);
     if (bearer != challenges.end()) {
-        auto got = token(address, *bearer, *login);
-        if (!got) return fail(std::move(got.error()));
-        made.bearer = std::move(*got);
-    } else if (*login) {
-        made.user = (*login)->user;
-        made.password = (*login)->password;
+        made.bearer = TRY(token(address, *bearer, login));
+    } else if (login) {
+        made.user = login->user;
+        made.password = login->password;
     } else {
         return {};
     }
@@ -173,8 +169,7 @@ Result<http::Response> Registry::State::get_from(const std::string& address, con
         answer = std::move(http::fetch(std::vector{request}, how, observer).front());
         if (!answer || answer->status != 401 || !first) break;
         const std::lock_guard lock(mutex);
-        if (auto done = log_in(address, answer->headers["www-authenticate"]); !done)
-            return fail(std::move(done.error()));
+        TRY(log_in(address, answer->headers["www-authenticate"]));
     }
     if (answer && answer->status != 200) return fail(refused(*answer));
     return answer;
@@ -236,16 +231,15 @@ Result<ImageInfo> Registry::info() {
         return state.get(path, request);
     };
     const auto& reference = state.reference;
-    auto root = fetch("/manifests/" + (reference.digest.empty() ? reference.tag : reference.digest),
-                      largest_manifest);
-    if (!root) return fail(std::move(root.error()));
-    const auto digest = "sha256:" + root->sha256;
+    auto root = TRY(fetch("/manifests/" + (reference.digest.empty() ? reference.tag : reference.digest),
+                          largest_manifest));
+    const auto digest = "sha256:" + root.sha256;
     if (!reference.digest.empty() && digest != reference.digest)
         return fail({.what = "the registry returned a different image",
                      .why = "the digest is " + digest,
                      .where = reference.text,
                      .hint = "Try again. If the error remains, do not use the registry."});
-    return read_image(root->body, digest, {}, reference.text,
+    return read_image(root.body, digest, {}, reference.text,
                       [&](const Descriptor& descriptor, std::uint64_t limit) -> Result<std::string> {
                           const bool is_config = limit == largest_config;
                           auto text =
@@ -263,12 +257,11 @@ Result<ReadMore> Registry::open(const Descriptor& layer, const Descriptor* next)
     // A layer that is opened again is downloaded again, after the next one, which is being downloaded
     // already.
     if (!is_coming && state.next.valid()) state.next.wait();
-    auto file = is_coming ? state.next.get() : state.download(layer);
-    if (!file) return fail(std::move(file.error()));
+    auto file = TRY(is_coming ? state.next.get() : state.download(layer));
     // Renamed, because after an interrupt what is left of it must not be continued as a download.
-    state.in_use = file->string() + being_read;
-    fs::rename(*file, state.in_use, ignored);
-    if (ignored) return fail_errno("cannot rename a layer", file->string(), ignored.value());
+    state.in_use = file.string() + being_read;
+    fs::rename(file, state.in_use, ignored);
+    if (ignored) return fail_errno("cannot rename a layer", file.string(), ignored.value());
     if (next != nullptr && next->digest != layer.digest && !state.next.valid()) {
         state.fetching = next->digest;
         state.next = std::async(std::launch::async,

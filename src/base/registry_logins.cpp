@@ -116,9 +116,8 @@ Found ask_helper(const std::string& name, const std::string& registry, const Env
 
 Found find_in(const fs::path& file, const std::string& registry, const std::string& repository,
               const Environment& environment) {
-    auto content = read_file(file, 1U << 20U);
-    if (!content) return fail(std::move(content.error()));
-    const auto root = parse_json_quietly(*content);
+    auto content = TRY(read_file(file, 1U << 20U));
+    const auto root = parse_json_quietly(content);
     // The parser's message would quote secrets.
     if (!root.is_object()) return bad_file(file, "it is not valid JSON");
     const auto keys = keys_for(registry, repository);

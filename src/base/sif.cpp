@@ -117,13 +117,12 @@ bool is_variable_name(std::string_view name) {
 }
 
 Result<std::string> descriptor_table(const File& file) {
-    auto header = file.read(0, header_size);
-    if (!header) return fail(std::move(header.error()));
-    if (std::string_view(*header).substr(magic_at, magic.size()) != magic)
+    auto header = TRY(file.read(0, header_size));
+    if (std::string_view(header).substr(magic_at, magic.size()) != magic)
         return file.bad("it is not a SIF image");
-    const auto count = number_at<std::uint64_t>(*header, count_at);
-    const auto offset = number_at<std::uint64_t>(*header, table_at);
-    const auto size = number_at<std::uint64_t>(*header, table_size_at);
+    const auto count = number_at<std::uint64_t>(header, count_at);
+    const auto offset = number_at<std::uint64_t>(header, table_at);
+    const auto size = number_at<std::uint64_t>(header, table_size_at);
     if (count > most_descriptors || size < count * descriptor_size)
         return file.bad("its descriptor table is invalid");
     return file.read(offset, count * descriptor_size);
@@ -132,23 +131,18 @@ Result<std::string> descriptor_table(const File& file) {
 } // namespace
 
 Result<SifImage> read_sif(const std::filesystem::path& path) {
-    auto opened = open_regular(path);
-    if (!opened) return fail(std::move(opened.error()));
-    const File file(path, std::move(*opened));
-    auto table = descriptor_table(file);
-    if (!table) return fail(std::move(table.error()));
+    auto opened = TRY(open_regular(path));
+    const File file(path, std::move(opened));
+    auto table = TRY(descriptor_table(file));
     SifImage image;
-    for (std::string_view rest = *table; !rest.empty(); rest.remove_prefix(descriptor_size)) {
+    for (std::string_view rest = table; !rest.empty(); rest.remove_prefix(descriptor_size)) {
         if (rest[used_at] == 0) continue;
         const auto descriptor = descriptor_at(rest);
         // Only the first one counts: thousands of descriptors could name the same large text.
         if (descriptor.type == type_json && descriptor.name == "oci-config" && !image.config &&
             descriptor.size <= largest_config) {
-            auto text = file.read(descriptor.offset, descriptor.size);
-            if (!text) return fail(std::move(text.error()));
-            auto config = parse_config(*text, path.string());
-            if (!config) return fail(std::move(config.error()));
-            image.config = std::move(*config);
+            auto text = TRY(file.read(descriptor.offset, descriptor.size));
+            image.config = TRY(parse_config(text, path.string()));
         }
         if (descriptor.type != type_partition || descriptor.partition != partition_primary) continue;
         if (descriptor.filesystem == filesystem_encrypted)

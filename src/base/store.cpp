@@ -86,7 +86,7 @@ Result<FileLock> lock_store(const fs::path& store) {
 Status take_reference(const fs::path& store, const std::string& reference, const std::string& except) {
     for (auto& other : list_images(store)) {
         if (other.digest == except || std::erase(other.references, reference) == 0) continue;
-        if (auto done = write_description(store, other); !done) return done;
+        TRY(write_description(store, other));
     }
     return {};
 }
@@ -163,38 +163,34 @@ std::optional<StoredImage> find_image(const std::vector<fs::path>& stores, const
 }
 
 Result<StoredImage> add_image(const fs::path& store, StoredImage image) {
-    auto lock = lock_store(store);
-    if (!lock) return fail(std::move(lock.error()));
-    if (auto synced = sync_file(image.file); !synced) return fail(std::move(synced.error()));
+    TRY(lock_store(store));
+    TRY(sync_file(image.file));
     const auto place = store / (name_of(image.digest) + ".sqfs");
     if (rename(image.file.c_str(), place.c_str()) != 0)
         return fail_errno("cannot move the image into the store", place.string());
     image.file = place;
     std::error_code ignored;
     image.size = fs::file_size(place, ignored);
-    if (auto done = sync_directory(store); !done) return fail(std::move(done.error()));
-    if (auto done = write_description(store, image); !done) return fail(std::move(done.error()));
+    TRY(sync_directory(store));
+    TRY(write_description(store, image));
     for (const auto& reference : image.references)
-        if (auto done = take_reference(store, reference, image.digest); !done)
-            return fail(std::move(done.error()));
+        TRY(take_reference(store, reference, image.digest));
     return image;
 }
 
 Status add_reference(const fs::path& store, const StoredImage& image, const std::string& reference) {
     if (std::ranges::find(image.references, reference) != image.references.end()) return {};
-    auto lock = lock_store(store);
-    if (!lock) return fail(std::move(lock.error()));
+    TRY(lock_store(store));
     auto now = read_description(description_of(store, image.digest));
     if (!now) return {};
     now->references.push_back(reference);
     std::ranges::sort(now->references);
-    if (auto done = write_description(store, *now); !done) return done;
+    TRY(write_description(store, *now));
     return take_reference(store, reference, image.digest);
 }
 
 Status remove_image(const fs::path& store, const StoredImage& image) {
-    auto lock = lock_store(store);
-    if (!lock) return fail(std::move(lock.error()));
+    TRY(lock_store(store));
     // The description first: a file without one is no image.
     for (const auto& file : {description_of(store, image.digest), image.file})
         if (std::error_code failed; !fs::remove(file, failed) && failed)

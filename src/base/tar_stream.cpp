@@ -54,9 +54,7 @@ la_ssize_t TarStream::read_tar(const void** data) {
 
 Result<std::unique_ptr<TarStream>> TarStream::open(const Layer& layer, std::uint64_t limit) {
     auto stream = std::unique_ptr<TarStream>(new TarStream(layer, limit));
-    auto source = layer.open();
-    if (!source) return fail(std::move(source.error()));
-    stream->source_ = std::move(*source);
+    stream->source_ = TRY(layer.open());
     stream->plain_.resize(piece);
     stream->content_.resize(piece);
 

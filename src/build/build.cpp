@@ -20,10 +20,9 @@ namespace {
 /// Called after all cheap checks: fetching an image may take minutes.
 Status add_base(const inputs::BuildOptions& options, inputs::Inputs& inputs) {
     auto& base = inputs.settings.base;
-    auto found = inputs::find_base(options, base.reference);
-    if (!found) return fail(std::move(found.error()));
-    found->isolate = base.isolate;
-    base = std::move(*found);
+    auto found = TRY(inputs::find_base(options, base.reference));
+    found.isolate = base.isolate;
+    base = std::move(found);
     return {};
 }
 
@@ -42,10 +41,9 @@ Status add_container(const inputs::BuildOptions& options, inputs::Inputs& inputs
             "Put the container back, or build the environment again with `containerize new --base " +
                 tykky.container + "` from the files in " +
                 (tykky.directory / "share/previous_input").string() + ".");
-    auto base = inputs::find_base(options, tykky.container_image.string());
-    if (!base) return fail(std::move(base.error()));
-    base->isolate = options.settings.base.isolate;
-    inputs.settings.base = std::move(*base);
+    auto base = TRY(inputs::find_base(options, tykky.container_image.string()));
+    base.isolate = options.settings.base.isolate;
+    inputs.settings.base = std::move(base);
     log::info("Note: the programs run in tykky's container, which must stay where it is: " +
               inputs.settings.base.file.string());
     return {};
@@ -90,52 +88,47 @@ Result<BuildSummary> finished(const inputs::BuildOptions& options, Result<BuildS
 Result<DryRun> dry_run(const inputs::BuildOptions& options) {
     inputs::Inputs inputs;
     inputs.settings = options.settings;
-    if (auto read = inputs::read_spec(options, inputs); !read) return fail(std::move(read.error()));
+    TRY(inputs::read_spec(options, inputs));
     if (inputs.requirements)
         return fail_input("--dry-run is for conda environments", {}, inputs.spec.string(),
                           "For pip, use `pip install --dry-run -r FILE`.");
-    if (auto based = add_base(options, inputs); !based) return fail(std::move(based.error()));
-    auto plan = environments::plan_conda(options, inputs);
-    if (!plan) return fail(std::move(plan.error()));
+    TRY(add_base(options, inputs));
+    auto plan = TRY(environments::plan_conda(options, inputs));
     auto pip_lines = inputs.pip_lines().size();
     for (const auto& more : inputs.more_requirements)
         pip_lines += more.read.lines.size();
-    return DryRun{.packages = std::move(plan->packages), .pip_lines = pip_lines};
+    return DryRun{.packages = std::move(plan.packages), .pip_lines = pip_lines};
 }
 
 Result<BuildSummary> build(const inputs::BuildOptions& options) {
-    auto inputs = inputs::check_inputs(options);
-    if (!inputs) return fail(std::move(inputs.error()));
-    if (auto based = add_base(options, *inputs); !based) return fail(std::move(based.error()));
+    auto inputs = TRY(inputs::check_inputs(options));
+    TRY(add_base(options, inputs));
     const auto builder =
-        inputs->requirements ? environments::make_pip_builder : environments::make_conda_builder;
-    return finished(options, build_by(builder, options, *inputs));
+        inputs.requirements ? environments::make_pip_builder : environments::make_conda_builder;
+    return finished(options, build_by(builder, options, inputs));
 }
 
 Result<BuildSummary> wrap_install(const inputs::BuildOptions& options, const std::filesystem::path& source,
                                   bool mask) {
-    auto inputs = inputs::check_wrap(options, source, mask);
-    if (!inputs) return fail(std::move(inputs.error()));
-    if (auto based = add_base(options, *inputs); !based) return fail(std::move(based.error()));
-    return finished(options, build_by(environments::make_wrap_builder, options, *inputs));
+    auto inputs = TRY(inputs::check_wrap(options, source, mask));
+    TRY(add_base(options, inputs));
+    return finished(options, build_by(environments::make_wrap_builder, options, inputs));
 }
 
 Result<BuildSummary> import_tykky(const inputs::BuildOptions& options,
                                   const std::filesystem::path& directory) {
-    auto inputs = inputs::check_import(options, directory);
-    if (!inputs) return fail(std::move(inputs.error()));
-    if (auto based = add_container(options, *inputs); !based) return fail(std::move(based.error()));
-    return finished(options, build_by(environments::make_import_builder, options, *inputs));
+    auto inputs = TRY(inputs::check_import(options, directory));
+    TRY(add_container(options, inputs));
+    return finished(options, build_by(environments::make_import_builder, options, inputs));
 }
 
 Result<BuildSummary> wrap_container(const inputs::BuildOptions& options) {
-    auto inputs = inputs::check_wrap_container(options);
-    if (!inputs) return fail(std::move(inputs.error()));
-    if (auto based = add_base(options, *inputs); !based) return fail(std::move(based.error()));
-    if (inputs->settings.base.is_host())
+    auto inputs = TRY(inputs::check_wrap_container(options));
+    TRY(add_base(options, inputs));
+    if (inputs.settings.base.is_host())
         return fail_input("the host is not a container image", {}, options.settings.base.reference,
                           "Give a container image, or use wrap-install.");
-    return finished(options, build_by(environments::make_container_builder, options, *inputs));
+    return finished(options, build_by(environments::make_container_builder, options, inputs));
 }
 
 } // namespace containerize::build

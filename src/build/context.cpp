@@ -107,18 +107,14 @@ Result<BuildSummary> with_build_context(const inputs::BuildOptions& options, con
     sweep_staging(options.staging_parent);
     // Declared first, so destroyed last: the namespace's process inherits the cleanup process's socket and
     // must end first.
-    auto cleanup = prefix::CleanupProcess::start();
-    if (!cleanup) return fail(std::move(cleanup.error()));
-    auto lock = prefix::lock_prefix(inputs.prefix, *cleanup);
-    if (!lock) return fail(std::move(lock.error()));
-    prefix::remove_leftovers(*lock);
-    cleanup->sweep_staging_later(options.staging_parent);
-    auto staging = Staging::create(options.staging_parent);
-    if (!staging) return fail(std::move(staging.error()));
-    cleanup->remove_tree_later(staging->path());
-    prefix::sweep_logs(staging->path().parent_path());
-    if (auto opened = log::open(staging->path() / "build.log", options.log_level); !opened)
-        return fail(std::move(opened.error()));
+    auto cleanup = TRY(prefix::CleanupProcess::start());
+    auto lock = TRY(prefix::lock_prefix(inputs.prefix, cleanup));
+    prefix::remove_leftovers(lock);
+    cleanup.sweep_staging_later(options.staging_parent);
+    auto staging = TRY(Staging::create(options.staging_parent));
+    cleanup.remove_tree_later(staging.path());
+    prefix::sweep_logs(staging.path().parent_path());
+    TRY(log::open(staging.path() / "build.log", options.log_level));
     if (options.log_copy)
         if (auto opened = log::also(*options.log_copy); !opened) {
             opened.error().fault = Fault::input;
@@ -126,15 +122,15 @@ Result<BuildSummary> with_build_context(const inputs::BuildOptions& options, con
         }
 
     bool log_has_reason = true;
-    auto done = work_in(*staging, options, inputs, *cleanup, *lock, work, log_has_reason);
+    auto done = work_in(staging, options, inputs, cleanup, lock, work, log_has_reason);
     if (!done && options.keep_files) {
-        staging->keep();
-        cleanup->keep_all_but({});
+        staging.keep();
+        cleanup.keep_all_but({});
         done.error().hint += (done.error().hint.empty() ? "" : "\n") +
-                             ("The files that were built so far are in " + staging->path().string());
+                             ("The files that were built so far are in " + staging.path().string());
     } else if (!done && done.error().fault != Fault::input && !interrupted()) {
-        say_if_full(done.error(), staging->path());
-        if (log_has_reason) name_log(done.error(), options, staging->path());
+        say_if_full(done.error(), staging.path());
+        if (log_has_reason) name_log(done.error(), options, staging.path());
     }
     return done;
 }

@@ -121,7 +121,7 @@ Status mount_overlay(environments::BuildNamespace& space, const Manifest& manife
                              ? find_program("fuse-overlayfs", search_path(environment))
                              : std::nullopt;
     if (!program) return fail(std::move(why_not));
-    if (auto marked = write_file(mark, ""); !marked) return marked;
+    TRY(write_file(mark, ""));
     auto mounted = space.mount_fuse_overlay(*program, images, overlay, manifest.prefix);
     if (!mounted && !by_fuse) fs::remove(mark, failed);
     return mounted;
@@ -141,39 +141,35 @@ Result<environments::BuildNamespace> make_space(const Manifest& manifest, const 
 } // namespace
 
 Result<int> develop(const DevOptions& options) {
-    auto manifest = prefix::read_unmoved(options.prefix);
-    if (!manifest) return fail(std::move(manifest.error()));
-    const auto& prefix = manifest->prefix;
+    auto manifest = TRY(prefix::read_unmoved(options.prefix));
+    const auto& prefix = manifest.prefix;
     auto environment = current_environment();
-    auto overlay = options.overlay.empty() ? default_overlay(prefix, environment) : resolve(options.overlay);
-    if (!overlay) return fail(std::move(overlay.error()));
+    auto overlay =
+        TRY(options.overlay.empty() ? default_overlay(prefix, environment) : resolve(options.overlay));
     std::error_code failed;
-    fs::create_directories(*overlay, failed);
-    if (failed) return fail_errno("cannot create the overlay's directory", overlay->string(), failed.value());
-    if (auto made_by_user = check_maker(*overlay); !made_by_user)
-        return fail(std::move(made_by_user.error()));
-    const auto lock = try_lock(*overlay / "lock", 0600);
+    fs::create_directories(overlay, failed);
+    if (failed) return fail_errno("cannot create the overlay's directory", overlay.string(), failed.value());
+    TRY(check_maker(overlay));
+    const auto lock = try_lock(overlay / "lock", 0600);
     if (!lock) return fail(Error(lock.error()));
     if (lock->state == LockState::busy)
         return fail({.what = "this overlay is in use",
                      .why = "another `containerize dev` uses it",
-                     .where = overlay->string(),
+                     .where = overlay.string(),
                      .hint = "Work in that one, or choose another directory with --overlay."});
-    if (auto good = check_owner(*overlay, *manifest); !good) return fail(std::move(good.error()));
+    TRY(check_owner(overlay, manifest));
 
-    auto space = make_space(*manifest, *overlay, environment);
-    if (!space) return fail(std::move(space.error()));
-    if (auto mounted = mount_overlay(*space, *manifest, *overlay, environment); !mounted)
-        return fail(std::move(mounted.error()));
-    log::info("Your changes in " + prefix.string() + " are kept in " + overlay->string() +
+    auto space = TRY(make_space(manifest, overlay, environment));
+    TRY(mount_overlay(space, manifest, overlay, environment));
+    log::info("Your changes in " + prefix.string() + " are kept in " + overlay.string() +
               ", and only you see them.");
-    const auto of_root = root::environment_of(manifest->settings.base);
+    const auto of_root = root::environment_of(manifest.settings.base);
     for (const std::vector<launch::EnvironmentChange>* changes :
-         {&of_root, &std::as_const(*manifest).activation, &std::as_const(*manifest).environment})
+         {&of_root, &std::as_const(manifest).activation, &std::as_const(manifest).environment})
         environment = environments::with_changes(environment, *changes, prefix);
     environment["CONTAINERIZE_PREFIX"] = prefix.string();
-    const pid_t holder = space->pid();
-    return run_in_foreground({.argv = command_line(options, *manifest, environment),
+    const pid_t holder = space.pid();
+    return run_in_foreground({.argv = command_line(options, manifest, environment),
                               .environment = environment,
                               .working_directory = fs::current_path(failed),
                               .in_child = [holder] { return launch::join_namespaces(holder); },

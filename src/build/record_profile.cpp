@@ -54,9 +54,8 @@ Result<int> run_recorded(std::vector<std::string> argv, Environment environment,
                           .in_child = [] { return launch::enter_new_namespaces() ? 0 : EPERM; },
                           .on_line = {}};
     if (at_terminal) return run_in_foreground(command);
-    auto outcome = run(command);
-    if (!outcome) return fail(std::move(outcome.error()));
-    return outcome->exit_code;
+    auto outcome = TRY(run(command));
+    return outcome.exit_code;
 }
 
 /// Servers hold a shared lock on the record as long as they live.
@@ -80,28 +79,23 @@ Result<int> run_imports(const fs::path& prefix, const ProfileRequest& request, E
     environment["PYTHONDONTWRITEBYTECODE"] = "1";
     environment.erase("DISPLAY");
     environment.erase("WAYLAND_DISPLAY");
-    auto script = read_file(request.share / "profile/imports.py");
-    if (!script) return fail(std::move(script.error()));
-    return run_recorded({(prefix / "bin/python").string(), "-c", *script}, std::move(environment), false);
+    auto script = TRY(read_file(request.share / "profile/imports.py"));
+    return run_recorded({(prefix / "bin/python").string(), "-c", script}, std::move(environment), false);
 }
 
 Status write_profiles(const fs::path& prefix, const fs::path& record, bool replace) {
-    auto manifest = manifest::read_manifest(prefix);
-    if (!manifest) return fail(std::move(manifest.error()));
-    auto text = read_file(record);
-    if (!text) return fail(std::move(text.error()));
-    auto recorded = image::parse_record(*text, record);
-    if (!recorded) return fail(std::move(recorded.error()));
-    if (recorded->empty())
+    auto manifest = TRY(manifest::read_manifest(prefix));
+    auto text = TRY(read_file(record));
+    auto recorded = TRY(image::parse_record(text, record));
+    if (recorded.empty())
         return fail({.what = "nothing was recorded",
                      .why = "no program read anything from the installation",
                      .where = prefix.string(),
                      .hint = "Give a command that uses the installation."});
-    for (const auto& image : manifest->images()) {
-        image::Profile profile{.image = image.sha256, .blocks = (*recorded)[(prefix / image.file).string()]};
+    for (const auto& image : manifest.images()) {
+        image::Profile profile{.image = image.sha256, .blocks = (recorded)[(prefix / image.file).string()]};
         if (!replace) profile = merged(std::move(profile), profile_beside(prefix, image));
-        if (auto written = write_file(mounts::profile_of(prefix / image.file), to_text(profile)); !written)
-            return written;
+        TRY(write_file(mounts::profile_of(prefix / image.file), to_text(profile)));
     }
     return {};
 }
@@ -121,43 +115,36 @@ image::Profile profile_beside(const fs::path& prefix, const manifest::ImageFile&
 }
 
 Result<Recording> record_profile(const fs::path& prefix, const ProfileRequest& request) {
-    auto cleanup = prefix::CleanupProcess::start();
-    if (!cleanup) return fail(std::move(cleanup.error()));
-    cleanup->sweep_staging_later(request.staging_parent);
-    auto staging = Staging::create(request.staging_parent);
-    if (!staging) return fail(std::move(staging.error()));
-    cleanup->remove_tree_later(staging->path());
-    const auto record = staging->path() / "record";
-    if (auto made = write_file(record, ""); !made) return fail(std::move(made.error()));
+    auto cleanup = TRY(prefix::CleanupProcess::start());
+    cleanup.sweep_staging_later(request.staging_parent);
+    auto staging = TRY(Staging::create(request.staging_parent));
+    cleanup.remove_tree_later(staging.path());
+    const auto record = staging.path() / "record";
+    TRY(write_file(record, ""));
     const auto environment = recording_environment(record);
     Recording recording;
     if (request.commands.empty()) {
-        auto done = run_imports(prefix, request, environment, staging->path());
-        if (!done) return fail(std::move(done.error()));
-        recording.exit_code = *done;
+        auto done = TRY(run_imports(prefix, request, environment, staging.path()));
+        recording.exit_code = done;
     }
     for (const auto& command : request.commands) {
-        auto done = run_recorded(inside(prefix, command), environment, request.at_terminal);
-        if (!done) return fail(std::move(done.error()));
-        if (*done != 0) recording.exit_code = *done;
+        auto done = TRY(run_recorded(inside(prefix, command), environment, request.at_terminal));
+        if (done != 0) recording.exit_code = done;
     }
     wait_for_end_of_session(record);
     if (interrupted()) return fail_interrupted();
     // A command that failed may have read too little to replace the earlier profile.
     const bool replace = request.replace && recording.exit_code == 0;
-    if (auto written = write_profiles(prefix, record, replace); !written)
-        return fail(std::move(written.error()));
-    auto coverage = profile_coverage(prefix);
-    if (!coverage) return fail(std::move(coverage.error()));
-    recording.coverage = *coverage;
+    TRY(write_profiles(prefix, record, replace));
+    auto coverage = TRY(profile_coverage(prefix));
+    recording.coverage = coverage;
     return recording;
 }
 
 Result<ProfileCoverage> profile_coverage(const fs::path& prefix) {
-    auto manifest = manifest::read_manifest(prefix);
-    if (!manifest) return fail(std::move(manifest.error()));
+    auto manifest = TRY(manifest::read_manifest(prefix));
     ProfileCoverage coverage;
-    for (const auto& image : manifest->images()) {
+    for (const auto& image : manifest.images()) {
         const auto profile = profile_beside(prefix, image);
         coverage.blocks += profile.blocks.size();
         coverage.bytes += profile.bytes();

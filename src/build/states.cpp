@@ -36,11 +36,8 @@ public:
 
     /// Returns the number of commands.
     Result<std::size_t> begin(const Manifest& manifest) {
-        if (auto mounted = environments::WritableImages::mount(context_, manifest); !mounted)
-            return fail(std::move(mounted.error()));
-        auto assembly = prefix::make_assembly(lock_, cleanup_);
-        if (!assembly) return fail(std::move(assembly.error()));
-        assembly_ = std::move(*assembly);
+        TRY(environments::WritableImages::mount(context_, manifest));
+        assembly_ = TRY(prefix::make_assembly(lock_, cleanup_));
         const auto surroundings = root::open_tree(manifest.settings.base);
         if (!surroundings) return fail(Error(surroundings.error()));
         const prefix::WrapperRequest wrappers{.root = context_.root(),
@@ -54,7 +51,7 @@ public:
                                               .umask_bits = context_.options.umask_bits};
         auto commands = prefix::make_wrappers(wrappers);
         if (!commands) return commands;
-        if (auto added = prefix::add_session(wrappers); !added) return fail(std::move(added.error()));
+        TRY(prefix::add_session(wrappers));
         return commands;
     }
 
@@ -135,18 +132,16 @@ Status carry_profile(const std::vector<image::RecordedFile>& recorded, const man
                      const fs::path& assembly) {
     if (recorded.empty()) return {};
     const auto packed = assembly / file.file;
-    auto layers = image::open_layers(std::vector{packed});
-    if (!layers) return fail(std::move(layers.error()));
-    auto blocks = image::recorded_blocks(**layers, recorded);
+    auto layers = TRY(image::open_layers(std::vector{packed}));
+    auto blocks = image::recorded_blocks(*layers, recorded);
     if (!blocks) return fail_errno("cannot read the image", packed.string(), blocks.error());
     return write_file(mounts::profile_of(packed),
                       image::to_text({.image = file.sha256, .blocks = std::move(*blocks)}));
 }
 
 Result<inputs::Inputs> inputs_for(const inputs::BuildOptions& options) {
-    auto current = prefix::read_unmoved(options.prefix);
-    if (!current) return fail(std::move(current.error()));
-    return inputs::check_update(options, *current);
+    auto current = TRY(prefix::read_unmoved(options.prefix));
+    return inputs::check_update(options, current);
 }
 
 Result<Manifest> choose_state(const std::vector<Manifest>& states, const Manifest& current,
@@ -164,110 +159,95 @@ Result<Manifest> choose_state(const std::vector<Manifest>& states, const Manifes
 } // namespace
 
 Result<Rollback> rollback(const inputs::BuildOptions& options, std::optional<unsigned> state) {
-    auto inputs = inputs_for(options);
-    if (!inputs) return fail(std::move(inputs.error()));
+    auto inputs = TRY(inputs_for(options));
     Rollback rolled;
-    auto done =
-        with_build_context(options, *inputs,
-                           [&](environments::BuildContext& context, prefix::CleanupProcess& cleanup,
-                               const prefix::PrefixLock& lock) -> Result<BuildSummary> {
-                               auto current = manifest::read_manifest(lock.prefix);
-                               if (!current) return fail(std::move(current.error()));
-                               auto states = prefix::read_states(lock.prefix);
-                               if (!states) return fail(std::move(states.error()));
-                               auto chosen = choose_state(*states, *current, state, lock.prefix);
-                               if (!chosen) return fail(std::move(chosen.error()));
-                               // Change nothing if the images of the chosen state are damaged.
-                               if (auto images = manifest::open_images(*chosen, lock.prefix); !images)
-                                   return fail(std::move(images.error()));
-                               rolled = {.from = current->state, .to = chosen->state};
-                               if (rolled.from == rolled.to)
-                                   return BuildSummary{.prefix = lock.prefix, .unchanged = true};
-                               StateChange change(context, cleanup, lock);
-                               auto commands = change.begin(*chosen);
-                               if (!commands) return fail(std::move(commands.error()));
-                               if (auto finished = change.finish(*chosen, std::move(*states)); !finished)
-                                   return fail(std::move(finished.error()));
-                               return BuildSummary{.prefix = lock.prefix, .commands = *commands};
-                           });
+    auto done = with_build_context(options, inputs,
+                                   [&](environments::BuildContext& context, prefix::CleanupProcess& cleanup,
+                                       const prefix::PrefixLock& lock) -> Result<BuildSummary> {
+                                       auto current = TRY(manifest::read_manifest(lock.prefix));
+                                       auto states = TRY(prefix::read_states(lock.prefix));
+                                       auto chosen = TRY(choose_state(states, current, state, lock.prefix));
+                                       // Change nothing if the images of the chosen state are damaged.
+                                       TRY(manifest::open_images(chosen, lock.prefix));
+                                       rolled = {.from = current.state, .to = chosen.state};
+                                       if (rolled.from == rolled.to)
+                                           return BuildSummary{.prefix = lock.prefix, .unchanged = true};
+                                       StateChange change(context, cleanup, lock);
+                                       auto commands = TRY(change.begin(chosen));
+                                       TRY(change.finish(chosen, std::move(states)));
+                                       return BuildSummary{.prefix = lock.prefix, .commands = commands};
+                                   });
     if (!done) return fail(std::move(done.error()));
     return rolled;
 }
 
 Result<BuildSummary> squash(const inputs::BuildOptions& options) {
-    auto inputs = inputs_for(options);
-    if (!inputs) return fail(std::move(inputs.error()));
+    auto inputs = TRY(inputs_for(options));
     const auto start = std::chrono::steady_clock::now();
     return with_build_context(
-        options, *inputs,
+        options, inputs,
         [&](environments::BuildContext& context, prefix::CleanupProcess& cleanup,
             const prefix::PrefixLock& lock) -> Result<BuildSummary> {
-            auto manifest = manifest::read_manifest(lock.prefix);
-            if (!manifest) return fail(std::move(manifest.error()));
+            auto manifest = TRY(manifest::read_manifest(lock.prefix));
             BuildSummary summary{.prefix = lock.prefix};
             // Without an option, the layout stays as it was.
             const auto was =
-                inputs::parse_layout(manifest->build.value("layout", "path")).value_or(inputs::Layout::path);
+                inputs::parse_layout(manifest.build.value("layout", "path")).value_or(inputs::Layout::path);
             const auto layout = options.layout.value_or(was);
             const bool is_placed_anew =
                 options.layout == inputs::Layout::profile; // the profile may have changed since
-            if (manifest->layers.empty() && layout == was && !is_placed_anew) {
+            if (manifest.layers.empty() && layout == was && !is_placed_anew) {
                 summary.unchanged = true;
                 return summary;
             }
             StateChange change(context, cleanup, lock);
-            const auto layers = manifest::open_layers(*manifest, lock.prefix);
+            const auto layers = manifest::open_layers(manifest, lock.prefix);
             if (!layers) return fail(Error(layers.error()));
-            const auto recorded = recorded_in(**layers, *manifest, lock.prefix);
+            const auto recorded = recorded_in(**layers, manifest, lock.prefix);
             if (!recorded) return fail(Error(recorded.error()));
             if (options.layout == inputs::Layout::profile && recorded->empty())
                 return fail_input("there is no profile", "nothing records which files are read first",
                                   lock.prefix.string(), "Record a profile with `containerize profile`.");
             Stage stage("Packing the image");
-            auto packed = image::write_merged(
+            auto packed = TRY(image::write_merged(
                 **layers, context.image(), context.writer_options(),
                 [&](std::uint64_t done) { stage.advance(done, 0); },
-                layout == inputs::Layout::profile ? *recorded : std::vector<image::RecordedFile>());
-            if (!packed) return fail(std::move(packed.error()));
-            stage.finish(fmt::format("{} files, {} to {}", human_count(packed->files),
-                                     human_bytes(packed->input_bytes), human_bytes(packed->image_bytes)));
+                layout == inputs::Layout::profile ? *recorded : std::vector<image::RecordedFile>()));
+            stage.finish(fmt::format("{} files, {} to {}", human_count(packed.files),
+                                     human_bytes(packed.input_bytes), human_bytes(packed.image_bytes)));
             constexpr std::uint64_t allowance = 8U << 20U; // for everything but the image
-            if (auto room = prefix::check_room(lock, packed->image_bytes + allowance); !room)
-                return fail(std::move(room.error()));
-            auto commands = change.begin(*manifest);
-            if (!commands) return fail(std::move(commands.error()));
+            TRY(prefix::check_room(lock, packed.image_bytes + allowance));
+            auto commands = TRY(change.begin(manifest));
             const auto states = prefix::read_states(lock.prefix);
             if (!states) return fail(Error(states.error()));
-            const auto line = line_of(manifest->state, *states);
+            const auto line = line_of(manifest.state, *states);
             const auto next = prefix::next_state(lock.prefix);
             if (!next) return fail(Error(next.error()));
-            manifest->state = *next;
-            manifest->parent = 0;
-            manifest->layers.clear();
-            manifest->image = {.file = prefix::free_image_name(lock.prefix), .size = 0, .sha256 = {}};
-            manifest->build["files"] = packed->files;
-            manifest->build["bytes"] = packed->input_bytes;
-            manifest->build["layout"] = layout == inputs::Layout::profile ? "profile" : "path";
+            manifest.state = *next;
+            manifest.parent = 0;
+            manifest.layers.clear();
+            manifest.image = {.file = prefix::free_image_name(lock.prefix), .size = 0, .sha256 = {}};
+            manifest.build["files"] = packed.files;
+            manifest.build["bytes"] = packed.input_bytes;
+            manifest.build["layout"] = layout == inputs::Layout::profile ? "profile" : "path";
             // A build with --layout profile calls squash() itself, with the same command line.
-            if (manifest->build["command"] != options.command_line)
-                manifest->build[prefix::squashed_key] = commands_of(line);
-            manifest->build["command"] = options.command_line;
-            manifest->created = prefix::utc_now("%Y-%m-%dT%H:%M:%SZ");
+            if (manifest.build["command"] != options.command_line)
+                manifest.build[prefix::squashed_key] = commands_of(line);
+            manifest.build["command"] = options.command_line;
+            manifest.created = prefix::utc_now("%Y-%m-%dT%H:%M:%SZ");
             if (auto added = prefix::add_image(context.image(), prefix::ImageIs::of_this_build,
-                                               change.assembly(), manifest->image, {});
+                                               change.assembly(), manifest.image, {});
                 !added)
                 return fail(std::move(added.error()));
-            if (auto carried = carry_profile(*recorded, manifest->image, change.assembly()); !carried)
-                return fail(std::move(carried.error()));
+            TRY(carry_profile(*recorded, manifest.image, change.assembly()));
             if (auto kept = keep_records_of(line, lock.prefix,
-                                            change.assembly() / prefix::state_directory(manifest->state));
+                                            change.assembly() / prefix::state_directory(manifest.state));
                 !kept)
                 return fail(std::move(kept.error()));
-            if (auto finished = change.finish(*manifest, {}); !finished)
-                return fail(std::move(finished.error()));
-            summary.files = packed->files;
-            summary.image_bytes = packed->image_bytes;
-            summary.commands = *commands;
+            TRY(change.finish(manifest, {}));
+            summary.files = packed.files;
+            summary.image_bytes = packed.image_bytes;
+            summary.commands = commands;
             summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
             return summary;
         });

@@ -64,7 +64,7 @@ public:
               &Build::record_environment, &Build::list_packages, &Build::pack, &Build::record_accelerators,
               &Build::publish}) {
             if (interrupted()) return fail_interrupted();
-            if (auto done = (this->*step)(); !done) return fail(std::move(done.error()));
+            TRY((this->*step)());
             if (summary_.unchanged) break;
         }
         summary_.prefix = lock_.prefix;
@@ -75,7 +75,7 @@ public:
 
 private:
     Status create() {
-        if (auto created = builder_.create(); !created) return created;
+        TRY(builder_.create());
         // Scripts written for tykky use the last two names.
         for (const char* name : {"CONTAINERIZE_PREFIX", "env_root", "install_root"})
             context_.environment[name] = lock_.prefix.string();
@@ -134,15 +134,11 @@ private:
     }
 
     Status record_environment() {
-        auto activation = builder_.activation();
-        if (!activation) return fail(std::move(activation.error()));
-        manifest_.activation = std::move(*activation);
+        manifest_.activation = TRY(builder_.activation());
         manifest_.activation_scripts = builder_.launch_scripts();
-        auto environment = builder_.environment();
-        if (!environment) return fail(std::move(environment.error()));
-        manifest_.environment.insert(manifest_.environment.end(), environment->begin(), environment->end());
-        if (context_.options.environ_script)
-            if (auto recorded = record_environ_script(); !recorded) return recorded;
+        auto environment = TRY(builder_.environment());
+        manifest_.environment.insert(manifest_.environment.end(), environment.begin(), environment.end());
+        if (context_.options.environ_script) TRY(record_environ_script());
         inputs::add_site_environment(context_.options.site, manifest_.environment);
         return {};
     }
@@ -157,10 +153,8 @@ private:
         for (const auto& change :
              launch::with_prefix(context_.options.site.environment, lock_.prefix.string()))
             environment[change.name] = change.value;
-        auto changes = environments::record_script(*context_.options.environ_script, lock_.prefix,
-                                                   environment, context_.join);
-        if (!changes) return fail(std::move(changes.error()));
-        manifest_.environment = std::move(*changes);
+        manifest_.environment = TRY(environments::record_script(*context_.options.environ_script,
+                                                                lock_.prefix, environment, context_.join));
         return {};
     }
 
@@ -169,10 +163,8 @@ private:
     Status check_wrapper_paths_exist() {
         const auto surroundings = root::open_tree(context_.inputs.settings.base);
         if (!surroundings) return fail(Error(surroundings.error()));
-        auto paths = prefix::existing_wrapper_paths(wrapper_request(**surroundings, {}),
-                                                    context_.inputs.optional_wrapper_paths);
-        if (!paths) return fail(std::move(paths.error()));
-        manifest_.wrapper_paths = std::move(*paths);
+        manifest_.wrapper_paths = TRY(prefix::existing_wrapper_paths(wrapper_request(**surroundings, {}),
+                                                                     context_.inputs.optional_wrapper_paths));
         return {};
     }
 
@@ -190,9 +182,7 @@ private:
     }
 
     Status list_packages() {
-        auto listed = builder_.packages();
-        if (!listed) return fail(std::move(listed.error()));
-        packages_ = std::move(*listed);
+        packages_ = TRY(builder_.packages());
         return add_list_command();
     }
 
@@ -210,7 +200,7 @@ private:
         if (!failed) fs::create_directories(command.parent_path(), failed);
         if (failed)
             return fail_errno("cannot create a directory", list.parent_path().string(), failed.value());
-        if (auto written = write_file(list, packages_); !written) return written;
+        TRY(write_file(list, packages_));
         return write_file(command,
                           "#!/bin/sh\nexec cat \"$(dirname \"$(dirname \"$(realpath "
                           "\"$0\")\")\")/share/containerize/packages.txt\"\n",
@@ -258,36 +248,30 @@ private:
         Stage stage("Publishing");
         // for everything else in the assembly, which is small compared with the image
         constexpr std::uint64_t allowance = 8U << 20U;
-        auto below = size_of_image_below();
-        if (!below) return fail(std::move(below.error()));
-        if (auto room = prefix::check_room(lock_, *below + summary_.image_bytes + allowance); !room)
-            return room;
-        auto assembly = prefix::make_assembly(lock_, cleanup_);
-        if (!assembly) return fail(std::move(assembly.error()));
+        auto below = TRY(size_of_image_below());
+        TRY(prefix::check_room(lock_, below + summary_.image_bytes + allowance));
+        auto assembly = TRY(prefix::make_assembly(lock_, cleanup_));
         const auto surroundings = root::open_tree(context_.inputs.settings.base);
         if (!surroundings) return fail(Error(surroundings.error()));
-        const auto wrappers = wrapper_request(**surroundings, *assembly);
-        auto commands = prefix::make_wrappers(wrappers);
-        if (!commands) return fail(std::move(commands.error()));
-        summary_.commands = *commands;
-        if (auto added = prefix::add_session(wrappers); !added) return added;
-        if (auto added = add_new_image(*assembly, stage); !added) return added;
+        const auto wrappers = wrapper_request(**surroundings, assembly);
+        auto commands = TRY(prefix::make_wrappers(wrappers));
+        summary_.commands = commands;
+        TRY(prefix::add_session(wrappers));
+        TRY(add_new_image(assembly, stage));
         manifest_.created = prefix::utc_now("%Y-%m-%dT%H:%M:%SZ");
-        if (auto kept = add_records(*assembly); !kept) return kept;
+        TRY(add_records(assembly));
         if (interrupted()) return fail_interrupted();
         std::vector<Manifest> kept;
         if (previous_ != nullptr) {
-            auto states = prefix::read_states(lock_.prefix);
-            if (!states) return fail(std::move(states.error()));
-            kept = std::move(*states);
+            kept = TRY(prefix::read_states(lock_.prefix));
         }
         if (auto done = prefix::publish(
-                {.lock = lock_, .assembly = *assembly, .manifest = manifest_, .kept = std::move(kept)},
+                {.lock = lock_, .assembly = assembly, .manifest = manifest_, .kept = std::move(kept)},
                 cleanup_);
             !done)
             return done;
         cleanup_.keep_all_but(context_.staging);
-        stage.finish(fmt::format("{} commands", human_count(*commands)));
+        stage.finish(fmt::format("{} commands", human_count(commands)));
         return {};
     }
 
@@ -326,19 +310,18 @@ private:
     Status add_records(const fs::path& assembly) {
         context_.record["command"] = context_.options.command_line;
         if (!context_.inputs.spec.empty()) context_.record["spec"] = context_.inputs.spec.string();
-        auto kept = prefix::keep_records(assembly / prefix::state_directory(manifest_.state),
-                                         {.inputs = context_.inputs.files,
-                                          .packages = packages_,
-                                          .lock = builder_.lock(),
-                                          .log = log::current()},
-                                         context_.options.umask_bits);
-        if (!kept) return fail(std::move(kept.error()));
+        auto kept = TRY(prefix::keep_records(assembly / prefix::state_directory(manifest_.state),
+                                             {.inputs = context_.inputs.files,
+                                              .packages = packages_,
+                                              .lock = builder_.lock(),
+                                              .log = log::current()},
+                                             context_.options.umask_bits));
         if (auto written = prefix::write_module_files(
                 assembly / prefix::state_directory(manifest_.state) / "modulefiles",
                 {.prefix = lock_.prefix, .image = manifest_.image.file, .created = manifest_.created});
             !written)
             return written;
-        context_.record["inputs"] = std::move(*kept);
+        context_.record["inputs"] = std::move(kept);
         manifest_.build = std::move(context_.record);
         return {};
     }

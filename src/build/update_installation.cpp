@@ -26,28 +26,25 @@ Status check_request(const UpdateOptions& options) {
 } // namespace
 
 Result<BuildSummary> update(const UpdateOptions& options) {
-    auto previous = prefix::read_unmoved(options.build.prefix);
-    if (!previous) return fail(std::move(previous.error()));
-    if (auto good = check_request(options); !good) return fail(std::move(good.error()));
-    auto inputs = inputs::check_update(options.build, *previous);
-    if (!inputs) return fail(std::move(inputs.error()));
-    if (options.prune && !inputs->conda && !inputs->locked)
+    auto previous = TRY(prefix::read_unmoved(options.build.prefix));
+    TRY(check_request(options));
+    auto inputs = TRY(inputs::check_update(options.build, previous));
+    if (options.prune && !inputs.conda && !inputs.locked)
         return fail_input("--prune needs a conda environment file",
                           "with requirements files, nothing is removed", {},
                           "Leave out --prune, or give a conda environment file.");
     const environments::UpdateRequest request{.command = options.command, .prune = options.prune};
     auto updated =
-        with_build_context(options.build, *inputs,
+        with_build_context(options.build, inputs,
                            [&](environments::BuildContext& context, prefix::CleanupProcess& cleanup,
                                const prefix::PrefixLock& lock) -> Result<BuildSummary> {
                                // Read it again: another update may have made a new state before the
                                // lock.
-                               auto current = prefix::read_unmoved(options.build.prefix);
-                               if (!current) return fail(std::move(current.error()));
-                               context.record = current->build;
+                               auto current = TRY(prefix::read_unmoved(options.build.prefix));
+                               context.record = current.build;
                                const auto builder =
-                                   environments::make_update_builder(context, *current, request);
-                               return run_steps(context, *builder, cleanup, lock, &*current);
+                                   environments::make_update_builder(context, current, request);
+                               return run_steps(context, *builder, cleanup, lock, &current);
                            });
     if (updated && !updated->unchanged) record_after_build(options.build, false);
     return updated;

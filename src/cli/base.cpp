@@ -25,18 +25,15 @@ struct BaseArguments {
 
 Result<base::Options> options_in_use() {
     const auto environment = current_environment();
-    auto configuration = config::Configuration::read(environment);
-    if (!configuration) return fail(std::move(configuration.error()));
-    return Configured(std::move(*configuration), environment).bases();
+    auto configuration = TRY(config::Configuration::read(environment));
+    return Configured(std::move(configuration), environment).bases();
 }
 
 Result<int> run_pull(const BaseArguments& arguments) {
-    auto options = options_in_use();
-    if (!options) return fail(std::move(options.error()));
-    options->refresh = true;
-    auto image = base::obtain(arguments.reference, *options);
-    if (!image) return fail(std::move(image.error()));
-    fmt::print("{}\n", image->digest.empty() ? image->file.string() : image->digest);
+    auto options = TRY(options_in_use());
+    options.refresh = true;
+    auto image = TRY(base::obtain(arguments.reference, options));
+    fmt::print("{}\n", image.digest.empty() ? image.file.string() : image.digest);
     return 0;
 }
 
@@ -51,14 +48,13 @@ json as_json(const base::StoredImage& image, bool is_site) {
 }
 
 Result<int> run_list(const BaseArguments& arguments) {
-    auto options = options_in_use();
-    if (!options) return fail(std::move(options.error()));
-    auto stores = options->site_stores;
-    stores.push_back(options->store);
+    auto options = TRY(options_in_use());
+    auto stores = options.site_stores;
+    stores.push_back(options.store);
     json all = json::array();
     for (const auto& store : stores)
         for (const auto& image : base::list_images(store)) {
-            all.push_back(as_json(image, store != options->store));
+            all.push_back(as_json(image, store != options.store));
             if (arguments.as_json) continue;
             fmt::print("{}  {:>9}  {}\n", image.digest.substr(0, image.digest.find(':') + 13),
                        human_bytes(image.size),
@@ -86,21 +82,17 @@ Result<base::StoredImage> find_own(const std::string& name, const fs::path& stor
 }
 
 Result<int> run_remove(const BaseArguments& arguments) {
-    auto options = options_in_use();
-    if (!options) return fail(std::move(options.error()));
-    auto image = find_own(arguments.reference, options->store);
-    if (!image) return fail(std::move(image.error()));
-    if (auto done = base::remove_image(options->store, *image); !done) return fail(std::move(done.error()));
-    fmt::print("Removed {}, {}\n", image->digest, human_bytes(image->size));
+    auto options = TRY(options_in_use());
+    auto image = TRY(find_own(arguments.reference, options.store));
+    TRY(base::remove_image(options.store, image));
+    fmt::print("Removed {}, {}\n", image.digest, human_bytes(image.size));
     return 0;
 }
 
 Result<int> run_bootstrap(const BaseArguments& arguments) {
-    auto options = options_in_use();
-    if (!options) return fail(std::move(options.error()));
-    auto image = base::bootstrap(arguments.bootstrap, *options);
-    if (!image) return fail(std::move(image.error()));
-    fmt::print("{}\n", image->reference);
+    auto options = TRY(options_in_use());
+    auto image = TRY(base::bootstrap(arguments.bootstrap, options));
+    fmt::print("{}\n", image.reference);
     return 0;
 }
 

@@ -26,9 +26,8 @@ constexpr const char* start_group = "Start of programs";
 
 Result<std::optional<fs::path>> absolute_file(const std::string& given) {
     if (given.empty()) return std::nullopt;
-    auto path = resolve(given);
-    if (!path) return fail(std::move(path.error()));
-    return *path;
+    auto path = TRY(resolve(given));
+    return path;
 }
 
 /// The configured binds, followed by the typed ones.
@@ -48,10 +47,9 @@ Result<std::vector<manifest::Bind>> choose_binds(const BuildArguments& arguments
         return {};
     };
     for (const auto& [text, where] : configured.written(Key::binds))
-        if (auto taken = take(text, where, false); !taken) return fail(std::move(taken.error()));
+        TRY(take(text, where, false));
     for (const auto& text : arguments.binds)
-        if (auto taken = take(text, {}, arguments.bind_required); !taken)
-            return fail(std::move(taken.error()));
+        TRY(take(text, {}, arguments.bind_required));
     return binds;
 }
 
@@ -78,43 +76,34 @@ Status add_host_profiles(const BuildArguments& arguments, const Configured& conf
 
 Status choose_values(const BuildArguments& arguments, const Configured& configured,
                      inputs::BuildOptions& options) {
-    auto installer = pip::parse_installer(configured.text(Key::installer, arguments.installer));
-    if (!installer) return fail(std::move(installer.error()));
-    options.installer = *installer;
-    auto compression = image::parse_compression(configured.text(Key::compression, arguments.compression));
-    if (!compression) return fail(std::move(compression.error()));
-    options.compression = *compression;
-    auto block_size = image::parse_block_size(configured.text(Key::block_size, arguments.block_size));
-    if (!block_size) return fail(std::move(block_size.error()));
-    options.block_size = *block_size;
+    auto installer = TRY(pip::parse_installer(configured.text(Key::installer, arguments.installer)));
+    options.installer = installer;
+    auto compression =
+        TRY(image::parse_compression(configured.text(Key::compression, arguments.compression)));
+    options.compression = compression;
+    auto block_size = TRY(image::parse_block_size(configured.text(Key::block_size, arguments.block_size)));
+    options.block_size = block_size;
     options.settings.base.reference = configured.text(Key::base, arguments.base);
     if (options.settings.base.reference == "auto" && inputs::host_serves())
         options.settings.base.reference = "host";
     options.auto_base = configured.text(Key::auto_base, {});
-    auto bases = configured.bases();
-    if (!bases) return fail(std::move(bases.error()));
-    options.bases = std::move(*bases);
+    options.bases = TRY(configured.bases());
     options.settings.base.isolate = arguments.isolate;
-    auto binds = choose_binds(arguments, configured);
-    if (!binds) return fail(std::move(binds.error()));
-    options.settings.binds = std::move(*binds);
-    if (auto added = add_host_profiles(arguments, configured, options); !added) return added;
+    options.settings.binds = TRY(choose_binds(arguments, configured));
+    TRY(add_host_profiles(arguments, configured, options));
     if (!arguments.gpu.empty()) options.settings.gpu = arguments.gpu;
-    auto engine = configured.engine(arguments.engine);
-    if (!engine) return fail(std::move(engine.error()));
-    options.settings.engine = *engine ? to_text(**engine) : configured.text(Key::engine, {});
-    options.change_engine = engine->has_value();
+    auto engine = TRY(configured.engine(arguments.engine));
+    options.settings.engine = engine ? to_text(*engine) : configured.text(Key::engine, {});
+    options.change_engine = engine.has_value();
     options.settings.prefetch = configured.text(Key::prefetch, {});
     options.settings.stage = configured.text(Key::stage, arguments.stage);
-    if (auto place = manifest::parse_stage_place(options.settings.stage); !place)
-        return fail(std::move(place.error()));
+    TRY(manifest::parse_stage_place(options.settings.stage));
     options.settings.kernel_mount = configured.kernel_mount();
     options.profile = !arguments.no_profile;
     if (!arguments.layout.empty()) {
-        auto layout = inputs::parse_layout(arguments.layout);
-        if (!layout) return fail(std::move(layout.error()));
-        options.layout = *layout;
-        if (*layout == inputs::Layout::profile && !options.profile)
+        auto layout = TRY(inputs::parse_layout(arguments.layout));
+        options.layout = layout;
+        if (layout == inputs::Layout::profile && !options.profile)
             return fail_input("--layout profile cannot be combined with --no-profile", {}, {},
                               "Leave out one of them.");
     }
@@ -128,16 +117,11 @@ Status choose_values(const BuildArguments& arguments, const Configured& configur
 
 Status choose_directories(const BuildArguments& arguments, const Configured& configured,
                           inputs::BuildOptions& options) {
-    auto staging = configured.staging(arguments.staging_parent);
-    if (!staging) return fail(std::move(staging.error()));
-    options.staging_parent = std::move(*staging);
-    auto cache = configured.cache();
-    if (!cache) return fail(std::move(cache.error()));
-    options.site.cache = std::move(*cache);
+    options.staging_parent = TRY(configured.staging(arguments.staging_parent));
+    options.site.cache = TRY(configured.cache());
     if (!options.prefix.empty()) return {};
-    auto prefix = configured.prefix();
-    if (!prefix) return fail(std::move(prefix.error()));
-    options.prefix = prefix->string();
+    auto prefix = TRY(configured.prefix());
+    options.prefix = prefix.string();
     return {};
 }
 
@@ -152,9 +136,8 @@ fs::path with_home(const std::string& path, const Environment& environment) {
 Result<inputs::BuildOptions> options_from(const BuildArguments& arguments, const std::string& command_line) {
     inputs::BuildOptions options;
     const auto environment = current_environment();
-    auto read = config::Configuration::read(environment);
-    if (!read) return fail(std::move(read.error()));
-    const Configured configured(std::move(*read), environment);
+    auto read = TRY(config::Configuration::read(environment));
+    const Configured configured(std::move(read), environment);
     options.prefix = with_home(arguments.prefix, environment);
     options.spec = arguments.spec;
     options.python = arguments.python;
@@ -171,9 +154,8 @@ Result<inputs::BuildOptions> options_from(const BuildArguments& arguments, const
                                         std::pair{&arguments.post_install, &options.post_install},
                                         std::pair{&arguments.environ_script, &options.environ_script},
                                         std::pair{&arguments.log_file, &options.log_copy}}) {
-        auto file = absolute_file(*given);
-        if (!file) return fail(std::move(file.error()));
-        *option = *file;
+        auto file = TRY(absolute_file(*given));
+        *option = file;
     }
     std::error_code failed;
     const fs::path program = fs::read_symlink("/proc/self/exe", failed);
@@ -186,8 +168,7 @@ Result<inputs::BuildOptions> options_from(const BuildArguments& arguments, const
                          .why = "a file is missing",
                          .where = part.string(),
                          .hint = "Install it again with `cmake --install`."});
-    if (auto done = choose_values(arguments, configured, options); !done)
-        return fail(std::move(done.error()));
+    TRY(choose_values(arguments, configured, options));
     for (const auto& file : arguments.requirements)
         options.conda.requirements.emplace_back(file);
     options.conda.cuda = arguments.cuda;
@@ -196,8 +177,7 @@ Result<inputs::BuildOptions> options_from(const BuildArguments& arguments, const
     options.conda.offline = arguments.offline;
     options.conda.allow_defaults = arguments.allow_defaults;
     options.conda.constraints = !arguments.no_constraints;
-    if (auto done = choose_directories(arguments, configured, options); !done)
-        return fail(std::move(done.error()));
+    TRY(choose_directories(arguments, configured, options));
     options.umask_bits = configured.umask_bits();
     return options;
 }

@@ -26,11 +26,9 @@ struct CacheArguments {
 
 Result<fs::path> directory_in_use() {
     const auto environment = current_environment();
-    auto configuration = config::Configuration::read(environment);
-    if (!configuration) return fail(std::move(configuration.error()));
-    auto configured = Configured(std::move(*configuration), environment).cache();
-    if (!configured) return fail(std::move(configured.error()));
-    return conda::cache_directory(environment, *configured);
+    auto configuration = TRY(config::Configuration::read(environment));
+    auto configured = TRY(Configured(std::move(configuration), environment).cache());
+    return conda::cache_directory(environment, configured);
 }
 
 json as_json(const CacheUse& use) {
@@ -43,39 +41,35 @@ void print(const char* title, const CacheUse& use) {
 }
 
 Result<int> run_directory() {
-    auto directory = directory_in_use();
-    if (!directory) return fail(std::move(directory.error()));
-    fmt::print("{}\n", directory->string());
+    auto directory = TRY(directory_in_use());
+    fmt::print("{}\n", directory.string());
     return 0;
 }
 
 Result<int> run_info(const CacheArguments& arguments) {
-    auto directory = directory_in_use();
-    if (!directory) return fail(std::move(directory.error()));
-    auto info = conda::cache_info(*directory);
-    if (!info) return fail(std::move(info.error()));
+    auto directory = TRY(directory_in_use());
+    auto info = TRY(conda::cache_info(directory));
     if (arguments.as_json) {
-        const json about = {{"directory", directory->string()},
-                            {"packages", as_json(info->packages)},
-                            {"repodata", as_json(info->repodata)}};
+        const json about = {{"directory", directory.string()},
+                            {"packages", as_json(info.packages)},
+                            {"repodata", as_json(info.repodata)}};
         fmt::print("{}\n", about.dump(2, ' ', false, json::error_handler_t::replace));
         return 0;
     }
-    fmt::print("{:13} {}\n", "Directory", directory->string());
-    print("Packages", info->packages);
-    print("Package lists", info->repodata);
+    fmt::print("{:13} {}\n", "Directory", directory.string());
+    print("Packages", info.packages);
+    print("Package lists", info.repodata);
     return 0;
 }
 
 Result<int> run_clean(const CacheArguments& arguments) {
-    auto directory = directory_in_use();
-    if (!directory) return fail(std::move(directory.error()));
+    auto directory = TRY(directory_in_use());
     constexpr auto day = std::chrono::hours(24);
     auto removed =
-        conda::clean_cache(*directory, arguments.all ? std::chrono::hours(0) : arguments.days * day);
+        conda::clean_cache(directory, arguments.all ? std::chrono::hours(0) : arguments.days * day);
     if (!removed) return fail(std::move(removed.error()));
     fmt::print("Removed {} from {}\n", human_bytes(removed->packages.bytes + removed->repodata.bytes),
-               directory->string());
+               directory.string());
     return 0;
 }
 

@@ -31,9 +31,8 @@ struct Checked {
 /// Reads the packages directly from the images, without mounting or running anything.
 Result<std::vector<gpu::AcceleratedPackage>> packages_in(const fs::path& prefix) {
     if (!manifest::is_installation(prefix)) return manifest::no_installation(prefix);
-    auto manifest = manifest::read_manifest(prefix);
-    if (!manifest) return fail(std::move(manifest.error()));
-    const auto layers = manifest::open_layers(*manifest, prefix);
+    auto manifest = TRY(manifest::read_manifest(prefix));
+    const auto layers = manifest::open_layers(manifest, prefix);
     if (!layers) return fail(Error(layers.error()));
     return gpu::accelerated_packages(gpu::LayersView(**layers));
 }
@@ -72,13 +71,11 @@ void print(const std::vector<Checked>& checked, const gpu::Host& host) {
 }
 
 Result<int> run_check(const CheckArguments& arguments) {
-    auto prefix = resolve(arguments.directory);
-    if (!prefix) return fail(std::move(prefix.error()));
-    auto packages = packages_in(*prefix);
-    if (!packages) return fail(std::move(packages.error()));
+    auto prefix = TRY(resolve(arguments.directory));
+    auto packages = TRY(packages_in(prefix));
     const auto host = gpu::discover(gpu::DirectoryView("/"));
     std::vector<Checked> checked;
-    for (auto& package : *packages) {
+    for (auto& package : packages) {
         auto fit = gpu::compare(package, host);
         checked.push_back({.package = std::move(package), .fit = std::move(fit)});
     }

@@ -106,23 +106,22 @@ void print_key(const KeyInfo& key, const Configuration& configuration, const Env
 
 Result<int> run_show(const ConfigArguments& arguments) {
     const auto environment = current_environment();
-    auto configuration = Configuration::read(environment);
-    if (!configuration) return fail(std::move(configuration.error()));
+    auto configuration = TRY(Configuration::read(environment));
     if (!arguments.as_json) {
         for (const auto& key : config::all_keys())
-            print_key(key, *configuration, environment);
-        for (const auto& note : configuration->notes())
+            print_key(key, configuration, environment);
+        for (const auto& note : configuration.notes())
             fmt::print("Note: {}\n", note);
         return 0;
     }
     json settings = json::object();
     for (const auto& key : config::all_keys())
-        settings[std::string(key.name)] = as_json(key, *configuration, environment);
+        settings[std::string(key.name)] = as_json(key, configuration, environment);
     json files = json::array();
-    for (const auto& file : configuration->files())
+    for (const auto& file : configuration.files())
         files.push_back(file.string());
     const json all = {
-        {"files", std::move(files)}, {"settings", std::move(settings)}, {"notes", configuration->notes()}};
+        {"files", std::move(files)}, {"settings", std::move(settings)}, {"notes", configuration.notes()}};
     fmt::print("{}\n", redacted(all.dump(2, ' ', false, json::error_handler_t::replace)));
     return 0;
 }

@@ -147,27 +147,22 @@ Result<Located> Configured::cache() const {
     const auto& value = config_[Key::cache];
     const auto of_user = variable(environment_, "CONTAINERIZE_CACHE");
     if (value.settings.empty() || (!of_user.empty() && !value.forced)) return Located{};
-    auto directory = config_.directory(Key::cache, environment_);
-    if (!directory) return fail(std::move(directory.error()));
-    if (!of_user.empty() && of_user != directory->string())
+    auto directory = TRY(config_.directory(Key::cache, environment_));
+    if (!of_user.empty() && of_user != directory.string())
         warn_of_force(Key::cache, "CONTAINERIZE_CACHE=" + of_user);
-    return Located{.text = directory->string(), .where = value.settings.front().where};
+    return Located{.text = directory.string(), .where = value.settings.front().where};
 }
 
 Result<base::Options> Configured::bases() const {
     base::Options options;
-    auto configured = config_.directory(Key::bases, environment_);
-    if (!configured) return fail(std::move(configured.error()));
-    auto store = base::store_directory(environment_, *configured);
-    if (!store) return fail(std::move(store.error()));
-    options.store = std::move(*store);
+    auto configured = TRY(config_.directory(Key::bases, environment_));
+    auto store = TRY(base::store_directory(environment_, configured));
+    options.store = std::move(store);
     if (auto checked = check_owner(options.store, "store of base images", {},
                                    "Set CONTAINERIZE_BASES to a directory of your own.");
         !checked)
         return fail(std::move(checked.error()));
-    auto site_stores = config_.directories(Key::base_stores, environment_);
-    if (!site_stores) return fail(std::move(site_stores.error()));
-    options.site_stores = std::move(*site_stores);
+    options.site_stores = TRY(config_.directories(Key::base_stores, environment_));
     for (const auto& setting : config_.list(Key::registries)) {
         const auto equals = setting.value.find('=');
         auto url = setting.value.substr(equals + 1);

@@ -68,16 +68,13 @@ unsigned print_state(const json& state, unsigned before) {
 }
 
 Result<int> show_log(const LogArguments& arguments) {
-    auto prefix = resolve(arguments.directory);
-    if (!prefix) return fail(std::move(prefix.error()));
-    if (!manifest::is_installation(*prefix)) return manifest::no_installation(*prefix);
-    auto current = manifest::read_manifest(*prefix);
-    if (!current) return fail(std::move(current.error()));
-    auto states = prefix::read_states(*prefix);
-    if (!states) return fail(std::move(states.error()));
+    auto prefix = TRY(resolve(arguments.directory));
+    if (!manifest::is_installation(prefix)) return manifest::no_installation(prefix);
+    auto current = TRY(manifest::read_manifest(prefix));
+    auto states = TRY(prefix::read_states(prefix));
     json list = json::array();
-    for (const auto& state : *states)
-        list.push_back(describe(state, *states, state.state == current->state));
+    for (const auto& state : states)
+        list.push_back(describe(state, states, state.state == current.state));
     if (arguments.as_json) {
         fmt::print("{}\n", list.dump(2, ' ', false, json::error_handler_t::replace));
         return 0;
@@ -90,9 +87,8 @@ Result<int> show_log(const LogArguments& arguments) {
 
 Result<int> run_rollback(const RollbackArguments& arguments, const std::string& command_line) {
     catch_interrupts();
-    auto options = options_from(arguments, command_line);
-    if (!options) return fail(std::move(options.error()));
-    const auto rolled = build::rollback(*options, arguments.state);
+    auto options = TRY(options_from(arguments, command_line));
+    const auto rolled = build::rollback(options, arguments.state);
     if (!rolled) return fail(Error(rolled.error()));
     if (arguments.quiet) return 0;
     if (rolled->from == rolled->to)
@@ -104,17 +100,15 @@ Result<int> run_rollback(const RollbackArguments& arguments, const std::string& 
 
 Result<int> run_squash(const BuildArguments& arguments, const std::string& command_line) {
     catch_interrupts();
-    auto options = options_from(arguments, command_line);
-    if (!options) return fail(std::move(options.error()));
-    auto squashed = build::squash(*options);
-    if (!squashed) return fail(std::move(squashed.error()));
+    auto options = TRY(options_from(arguments, command_line));
+    auto squashed = TRY(build::squash(options));
     if (arguments.quiet) return 0;
-    if (squashed->unchanged)
-        fmt::print("Nothing to squash: {} is already one image.\n", squashed->prefix.string());
+    if (squashed.unchanged)
+        fmt::print("Nothing to squash: {} is already one image.\n", squashed.prefix.string());
     else
-        fmt::print("Squashed: {}, {} files, one image of {}, in {}.\n", squashed->prefix.string(),
-                   human_count(squashed->files), human_bytes(squashed->image_bytes),
-                   human_seconds(squashed->seconds));
+        fmt::print("Squashed: {}, {} files, one image of {}, in {}.\n", squashed.prefix.string(),
+                   human_count(squashed.files), human_bytes(squashed.image_bytes),
+                   human_seconds(squashed.seconds));
     return 0;
 }
 

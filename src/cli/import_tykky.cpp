@@ -37,9 +37,8 @@ void add_import_tykky(CLI::App& app, Call& call) {
     command->footer(import_tykky_examples);
     on(*command, call, [&call, arguments]() -> Result<int> {
         catch_interrupts();
-        auto options = options_from(*arguments, call.line);
-        if (!options) return fail(std::move(options.error()));
-        return show_built(build::import_tykky(*options, arguments->directory), arguments->quiet);
+        auto options = TRY(options_from(*arguments, call.line));
+        return show_built(build::import_tykky(options, arguments->directory), arguments->quiet);
     });
 }
 

@@ -52,29 +52,27 @@ json layers_of(const manifest::Manifest& manifest) {
 
 Result<json> describe(const fs::path& prefix) {
     if (!manifest::is_installation(prefix)) return manifest::no_installation(prefix);
-    auto manifest = manifest::read_manifest(prefix);
-    if (!manifest) return fail(std::move(manifest.error()));
+    auto manifest = TRY(manifest::read_manifest(prefix));
     const auto session = live_session(prefix);
-    return json{{"path", prefix.string()},
-                {"built_for", manifest->prefix.string()},
-                {"moved", manifest->prefix != prefix},
-                {"created", manifest->created},
-                {"tool_version", manifest->tool_version},
-                {"base", manifest->settings.base.reference},
-                {"engine", manifest->settings.engine},
-                {"image",
-                 {{"file", manifest->image.file},
-                  {"bytes", manifest->image.size},
-                  {"sha256", manifest->image.sha256}}},
-                {"layers", layers_of(*manifest)},
-                {"state", manifest->state},
-                {"wrapper_paths", manifest->wrapper_paths},
-                {"commands", count_commands(prefix, *manifest)},
-                {"profile", profile_of(prefix)},
-                {"prefetch", manifest->settings.prefetch},
-                {"stage", manifest->settings.stage},
-                {"session_pid", session ? session->supervisor : 0},
-                {"build", manifest->build}};
+    return json{
+        {"path", prefix.string()},
+        {"built_for", manifest.prefix.string()},
+        {"moved", manifest.prefix != prefix},
+        {"created", manifest.created},
+        {"tool_version", manifest.tool_version},
+        {"base", manifest.settings.base.reference},
+        {"engine", manifest.settings.engine},
+        {"image",
+         {{"file", manifest.image.file}, {"bytes", manifest.image.size}, {"sha256", manifest.image.sha256}}},
+        {"layers", layers_of(manifest)},
+        {"state", manifest.state},
+        {"wrapper_paths", manifest.wrapper_paths},
+        {"commands", count_commands(prefix, manifest)},
+        {"profile", profile_of(prefix)},
+        {"prefetch", manifest.settings.prefetch},
+        {"stage", manifest.settings.stage},
+        {"session_pid", session ? session->supervisor : 0},
+        {"build", manifest.build}};
 }
 
 void print(const json& about) {
@@ -117,14 +115,13 @@ void print(const json& about) {
 /// Prints share/packages.txt, written by the build.
 Result<int> list_packages(const fs::path& prefix, bool as_json) {
     if (!manifest::is_installation(prefix)) return manifest::no_installation(prefix);
-    auto text = read_file(prefix / "share/packages.txt");
-    if (!text) return fail(std::move(text.error()));
+    auto text = TRY(read_file(prefix / "share/packages.txt"));
     if (!as_json) {
-        fmt::print("{}", printable(*text));
+        fmt::print("{}", printable(text));
         return 0;
     }
     json packages = json::array();
-    std::istringstream lines(*text);
+    std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) {
         std::istringstream words(line);
         std::string name, version, build, channel;
@@ -142,15 +139,13 @@ Result<int> list_packages(const fs::path& prefix, bool as_json) {
 }
 
 Result<int> run_inspect(const InspectArguments& arguments) {
-    auto prefix = resolve(arguments.directory);
-    if (!prefix) return fail(std::move(prefix.error()));
-    if (arguments.packages) return list_packages(*prefix, arguments.as_json);
-    auto about = describe(*prefix);
-    if (!about) return fail(std::move(about.error()));
+    auto prefix = TRY(resolve(arguments.directory));
+    if (arguments.packages) return list_packages(prefix, arguments.as_json);
+    auto about = TRY(describe(prefix));
     if (arguments.as_json)
-        fmt::print("{}\n", about->dump(2, ' ', false, json::error_handler_t::replace));
+        fmt::print("{}\n", about.dump(2, ' ', false, json::error_handler_t::replace));
     else
-        print(*about);
+        print(about);
     return 0;
 }
 

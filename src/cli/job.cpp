@@ -70,28 +70,25 @@ Result<int> run_job(const JobArguments& arguments, const std::vector<std::string
             "no program is given", {}, {},
             "Give it after --, as in:  containerize job --nodes 2 --gpus 4 -- train.py ARGUMENTS");
     if (arguments.nodes == 0) return fail_input("a job needs at least one node", {}, "--nodes");
-    auto prefix = find_installation(arguments.environment);
-    if (!prefix) return fail(std::move(prefix.error()));
+    auto prefix = TRY(find_installation(arguments.environment));
     const auto site = cluster::find_site(arguments.site, current_environment());
     if (!site) return fail(Error(site.error()));
     auto named = named_for_job(arguments.site);
     // If no site is named or recognised, leave it open: the job's nodes may recognise it.
     if (named.empty() && site->name != "generic") named = site->name;
     const cluster::JobRequest request{.name = job_name(program.front()),
-                                      .prefix = shell_quoted(prefix->string()),
+                                      .prefix = shell_quoted(prefix.string()),
                                       .program = quoted(program),
                                       .site = named.empty() ? "" : shell_quoted(named),
                                       .nodes = arguments.nodes,
                                       .gpus = arguments.gpus};
     const auto kind = arguments.kind.empty() ? cluster::default_kind(request) : arguments.kind;
-    auto text = read_template(kind);
-    if (!text) return fail(std::move(text.error()));
-    if (request.nodes > 1 && text->find("@NODES@") == std::string::npos)
+    auto text = TRY(read_template(kind));
+    if (request.nodes > 1 && text.find("@NODES@") == std::string::npos)
         return fail_input("a job of this kind runs on only one node", {}, "--kind " + kind,
                           "Leave out --nodes, or use --kind torchrun.");
-    auto script = cluster::fill_job_script(*text, request, *site);
-    if (!script) return fail(std::move(script.error()));
-    fmt::print("{}", *script);
+    auto script = TRY(cluster::fill_job_script(text, request, *site));
+    fmt::print("{}", script);
     return 0;
 }
 

@@ -37,40 +37,37 @@ bool is_kernel_name(std::string_view name) {
 }
 
 Status check_ipykernel(const fs::path& prefix) {
-    auto asked = capture({.argv = {(prefix / "bin/python").string(), "-c", "import ipykernel"},
-                          .environment = {},
-                          .working_directory = {},
-                          .in_child = {},
-                          .on_line = {}});
-    if (!asked) return fail(std::move(asked.error()));
-    if (asked->ok()) return {};
+    auto asked = TRY(capture({.argv = {(prefix / "bin/python").string(), "-c", "import ipykernel"},
+                              .environment = {},
+                              .working_directory = {},
+                              .in_child = {},
+                              .on_line = {}}));
+    if (asked.ok()) return {};
     return fail_input("the installation does not contain ipykernel", {}, prefix.string(),
                       "Install it: containerize update " + shell_quoted(prefix.string()) +
                           " -- pip install ipykernel");
 }
 
 Result<int> run_kernel(const KernelArguments& arguments) {
-    auto prefix = find_installation(arguments.directory);
-    if (!prefix) return fail(std::move(prefix.error()));
-    const auto name = arguments.name.empty() ? prefix->filename().string() : arguments.name;
+    auto prefix = TRY(find_installation(arguments.directory));
+    const auto name = arguments.name.empty() ? prefix.filename().string() : arguments.name;
     if (!is_kernel_name(name))
         return fail_input("invalid kernel name", {}, name,
                           "Give a name of letters, digits, '-', '_' and '.' with --name.");
-    auto place = kernels();
-    if (!place) return fail(std::move(place.error()));
-    if (auto there = check_ipykernel(*prefix); !there) return fail(std::move(there.error()));
-    const auto directory = *place / name;
+    auto place = TRY(kernels());
+    TRY(check_ipykernel(prefix));
+    const auto directory = place / name;
     std::error_code failed;
     fs::create_directories(directory, failed);
     if (failed) return fail_errno("cannot create a directory", directory.string(), failed.value());
     const nlohmann::json kernel = {
-        {"argv", {(*prefix / "bin/python").string(), "-m", "ipykernel_launcher", "-f", "{connection_file}"}},
+        {"argv", {(prefix / "bin/python").string(), "-m", "ipykernel_launcher", "-f", "{connection_file}"}},
         {"display_name", name},
         {"language", "python"},
         {"metadata", {{"debugger", true}}}};
     const auto file = directory / "kernel.json";
     const auto text = kernel.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
-    if (auto written = write_file(file, text + "\n"); !written) return fail(std::move(written.error()));
+    TRY(write_file(file, text + "\n"));
     fmt::print("{}\n", file.string());
     return 0;
 }

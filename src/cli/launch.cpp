@@ -65,21 +65,18 @@ std::string line_of(const std::vector<std::string>& words) {
 Status show_nodes(const fs::path& prefix, const LaunchArguments& arguments,
                   const std::vector<std::string>& program, const std::vector<std::string>& hosts) {
     auto variables = current_environment();
-    auto site = cluster::find_site(arguments.site, variables);
-    if (!site) return fail(std::move(site.error()));
-    auto processes = cluster::default_processes(variables, *site);
-    if (!processes) return fail(std::move(processes.error()));
+    auto site = TRY(cluster::find_site(arguments.site, variables));
+    auto processes = TRY(cluster::default_processes(variables, site));
     const auto machine = cluster::this_machine();
     variables.erase("SLURM_PROCID"); // that of the batch script
     variables["SLURM_STEP_ID"] = "0";
-    auto place = cluster::find_place(variables, machine);
-    if (!place) return fail(std::move(place.error()));
-    place->hosts = hosts;
+    auto place = TRY(cluster::find_place(variables, machine));
+    place.hosts = hosts;
     for (std::size_t node = 0; node < hosts.size(); ++node) {
         variables["SLURMD_NODENAME"] = hosts[node];
-        place->ranks.node = static_cast<unsigned>(node);
-        auto words = cluster::torchrun_command((prefix / "bin/torchrun").string(), variables, *place,
-                                               arguments.processes == 0 ? *processes : arguments.processes,
+        place.ranks.node = static_cast<unsigned>(node);
+        auto words = cluster::torchrun_command((prefix / "bin/torchrun").string(), variables, place,
+                                               arguments.processes == 0 ? processes : arguments.processes,
                                                machine.host);
         words.insert(words.end(), program.begin(), program.end());
         fmt::print("# on {}, if it is the job's first step:\n{}\n", hosts[node], line_of(words));
@@ -99,17 +96,14 @@ Result<int> run_launch(const LaunchArguments& arguments, const std::vector<std::
     if (program.empty())
         return fail_input("no program is given", {}, {},
                           "Give it after --, as in:  containerize launch -- train.py ARGUMENTS");
-    auto prefix = find_installation(arguments.environment);
-    if (!prefix) return fail(std::move(prefix.error()));
-    auto hosts = cluster::find_hosts(current_environment(), cluster::Launcher::none);
-    if (!hosts) return fail(std::move(hosts.error()));
-    auto words = node_command(*prefix, arguments, program);
-    if (hosts->size() > 1) words = with_srun(hosts->size(), words);
+    auto prefix = TRY(find_installation(arguments.environment));
+    auto hosts = TRY(cluster::find_hosts(current_environment(), cluster::Launcher::none));
+    auto words = node_command(prefix, arguments, program);
+    if (hosts.size() > 1) words = with_srun(hosts.size(), words);
     if (!arguments.dry_run) return become(words);
     fmt::print("{}\n", line_of(words));
-    if (hosts->empty()) hosts->emplace_back("this machine");
-    if (auto shown = show_nodes(*prefix, arguments, program, *hosts); !shown)
-        return fail(std::move(shown.error()));
+    if (hosts.empty()) hosts.emplace_back("this machine");
+    TRY(show_nodes(prefix, arguments, program, hosts));
     return 0;
 }
 

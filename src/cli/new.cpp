@@ -37,33 +37,31 @@ If anything fails, or you press Ctrl-C, the prefix stays as it was.)";
 
 // Shows what would be installed. Needs no prefix.
 Result<int> show_plan(const inputs::BuildOptions& options, bool as_json) {
-    auto plan = build::dry_run(options);
-    if (!plan) return fail(std::move(plan.error()));
+    auto plan = TRY(build::dry_run(options));
     if (as_json) {
         nlohmann::json packages = nlohmann::json::array();
-        for (const auto& record : plan->packages)
+        for (const auto& record : plan.packages)
             packages.push_back(conda::to_json(record));
         fmt::print("{}\n", packages.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
         return 0;
     }
     std::uint64_t bytes = 0;
-    for (const auto& record : plan->packages) {
+    for (const auto& record : plan.packages) {
         fmt::print("{:<30} {:<15} {:<25} {}\n", printable_line(record.name), printable_line(record.version),
                    printable_line(record.build), printable_line(record.channel));
         bytes += record.size;
     }
-    fmt::print("{} packages, {}\n", plan->packages.size(), human_bytes(bytes));
-    if (plan->pip_lines != 0)
-        fmt::print("The packages that pip installs ({} {}) are not solved here.\n", plan->pip_lines,
-                   plan->pip_lines == 1 ? "line" : "lines");
+    fmt::print("{} packages, {}\n", plan.packages.size(), human_bytes(bytes));
+    if (plan.pip_lines != 0)
+        fmt::print("The packages that pip installs ({} {}) are not solved here.\n", plan.pip_lines,
+                   plan.pip_lines == 1 ? "line" : "lines");
     return 0;
 }
 
 Result<int> run_dry(const NewArguments& arguments, const std::string& command_line) {
     catch_interrupts();
-    auto options = options_from(arguments, command_line);
-    if (!options) return fail(std::move(options.error()));
-    return show_plan(*options, arguments.json);
+    auto options = TRY(options_from(arguments, command_line));
+    return show_plan(options, arguments.json);
 }
 
 Result<inputs::BuildOptions> options_with_prefix(const BuildArguments& arguments,
@@ -94,23 +92,20 @@ Result<int> show_built(const Result<build::BuildSummary>& built, bool quiet) {
 }
 
 Result<int> run_new(const BuildArguments& arguments, const std::string& command_line) {
-    auto options = options_with_prefix(arguments, command_line);
-    if (!options) return fail(std::move(options.error()));
-    return show_built(build::build(*options), arguments.quiet);
+    auto options = TRY(options_with_prefix(arguments, command_line));
+    return show_built(build::build(options), arguments.quiet);
 }
 
 Result<int> run_wrap_install(const BuildArguments& arguments, bool mask, const std::string& command_line) {
     auto with_no_spec = arguments;
     with_no_spec.spec.clear();
-    auto options = options_with_prefix(with_no_spec, command_line);
-    if (!options) return fail(std::move(options.error()));
-    return show_built(build::wrap_install(*options, arguments.spec, mask), arguments.quiet);
+    auto options = TRY(options_with_prefix(with_no_spec, command_line));
+    return show_built(build::wrap_install(options, arguments.spec, mask), arguments.quiet);
 }
 
 Result<int> run_wrap_container(const BuildArguments& arguments, const std::string& command_line) {
-    auto options = options_with_prefix(arguments, command_line);
-    if (!options) return fail(std::move(options.error()));
-    return show_built(build::wrap_container(*options), arguments.quiet);
+    auto options = TRY(options_with_prefix(arguments, command_line));
+    return show_built(build::wrap_container(options), arguments.quiet);
 }
 
 void add_new(CLI::App& app, Call& call) {

@@ -31,9 +31,8 @@ Earlier records are kept, after the new one, unless you give --replace.)";
 
 Result<int> record(const ProfileArguments& arguments, const std::vector<std::string>& program) {
     catch_interrupts();
-    auto prefix = resolve(arguments.directory);
-    if (!prefix) return fail(std::move(prefix.error()));
-    if (!manifest::is_installation(*prefix)) return manifest::no_installation(*prefix);
+    auto prefix = TRY(resolve(arguments.directory));
+    if (!manifest::is_installation(prefix)) return manifest::no_installation(prefix);
     std::error_code failed;
     const auto tool = fs::read_symlink("/proc/self/exe", failed);
     build::ProfileRequest request{.commands = {},
@@ -42,14 +41,13 @@ Result<int> record(const ProfileArguments& arguments, const std::vector<std::str
                                   .share = tool.parent_path().parent_path() / "share/containerize",
                                   .staging_parent = {}};
     if (!program.empty()) request.commands.push_back(program);
-    auto recording = build::record_profile(*prefix, request);
-    if (!recording) return fail(std::move(recording.error()));
-    if (arguments.replace && recording->exit_code != 0)
+    auto recording = TRY(build::record_profile(prefix, request));
+    if (arguments.replace && recording.exit_code != 0)
         log::warn(fmt::format("the command ended with exit code {}, so the earlier recording is also kept.",
-                              recording->exit_code));
-    fmt::print(stderr, "Recorded: sessions of {} will read {} ahead, in {} requests.\n", prefix->string(),
-               human_bytes(recording->coverage.bytes), human_count(recording->coverage.requests));
-    return recording->exit_code;
+                              recording.exit_code));
+    fmt::print(stderr, "Recorded: sessions of {} will read {} ahead, in {} requests.\n", prefix.string(),
+               human_bytes(recording.coverage.bytes), human_count(recording.coverage.requests));
+    return recording.exit_code;
 }
 
 } // namespace

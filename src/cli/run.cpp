@@ -24,10 +24,9 @@ struct RunArguments {
 // Executes a debug wrapper of the installation, which knows how to enter it.
 Result<int> become(const std::string& directory, const char* wrapper,
                    const std::vector<std::string>& arguments) {
-    auto prefix = resolve(directory);
-    if (!prefix) return fail(std::move(prefix.error()));
-    if (!manifest::is_installation(*prefix)) return manifest::no_installation(*prefix);
-    std::vector<std::string> words = {(*prefix / "bin" / wrapper).string()};
+    auto prefix = TRY(resolve(directory));
+    if (!manifest::is_installation(prefix)) return manifest::no_installation(prefix);
+    std::vector<std::string> words = {(prefix / "bin" / wrapper).string()};
     words.insert(words.end(), arguments.begin(), arguments.end());
     restore_core_limit();
     execv(words.front().c_str(), argument_vector(words).data());

@@ -172,17 +172,15 @@ std::vector<std::string> holder_command(const fs::path& prefix, const StageArgum
 
 Result<int> stage_on_nodes(const fs::path& prefix, const manifest::Manifest& manifest,
                            const StageArguments& arguments) {
-    auto hosts = cluster::find_hosts(current_environment(), cluster::Launcher::none);
-    if (!hosts) return fail(std::move(hosts.error()));
-    if (hosts->empty())
+    auto hosts = TRY(cluster::find_hosts(current_environment(), cluster::Launcher::none));
+    if (hosts.empty())
         return fail_input("this is not a Slurm job", "SLURM_JOB_NODELIST is not set", {},
                           "Run `containerize stage --node DIR &` on each node, or set CONTAINERIZE_STAGE.");
-    const auto brought = hosts->size() > 1 ? bring(prefix, manifest) : std::vector<std::string>();
+    const auto brought = hosts.size() > 1 ? bring(prefix, manifest) : std::vector<std::string>();
     forget_tasks_of_job();
-    auto step = start_in_background(holder_command(prefix, arguments, hosts->size(), brought));
-    if (!step) return fail(std::move(step.error()));
-    const auto count = wait_for_nodes(step->output, hosts->size());
-    fmt::print(stderr, "{}", read_file(path_of(step->errors)).value_or(""));
+    auto step = TRY(start_in_background(holder_command(prefix, arguments, hosts.size(), brought)));
+    const auto count = wait_for_nodes(step.output, hosts.size());
+    fmt::print(stderr, "{}", read_file(path_of(step.errors)).value_or(""));
     if (count == 0)
         return fail({.what = "no node of the job has a copy",
                      .why = {},
@@ -192,18 +190,16 @@ Result<int> stage_on_nodes(const fs::path& prefix, const manifest::Manifest& man
     for (const auto& image : manifest.images())
         bytes += image.size;
     fmt::print(stderr, "Staged: {} of {} nodes have a copy of {} ({}), until the job ends.\n", count,
-               hosts->size(), prefix.string(), human_bytes(bytes));
+               hosts.size(), prefix.string(), human_bytes(bytes));
     return 0;
 }
 
 Result<int> run_stage(const StageArguments& arguments) {
-    auto prefix = find_installation(arguments.directory);
-    if (!prefix) return fail(std::move(prefix.error()));
-    auto manifest = manifest::read_manifest(*prefix);
-    if (!manifest) return fail(std::move(manifest.error()));
+    auto prefix = TRY(find_installation(arguments.directory));
+    auto manifest = TRY(manifest::read_manifest(prefix));
     const auto place = arguments.place == "ram" ? manifest::StagePlace::ram : manifest::StagePlace::local;
-    return arguments.node ? hold(*prefix, *manifest, place, arguments.brought)
-                          : stage_on_nodes(*prefix, *manifest, arguments);
+    return arguments.node ? hold(prefix, manifest, place, arguments.brought)
+                          : stage_on_nodes(prefix, manifest, arguments);
 }
 
 } // namespace

@@ -48,23 +48,19 @@ void print(const json& statistics) {
 }
 
 Result<int> run_stats(const StatsArguments& arguments) {
-    auto prefix = resolve(arguments.directory);
-    if (!prefix) return fail(std::move(prefix.error()));
-    if (!manifest::is_installation(*prefix)) return manifest::no_installation(*prefix);
-    const auto session = live_session(*prefix);
+    auto prefix = TRY(resolve(arguments.directory));
+    if (!manifest::is_installation(prefix)) return manifest::no_installation(prefix);
+    const auto session = live_session(prefix);
     if (!session)
         return fail({.what = "this installation has no session",
                      .why = "none of its programs runs on this node for this user",
-                     .where = prefix->string(),
+                     .where = prefix.string(),
                      .hint = "Start a program. Its session stays for some minutes after the program ends."});
-    auto answer = launch::request_statistics(*session, prefix->string());
-    if (!answer) return fail(std::move(answer.error()));
-    const auto statistics = parse_json_quietly(*answer);
+    auto answer = TRY(launch::request_statistics(*session, prefix.string()));
+    const auto statistics = parse_json_quietly(answer);
     if (statistics.is_discarded())
-        return fail({.what = "the session's answer cannot be read",
-                     .why = {},
-                     .where = prefix->string(),
-                     .hint = {}});
+        return fail(
+            {.what = "the session's answer cannot be read", .why = {}, .where = prefix.string(), .hint = {}});
     if (arguments.as_json)
         fmt::print("{}\n", statistics.dump(2));
     else

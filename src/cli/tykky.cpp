@@ -89,14 +89,13 @@ enum class Kind { conda, pip };
 
 /// The file's content decides what is built; here the command's name must agree.
 Status check_kind(Kind kind, const std::string& file) {
-    auto found = spec::recognise_supported(file);
-    if (!found) return fail(std::move(found.error()));
-    const bool of_pip = std::holds_alternative<spec::RequirementsReader>(spec::format_of(*found).reader);
+    auto found = TRY(spec::recognise_supported(file));
+    const bool of_pip = std::holds_alternative<spec::RequirementsReader>(spec::format_of(found).reader);
     if (of_pip == (kind == Kind::pip)) return {};
     return kind == Kind::conda
-               ? fail_input("conda-containerize does not accept " + spec::describe(*found), {}, file,
+               ? fail_input("conda-containerize does not accept " + spec::describe(found), {}, file,
                             "Use pip-containerize, or give an environment file and pass this file with -r.")
-               : fail_input("pip-containerize does not accept " + spec::describe(*found), {}, file,
+               : fail_input("pip-containerize does not accept " + spec::describe(found), {}, file,
                             "Use conda-containerize.");
 }
 
@@ -263,8 +262,8 @@ private:
     }
 
     Result<int> create(Kind kind) {
-        if (auto fits = check_kind(kind, arguments_.file); !fits) return fail(std::move(fits.error()));
-        if (auto prepared = prepare_prefix(arguments_); !prepared) return fail(std::move(prepared.error()));
+        TRY(check_kind(kind, arguments_.file));
+        TRY(prepare_prefix(arguments_));
         if (arguments_.slim) {
             // Like tykky: the Python of that version is the image's.
             const std::string version =
@@ -281,33 +280,28 @@ private:
 
     Result<int> wrap_install() {
         TykkySettings settings;
-        if (!arguments_.settings.empty())
-            if (auto read = settings.read(arguments_.settings, arguments_); !read)
-                return fail(std::move(read.error()));
+        if (!arguments_.settings.empty()) TRY(settings.read(arguments_.settings, arguments_));
         if (arguments_.wrapper_paths.empty())
             return fail_input("-w/--wrapper-paths is missing", "it selects the programs that get wrappers",
                               {}, "Give the directories that contain the programs, such as -w bin.");
-        if (auto prepared = prepare_prefix(arguments_); !prepared) return fail(std::move(prepared.error()));
+        TRY(prepare_prefix(arguments_));
         arguments_.spec = arguments_.file;
         return run_wrap_install(arguments_, arguments_.mask, call_.line);
     }
 
     Result<int> wrap_container() {
         TykkySettings settings;
-        if (!arguments_.settings.empty())
-            if (auto read = settings.read(arguments_.settings, arguments_); !read)
-                return fail(std::move(read.error()));
-        if (auto prepared = prepare_prefix(arguments_); !prepared) return fail(std::move(prepared.error()));
+        if (!arguments_.settings.empty()) TRY(settings.read(arguments_.settings, arguments_));
+        TRY(prepare_prefix(arguments_));
         arguments_.base = arguments_.file;
         return run_wrap_container(arguments_, call_.line);
     }
 
     Result<int> advanced(std::string_view mode) {
         TykkySettings settings;
-        if (auto read = settings.read(arguments_.settings, arguments_); !read)
-            return fail(std::move(read.error()));
+        TRY(settings.read(arguments_.settings, arguments_));
         const auto wanted = settings.mode().empty() ? std::string(mode) : settings.mode();
-        if (auto prepared = prepare_prefix(arguments_); !prepared) return fail(std::move(prepared.error()));
+        TRY(prepare_prefix(arguments_));
         if (wanted == "wrapcont") return run_wrap_container(arguments_, call_.line);
         if (wanted == "wrapdisk") {
             arguments_.spec = settings.wrap_source();

@@ -27,12 +27,11 @@ Result<std::string> export_line(const YamlFile& file, const YAML::Node& entry) {
 } // namespace
 
 Status TykkySettings::read(const std::string& path, BuildArguments& arguments) {
-    auto file = YamlFile::read(path);
-    if (!file) return fail(std::move(file.error()));
-    if (!file->root().IsMap())
-        return file->refuse(file->root(), "the settings must be a mapping", "Write `KEY: VALUE` lines.");
-    return file->each(file->root(), [&](const YAML::Node& key, const YAML::Node& value) {
-        return read_key(*file, key.Scalar(), value, arguments);
+    auto file = TRY(YamlFile::read(path));
+    if (!file.root().IsMap())
+        return file.refuse(file.root(), "the settings must be a mapping", "Write `KEY: VALUE` lines.");
+    return file.each(file.root(), [&](const YAML::Node& key, const YAML::Node& value) {
+        return read_key(file, key.Scalar(), value, arguments);
     });
 }
 
@@ -81,14 +80,12 @@ Status TykkySettings::add_script(const YamlFile& file, const YAML::Node& list, c
     if (!list.IsSequence()) return file.refuse(list, "`" + name + ":` must be a list");
     std::string script;
     for (const auto& entry : list) {
-        auto line = script_line(file, entry);
-        if (!line) return fail(std::move(line.error()));
-        script += *line;
+        auto line = TRY(script_line(file, entry));
+        script += line;
     }
     if (!scripts_) {
-        auto directory = Staging::create({});
-        if (!directory) return fail(std::move(directory.error()));
-        scripts_.emplace(std::move(*directory));
+        auto directory = TRY(Staging::create({}));
+        scripts_.emplace(std::move(directory));
     }
     path = (scripts_->path() / (name + ".sh")).string();
     return write_file(path, script);

@@ -36,20 +36,18 @@ If anything fails, or the command returns an error, nothing changes.
 Result<int> run_update(const BuildArguments& arguments, bool prune, const std::vector<std::string>& program,
                        const std::string& command_line) {
     catch_interrupts();
-    auto build = options_from(arguments, command_line);
-    if (!build) return fail(std::move(build.error()));
-    auto updated = build::update({.build = std::move(*build), .command = program, .prune = prune});
-    if (!updated) return fail(std::move(updated.error()));
+    auto build = TRY(options_from(arguments, command_line));
+    auto updated = TRY(build::update({.build = std::move(build), .command = program, .prune = prune}));
     if (arguments.quiet) return 0;
-    if (updated->unchanged)
-        fmt::print("{}\n", log::tagged("INFO", "Nothing changed in " + updated->prefix.string() + "."));
+    if (updated.unchanged)
+        fmt::print("{}\n", log::tagged("INFO", "Nothing changed in " + updated.prefix.string() + "."));
     else
-        fmt::print("{}\n",
-                   log::tagged("INFO",
-                               fmt::format("Updated: {}, state {} ({} files, {} layer, {} commands) in {}.",
-                                           updated->prefix.string(), updated->state,
-                                           human_count(updated->files), human_bytes(updated->image_bytes),
-                                           human_count(updated->commands), human_seconds(updated->seconds))));
+        fmt::print(
+            "{}\n",
+            log::tagged("INFO", fmt::format("Updated: {}, state {} ({} files, {} layer, {} commands) in {}.",
+                                            updated.prefix.string(), updated.state,
+                                            human_count(updated.files), human_bytes(updated.image_bytes),
+                                            human_count(updated.commands), human_seconds(updated.seconds))));
     return 0;
 }
 

@@ -102,11 +102,10 @@ TakenPorts read_taken_ports() {
 }
 
 Result<std::uint16_t> master_port(const Environment& variables, const TakenPorts& taken, unsigned user) {
-    auto given = number_in(variables, "MASTER_PORT", 0);
-    if (!given) return fail(std::move(given.error()));
-    if (*given > last_port)
-        return fail_input("MASTER_PORT is not a valid port", "it is " + std::to_string(*given));
-    if (*given != 0) return static_cast<std::uint16_t>(*given);
+    auto given = TRY(number_in(variables, "MASTER_PORT", 0));
+    if (given > last_port)
+        return fail_input("MASTER_PORT is not a valid port", "it is " + std::to_string(given));
+    if (given != 0) return static_cast<std::uint16_t>(given);
 
     auto ports = free_ports(usual_first_port, taken);
     if (ports.size() < enough_ports) ports = free_ports(lowest_first_port, taken);

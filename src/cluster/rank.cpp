@@ -54,24 +54,21 @@ Machine this_machine() {
 }
 
 Result<Place> find_place(const Environment& variables, const Machine& machine) {
-    auto ranks = find_ranks(variables);
-    if (!ranks) return fail(std::move(ranks.error()));
-    auto hosts = find_hosts(variables, ranks->launcher);
-    if (!hosts) return fail(std::move(hosts.error()));
+    auto ranks = TRY(find_ranks(variables));
+    auto hosts = TRY(find_hosts(variables, ranks.launcher));
     // An mpirun outside of a batch system does not tell where its first rank is.
-    if (hosts->empty() && ranks->size > ranks->local_size && variable(variables, "MASTER_ADDR").empty())
+    if (hosts.empty() && ranks.size > ranks.local_size && variable(variables, "MASTER_ADDR").empty())
         return fail_input("cannot determine the node of the first rank",
                           "there are ranks on other nodes, and Slurm's variables are not set", {},
                           "Set MASTER_ADDR to the name of that node for all ranks.");
     // MPI helpers run in a step that may lack the first node, so nodes see different step numbers.
     auto common = variables;
-    if (ranks->launcher == Launcher::mpi) common.erase("SLURM_STEP_ID");
-    auto port = master_port(common, machine.ports, machine.user);
-    if (!port) return fail(std::move(port.error()));
-    return Place{.ranks = *ranks,
-                 .hosts = *hosts,
-                 .address = master_address(variables, *hosts),
-                 .port = *port,
+    if (ranks.launcher == Launcher::mpi) common.erase("SLURM_STEP_ID");
+    auto port = TRY(master_port(common, machine.ports, machine.user));
+    return Place{.ranks = ranks,
+                 .hosts = hosts,
+                 .address = master_address(variables, hosts),
+                 .port = port,
                  .job = job_name(common)};
 }
 
@@ -115,7 +112,7 @@ Result<Caches> make_caches(const Environment& variables, const Site& site,
             continue;
         }
         const auto directory = own + "/" + subdirectory;
-        if (auto made = make_own_directory(directory); !made) return fail(std::move(made.error()));
+        TRY(make_own_directory(directory));
         if (given != directory) caches.settings.emplace_back(name, directory);
     }
     return caches;

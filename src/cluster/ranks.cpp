@@ -42,9 +42,8 @@ bool applies(const Names& names, const Environment& variables) {
 
 /// The number of the step's tasks on this node.
 Result<unsigned> local_size_of_step(const Environment& variables, unsigned node) {
-    auto counts = expand_tasks_per_node(variable(variables, "SLURM_STEP_TASKS_PER_NODE"));
-    if (!counts) return fail(std::move(counts.error()));
-    return node < counts->size() ? (*counts)[node] : 1U;
+    auto counts = TRY(expand_tasks_per_node(variable(variables, "SLURM_STEP_TASKS_PER_NODE")));
+    return node < counts.size() ? (counts)[node] : 1U;
 }
 
 Result<Ranks> read(const Names& names, const Environment& variables) {
@@ -55,9 +54,8 @@ Result<Ranks> read(const Names& names, const Environment& variables) {
         .launcher = names.launcher, .rank = 0, .size = 1, .local_rank = 0, .local_size = 1, .node = 0};
     const auto take = [&](Variable which, unsigned& into) -> Status {
         if (!which) return {};
-        auto number = number_in(variables, which, into);
-        if (!number) return fail(std::move(number.error()));
-        into = *number;
+        auto number = TRY(number_in(variables, which, into));
+        into = number;
         return {};
     };
     const std::vector<std::pair<Variable, unsigned*>> fields = {{names.rank, &ranks.rank},
@@ -66,11 +64,10 @@ Result<Ranks> read(const Names& names, const Environment& variables) {
                                                                 {names.local_size, &ranks.local_size},
                                                                 {names.node, &ranks.node}};
     for (const auto& [name, into] : fields)
-        if (auto taken = take(name, *into); !taken) return fail(std::move(taken.error()));
+        TRY(take(name, *into));
     if (names.launcher == Launcher::slurm) {
-        auto local_size = local_size_of_step(variables, ranks.node);
-        if (!local_size) return fail(std::move(local_size.error()));
-        ranks.local_size = *local_size;
+        auto local_size = TRY(local_size_of_step(variables, ranks.node));
+        ranks.local_size = local_size;
     }
     // Most MPI launchers do not tell the node; they fill nodes one after the other.
     if (!names.node && ranks.local_size > 0) ranks.node = ranks.rank / ranks.local_size;

@@ -109,7 +109,7 @@ Result<Site> parse_site(std::string_view text, const std::string& where) {
         const auto root = YAML::Load(std::string(text));
         if (!root.IsMap()) return fail_input("a site profile must be a mapping", {}, where);
         auto site = site_of(root);
-        if (auto good = check_names(root, site, where); !good) return fail(std::move(good.error()));
+        TRY(check_names(root, site, where));
         return site;
     } catch (const YAML::Exception& problem) {
         return not_a_profile(problem.msg, problem.mark.is_null()
@@ -127,9 +127,8 @@ std::vector<std::string> site_names() {
 
 Result<Site> find_site(const std::string& wanted, const Environment& variables) {
     if (wanted.find('/') != wanted.npos) {
-        auto text = read_text(wanted);
-        if (!text) return fail(std::move(text.error()));
-        return parse_site(*text, wanted);
+        auto text = TRY(read_text(wanted));
+        return parse_site(text, wanted);
     }
     for (const auto& [name, text] : site_files) {
         if (!wanted.empty() && wanted != name) continue;

@@ -106,11 +106,10 @@ public:
             const int code = archive_read_next_header(tar_, &header);
             if (code == ARCHIVE_EOF) return {};
             if (code != ARCHIVE_OK && code != ARCHIVE_WARN) return broken();
-            auto entry = understand(header);
-            if (!entry) return fail(std::move(entry.error()));
-            if (entry->path.empty()) continue; // the root directory itself
-            left_ = entry->type == EntryType::file ? entry->size : 0;
-            if (auto visited = visit(*entry, [this] { return read(); }); !visited) return visited;
+            auto entry = TRY(understand(header));
+            if (entry.path.empty()) continue; // the root directory itself
+            left_ = entry.type == EntryType::file ? entry.size : 0;
+            if (auto visited = visit(entry, [this] { return read(); }); !visited) return visited;
         }
     }
 
@@ -271,10 +270,9 @@ Result<std::map<std::string, std::string>> PackageArchive::info() const {
                  .hint = {}});
         std::string content; // grows with the data, since the size in a header may be wrong
         for (;;) {
-            auto bytes = more();
-            if (!bytes) return fail(std::move(bytes.error()));
-            if (bytes->empty()) break;
-            content.append(reinterpret_cast<const char*>(bytes->data()), bytes->size());
+            auto bytes = TRY(more());
+            if (bytes.empty()) break;
+            content.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
         }
         found[name] = std::move(content);
         return {};

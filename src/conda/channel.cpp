@@ -229,11 +229,9 @@ struct Candidate {
 Result<std::vector<Candidate>> resolve_all(const std::vector<Located>& asked, const Config& config) {
     std::vector<Candidate> result;
     for (const auto& one : asked) {
-        auto channels = resolve_channel(one, config);
-        if (!channels) return fail(std::move(channels.error()));
-        for (auto& channel : *channels) {
-            if (auto permitted = check_policy(channel, one, config); !permitted)
-                return fail(std::move(permitted.error()));
+        auto channels = TRY(resolve_channel(one, config));
+        for (auto& channel : channels) {
+            TRY(check_policy(channel, one, config));
             result.push_back({std::move(channel), one});
         }
     }
@@ -301,9 +299,8 @@ private:
 Result<std::vector<Channel>> resolve_channel(const Located& asked, const Config& config) {
     std::vector<Channel> result;
     for (const auto& one : members(asked, config).value_or(std::vector{asked})) {
-        auto channel = resolve_one(one, config);
-        if (!channel) return fail(std::move(channel.error()));
-        if (!contains(result, *channel)) result.push_back(std::move(*channel));
+        auto channel = TRY(resolve_one(one, config));
+        if (!contains(result, channel)) result.push_back(std::move(channel));
     }
     return result;
 }
@@ -338,19 +335,17 @@ Result<ChannelChoice> choose_channels(const std::vector<Located>& asked,
     if (with_configured) wanted.insert(wanted.end(), config.channels.begin(), config.channels.end());
     if (wanted.empty()) wanted.push_back({default_channel, {}});
 
-    auto candidates = resolve_all(wanted, config);
-    if (!candidates) return fail(std::move(candidates.error()));
-    auto for_packages = resolve_all(of_packages, config);
-    if (!for_packages) return fail(std::move(for_packages.error()));
+    auto candidates = TRY(resolve_all(wanted, config));
+    auto for_packages = TRY(resolve_all(of_packages, config));
 
     Choice choice(config, allow_defaults);
-    for (const auto& candidate : *candidates)
+    for (const auto& candidate : candidates)
         choice.offer(candidate);
     if (choice.chosen.channels.empty())
         return refuse_anaconda(choice.left_out().front(),
                                fmt::format("'{}', the only given channel,",
                                            without_credentials(choice.left_out().front().text)));
-    for (const auto& candidate : *for_packages) {
+    for (const auto& candidate : for_packages) {
         if (has_anaconda_terms(candidate.channel) && !choice.permitted(candidate.channel))
             return refuse_anaconda(candidate.asked, fmt::format("'{}', which a package specification names,",
                                                                 without_credentials(candidate.asked.text)));
@@ -362,10 +357,9 @@ Result<ChannelChoice> choose_channels(const std::vector<Located>& asked,
 
 Result<std::vector<std::string>> check_listed_channels(const std::vector<Located>& channels,
                                                        const Config& config) {
-    auto candidates = resolve_all(channels, config);
-    if (!candidates) return fail(std::move(candidates.error()));
+    auto candidates = TRY(resolve_all(channels, config));
     std::vector<std::string> with_terms;
-    for (const auto& candidate : *candidates)
+    for (const auto& candidate : candidates)
         if (has_anaconda_terms(candidate.channel)) with_terms.push_back(candidate.channel.name);
     if (with_terms.empty()) return std::vector<std::string>();
     return std::vector{note_of_terms(with_terms)};

@@ -37,10 +37,9 @@ Result<std::optional<json>> read_object(const fs::path& file) {
 }
 
 Status read_mamba(const fs::path& file, Config& config) {
-    auto object = read_object(file);
-    if (!object) return fail(std::move(object.error()));
-    if (!*object) return {};
-    for (const auto& [place, login] : (**object).items()) {
+    auto object = TRY(read_object(file));
+    if (!object) return {};
+    for (const auto& [place, login] : (*object).items()) {
         const auto type = text_of(login, "type");
         const std::string key(without_end_slash(place));
         if (type == "CondaToken") {
@@ -73,10 +72,9 @@ void add_oauth(const std::string& key, const json& login, const fs::path& file, 
 }
 
 Status read_rattler(const fs::path& file, Config& config) {
-    auto object = read_object(file);
-    if (!object) return fail(std::move(object.error()));
-    if (!*object) return {};
-    for (const auto& [place, login] : (**object).items()) {
+    auto object = TRY(read_object(file));
+    if (!object) return {};
+    for (const auto& [place, login] : (*object).items()) {
         const std::string key(without_end_slash(place));
         if (auto token = text_of(login, "CondaToken"); !token.empty())
             config.tokens.try_emplace(key, std::move(token));
@@ -118,11 +116,11 @@ void read_anaconda(const fs::path& directory, Config& config) {
 Status read_logins(const Environment& environment, bool anaconda, Config& config) {
     // A file that the user names takes precedence over the default ones.
     if (const auto file = variable(environment, "RATTLER_AUTH_FILE"); !file.empty())
-        if (auto done = read_rattler(file, config); !done) return done;
+        TRY(read_rattler(file, config));
     const fs::path directory = variable(environment, "HOME");
     if (directory.empty()) return {};
-    if (auto done = read_mamba(directory / ".mamba/auth/authentication.json", config); !done) return done;
-    if (auto done = read_rattler(directory / ".rattler/credentials.json", config); !done) return done;
+    TRY(read_mamba(directory / ".mamba/auth/authentication.json", config));
+    TRY(read_rattler(directory / ".rattler/credentials.json", config));
     if (!anaconda) return {};
     read_anaconda(directory / ".local/share/binstar", config);
     read_anaconda(directory / ".continuum/anaconda-client/tokens", config);

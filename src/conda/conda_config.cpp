@@ -441,22 +441,21 @@ Result<Config> read_config(const Environment& environment, const fs::path& root)
     const auto read = [&](const std::vector<fs::path>& files) -> Status {
         for (const auto& file : files) {
             if (std::ranges::find(config.files, file) != config.files.end()) continue;
-            auto source = read_source(file);
-            if (!source) return fail(std::move(source.error()));
-            if (!*source) continue;
+            auto source = TRY(read_source(file));
+            if (!source) continue;
             config.files.push_back(file);
-            sources.push_back(std::move(**source));
+            sources.push_back(std::move(*source));
         }
         return {};
     };
-    if (auto done = read(site_files(root)); !done) return fail(std::move(done.error()));
+    TRY(read(site_files(root)));
     // The site's own settings, without files and variables of the user.
     const Environment none;
     Reader site(none, sources);
     for (const char* key : {"channels", "default_channels"})
         for (auto& channel : site.list(key))
             config.site_channels.push_back(std::move(channel));
-    if (auto done = read(user_files(environment)); !done) return fail(std::move(done.error()));
+    TRY(read(user_files(environment)));
 
     Reader reader(environment, std::move(sources));
     read_channels(reader, config);
@@ -471,7 +470,7 @@ Result<Config> read_config(const Environment& environment, const fs::path& root)
     const bool add_tokens = reader.boolean("add_anaconda_token", "add_binstar_token").value_or(true);
     if (reader.mistake) return fail(std::move(*reader.mistake));
     reader.report_unknown();
-    if (auto done = read_logins(environment, add_tokens, config); !done) return fail(std::move(done.error()));
+    TRY(read_logins(environment, add_tokens, config));
     return config;
 }
 

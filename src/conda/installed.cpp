@@ -40,10 +40,9 @@ std::vector<std::string> requests_of(const json& entry) {
 }
 
 Result<InstalledPackage> read_record(const fs::path& file) {
-    auto text = read_file(file, 256U << 20U);
-    if (!text) return fail(std::move(text.error()));
+    auto text = TRY(read_file(file, 256U << 20U));
     try {
-        const auto entry = parse_json(*text);
+        const auto entry = parse_json(text);
         auto record = parse_record(entry);
         if (!record) return damaged(file, record.error().what);
         InstalledPackage installed{
@@ -58,7 +57,7 @@ Result<InstalledPackage> read_record(const fs::path& file) {
         }
         return installed;
     } catch (const json::exception& problem) {
-        return damaged(file, reason(problem, *text));
+        return damaged(file, reason(problem, text));
     }
 }
 
@@ -69,9 +68,8 @@ Result<std::vector<Located>> read_pinned(const fs::path& prefix) {
     std::vector<Located> pinned;
     std::error_code ignored;
     if (!fs::exists(file, ignored)) return pinned;
-    auto text = read_file(file, 1U << 20U);
-    if (!text) return fail(std::move(text.error()));
-    std::istringstream lines(*text);
+    auto text = TRY(read_file(file, 1U << 20U));
+    std::istringstream lines(text);
     std::string line;
     for (int number = 1; std::getline(lines, line); ++number)
         if (const auto start = line.find_first_not_of(" \t\r"); start != line.npos && line[start] != '#')
@@ -85,9 +83,8 @@ Result<std::vector<InstalledPackage>> read_installed(const fs::path& prefix) {
     std::error_code missing;
     for (const auto& entry : entries_in(prefix / "conda-meta", missing)) {
         if (entry.path().extension() != ".json") continue;
-        auto package = read_record(entry.path());
-        if (!package) return fail(std::move(package.error()));
-        packages.push_back(std::move(*package));
+        auto package = TRY(read_record(entry.path()));
+        packages.push_back(std::move(package));
     }
     std::ranges::sort(packages, {}, [](const auto& package) { return package.record.name; });
     return packages;

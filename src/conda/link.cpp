@@ -122,11 +122,9 @@ PackageRecord completed(const PackageRecord& given, PackageRecord own) {
 }
 
 Result<PackageInfo> read_package(const PackageToLink& package) {
-    auto archive = PackageArchive::open(package.archive, package.record.distribution());
-    if (!archive) return fail(std::move(archive.error()));
-    auto files = archive->info();
-    if (!files) return fail(std::move(files.error()));
-    auto info = parse_package_info(*files, package.record.distribution());
+    auto archive = TRY(PackageArchive::open(package.archive, package.record.distribution()));
+    auto files = TRY(archive.info());
+    auto info = parse_package_info(files, package.record.distribution());
     if (!info) {
         if (info.error().where.empty()) info.error().where = package.archive.path.string();
         return info;
@@ -156,13 +154,13 @@ public:
             linked_.python_name = python_->name;
             linked_.site_packages = python_->site_packages;
         }
-        if (auto done = find_targets(); !done) return fail(std::move(done.error()));
-        if (auto done = find_owners(); !done) return fail(std::move(done.error()));
+        TRY(find_targets());
+        TRY(find_owners());
         find_scripts();
-        if (auto done = write_payloads(); !done) return fail(std::move(done.error()));
-        if (auto done = check_links(); !done) return fail(std::move(done.error()));
-        if (auto done = write_entry_points(); !done) return fail(std::move(done.error()));
-        if (auto done = write_records(); !done) return fail(std::move(done.error()));
+        TRY(write_payloads());
+        TRY(check_links());
+        TRY(write_entry_points());
+        TRY(write_records());
         for (const auto& info : infos_)
             linked_.records.push_back(info.record);
         return std::move(linked_);
@@ -171,14 +169,13 @@ public:
 private:
     /// Determines the path of every entry. Entries below a symlink go to where the symlink leads.
     Status find_targets() {
-        if (auto done = find_directory_links(); !done) return done;
+        TRY(find_directory_links());
         targets_.resize(infos_.size());
         for (std::size_t i = 0; i < infos_.size(); ++i)
             for (const auto& entry : infos_[i].paths) {
-                auto target = behind_links(target_path(entry.path, infos_[i], python_), i,
-                                           entry.type == PathType::directory);
-                if (!target) return fail(std::move(target.error()));
-                targets_[i].emplace(entry.path, std::move(*target));
+                auto target = TRY(behind_links(target_path(entry.path, infos_[i], python_), i,
+                                               entry.type == PathType::directory));
+                targets_[i].emplace(entry.path, std::move(target));
             }
         return {};
     }
@@ -201,9 +198,8 @@ private:
                     entry.type != PathType::directory && directories.contains(target))
                     doubtful.emplace(entry.path, std::move(target));
             if (doubtful.empty()) continue;
-            auto archive = PackageArchive::open(packages_[i].archive, name(i));
-            if (!archive) return fail(std::move(archive.error()));
-            auto read = archive->payload([&](const ArchiveEntry& entry, const ReadMore&) -> Status {
+            auto archive = TRY(PackageArchive::open(packages_[i].archive, name(i)));
+            auto read = archive.payload([&](const ArchiveEntry& entry, const ReadMore&) -> Status {
                 if (const auto found = doubtful.find(entry.path);
                     found != doubtful.end() && entry.type == EntryType::symlink)
                     links_[found->second] = {.target = entry.target, .package = i};
@@ -258,11 +254,10 @@ private:
     Status find_owners() {
         for (std::size_t i = 0; i < infos_.size(); ++i) {
             for (const auto& entry : infos_[i].paths)
-                if (auto done = own(targets_[i].at(entry.path), i, entry.type == PathType::directory); !done)
-                    return done;
+                TRY(own(targets_[i].at(entry.path), i, entry.type == PathType::directory));
             if (python_)
                 for (const auto& point : infos_[i].entry_points)
-                    if (auto done = own("bin/" + point.command, i, false); !done) return done;
+                    TRY(own("bin/" + point.command, i, false));
         }
         for (const auto& [path, owner] : owners_)
             for (auto slash = path.rfind('/'); slash != path.npos && slash > 0;
@@ -346,10 +341,9 @@ private:
         for (std::size_t i = 0; i < infos_.size(); ++i)
             for (;;) {
                 if (interrupted()) return fail_interrupted();
-                auto piece = streams.next(i);
-                if (!piece) return fail(std::move(piece.error()));
-                if (piece->kind == Piece::Kind::end) break;
-                if (auto done = write(i, *piece); !done) return done;
+                auto piece = TRY(streams.next(i));
+                if (piece.kind == Piece::Kind::end) break;
+                TRY(write(i, piece));
             }
         return {};
     }
@@ -375,10 +369,10 @@ private:
             current_file_ = installed_[index].size();
             installed(index, piece);
             ++linked_.files;
-            if (auto begun = writer_.begin_file(piece.path, attributes); !begun) return begun;
+            TRY(writer_.begin_file(piece.path, attributes));
             [[fallthrough]];
         case Piece::Kind::more:
-            if (auto put = writer_.append(std::as_bytes(std::span(piece.content))); !put) return put;
+            TRY(writer_.append(std::as_bytes(std::span(piece.content))));
             linked_.bytes += piece.content.size();
             if (progress_) progress_(linked_.bytes);
             if (!piece.last) return {};
@@ -415,8 +409,8 @@ private:
     Status add_file(const std::string& path, const std::string& content, mode_t mode) {
         const image::Attributes attributes{
             .mode = image::mode_for_sharing(mode, options_.umask_bits), .mtime = options_.time, .xattrs = {}};
-        if (auto begun = writer_.begin_file(path, attributes); !begun) return begun;
-        if (auto put = writer_.append(std::as_bytes(std::span(content))); !put) return put;
+        TRY(writer_.begin_file(path, attributes));
+        TRY(writer_.append(std::as_bytes(std::span(content))));
         ++linked_.files;
         return writer_.end_file();
     }
@@ -441,8 +435,7 @@ private:
     Status write_records() {
         for (std::size_t i = 0; i < infos_.size(); ++i) {
             const auto text = prefix_record(infos_[i].record, installed_[i], packages_[i].requested);
-            if (auto added = add_file("conda-meta/" + name(i) + ".json", text, S_IFREG | 0644U); !added)
-                return added;
+            TRY(add_file("conda-meta/" + name(i) + ".json", text, S_IFREG | 0644U));
         }
         std::vector<std::string> requested;
         std::vector<PackageRecord> records;

@@ -46,10 +46,9 @@ public:
         // A comment, as `conda list` writes it.
         if (const auto comment = rest.find('#'); comment != rest.npos)
             rest = trimmed(rest.substr(0, comment));
-        if (rest.ends_with(']'))
-            if (auto done = brackets(rest); !done) return fail(std::move(done.error()));
-        if (auto done = channel(rest); !done) return fail(std::move(done.error()));
-        if (auto done = name_and_version(rest); !done) return fail(std::move(done.error()));
+        if (rest.ends_with(']')) TRY(brackets(rest));
+        TRY(channel(rest));
+        TRY(name_and_version(rest));
         return spec_;
     }
 
@@ -161,7 +160,7 @@ private:
                 inner = inner.substr(end);
             }
             if (inner.starts_with(',')) inner.remove_prefix(1);
-            if (auto done = attribute(key, trimmed(value)); !done) return done;
+            TRY(attribute(key, trimmed(value)));
         }
         return {};
     }
@@ -291,8 +290,7 @@ private:
             break;
         }
         // Values in brackets take precedence.
-        if (!build.empty() && !spec_.build)
-            if (auto done = set_build(build); !done) return done;
+        if (!build.empty() && !spec_.build) TRY(set_build(build));
         if (spec_.version) return {};
         // "name=1.2=build" means exactly 1.2, while "name=1.2" means 1.2.*.
         const bool fuzzy = text.starts_with('=') && !text.starts_with("==");

@@ -168,12 +168,11 @@ public:
         : channels_(channels), config_(config), options_(options), directory_(packages_in(options.cache)) {}
 
     Result<std::vector<OpenFile>> run(const std::vector<PackageRecord>& records) {
-        if (auto made = make_packages(options_.cache); !made) return fail(std::move(made.error()));
-        if (auto allowed = allow_open_files(records.size() + largest_batch + of_anything_else); !allowed)
-            return fail(std::move(allowed.error()));
-        if (auto done = collect(records); !done) return fail(std::move(done.error()));
-        if (auto done = look_for_all(); !done) return fail(std::move(done.error()));
-        if (auto done = fetch_missing(); !done) return fail(std::move(done.error()));
+        TRY(make_packages(options_.cache));
+        TRY(allow_open_files(records.size() + largest_batch + of_anything_else));
+        TRY(collect(records));
+        TRY(look_for_all());
+        TRY(fetch_missing());
         std::vector<OpenFile> archives;
         for (const auto& record : records)
             archives.push_back(found_.at(cache_name(record)));
@@ -184,7 +183,7 @@ private:
     Status collect(const std::vector<PackageRecord>& records) {
         std::size_t unverified = 0;
         for (const auto& record : records) {
-            if (auto checked = check_record(record, options_.allow_unverified); !checked) return checked;
+            TRY(check_record(record, options_.allow_unverified));
             if (!has_digest(record)) ++unverified;
             const auto name = cache_name(record);
             if (found_.try_emplace(name).second)
@@ -303,13 +302,12 @@ private:
         std::size_t taken = 0;
         for (; taken < missing.size() && parts.size() < largest_batch; ++taken) {
             Item* item = missing[taken];
-            auto lock = try_lock(part_of(item->file), part_mode);
-            if (!lock) return fail(std::move(lock.error()));
-            if (lock->state == LockState::busy) {
+            auto lock = TRY(try_lock(part_of(item->file), part_mode));
+            if (lock.state == LockState::busy) {
                 busy.push_back(item);
                 continue;
             }
-            claim(*item, std::move(*lock), parts);
+            claim(*item, std::move(lock), parts);
         }
         missing.erase(missing.begin(), missing.begin() + static_cast<std::ptrdiff_t>(taken));
         missing.insert(missing.end(), busy.begin(), busy.end());
@@ -447,11 +445,9 @@ Result<std::vector<OpenFile>> fetch_packages(const std::vector<PackageRecord>& r
 }
 
 Result<CacheInfo> cache_info(const fs::path& cache) {
-    auto packages = use_of(packages_in(cache));
-    if (!packages) return fail(std::move(packages.error()));
-    auto repodata = use_of(repodata_in(cache));
-    if (!repodata) return fail(std::move(repodata.error()));
-    return CacheInfo{.packages = *packages, .repodata = *repodata};
+    auto packages = TRY(use_of(packages_in(cache)));
+    auto repodata = TRY(use_of(repodata_in(cache)));
+    return CacheInfo{.packages = packages, .repodata = repodata};
 }
 
 Result<CacheInfo> clean_cache(const fs::path& cache, std::chrono::hours unused) {
@@ -459,11 +455,9 @@ Result<CacheInfo> clean_cache(const fs::path& cache, std::chrono::hours unused) 
         unused.count() == 0
             ? std::numeric_limits<std::int64_t>::max()
             : std::time(nullptr) - std::chrono::duration_cast<std::chrono::seconds>(unused).count();
-    auto packages = clean(packages_in(cache), oldest);
-    if (!packages) return fail(std::move(packages.error()));
-    auto repodata = clean(repodata_in(cache), oldest);
-    if (!repodata) return fail(std::move(repodata.error()));
-    return CacheInfo{.packages = *packages, .repodata = *repodata};
+    auto packages = TRY(clean(packages_in(cache), oldest));
+    auto repodata = TRY(clean(repodata_in(cache), oldest));
+    return CacheInfo{.packages = packages, .repodata = repodata};
 }
 
 } // namespace containerize::conda

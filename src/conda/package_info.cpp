@@ -154,9 +154,8 @@ Status read_link(const json& root, PackageInfo& info, const std::string& package
     const auto points = noarch->find("entry_points");
     if (points == noarch->end() || !points->is_array()) return {};
     for (const auto& one : *points) {
-        auto point = parse_entry_point(one.get<std::string>(), package);
-        if (!point) return fail(std::move(point.error()));
-        info.entry_points.push_back(std::move(*point));
+        auto point = TRY(parse_entry_point(one.get<std::string>(), package));
+        info.entry_points.push_back(std::move(point));
     }
     return {};
 }

@@ -264,16 +264,14 @@ struct PackagePool::State {
 };
 
 Result<Repo*> PackagePool::State::open_list(const Repodata& source) {
-    auto json = MappedFile::map(source.json);
-    if (!json) return fail(std::move(json.error()));
-    auto index = RepodataIndex::of(source, json->text());
-    if (!index) return fail(std::move(index.error()));
+    auto json = TRY(MappedFile::map(source.json));
+    auto index = TRY(RepodataIndex::of(source, json.text()));
     Repo* repo = repo_create(pool, (source.channel.url + "/" + source.subdir).c_str());
     repo->priority = source.priority;
-    auto base_url = base_url_of(json->text(), source);
+    auto base_url = base_url_of(json.text(), source);
     lists.emplace(repo, List{.source = source,
-                             .json = std::move(*json),
-                             .index = std::move(*index),
+                             .json = std::move(json),
+                             .index = std::move(index),
                              .base_url = std::move(base_url)});
     return repo;
 }
@@ -309,7 +307,7 @@ std::set<std::string, std::less<>> PackagePool::State::reach(const std::vector<s
 Status PackagePool::State::read_records(const std::set<std::string, std::less<>>& names) {
     for (int i = 1; i < pool->nrepos; ++i) {
         Repo* repo = pool->repos[i];
-        if (auto read = Reader(repo, lists.at(repo), matching, records).read(names); !read) return read;
+        TRY(Reader(repo, lists.at(repo), matching, records).read(names));
     }
     return {};
 }
@@ -361,7 +359,7 @@ Result<PackagePool> PackagePool::load(const std::vector<Repodata>& lists, std::v
         for (const auto name : state->lists.at(*repo).index.names())
             wanted.emplace_back(name);
     }
-    if (auto read = state->read_records(state->reach(wanted)); !read) return fail(std::move(read.error()));
+    TRY(state->read_records(state->reach(wanted)));
     if (installed != nullptr) state->note_channels_of_installed();
     for (Id id = 1; id < state->pool->nsolvables; ++id)
         if (const Solvable* solvable = pool_id2solvable(state->pool, id); solvable->repo != nullptr)

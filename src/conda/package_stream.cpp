@@ -145,9 +145,9 @@ private:
             if (entry.type != EntryType::file)
                 return wrong(links.front()->entry->path,
                              "is a hard link to '" + entry.path + "', which is not a file");
-            if (auto done = deliver_file(entry, *links.front(), read); !done) return done;
+            TRY(deliver_file(entry, *links.front(), read));
             for (std::size_t i = 1; i < links.size(); ++i)
-                if (auto done = deliver_hardlink(*links[i], entry.mtime, *links.front()); !done) return done;
+                TRY(deliver_hardlink(*links[i], entry.mtime, *links.front()));
             return {};
         });
     }
@@ -170,14 +170,13 @@ private:
         const PathEntry& entry = *piece.entry;
         Piece next = std::move(piece);
         for (;;) {
-            auto bytes = read();
-            if (!bytes) return fail(std::move(bytes.error()));
-            if (bytes->empty()) break;
-            digest.update(bytes->data(), bytes->size());
-            next.content.assign(reinterpret_cast<const char*>(bytes->data()), bytes->size());
-            if (auto done = deliver(std::exchange(next, more())); !done) return done;
+            auto bytes = TRY(read());
+            if (bytes.empty()) break;
+            digest.update(bytes.data(), bytes.size());
+            next.content.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+            TRY(deliver(std::exchange(next, more())));
         }
-        if (auto good = verify(entry, digest); !good) return good;
+        TRY(verify(entry, digest));
         next.last = true;
         return deliver(std::move(next));
     }
@@ -201,16 +200,15 @@ private:
             return next.content.size() < piece_size ? Status() : deliver(std::exchange(next, more()));
         };
         for (;;) {
-            auto bytes = read();
-            if (!bytes) return fail(std::move(bytes.error()));
-            if (bytes->empty()) break;
-            packed.update(bytes->data(), bytes->size());
-            std::string_view rest(reinterpret_cast<const char*>(bytes->data()), bytes->size());
+            auto bytes = TRY(read());
+            if (bytes.empty()) break;
+            packed.update(bytes.data(), bytes.size());
+            std::string_view rest(reinterpret_cast<const char*>(bytes.data()), bytes.size());
             for (; !rest.empty(); rest.remove_prefix(std::min(step, rest.size())))
-                if (auto done = put(replacement.take(rest.substr(0, step))); !done) return done;
+                TRY(put(replacement.take(rest.substr(0, step))));
         }
-        if (auto good = verify(entry, packed); !good) return good;
-        if (auto done = put(replacement.finish()); !done) return done;
+        TRY(verify(entry, packed));
+        TRY(put(replacement.finish()));
         next.sha256 = installed.finish();
         changed_[entry.path] = next.sha256;
         next.last = true;

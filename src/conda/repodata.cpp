@@ -136,10 +136,10 @@ const RepodataForm* local_form(const fs::path& directory) {
 
 /// Moves unpacked content into the cache and finishes the task with it.
 Status keep(Task& task, RepodataState state, OpenFile& unpacked) {
-    if (auto adopted = task.slot.adopt(unpacked, state); !adopted) return adopted;
+    TRY(task.slot.adopt(unpacked, state));
     task.json = unpacked;
     task.state = std::move(state);
-    if (auto written = task.slot.write(*task.state); !written) return written;
+    TRY(task.slot.write(*task.state));
     task.slot.remove_outdated(*task.state);
     task.settle();
     return {};
@@ -155,9 +155,8 @@ Status read_local(Task& task, const fs::path& cache, const RepodataOptions& opti
         return {};
     }
     const auto file = directory / form->file;
-    auto source = signature(file);
-    if (!source) return fail(std::move(source.error()));
-    if (task.json && !source->empty() && task.state->source == *source) {
+    auto source = TRY(signature(file));
+    if (task.json && !source.empty() && task.state->source == source) {
         task.settle();
         return {};
     }
@@ -166,12 +165,12 @@ Status read_local(Task& task, const fs::path& cache, const RepodataOptions& opti
     if (!opened) return fail(Error(opened.error()));
     Temporary unpacked(cache);
     if (!unpacked) return fail_errno("cannot write to the cache", cache.string());
-    auto identity = unpack_repodata(*opened, form->packing, unpacked.file(), options.largest, file.string());
-    if (!identity) return fail(std::move(identity.error()));
+    auto identity =
+        TRY(unpack_repodata(*opened, form->packing, unpacked.file(), options.largest, file.string()));
     auto state = fresh_state(task.url);
     state.form = form->file;
-    state.identity = *identity;
-    state.source = *source;
+    state.identity = identity;
+    state.source = source;
     return keep(task, std::move(state), unpacked.file());
 }
 
@@ -192,11 +191,11 @@ public:
     }
 
     Status run() {
-        if (auto locked = lock(); !locked) return locked;
+        TRY(lock());
         if (pending_.empty()) return {};
         Stage stage("Fetching package lists");
         for (const auto& form : repodata_forms)
-            if (auto done = fetch_form(form, stage); !done) return done;
+            TRY(fetch_form(form, stage));
         for (Task* task : pending_)
             if (!task->settled) absent(*task);
         stage.finish(fmt::format("{} of {} new, {}", new_, pending_.size(), human_bytes(bytes_)));
@@ -210,9 +209,7 @@ private:
         std::vector<Task*> sorted = pending_;
         std::ranges::sort(sorted, {}, [](const Task* task) { return task->slot.lock(); });
         for (Task* task : sorted) {
-            auto lock = wait_for_lock(task->slot.lock());
-            if (!lock) return fail(std::move(lock.error()));
-            task->lock = std::move(*lock);
+            task->lock = TRY(wait_for_lock(task->slot.lock()));
             task->load();
             if (is_usable(*task, config_)) task->settle();
         }
@@ -244,7 +241,7 @@ private:
         const auto results = http::fetch(requests, config_.http, observer);
         std::vector<std::future<Status>> unpacking;
         for (std::size_t at = 0; at < downloads.size(); ++at)
-            if (auto done = take(downloads[at], results[at], unpacking); !done) return done;
+            TRY(take(downloads[at], results[at], unpacking));
         stage.detail("unpacking");
         Status outcome;
         for (auto& one : unpacking)
@@ -320,9 +317,8 @@ private:
         Temporary unpacked(cache_);
         if (!unpacked) return fail_errno("cannot write to the cache", cache_.string());
         const auto name = task.url + "/" + std::string(download.form->file);
-        auto done = unpack_repodata(download.file.file(), download.form->packing, unpacked.file(),
-                                    options_.largest, name);
-        if (!done) return fail(std::move(done.error()));
+        TRY(unpack_repodata(download.file.file(), download.form->packing, unpacked.file(), options_.largest,
+                            name));
         return keep(task, *task.state, unpacked.file());
     }
 
@@ -379,7 +375,7 @@ Status check_channels(const std::vector<Channel>& channels, const std::vector<st
 Result<std::vector<Repodata>> fetch_repodata(const std::vector<Channel>& channels,
                                              const std::vector<std::string>& subdirs, const Config& config,
                                              const RepodataOptions& options) {
-    if (auto made = make_repodata(options.cache); !made) return fail(std::move(made.error()));
+    TRY(make_repodata(options.cache));
     const auto cache = repodata_in(options.cache);
     remove_abandoned(cache);
 
@@ -399,9 +395,8 @@ Result<std::vector<Repodata>> fetch_repodata(const std::vector<Channel>& channel
             task->settle();
         if (!done) return fail(std::move(done.error()));
     }
-    if (auto done = Fetcher(tasks, config, options, cache).run(); !done) return fail(std::move(done.error()));
-    if (auto checked = check_channels(channels, subdirs, tasks); !checked)
-        return fail(std::move(checked.error()));
+    TRY(Fetcher(tasks, config, options, cache).run());
+    TRY(check_channels(channels, subdirs, tasks));
 
     std::vector<Repodata> result;
     for (const auto& task : tasks) {

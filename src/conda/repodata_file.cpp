@@ -32,8 +32,7 @@ public:
 
     Status take(std::string_view data, std::uint64_t packed) {
         if (interrupted()) return fail_interrupted();
-        if (!begun_)
-            if (auto checked = check_start(data); !checked) return checked;
+        if (!begun_) TRY(check_start(data));
         total_ += data.size();
         const bool explodes = total_ > ratio_counts_from && total_ / largest_ratio > packed;
         if (total_ > largest_ || explodes)
@@ -95,8 +94,7 @@ Status read_pieces(ListSource& source, const Take& take) {
         if (got == 0) return {};
         source.digest.update(buffer.data(), static_cast<std::size_t>(got));
         total += static_cast<std::uint64_t>(got);
-        if (auto done = take(std::string_view(buffer.data(), static_cast<std::size_t>(got)), total); !done)
-            return done;
+        TRY(take(std::string_view(buffer.data(), static_cast<std::size_t>(got)), total));
     }
 }
 

@@ -210,7 +210,7 @@ Result<RepodataIndex> RepodataIndex::of(const Repodata& list, std::string_view j
             return std::move(*index);
         }
     Indexer indexer(list, json);
-    if (auto run = indexer.run(); !run) return fail(std::move(run.error()));
+    TRY(indexer.run());
     auto text = indexer.text();
     // Without a cached index the next build makes it again, so failure is harmless.
     if (!kept.empty()) {

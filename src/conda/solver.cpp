@@ -171,9 +171,8 @@ Result<Solution> solve(PackagePool& packages, SolveRequest request) {
             solution.remove.emplace_back(pool_id2str(pool, pool_id2solvable(pool, step)->name));
             continue;
         }
-        auto record = packages.record(step);
-        if (!record) return fail(std::move(record.error()));
-        solution.install.push_back(std::move(*record));
+        auto record = TRY(packages.record(step));
+        solution.install.push_back(std::move(record));
     }
     return solution;
 }

@@ -422,9 +422,8 @@ Result<VersionSpec> VersionSpec::parse(std::string_view text) {
     if (spec.text_.size() > 4 * longest_text) return bad_spec(spec.text_.substr(0, 40), "it is too long");
     if (std::ranges::any_of(spec.text_, [](unsigned char c) { return c < ' ' || c == 0x7F; }))
         return bad_spec(spec.text_, "it contains a control character");
-    auto condition = SpecParser(spec.text_).parse();
-    if (!condition) return fail(std::move(condition.error()));
-    spec.condition_ = std::make_shared<const Condition>(std::move(*condition));
+    auto condition = TRY(SpecParser(spec.text_).parse());
+    spec.condition_ = std::make_shared<const Condition>(std::move(condition));
     return spec;
 }
 

@@ -70,14 +70,12 @@ Result<Configuration> Configuration::read(const Environment& environment, const 
             if (source.variable.name() == nullptr) continue;
             return fail_missing(source);
         }
-        auto file = resolve(source.file);
-        if (!file) return fail(std::move(file.error()));
-        if (std::ranges::find(configuration.files_, *file) != configuration.files_.end()) continue;
-        if (source.must_be_ours)
-            if (auto trusted = check_trusted(source.file); !trusted) return fail(std::move(trusted.error()));
-        auto content = source.of_tykky ? read_tykky_file(*file) : read_file_content(*file);
+        auto file = TRY(resolve(source.file));
+        if (std::ranges::find(configuration.files_, file) != configuration.files_.end()) continue;
+        if (source.must_be_ours) TRY(check_trusted(source.file));
+        auto content = source.of_tykky ? read_tykky_file(file) : read_file_content(file);
         if (!content.mistakes.empty()) return fail(std::move(content.mistakes.front()));
-        configuration.files_.push_back(std::move(*file));
+        configuration.files_.push_back(std::move(file));
         for (auto& note : content.notes)
             configuration.notes_.push_back(std::move(note));
         for (const auto& given : content.statements)
@@ -167,9 +165,8 @@ Result<fs::path> Configuration::directory(Key key, const Environment& environmen
 Result<std::vector<fs::path>> Configuration::directories(Key key, const Environment& environment) const {
     std::vector<fs::path> all;
     for (const auto& setting : list(key)) {
-        auto directory = directory_of(key, setting, environment);
-        if (!directory) return fail(std::move(directory.error()));
-        all.push_back(std::move(*directory));
+        auto directory = TRY(directory_of(key, setting, environment));
+        all.push_back(std::move(directory));
     }
     return all;
 }

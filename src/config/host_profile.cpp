@@ -47,9 +47,8 @@ Result<HostProfile> read_host_profile(const std::string& name, const fs::path& d
     if (!yaml) return fail(Error(yaml.error()));
     HostProfile profile;
     const auto bind = [&](const std::string& text) -> Status {
-        auto parsed = manifest::parse_bind(text);
-        if (!parsed) return fail(std::move(parsed.error()));
-        profile.binds.push_back(std::move(*parsed));
+        auto parsed = TRY(manifest::parse_bind(text));
+        profile.binds.push_back(std::move(parsed));
         return {};
     };
     const auto library = [&](const std::string& text) -> Status {

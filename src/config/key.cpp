@@ -21,8 +21,7 @@ Status check_directory(const std::string& value) {
     if (!value.starts_with('/') && !value.starts_with('$') && value != "~" && !value.starts_with("~/"))
         return fail_input("not an absolute path: '" + value + "'", {}, {},
                           "Start it with '/', '~/' or a variable.");
-    auto expanded = expand(value, [](const std::string&) { return std::string(); });
-    if (!expanded) return fail(std::move(expanded.error()));
+    TRY(expand(value, [](const std::string&) { return std::string(); }));
     return {};
 }
 
@@ -44,32 +43,27 @@ Status check_base(const std::string& value) {
 }
 
 Status check_engine(const std::string& value) {
-    auto parsed = launch::parse_engine(value);
-    if (!parsed) return fail(std::move(parsed.error()));
+    TRY(launch::parse_engine(value));
     return {};
 }
 
 Status check_prefetch(const std::string& value) {
-    auto parsed = manifest::parse_prefetch(value);
-    if (!parsed) return fail(std::move(parsed.error()));
+    TRY(manifest::parse_prefetch(value));
     return {};
 }
 
 Status check_stage(const std::string& value) {
-    auto parsed = manifest::parse_stage_place(value);
-    if (!parsed) return fail(std::move(parsed.error()));
+    TRY(manifest::parse_stage_place(value));
     return {};
 }
 
 Status check_compression(const std::string& value) {
-    auto parsed = image::parse_compression(value);
-    if (!parsed) return fail(std::move(parsed.error()));
+    TRY(image::parse_compression(value));
     return {};
 }
 
 Status check_block_size(const std::string& value) {
-    auto parsed = image::parse_block_size(value);
-    if (!parsed) return fail(std::move(parsed.error()));
+    TRY(image::parse_block_size(value));
     return {};
 }
 
@@ -79,8 +73,7 @@ Status check_number(const std::string& value) {
 }
 
 Status check_installer(const std::string& value) {
-    auto parsed = pip::parse_installer(value);
-    if (!parsed) return fail(std::move(parsed.error()));
+    TRY(pip::parse_installer(value));
     return {};
 }
 

@@ -148,22 +148,20 @@ private:
     }
 
     Status add_root() {
-        auto state = launch::open_state_directory();
-        if (!state) return fail(std::move(state.error()));
-        auto host = make_host_root(*state);
-        if (!host) return fail(std::move(host.error()));
+        auto state = TRY(launch::open_state_directory());
+        auto host = TRY(make_host_root(state));
         if (manifest_.settings.base.is_host()) {
-            root_ = host->directory.string();
-            for (const auto& name : host->names)
+            root_ = host.directory.string();
+            for (const auto& name : host.names)
                 add_mount(name, name);
             return {};
         }
         root_ = manifest_.settings.base.file.string();
         if (!exists(root_)) return fail_errno("cannot open the base", root_, ENOENT);
         add_gpu_options();
-        if (auto added = inject(); !added) return added;
+        TRY(inject());
         if (manifest_.settings.base.isolate) return {};
-        for (const auto& name : host->names)
+        for (const auto& name : host.names)
             if (!launch::is_of_base(std::string_view(name).substr(1))) add_mount(name, name);
         if (const char* home = value_of("HOME"); home != nullptr && *home == '/' && exists(home))
             add_mount(home, home);
@@ -185,9 +183,8 @@ private:
     /// Binds libraries of the host, and drivers for which the runtime has no option.
     Status inject() {
         if (manifest_.settings.gpu == "none" && manifest_.settings.host_libraries.empty()) return {};
-        auto view = open_root();
-        if (!view) return fail(std::move(view.error()));
-        const auto injection = root::find_drivers(**view, manifest_, call_.prefix);
+        auto view = TRY(open_root());
+        const auto injection = root::find_drivers(*view, manifest_, call_.prefix);
         for (const auto& bind : injection.binds)
             if (exists(bind.source)) add_mount(bind.source, bind.target, bind.read_only ? ",ro" : "");
         // No link can be created in the container's root, so the file is bound at the link's path, too.
@@ -210,9 +207,8 @@ private:
     Status add_binds() {
         auto binds = manifest_.settings.binds;
         // The runtime itself reads the binds in its own variables.
-        auto asked = root::binds_of_environment();
-        if (!asked) return fail(std::move(asked.error()));
-        binds.insert(binds.end(), asked->begin(), asked->end());
+        auto asked = TRY(root::binds_of_environment());
+        binds.insert(binds.end(), asked.begin(), asked.end());
         for (const auto& bind : binds) {
             if (exists(bind.source))
                 add_mount(bind.source, bind.target, bind.read_only ? ",ro" : "");
@@ -223,12 +219,11 @@ private:
     }
 
     Status add_images() {
-        if (auto opened = manifest::open_images(manifest_, call_.prefix); !opened)
-            return fail(std::move(opened.error()));
+        TRY(manifest::open_images(manifest_, call_.prefix));
         for (const auto& place : {fs::path(call_.prefix), manifest_.prefix, manifest_.mask}) {
             if (place.empty() || (place == call_.prefix && !shown_.empty())) continue;
-            if (auto ready = make_place(place); !ready) return ready;
-            if (auto shown = show_at(place.string()); !shown) return shown;
+            TRY(make_place(place));
+            TRY(show_at(place.string()));
             shown_.push_back(place);
         }
         return {};
@@ -258,8 +253,7 @@ private:
     // that no directory can be covered here.
     Status make_place(const fs::path& place) const {
         if (place == call_.prefix) return {};
-        if (place == manifest_.prefix)
-            if (auto free = manifest::check_first_path(manifest_, call_.prefix); !free) return free;
+        if (place == manifest_.prefix) TRY(manifest::check_first_path(manifest_, call_.prefix));
         if (const auto foreign =
                 find_foreign(place.string(), mounts::rules_of_other_place(call_.prefix, lstat)))
             return mounts::no_safe_place(place, *foreign);
@@ -293,14 +287,13 @@ private:
         const Fd launcher(open(call_.program.c_str(), O_PATH | O_CLOEXEC));
         carried.launcher_fd = fcntl(launcher.get(), F_DUPFD, STDERR_FILENO + 1);
         if (carried.launcher_fd < 0) return fail_errno("cannot open", call_.program);
-        auto packed = launch::pack(carried);
-        if (!packed) return fail(std::move(packed.error()));
+        auto packed = TRY(launch::pack(carried));
         for (const auto name : passed_variables)
             if (const char* value = value_of(name))
                 environment_.push_back(std::string(name.name()) + "=" + value);
         environment_.push_back("PATH=" + path_);
         environment_.push_back(std::string(launch::call_variable.name()) + "=" +
-                               std::to_string(packed->release()));
+                               std::to_string(packed.release()));
         arguments_.push_back("/proc/self/fd/" + std::to_string(carried.launcher_fd));
         return {};
     }
@@ -333,13 +326,11 @@ Result<int> serve_container(const std::string& prefix, const std::string& device
     static constexpr std::string_view start = "/dev/fd/";
     const auto number = device.starts_with(start) ? device.substr(start.size()) : "";
     Fd mounted(to_number<int>(number).value_or(-1));
-    auto manifest = manifest::read_manifest(prefix);
-    if (!manifest) return fail(std::move(manifest.error()));
-    const auto layers = manifest::open_layers(*manifest, prefix);
+    auto manifest = TRY(manifest::read_manifest(prefix));
+    const auto layers = manifest::open_layers(manifest, prefix);
     if (!layers) return fail(Error(layers.error()));
-    auto connection = fuse::connect_fuse(std::move(mounted));
-    if (!connection) return fail(std::move(connection.error()));
-    return fuse::serve_fuse(**layers, *connection) == 0 ? 0 : 1;
+    auto connection = TRY(fuse::connect_fuse(std::move(mounted)));
+    return fuse::serve_fuse(**layers, connection) == 0 ? 0 : 1;
 }
 
 } // namespace containerize::container

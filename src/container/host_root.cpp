@@ -100,7 +100,7 @@ Result<HostRoot> make_host_root(const launch::StateDirectory& state) {
     // Other ranks may be about to make the same.
     const auto lock = launch::lock_starts(state);
     if (!lock) return fail(Error(lock.error()));
-    if (auto made = complete(root.directory, entries); !made) return fail(std::move(made.error()));
+    TRY(complete(root.directory, entries));
     return root;
 }
 

@@ -35,6 +35,18 @@ inline std::unexpected<Error> fail(Error error) {
     return std::unexpected(std::move(error));
 }
 
+/// The value of a Result, or nothing of a Status; the surrounding function returns its error. It is a whole
+/// statement or the right side of one, because what else the statement has computed would be lost:
+///     auto image = TRY(open_image(path));
+///     TRY(check_image(image));
+#define TRY(...)                                                                                             \
+    __extension__({                                                                                          \
+        auto result_ = (__VA_ARGS__);                                                                        \
+        if (!result_) [[unlikely]]                                                                           \
+            return std::unexpected(std::move(result_.error()));                                              \
+        *std::move(result_);                                                                                 \
+    })
+
 /// A failed system call; `error_number` is its errno.
 std::unexpected<Error> fail_errno(std::string what, std::string where = {}, int error_number = errno);
 

@@ -19,9 +19,8 @@ struct OpenFile {
     std::shared_ptr<const Fd> file; ///< for reading
 
     static Result<OpenFile> open(const std::filesystem::path& path) {
-        auto file = open_regular(path);
-        if (!file) return fail(std::move(file.error()));
-        return OpenFile{.path = path, .file = std::make_shared<const Fd>(std::move(*file))};
+        auto file = TRY(open_regular(path));
+        return OpenFile{.path = path, .file = std::make_shared<const Fd>(std::move(file))};
     }
     explicit operator bool() const { return file != nullptr; }
     [[nodiscard]] int fd() const { return file->get(); }

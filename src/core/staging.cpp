@@ -90,12 +90,11 @@ Fd open_directory(const fs::path& path) {
 Staging::Staging(fs::path path, Fd lock) : path_(std::move(path)), lock_(std::move(lock)) {}
 
 Result<Staging> Staging::create(const fs::path& parent) {
-    auto chosen = parent.empty() ? default_parent() : resolve(parent);
-    if (!chosen) return fail(std::move(chosen.error()));
-    if (auto checked = check_parent(*chosen); !checked) return fail(std::move(checked.error()));
+    auto chosen = TRY(parent.empty() ? default_parent() : resolve(parent));
+    TRY(check_parent(chosen));
     for (;;) {
-        std::string name = (*chosen / name_prefix()).string() + "XXXXXX";
-        if (mkdtemp(name.data()) == nullptr) return unusable(*chosen, std::strerror(errno));
+        std::string name = (chosen / name_prefix()).string() + "XXXXXX";
+        if (mkdtemp(name.data()) == nullptr) return unusable(chosen, std::strerror(errno));
         const fs::path path = name;
         Fd lock = open_directory(path);
         if (!lock && errno != ENOENT) {

@@ -106,9 +106,8 @@ Finding user_namespaces() {
 
 Finding fuse() {
     const auto said = in_child([]() -> Status {
-        if (auto entered = launch::enter_new_namespaces(); !entered) return entered;
-        auto connection = fuse::mount_fuse("/tmp", 1);
-        if (!connection) return fail(std::move(connection.error()));
+        TRY(launch::enter_new_namespaces());
+        TRY(fuse::mount_fuse("/tmp", 1));
         return {};
     });
     return from_trial("FUSE", said, "an image can be mounted");

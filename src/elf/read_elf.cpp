@@ -44,8 +44,8 @@ public:
     Parser(const TreeView& tree, const std::string& path) : tree_(tree), path_(path) {}
 
     Result<Elf> parse() {
-        if (auto done = read_segments(); !done) return fail(std::move(done.error()));
-        if (auto done = read_dynamic(); !done) return fail(std::move(done.error()));
+        TRY(read_segments());
+        TRY(read_dynamic());
         if (!read_needed_versions() || !read_defined_versions()) return bad("its version table is damaged");
         return std::move(elf_);
     }

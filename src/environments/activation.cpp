@@ -77,20 +77,18 @@ public:
         : context_(context), scripts_(std::move(scripts)) {}
 
     Result<Activation> record(const Environment& environment) {
-        auto plain = run(environment);
-        if (!plain) return fail(std::move(plain.error()));
+        auto plain = TRY(run(environment));
         const Environment other = with_trial_values(environment);
-        auto trial = run(other);
-        if (!trial) return fail(std::move(trial.error()));
+        auto trial = TRY(run(other));
         Activation activation;
         for (std::size_t i = 0; i < scripts_.size(); ++i) {
-            if (i + 1 >= plain->size() || i + 1 >= trial->size()) {
+            if (i + 1 >= plain.size() || i + 1 >= trial.size()) {
                 log::warn("the activation script " + scripts_[i] +
                           " ends the shell that sources it. This script and the following ones are ignored.");
                 break;
             }
-            auto changes = difference((*plain)[i], (*plain)[i + 1], context_.prefix);
-            auto trial_changes = difference((*trial)[i], (*trial)[i + 1], context_.prefix);
+            auto changes = difference((plain)[i], (plain)[i + 1], context_.prefix);
+            auto trial_changes = difference((trial)[i], (trial)[i + 1], context_.prefix);
             drop_backups(changes, trial_changes);
             take_extensions(changes, trial_changes);
             if (same(changes, trial_changes)) {
@@ -114,14 +112,13 @@ private:
             argv.push_back((context_.prefix / script).string());
         auto command = context_.inside(argv);
         command.environment = environment;
-        auto outcome = capture(command);
-        if (!outcome) return fail(std::move(outcome.error()));
+        auto outcome = TRY(capture(command));
         Listings listings;
         const std::string mark = std::string(end_of_listing) + '\0';
         for (std::size_t start = 0;;) {
-            const auto end = outcome->output.find(mark, start);
+            const auto end = outcome.output.find(mark, start);
             if (end == std::string::npos) break;
-            listings.push_back(parse_listing(std::string_view(outcome->output).substr(start, end - start)));
+            listings.push_back(parse_listing(std::string_view(outcome.output).substr(start, end - start)));
             start = end + mark.size();
         }
         return listings;

@@ -102,15 +102,14 @@ Status serve_images(std::span<const std::string> paths, const fs::path& mount_po
                     fuse::HardLinks hard_links) {
     const auto layers = image::open_layers(std::vector<fs::path>(paths.begin(), paths.end()));
     if (!layers) return fail(Error(layers.error()));
-    auto connection = fuse::mount_fuse(mount_point);
-    if (!connection) return fail(std::move(connection.error()));
+    auto connection = TRY(fuse::mount_fuse(mount_point));
     const pid_t parent = getpid();
     const pid_t pid = fork();
     if (pid < 0) return fail_errno("cannot start a server process");
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent) _exit(1);
-        _exit(fuse::serve_fuse(**layers, *connection, {.hard_links = hard_links}) == 0 ? 0 : 1);
+        _exit(fuse::serve_fuse(**layers, connection, {.hard_links = hard_links}) == 0 ? 0 : 1);
     }
     return {};
 }
@@ -140,10 +139,9 @@ Status chdir_to(const fs::path& directory) {
 
 Status mount_overlay_here(std::span<const std::string> images, const fs::path& staging,
                           const fs::path& prefix) {
-    if (auto made = make_layer_directories(staging); !made) return made;
-    if (auto good = check_attributes(staging); !good) return good;
-    if (auto served = serve_images(images, staging / "lower", fuse::HardLinks::one_file); !served)
-        return served;
+    TRY(make_layer_directories(staging));
+    TRY(check_attributes(staging));
+    TRY(serve_images(images, staging / "lower", fuse::HardLinks::one_file));
     // Relative paths, because commas and colons in a path would end a mount option.
     if (chdir(staging.c_str()) != 0)
         return fail_errno("cannot enter the staging directory", staging.string());
@@ -208,9 +206,8 @@ Status wait_for_answer(pid_t server, const fs::path& mount_point, const fs::path
 Status mount_fuse_overlay_here(std::span<const std::string> images, const fs::path& staging,
                                const fs::path& prefix, const std::string& program) {
     if (access(program.c_str(), X_OK) != 0) return fail_errno("cannot run fuse-overlayfs", program);
-    if (auto made = make_layer_directories(staging); !made) return made;
-    if (auto served = serve_images(images, staging / "lower", fuse::HardLinks::separate_files); !served)
-        return served;
+    TRY(make_layer_directories(staging));
+    TRY(serve_images(images, staging / "lower", fuse::HardLinks::separate_files));
     Fd device(open("/dev/fuse", O_RDWR | O_CLOEXEC));
     if (!device) return fail_errno("cannot open the device", "/dev/fuse");
     // With allow_other, FUSE mounts are closed to processes outside of their user namespace, such as the
@@ -272,7 +269,7 @@ Result<BuildNamespace> BuildNamespace::create() {
 
 Result<BuildNamespace> BuildNamespace::create(const root::RootRequest& root, const fs::path& work) {
     return create_with([&]() -> Status {
-        if (auto entered = launch::enter_namespaces(); !entered) return entered;
+        TRY(launch::enter_namespaces());
         auto made = root::enter_root(root, work);
         return made ? Status() : fail(std::move(made.error()));
     });
@@ -305,8 +302,7 @@ Result<BuildNamespace> BuildNamespace::create_with(const std::function<Status()>
                      .why = "its process died",
                      .where = {},
                      .hint = {}});
-    if (auto entered = from_message(std::string_view(answer).substr(1)); !entered)
-        return fail(std::move(entered.error()));
+    TRY(from_message(std::string_view(answer).substr(1)));
     return made;
 }
 

@@ -53,11 +53,10 @@ Status compile_sources(const BuildContext& context, const std::set<std::string>&
     for (const auto& source : sources)
         list += (context.prefix / source).string() + '\0';
     const fs::path file = context.staging / "to-compile";
-    if (auto written = write_file(file, list); !written) return written;
-    auto outcome = context.run_inside(
+    TRY(write_file(file, list));
+    TRY(context.run_inside(
         {context.python().string(), "-c", compile_program, file.string(), std::to_string(context.jobs)},
-        stage, "cannot compile byte-code");
-    if (!outcome) return fail(std::move(outcome.error()));
+        stage, "cannot compile byte-code"));
     stage.finish(human_count(sources.size()) + (sources.size() == 1 ? " module" : " modules"));
     return {};
 }

@@ -47,33 +47,29 @@ public:
     }
 
     Status solve() override {
-        auto planned = plan_conda(context_.options, context_.inputs);
-        if (!planned) return fail(std::move(planned.error()));
-        plan_ = std::move(*planned);
+        plan_ = TRY(plan_conda(context_.options, context_.inputs));
         return {};
     }
 
     Status fetch() override {
-        auto fetched = fetch_packages(context_, plan_);
-        if (!fetched) return fail(std::move(fetched.error()));
-        packages_ = std::move(*fetched);
+        packages_ = TRY(fetch_packages(context_, plan_));
         return {};
     }
 
     Status link() override {
-        if (auto done = link_into_image(); !done) return done;
-        if (auto done = mount(); !done) return done;
+        TRY(link_into_image());
+        TRY(mount());
         return prepare_environment();
     }
 
     Status run_scripts() override { return run_link_scripts(context_, linked_.scripts); }
 
     Status install() override {
-        if (auto added = pip_.add_uv(python_name()); !added) return added;
+        TRY(pip_.add_uv(python_name()));
         if (context_.inputs.locked) {
-            if (auto done = pip_.install_locked(python_name(), PipPart::Present::stays); !done) return done;
+            TRY(pip_.install_locked(python_name(), PipPart::Present::stays));
         } else if (!context_.inputs.conda->pip.empty()) {
-            if (auto done = pip_.install(context_.inputs.conda->pip, python_name()); !done) return done;
+            TRY(pip_.install(context_.inputs.conda->pip, python_name()));
         }
         for (const auto& [file, read] : context_.inputs.more_requirements)
             if (auto done = pip_.install_file(file, read, context_.inputs.working_directory, python_name());
@@ -94,17 +90,14 @@ public:
             if (auto written = write_file(context_.root() / "conda-meta/state", conda::state(variables));
                 !written)
                 return fail(std::move(written.error()));
-        auto recorded = record_activation(context_);
-        if (!recorded) return fail(std::move(recorded.error()));
-        launch_scripts_ = std::move(recorded->scripts);
-        return std::move(recorded->changes);
+        auto recorded = TRY(record_activation(context_));
+        launch_scripts_ = std::move(recorded.scripts);
+        return std::move(recorded.changes);
     }
     std::vector<std::string> launch_scripts() override { return launch_scripts_; }
 
     Result<std::string> packages() override {
-        auto contents = read_contents(context_.root(), python_name());
-        if (!contents) return fail(std::move(contents.error()));
-        contents_ = std::move(*contents);
+        contents_ = TRY(read_contents(context_.root(), python_name()));
         return package_list(contents_);
     }
 
@@ -138,21 +131,17 @@ private:
 
     Status link_into_image() {
         Stage stage("Installing packages");
-        auto infos = read_packages(context_, packages_);
-        if (!infos) return fail(std::move(infos.error()));
-        epoch_ = epoch_of(*infos);
-        auto writer = image::Writer::create(context_.image(), writer_options());
-        if (!writer) return fail(std::move(writer.error()));
-        auto linked = link_packages(context_, packages_, std::move(*infos),
+        auto infos = TRY(read_packages(context_, packages_));
+        epoch_ = epoch_of(infos);
+        auto writer = TRY(image::Writer::create(context_.image(), writer_options()));
+        linked_ = TRY(link_packages(context_, packages_, std::move(infos),
                                     {.prefix = context_.prefix.string(),
                                      .time = epoch_,
                                      .latest = epoch_,
                                      .command_line = "containerize new"},
-                                    *writer, stage);
-        if (!linked) return fail(std::move(linked.error()));
-        linked_ = std::move(*linked);
-        if (auto done = writer->checkpoint(); !done) return done;
-        writer_.emplace(std::move(*writer));
+                                    writer, stage));
+        TRY(writer.checkpoint());
+        writer_.emplace(std::move(writer));
         stage.finish(summary_of(linked_));
         return {};
     }
@@ -165,9 +154,7 @@ private:
     }
 
     Status mount() {
-        auto mounted = WritableImages::mount(context_, {context_.image()}, {});
-        if (!mounted) return fail(std::move(mounted.error()));
-        images_ = std::move(*mounted);
+        images_ = TRY(WritableImages::mount(context_, {context_.image()}, {}));
         return {};
     }
 

@@ -101,21 +101,17 @@ public:
         using Step = Status (CondaChanger::*)();
         for (const Step step : {&CondaChanger::plan, &CondaChanger::fetch, &CondaChanger::remove,
                                 &CondaChanger::link, &CondaChanger::run_scripts})
-            if (auto done = (this->*step)(); !done) return fail(std::move(done.error()));
+            TRY((this->*step)());
         return changes_.plan.channels;
     }
 
 private:
     Status plan() {
-        auto installed = conda::read_installed(tree());
-        if (!installed) return fail(std::move(installed.error()));
-        installed_ = std::move(*installed);
+        installed_ = TRY(conda::read_installed(tree()));
         const auto pinned = conda::read_pinned(tree());
         if (!pinned) return fail(Error(pinned.error()));
-        auto changes = plan_conda_changes(context_.options, context_.inputs, installed_, *pinned, prune_,
-                                          context_.staging);
-        if (!changes) return fail(std::move(changes.error()));
-        changes_ = std::move(*changes);
+        changes_ = TRY(plan_conda_changes(context_.options, context_.inputs, installed_, *pinned, prune_,
+                                          context_.staging));
         return context_.inputs.locked ? relink_what_pip_replaced() : Status();
     }
 
@@ -146,9 +142,7 @@ private:
     }
 
     Status fetch() {
-        auto fetched = fetch_packages(context_, changes_.plan);
-        if (!fetched) return fail(std::move(fetched.error()));
-        packages_ = std::move(*fetched);
+        packages_ = TRY(fetch_packages(context_, changes_.plan));
         return {};
     }
 
@@ -177,14 +171,10 @@ private:
         auto options = context_.writer_options();
         options.compression = {.compressor = image::Compressor::none, .level = 0};
         const fs::path image = context_.staging / "added.sqfs";
-        auto writer = image::Writer::create(image, options);
-        if (!writer) return fail(std::move(writer.error()));
-        auto infos = read_packages(context_, packages_);
-        if (!infos) return fail(std::move(infos.error()));
-        auto linked = link_packages(context_, packages_, std::move(*infos), link_options(), *writer, stage);
-        if (!linked) return fail(std::move(linked.error()));
-        linked_ = std::move(*linked);
-        if (auto finished = writer->finish(); !finished) return fail(std::move(finished.error()));
+        auto writer = TRY(image::Writer::create(image, options));
+        auto infos = TRY(read_packages(context_, packages_));
+        linked_ = TRY(link_packages(context_, packages_, std::move(infos), link_options(), writer, stage));
+        TRY(writer.finish());
         if (auto unpacked = image::unpack(std::array{image}, tree()); !unpacked) return unpacked;
         std::error_code ignored;
         fs::remove(image, ignored);
@@ -193,7 +183,7 @@ private:
     }
 
     Status run_scripts() {
-        if (auto linked = inputs::link_environment(context_.root(), place_.relative); !linked) return linked;
+        TRY(inputs::link_environment(context_.root(), place_.relative));
         return run_link_scripts(context_, linked_.scripts);
     }
 

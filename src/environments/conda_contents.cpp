@@ -9,9 +9,8 @@ namespace containerize::environments {
 namespace fs = std::filesystem;
 
 Result<CondaContents> read_contents(const fs::path& root, const std::string& python_name) {
-    auto packages = conda::read_installed(root);
-    if (!packages) return fail(std::move(packages.error()));
-    CondaContents contents{.packages = std::move(*packages), .of_conda = {}, .of_pip = {}};
+    auto packages = TRY(conda::read_installed(root));
+    CondaContents contents{.packages = std::move(packages), .of_conda = {}, .of_pip = {}};
     if (python_name.empty()) return contents;
     std::set<std::string> files;
     for (const auto& package : contents.packages)

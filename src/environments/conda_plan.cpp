@@ -58,11 +58,10 @@ Result<conda::MatchSpec> parse_located(const Located& given) {
 
 Status add_pins(const std::vector<Located>& pins, conda::SolveRequest& request) {
     for (const auto& pin : pins) {
-        auto spec = parse_located(pin);
-        if (!spec) return fail(std::move(spec.error()));
-        if (!spec->channel.empty())
-            log::warn(fmt::format("{}: the channel of the pin '{}' is ignored", pin.where, spec->text));
-        request.pins.push_back({.spec = std::move(*spec), .channels = {}, .where = pin.where});
+        auto spec = TRY(parse_located(pin));
+        if (!spec.channel.empty())
+            log::warn(fmt::format("{}: the channel of the pin '{}' is ignored", pin.where, spec.text));
+        request.pins.push_back({.spec = std::move(spec), .channels = {}, .where = pin.where});
     }
     return {};
 }
@@ -73,10 +72,9 @@ Result<conda::SolveRequest> make_request(const inputs::Inputs& inputs,
     conda::SolveRequest request;
     request.priority = inputs.conda->channel_priority.value_or(config.channel_priority);
     for (const auto& dependency : inputs.conda->dependencies) {
-        auto urls = channel_urls(dependency, channels, config);
-        if (!urls) return fail(std::move(urls.error()));
+        auto urls = TRY(channel_urls(dependency, channels, config));
         request.wanted.push_back(
-            {.spec = dependency.spec, .channels = std::move(*urls), .where = dependency.where});
+            {.spec = dependency.spec, .channels = std::move(urls), .where = dependency.where});
     }
     // pip requirements need pip, and therefore Python, in the environment.
     const auto asks_for = [&](const char* name) {
@@ -89,7 +87,7 @@ Result<conda::SolveRequest> make_request(const inputs::Inputs& inputs,
                     request.wanted.push_back(
                         {.spec = std::move(*spec), .channels = {}, .where = inputs.spec.string()});
     request.pip_with_python = config.pip_with_python;
-    if (auto added = add_pins(config.pinned_packages, request); !added) return fail(std::move(added.error()));
+    TRY(add_pins(config.pinned_packages, request));
     return request;
 }
 
@@ -100,13 +98,10 @@ Status add_default_packages(const conda::Config& config, const std::vector<conda
     for (const auto& one : request.wanted)
         asked.insert(one.spec.name);
     for (const auto& one : config.default_packages) {
-        auto spec = parse_located(one);
-        if (!spec) return fail(std::move(spec.error()));
-        if (asked.contains(spec->name)) continue;
-        auto urls = channel_urls({.spec = *spec, .where = one.where}, channels, config);
-        if (!urls) return fail(std::move(urls.error()));
-        request.wanted.push_back(
-            {.spec = std::move(*spec), .channels = std::move(*urls), .where = one.where});
+        auto spec = TRY(parse_located(one));
+        if (asked.contains(spec.name)) continue;
+        auto urls = TRY(channel_urls({.spec = spec, .where = one.where}, channels, config));
+        request.wanted.push_back({.spec = std::move(spec), .channels = std::move(urls), .where = one.where});
     }
     return {};
 }
@@ -152,9 +147,7 @@ Result<std::optional<conda::Repodata>> list_installed(const std::vector<conda::I
     if (auto written = write_file(file, root.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
         !written)
         return fail(std::move(written.error()));
-    auto opened = OpenFile::open(file);
-    if (!opened) return fail(std::move(opened.error()));
-    list.json = std::move(*opened);
+    list.json = TRY(OpenFile::open(file));
     return list;
 }
 
@@ -225,64 +218,52 @@ Result<Solved> solve(const inputs::BuildOptions& options, const inputs::Inputs& 
     const auto earlier = present == nullptr || present->prune
                              ? std::vector<spec::CondaDependency>()
                              : earlier_requests(present->installed, *inputs.conda);
-    auto choice = conda::choose_channels(asked, channels_of_packages(inputs.conda->dependencies, earlier),
-                                         effective, options.conda.allow_defaults);
-    if (!choice) return fail(std::move(choice.error()));
-    for (const auto& note : choice->notes)
+    auto choice = TRY(conda::choose_channels(asked, channels_of_packages(inputs.conda->dependencies, earlier),
+                                             effective, options.conda.allow_defaults));
+    for (const auto& note : choice.notes)
         log::info("Note: " + note);
 
     Solved result;
     auto& plan = result.plan;
-    plan.channels = std::move(choice->channels);
-    auto request = make_request(inputs, plan.channels);
-    if (!request) return fail(std::move(request.error()));
-    if (present == nullptr)
-        if (auto added = add_default_packages(config, plan.channels, *request); !added)
-            return fail(std::move(added.error()));
-    for (const auto& wanted : request->wanted)
+    plan.channels = std::move(choice.channels);
+    auto request = TRY(make_request(inputs, plan.channels));
+    if (present == nullptr) TRY(add_default_packages(config, plan.channels, request));
+    for (const auto& wanted : request.wanted)
         plan.requested[wanted.spec.name].push_back(wanted.spec.to_string());
     // Keep the earlier requests on record for packages that are replaced by other versions.
     if (present != nullptr && !present->prune)
         for (const auto& one : present->installed)
             if (!one.requested.empty()) plan.requested.emplace(one.record.name, one.requested);
-    if (auto added = add_earlier(earlier, plan.channels, config, *request); !added)
-        return fail(std::move(added.error()));
-    if (present != nullptr)
-        if (auto added = add_pins(present->pinned, *request); !added) return fail(std::move(added.error()));
-    if (request->wanted.empty()) return result;
+    TRY(add_earlier(earlier, plan.channels, config, request));
+    if (present != nullptr) TRY(add_pins(present->pinned, request));
+    if (request.wanted.empty()) return result;
     std::optional<std::string> glibc;
     if (!inputs.settings.base.is_host()) {
         const auto base = root::open_tree(inputs.settings.base);
         if (!base) return fail(Error(base.error()));
         glibc = gpu::glibc_version(**base);
     }
-    auto machine = conda::virtual_packages(inputs.environment, options.conda.cuda, glibc);
-    if (!machine) return fail(std::move(machine.error()));
-    for (const auto& package : *machine)
+    auto machine = TRY(conda::virtual_packages(inputs.environment, options.conda.cuda, glibc));
+    for (const auto& package : machine)
         log::detail(fmt::format("this machine: {} {} {}", package.name, package.version, package.build));
 
-    auto lists = conda::fetch_repodata(plan.channels, {conda::this_subdir(), "noarch"}, config,
-                                       {.cache = cache, .offline = options.conda.offline || config.offline});
-    if (!lists) return fail(std::move(lists.error()));
+    auto lists =
+        TRY(conda::fetch_repodata(plan.channels, {conda::this_subdir(), "noarch"}, config,
+                                  {.cache = cache, .offline = options.conda.offline || config.offline}));
     Stage stage("Solving");
     std::optional<conda::Repodata> installed;
     if (present != nullptr) {
-        auto listed = list_installed(present->installed, present->directory);
-        if (!listed) return fail(std::move(listed.error()));
-        installed = std::move(*listed);
+        installed = TRY(list_installed(present->installed, present->directory));
     }
-    auto pool = conda::PackagePool::load(*lists, conda::names_in(*request), *machine,
-                                         installed ? &*installed : nullptr);
-    if (!pool) return fail(std::move(pool.error()));
-    stage.detail(human_count(pool->size()) + " packages");
-    auto solved = conda::solve(*pool, std::move(*request));
-    if (!solved) return fail(std::move(solved.error()));
-    plan.packages = std::move(solved->install);
-    if (auto allowed = check_allowed(plan.packages, config); !allowed)
-        return fail(std::move(allowed.error()));
-    result.removed = std::move(solved->remove);
+    auto pool = TRY(conda::PackagePool::load(lists, conda::names_in(request), machine,
+                                             installed ? &*installed : nullptr));
+    stage.detail(human_count(pool.size()) + " packages");
+    auto solved = TRY(conda::solve(pool, std::move(request)));
+    plan.packages = std::move(solved.install);
+    TRY(check_allowed(plan.packages, config));
+    result.removed = std::move(solved.remove);
     stage.finish(fmt::format("{} of {} packages, from {}", human_count(plan.packages.size()),
-                             human_count(pool->size()), names_of(plan.channels)));
+                             human_count(pool.size()), names_of(plan.channels)));
     return result;
 }
 
@@ -358,12 +339,10 @@ std::vector<Located> channels_of_list(const inputs::Inputs& inputs) {
 Result<CondaPlan> take_list(const inputs::Inputs& inputs) {
     for (const auto& note : inputs.locked->notes)
         log::info("Note: " + note);
-    auto notes = conda::check_listed_channels(channels_of_list(inputs), inputs.conda_config);
-    if (!notes) return fail(std::move(notes.error()));
-    for (const auto& note : *notes)
+    auto notes = TRY(conda::check_listed_channels(channels_of_list(inputs), inputs.conda_config));
+    for (const auto& note : notes)
         log::info("Note: " + note);
-    if (auto allowed = check_allowed(inputs.locked->packages, inputs.conda_config); !allowed)
-        return fail(std::move(allowed.error()));
+    TRY(check_allowed(inputs.locked->packages, inputs.conda_config));
     CondaPlan plan;
     plan.locked = true;
     plan.packages = inputs.locked->packages;
@@ -374,26 +353,24 @@ Result<CondaPlan> take_list(const inputs::Inputs& inputs) {
 /// A list removes nothing. `present` is null for a new environment.
 Result<Solved> solve_or_take_list(const inputs::BuildOptions& options, const inputs::Inputs& inputs,
                                   const Present* present) {
-    auto cache = conda::cache_directory(inputs.environment, options.site.cache);
-    if (!cache) return fail(std::move(cache.error()));
+    auto cache = TRY(conda::cache_directory(inputs.environment, options.site.cache));
     Result<Solved> result;
     if (!inputs.locked)
-        result = solve(options, inputs, *cache, present);
+        result = solve(options, inputs, cache, present);
     else if (auto listed = take_list(inputs); listed)
         result->plan = std::move(*listed);
     else
         return fail(std::move(listed.error()));
-    if (result) result->plan.cache = std::move(*cache);
+    if (result) result->plan.cache = std::move(cache);
     return result;
 }
 
 } // namespace
 
 Result<CondaPlan> plan_conda(const inputs::BuildOptions& options, const inputs::Inputs& inputs) {
-    auto solved = solve_or_take_list(options, inputs, nullptr);
-    if (!solved) return fail(std::move(solved.error()));
-    log_packages(solved->plan);
-    return std::move(solved->plan);
+    auto solved = TRY(solve_or_take_list(options, inputs, nullptr));
+    log_packages(solved.plan);
+    return std::move(solved.plan);
 }
 
 Error with_list(Error error, const inputs::Inputs& inputs) {
@@ -414,10 +391,9 @@ Result<CondaChanges> plan_conda_changes(const inputs::BuildOptions& options, con
                                         const std::vector<Located>& pinned, bool prune,
                                         const std::filesystem::path& directory) {
     const Present present{.installed = installed, .pinned = pinned, .prune = prune, .directory = directory};
-    auto solved = solve_or_take_list(options, inputs, &present);
-    if (!solved) return fail(std::move(solved.error()));
-    CondaChanges changes{.plan = std::move(solved->plan), .removed = {}};
-    std::set<std::string> removed(solved->removed.begin(), solved->removed.end()); ///< names of packages
+    auto solved = TRY(solve_or_take_list(options, inputs, &present));
+    CondaChanges changes{.plan = std::move(solved.plan), .removed = {}};
+    std::set<std::string> removed(solved.removed.begin(), solved.removed.end()); ///< names of packages
     if (inputs.locked) {
         std::set<std::string> there;
         for (const auto& one : installed) {

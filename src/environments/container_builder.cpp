@@ -30,7 +30,7 @@ public:
         const auto tree = root::open_tree(context_.inputs.settings.base);
         if (!tree) return fail(Error(tree.error()));
         for (const auto& path : context_.inputs.programs)
-            if (auto added = add(**tree, path); !added) return added;
+            TRY(add(**tree, path));
         context_.record["programs"] = context_.inputs.programs;
         stage.finish(human_count(count_) + " programs");
         return {};
@@ -62,8 +62,7 @@ private:
                               "Give -w directories of the container that hold programs, or programs.");
         const std::size_t before = count_;
         for (const auto& name : tree.list(path))
-            if (tree.is_program(path + "/" + name))
-                if (auto linked = link(path + "/" + name); !linked) return linked;
+            if (tree.is_program(path + "/" + name)) TRY(link(path + "/" + name));
         if (count_ == before) log::warn("no programs found in " + path + ".");
         return {};
     }

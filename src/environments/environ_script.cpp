@@ -101,23 +101,21 @@ Result<std::vector<EnvironmentChange>> record_script(const std::filesystem::path
                                                      const std::filesystem::path& prefix,
                                                      const Environment& environment,
                                                      const std::function<int()>& in_child) {
-    auto before = source_script({}, prefix, environment, in_child);
-    if (!before) return fail(std::move(before.error()));
-    auto after = source_script(script, prefix, environment, in_child);
-    if (!after) return fail(std::move(after.error()));
-    if (!after->ok())
+    auto before = TRY(source_script({}, prefix, environment, in_child));
+    auto after = TRY(source_script(script, prefix, environment, in_child));
+    if (!after.ok())
         return fail({.what = "the script for --environ failed",
-                     .why = "exit code " + std::to_string(after->exit_code) +
-                            (after->errors.empty() ? "" : "\n" + tail(after->errors, 12)),
+                     .why = "exit code " + std::to_string(after.exit_code) +
+                            (after.errors.empty() ? "" : "\n" + tail(after.errors, 12)),
                      .where = script.string(),
                      .hint = "The last command of the script must also succeed."});
-    if (after->output.empty())
+    if (after.output.empty())
         return fail({.what = "the script for --environ cannot be recorded",
                      .why = "it ends the shell that sources it",
                      .where = script.string(),
                      .hint = "Replace `exit` with `return` in the script."});
-    if (!after->errors.empty()) log::warn("the script for --environ printed:\n" + tail(after->errors, 12));
-    return difference(parse_listing(before->output), parse_listing(after->output), prefix);
+    if (!after.errors.empty()) log::warn("the script for --environ printed:\n" + tail(after.errors, 12));
+    return difference(parse_listing(before.output), parse_listing(after.output), prefix);
 }
 
 Environment with_changes(const Environment& environment, std::vector<EnvironmentChange> changes,

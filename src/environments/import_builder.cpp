@@ -41,16 +41,13 @@ public:
 
     Status create() override {
         Stage stage("Mounting the image");
-        auto mounted = WritableImages::mount(context_, {tykky_.image}, tykky_.path_inside);
-        if (!mounted) return fail(std::move(mounted.error()));
-        images_ = std::move(*mounted);
-        if (auto found = find_environment(); !found) return found;
+        images_ = TRY(WritableImages::mount(context_, {tykky_.image}, tykky_.path_inside));
+        TRY(find_environment());
         std::error_code failed;
         if (environment_ != ".") // our own files go there
             fs::create_directory(context_.root() / environment_ / "share", failed);
-        if (auto linked = inputs::link_environment(context_.root(), environment_); !linked) return linked;
-        if (tykky_.mode != "wrapdisk")
-            if (auto good = find_python(); !good) return good;
+        TRY(inputs::link_environment(context_.root(), environment_));
+        if (tykky_.mode != "wrapdisk") TRY(find_python());
         context_.record["tykky"] = inputs::record_of(tykky_, environment_);
         if (tykky_.mode == "wrapdisk") context_.record["source"] = tykky_.path_inside.string();
         stage.finish(tykky_.mode + ", created for " + tykky_.path_inside.string());
@@ -63,10 +60,9 @@ public:
     Result<std::vector<EnvironmentChange>> activation() override {
         if (tykky_.mode == "venv") return venv_activation();
         if (tykky_.mode == "wrapdisk") return path_activation();
-        auto recorded = record_activation(context_);
-        if (!recorded) return fail(std::move(recorded.error()));
-        launch_scripts_ = std::move(recorded->scripts);
-        return std::move(recorded->changes);
+        auto recorded = TRY(record_activation(context_));
+        launch_scripts_ = std::move(recorded.scripts);
+        return std::move(recorded.changes);
     }
     std::vector<std::string> launch_scripts() override { return launch_scripts_; }
 
@@ -75,25 +71,22 @@ public:
     Result<std::vector<EnvironmentChange>> environment() override {
         const auto script = context_.staging / "environment-of-tykky.sh";
         // tykky ignores the exit status of the script's last command.
-        if (auto written = write_file(script, ". \"$DIR/../common.sh\"\nreturn 0\n"); !written)
-            return fail(std::move(written.error()));
+        TRY(write_file(script, ". \"$DIR/../common.sh\"\nreturn 0\n"));
         Environment environment = context_.inputs.environment;
         environment["DIR"] = (tykky_.directory / "bin").string();
         environment["OLD_PATH"] = environment["PATH"];
         environment["LD_LIBRARY_PATH"] =
             "/containerize-trial/lib"; // makes extensions of the variable recognisable
-        auto before = source_script({}, context_.prefix, environment, context_.join);
-        if (!before) return fail(std::move(before.error()));
-        auto after = source_script(script, context_.prefix, environment, context_.join);
-        if (!after) return fail(std::move(after.error()));
-        if (after->output.empty())
+        auto before = TRY(source_script({}, context_.prefix, environment, context_.join));
+        auto after = TRY(source_script(script, context_.prefix, environment, context_.join));
+        if (after.output.empty())
             return fail({.what = "cannot record the variables that it sets at each launch",
-                         .why = tail(after->errors, 12),
+                         .why = tail(after.errors, 12),
                          .where = (tykky_.directory / "common.sh").string(),
                          .hint = "Replace `exit` with `return` in the script for --environ, which is at the "
                                  "end of this file."});
-        auto changes = difference(inside_container(parse_listing(before->output)),
-                                  inside_container(parse_listing(after->output)), context_.prefix);
+        auto changes = difference(inside_container(parse_listing(before.output)),
+                                  inside_container(parse_listing(after.output)), context_.prefix);
         // A new value, as opposed to an extension, only makes sense inside tykky's container.
         std::erase_if(changes, [](const EnvironmentChange& change) {
             const bool extends = change.kind == EnvironmentChange::Kind::prepend ||
@@ -105,21 +98,19 @@ public:
 
     Result<std::string> packages() override {
         if (tykky_.mode == "wrapdisk") return std::string();
-        auto contents = read_contents(context_.root(), python_name_);
-        if (!contents) return fail(std::move(contents.error()));
+        auto contents = TRY(read_contents(context_.root(), python_name_));
         if (tykky_.mode == "conda") {
-            context_.record["conda_packages"] = contents->packages.size();
-            return package_list(*contents);
+            context_.record["conda_packages"] = contents.packages.size();
+            return package_list(contents);
         }
-        return pip_list(contents->of_pip);
+        return pip_list(contents.of_pip);
     }
 
     [[nodiscard]] fs::path image_below() const override { return tykky_.image; }
 
     Result<image::WriteStats> pack(const Progress& progress) override {
-        auto changes = images_.changes(context_.options.umask_bits);
-        if (!changes) return fail(std::move(changes.error()));
-        return image::write_changes(*changes, context_.image(), context_.writer_options(),
+        auto changes = TRY(images_.changes(context_.options.umask_bits));
+        return image::write_changes(changes, context_.image(), context_.writer_options(),
                                     [&](std::uint64_t done) { progress(done, 0); });
     }
 

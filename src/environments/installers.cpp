@@ -33,8 +33,7 @@ bool writes_reports(const std::string& version) {
 /// environment's Python bundles for venvs, so that nothing is downloaded and no other Python is needed.
 Result<fs::path> Installers::place_pip() {
     const fs::path venv = context_.staging / "venv-of-pip";
-    auto made = capture(context_.inside({context_.python().string(), "-m", "venv", venv.string()}));
-    if (!made) return fail(std::move(made.error()));
+    auto made = TRY(capture(context_.inside({context_.python().string(), "-m", "venv", venv.string()})));
     std::error_code failed;
     for (const auto& library : entries_in(venv / "lib", failed)) {
         const auto code = library.path() / "site-packages/pip";
@@ -48,7 +47,7 @@ Result<fs::path> Installers::place_pip() {
         return place / "pip";
     }
     return fail({.what = "the environment has no pip, and its Python does not include one",
-                 .why = made->ok() ? "" : "`python -m venv` printed\n" + tail(made->errors, 6),
+                 .why = made.ok() ? "" : "`python -m venv` printed\n" + tail(made.errors, 6),
                  .where = {},
                  .hint = "Add pip to the environment, or put uv on PATH."});
 }
@@ -89,19 +88,16 @@ Status Installers::prepare() {
     }
     if (!version) return fail(std::move(version.error()));
     writes_report_ = writes_reports(version->output);
-    auto configuration = ask({"config", "list"});
-    if (!configuration) return fail(std::move(configuration.error()));
-    configuration_ = std::move(configuration->output);
+    auto configuration = TRY(ask({"config", "list"}));
+    configuration_ = std::move(configuration.output);
     remember_secrets_in(configuration_);
     return {};
 }
 
 Status Installers::choose(const spec::Requirements& requirements) {
-    if (auto ready = prepare(); !ready) return ready;
-    auto choice = pip::choose_installer(context_.options.installer, uv(), configuration_, requirements,
-                                        context_.inputs.environment);
-    if (!choice) return fail(std::move(choice.error()));
-    choice_ = std::move(*choice);
+    TRY(prepare());
+    choice_ = TRY(pip::choose_installer(context_.options.installer, uv(), configuration_, requirements,
+                                        context_.inputs.environment));
     return {};
 }
 
@@ -134,8 +130,7 @@ Result<pip::InstallRequest> Installers::request_for(const RequirementsToInstall&
     if (!copy) return fail(std::move(copy.error()));
     request.requirements = std::move(*copy);
     pip::hand_to_git(of_git, request.target.environment);
-    if (auto handed = hand_to_pip(of_indexes, request.target.environment); !handed)
-        return fail(std::move(handed.error()));
+    TRY(hand_to_pip(of_indexes, request.target.environment));
     return request;
 }
 
@@ -157,7 +152,7 @@ Status Installers::hand_to_pip(const pip::IndexLogins& logins, Environment& envi
             environment[variable] = std::move(without);
     const auto file = netrc_file();
     // The staging directory is private, so the file's initial mode does not matter.
-    if (auto written = write_file(file, pip::netrc_with(netrc_of_user(), logins)); !written) return written;
+    TRY(write_file(file, pip::netrc_with(netrc_of_user(), logins)));
     std::error_code failed;
     fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write, failed);
     if (failed) return fail_errno("cannot write the file", file.string(), failed.value());
@@ -184,7 +179,7 @@ fs::path Installers::netrc_file() const {
 Status Installers::install(const RequirementsToInstall& requirements, Stage& stage) {
     for (const auto& line : requirements.read.lines) // remember them now: their variables have been expanded
         remember_secrets_in(line.text);
-    if (auto chosen = choose(requirements.read); !chosen) return chosen;
+    TRY(choose(requirements.read));
     if (!choice_.warning.empty()) log::warn(choice_.warning);
     log::detail("installing with " + choice_.reason);
     std::error_code ignored;
@@ -206,7 +201,7 @@ Status Installers::install(const RequirementsToInstall& requirements, Stage& sta
 }
 
 Status Installers::uninstall(const std::vector<std::string>& names, Stage& stage) {
-    if (auto chosen = choose({}); !chosen) return chosen;
+    TRY(choose({}));
     return pip::uninstall(choice_, target_, names, [&stage](std::string_view line) { stage.detail(line); });
 }
 

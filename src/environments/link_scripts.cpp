@@ -45,14 +45,13 @@ Status run_link_scripts(const BuildContext& context, const std::vector<conda::Li
     for (const auto& script : scripts) {
         auto command = command_of(context, script);
         command.on_line = [&stage](std::string_view line) { stage.detail(line); };
-        auto outcome = run(command);
-        if (!outcome) return fail(std::move(outcome.error()));
+        auto outcome = TRY(run(command));
         show_message(context, script.package.name);
-        if (outcome->ok()) continue;
+        if (outcome.ok()) continue;
         return fail(
             {.what = std::string("the ") + (script.before ? "pre-link" : "post-link") + " script of " +
                      script.package.distribution() + " failed",
-             .why = "exit code " + std::to_string(outcome->exit_code) + "\n" + tail(outcome->output, 12),
+             .why = "exit code " + std::to_string(outcome.exit_code) + "\n" + tail(outcome.output, 12),
              .where = {},
              .hint = "Request another version of " + script.package.name +
                      ", or tell the package's maintainers."});

@@ -35,21 +35,18 @@ public:
         std::error_code failed;
         fs::create_directories(tree_, failed);
         if (failed) return fail_errno("cannot create a staging directory", tree_.string(), failed.value());
-        if (auto bound = context_.space.bind(tree_, context_.prefix, context_.prefix); !bound) return bound;
-        auto chosen = choose_interpreter();
-        if (!chosen) return fail(std::move(chosen.error()));
-        pip::Interpreter interpreter = std::move(*chosen);
+        TRY(context_.space.bind(tree_, context_.prefix, context_.prefix));
+        auto chosen = TRY(choose_interpreter());
+        pip::Interpreter interpreter = std::move(chosen);
         library_name_ = interpreter.standard_library.filename().string();
         const std::string original = interpreter.executable.string();
         const bool bundle = context_.options.bundle_python;
         if (bundle) {
             stage.detail("copying " + original);
-            auto copy = pip::bundle_python(interpreter, {.root = tree_,
-                                                         .prefix = context_.prefix,
-                                                         .environment = context_.environment,
-                                                         .in_child = context_.join});
-            if (!copy) return fail(std::move(copy.error()));
-            interpreter = std::move(*copy);
+            interpreter = TRY(pip::bundle_python(interpreter, {.root = tree_,
+                                                               .prefix = context_.prefix,
+                                                               .environment = context_.environment,
+                                                               .in_child = context_.join}));
         }
         if (auto made = pip::make_venv({.interpreter = interpreter,
                                         .uv = context_.inputs.uv,
@@ -73,7 +70,7 @@ public:
             log::info("Note: '" + editable +
                       "' is installed as editable, so it stays in its directory, outside the image.");
         }
-        if (auto added = PipPart(context_).add_uv(library_name_); !added) return added;
+        TRY(PipPart(context_).add_uv(library_name_));
         Stage stage(pip_stage);
         Installers installers(context_);
         if (auto installed = installers.install({.file = context_.inputs.spec,
@@ -101,12 +98,11 @@ public:
                                          "unchecked-hash",
                                          (context_.prefix / "lib").string()};
         if (context_.options.bundle_python) argv.push_back((context_.prefix / "python/lib").string());
-        auto outcome = containerize::run(context_.inside(argv));
-        if (!outcome) return fail(std::move(outcome.error()));
+        auto outcome = TRY(containerize::run(context_.inside(argv)));
         // Packages ship templates and tests for other Python versions as .py files. Failures to compile these
         // are harmless.
-        stage.finish(outcome->ok() ? "all modules"
-                                   : "all modules except some that are not valid Python (see the log)");
+        stage.finish(outcome.ok() ? "all modules"
+                                  : "all modules except some that are not valid Python (see the log)");
         return {};
     }
 
@@ -135,8 +131,7 @@ private:
         auto interpreter =
             pip::choose_interpreter_inside(context_.options.python, context_.environment, context_.join);
         if (!interpreter) return interpreter;
-        if (auto good = pip::check_venv(*interpreter, context_.inputs.uv); !good)
-            return fail(std::move(good.error()));
+        TRY(pip::check_venv(*interpreter, context_.inputs.uv));
         return interpreter;
     }
 

@@ -43,10 +43,9 @@ Status PipPart::add_uv(const std::string& python_name) {
     std::error_code failed;
     if (fs::exists(context_.root() / "bin/uv", failed)) return {};
     const fs::path file = context_.staging / "uv-requirement.txt";
-    if (auto written = write_file(file, "uv\n"); !written) return written;
-    auto read = spec::read_requirements(file, context_.staging);
-    if (!read) return fail(std::move(read.error()));
-    auto installed = install_file(file, *read, context_.staging, python_name);
+    TRY(write_file(file, "uv\n"));
+    auto read = TRY(spec::read_requirements(file, context_.staging));
+    auto installed = install_file(file, read, context_.staging, python_name);
     if (!installed) installed.error().where = "--uv";
     return installed;
 }
@@ -54,7 +53,7 @@ Status PipPart::add_uv(const std::string& python_name) {
 Status PipPart::install(const std::vector<Located>& lines, const std::string& python_name) {
     const fs::path file = context_.staging / "pip-requirements.txt";
     const fs::path directory = context_.inputs.spec.parent_path();
-    if (auto written = write_file(file, requirements_text(lines, directory)); !written) return written;
+    TRY(write_file(file, requirements_text(lines, directory)));
     auto read = spec::read_requirements(file, directory);
     if (!read) {
         read.error().where = context_.inputs.spec.string();
@@ -67,14 +66,13 @@ Status PipPart::install(const std::vector<Located>& lines, const std::string& py
 
 Status PipPart::install_file(const fs::path& file, const spec::Requirements& read, const fs::path& directory,
                              const std::string& python_name) {
-    if (auto good = check_python(python_name); !good) return good;
+    TRY(check_python(python_name));
     Stage stage(pip_stage);
     fs::path constraints;
-    auto contents = read_contents(context_.root(), python_name);
-    if (!contents) return fail(std::move(contents.error()));
-    if (!contents->packages.empty() && context_.options.conda.constraints) {
+    auto contents = TRY(read_contents(context_.root(), python_name));
+    if (!contents.packages.empty() && context_.options.conda.constraints) {
         constraints = context_.staging / "conda-constraints.txt";
-        if (auto written = write_file(constraints, pip_list(contents->of_conda)); !written) return written;
+        TRY(write_file(constraints, pip_list(contents.of_conda)));
     }
     if (auto done = installers_.install(
             {.file = file, .read = read, .directory = directory, .constraints = constraints}, stage);
@@ -82,27 +80,24 @@ Status PipPart::install_file(const fs::path& file, const spec::Requirements& rea
         return done;
     stage.finish("with " + installers_.name());
     // Only conda environments get a lock.
-    return contents->packages.empty() ? Status() : note(read, directory, python_name);
+    return contents.packages.empty() ? Status() : note(read, directory, python_name);
 }
 
 Status PipPart::install_locked(const std::string& python_name, Present present) {
     const auto& locked = *context_.inputs.locked;
     remember(locked);
-    auto contents = read_contents(context_.root(), python_name);
-    if (!contents) return fail(std::move(contents.error()));
-    auto before = std::move(contents->of_pip);
+    auto contents = TRY(read_contents(context_.root(), python_name));
+    auto before = std::move(contents.of_pip);
     if (present == Present::goes && locked.of_pip) before.clear();
     if (!locked.pip.empty()) {
-        if (auto good = check_python(python_name); !good) return good;
+        TRY(check_python(python_name));
         Stage stage(pip_stage);
-        if (auto installed = install_lines_of_lock(stage); !installed) return installed;
+        TRY(install_lines_of_lock(stage));
         stage.finish("with " + installers_.name());
     }
-    contents = read_contents(context_.root(), python_name);
-    if (!contents) return fail(std::move(contents.error()));
-    if (auto same = check_against_lock(locked, *contents, before, context_.inputs.spec.string()); !same)
-        return same;
-    return forget_requests(contents->of_pip, python_name);
+    contents = TRY(read_contents(context_.root(), python_name));
+    TRY(check_against_lock(locked, contents, before, context_.inputs.spec.string()));
+    return forget_requests(contents.of_pip, python_name);
 }
 
 // pip verifies all requirements of a file or none, and VCS requirements have no checksum: so use two files.
@@ -119,7 +114,7 @@ Status PipPart::install_lines_of_lock(Stage& stage) {
         }
         if (!some) continue;
         const fs::path file = context_.staging / (verified ? "locked-verified.txt" : "locked.txt");
-        if (auto written = write_file(file, requirements_text(lines, directory)); !written) return written;
+        TRY(write_file(file, requirements_text(lines, directory)));
         auto read = spec::read_requirements(file, directory);
         if (!read) {
             read.error().where = context_.inputs.spec.string();
@@ -156,7 +151,7 @@ Status PipPart::remove_what_differs(const std::string& python_name, const spec::
     if (names.empty()) return {};
     Stage stage("Removing pip packages");
     // Not installers_: conda packages are changed after this and may add or remove pip.
-    if (auto removed = Installers(context_).uninstall(names, stage); !removed) return removed;
+    TRY(Installers(context_).uninstall(names, stage));
     stage.finish(human_count(names.size()) + " packages");
     return {};
 }
@@ -171,15 +166,13 @@ Status PipPart::forget_requests(const std::vector<pip::Distribution>& installed,
         if (!one.requested || std::ranges::find(requested, pip::normalised_name(one.name)) != requested.end())
             continue;
         const auto directory = fs::path(one.metadata).parent_path();
-        auto record = read_file(site_packages / directory / "RECORD");
-        if (!record) return fail(std::move(record.error()));
+        auto record = TRY(read_file(site_packages / directory / "RECORD"));
         const std::string line = (directory / "REQUESTED").string() + ",";
-        if (const auto at = record->find(line); at != std::string::npos)
-            record->erase(at, std::min(record->find('\n', at), record->size() - 1) - at + 1);
+        if (const auto at = record.find(line); at != std::string::npos)
+            record.erase(at, std::min(record.find('\n', at), record.size() - 1) - at + 1);
         std::error_code failed;
         fs::remove(site_packages / directory / "REQUESTED", failed);
-        if (auto written = write_file(site_packages / directory / "RECORD", *record); !written)
-            return written;
+        TRY(write_file(site_packages / directory / "RECORD", record));
     }
     return {};
 }
@@ -199,17 +192,16 @@ Status PipPart::note(const spec::Requirements& requirements, const fs::path& dir
     for (auto& [pin, checksum] : checksums_in_report(installers_.report()))
         checksums_[pin] = std::move(checksum);
     if (installers_.name() != "uv") return {};
-    auto contents = read_contents(context_.root(), python_name);
-    if (!contents) return fail(std::move(contents.error()));
+    auto contents = TRY(read_contents(context_.root(), python_name));
     std::string pins;
-    for (const auto& one : contents->of_pip)
+    for (const auto& one : contents.of_pip)
         if (!one.origin && !checksums_.contains(pin_of(one))) pins += one.name + "==" + one.version + "\n";
     if (pins.empty()) return {};
     std::string text;
     for (const auto& option : options_)
         text += option + "\n";
     const auto file = context_.staging / "uv-pins.txt";
-    if (auto written = write_file(file, text + pins); !written) return written;
+    TRY(write_file(file, text + pins));
     const auto answer = installers_.checksums(file);
     if (!answer) {
         log::warn(answer.error().what + ". The lock file contains their versions, but no checksums.");
@@ -217,11 +209,10 @@ Status PipPart::note(const spec::Requirements& requirements, const fs::path& dir
         return {};
     }
     const auto answered = context_.staging / "uv-checksums.txt";
-    if (auto written = write_file(answered, *answer); !written) return written;
-    auto read = spec::read_requirements(answered, directory);
-    if (!read) return fail(std::move(read.error()));
+    TRY(write_file(answered, *answer));
+    auto read = TRY(spec::read_requirements(answered, directory));
     std::vector<std::string> lines;
-    for (const auto& line : read->lines)
+    for (const auto& line : read.lines)
         lines.push_back(line.text);
     checksums_.merge(checksums_in_lines(lines));
     return {};

@@ -42,9 +42,8 @@ std::string for_another_place(const std::string& line, const fs::path& directory
 using Change = std::function<std::string(std::string_view)>;
 
 Status copy_file(const fs::path& file, const Places& places, const Change& changed) {
-    auto content = read_file(file);
-    if (!content) return fail(std::move(content.error()));
-    const auto decoded = decode(*content, file);
+    auto content = TRY(read_file(file));
+    const auto decoded = decode(content, file);
     if (!decoded) return fail(Error(decoded.error()));
     std::string text;
     for (const auto line : split_lines(*decoded))
@@ -70,7 +69,7 @@ Result<fs::path> copy_requirements(const spec::Requirements& read, const fs::pat
     for (const auto& file : read.files)
         places.emplace(file, directory / (std::to_string(places.size()) + "-" + file.filename().string()));
     for (const auto& file : read.files)
-        if (auto copied = copy_file(file, places, changed); !copied) return fail(std::move(copied.error()));
+        TRY(copy_file(file, places, changed));
     return places.at(read.files.front());
 }
 

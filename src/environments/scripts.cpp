@@ -27,8 +27,7 @@ Status repair_scripts(const fs::path& directory, const fs::path& prefix) {
         if (!text) return fail(std::move(text).error());
         const auto end = text->find(end_of_pip);
         if (!text->starts_with(start_of_pip) || end == std::string::npos) continue;
-        if (auto done = write_file(entry.path(), std::string(repaired) + text->substr(end), true); !done)
-            return done;
+        TRY(write_file(entry.path(), std::string(repaired) + text->substr(end), true));
     }
     if (failed)
         return fail_errno("cannot list the environment's commands", directory.string(), failed.value());

@@ -38,9 +38,7 @@ public:
 
     Status create() override {
         Stage stage("Mounting the environment");
-        auto mounted = WritableImages::mount(context_, previous_);
-        if (!mounted) return fail(std::move(mounted.error()));
-        images_ = std::move(*mounted);
+        images_ = TRY(WritableImages::mount(context_, previous_));
         bare_environment_ = context_.environment;
         for (const auto* changes : {&previous_.activation, &previous_.environment})
             context_.environment = with_changes(context_.environment, *changes, context_.prefix);
@@ -51,10 +49,9 @@ public:
 
     Status install() override {
         if (auto added = keeping_installer([&] { return pip_.add_uv(python_name_); }); !added) return added;
-        if (!context_.inputs.spec.empty())
-            if (auto done = install_spec(); !done) return done;
+        if (!context_.inputs.spec.empty()) TRY(install_spec());
         for (const auto& [file, read] : context_.inputs.more_requirements)
-            if (auto done = install_file(file, read); !done) return done;
+            TRY(install_file(file, read));
         return run_command();
     }
 
@@ -84,9 +81,7 @@ public:
     }
 
     Result<std::string> packages() override {
-        auto contents = read_contents(context_.root(), python_name_);
-        if (!contents) return fail(std::move(contents.error()));
-        contents_ = std::move(*contents);
+        contents_ = TRY(read_contents(context_.root(), python_name_));
         if (!of_conda_) return pip_list(contents_.of_pip);
         context_.record["conda_packages"] = contents_.packages.size();
         return package_list(contents_);
@@ -142,14 +137,10 @@ private:
             return fail_input("this installation has no conda packages",
                               "conda packages cannot be added to it", context_.inputs.spec.string(),
                               "Give a requirements file, or create a new installation.");
-        if (context_.inputs.locked)
-            if (auto removed = pip_.remove_what_differs(python_name_, earlier_lock()); !removed)
-                return removed;
-        auto channels = change_packages(context_, request_.prune);
-        if (!channels) return fail(std::move(channels.error()));
-        channels_ = std::move(*channels);
+        if (context_.inputs.locked) TRY(pip_.remove_what_differs(python_name_, earlier_lock()));
+        channels_ = TRY(change_packages(context_, request_.prune));
         python_name_ = name_of_python(context_);
-        if (auto kept = keep_variables(); !kept) return kept;
+        TRY(keep_variables());
         return keeping_installer([&]() -> Status {
             if (context_.inputs.locked) return pip_.install_locked(python_name_, PipPart::Present::goes);
             if (context_.inputs.conda->pip.empty()) return {};
@@ -191,13 +182,12 @@ private:
                       ". `exit` ends the shell and packs your changes.");
         auto command = context_.inside(request_.command);
         command.working_directory = context_.inputs.working_directory;
-        auto code = run_in_foreground(command, is_interactive_shell() ? Keyboard::for_program
-                                                                      : Keyboard::interrupts_us);
-        if (!code) return fail(std::move(code.error()));
-        if (*code == 0 || (is_interactive_shell() && user_wants_to_keep(*code))) return {};
+        auto code = TRY(run_in_foreground(command, is_interactive_shell() ? Keyboard::for_program
+                                                                          : Keyboard::interrupts_us));
+        if (code == 0 || (is_interactive_shell() && user_wants_to_keep(code))) return {};
         context_.log_has_reason = false;
         return fail({.what = "the command failed",
-                     .why = "exit code " + std::to_string(*code),
+                     .why = "exit code " + std::to_string(code),
                      .where = {},
                      .hint = "Nothing was changed."});
     }

@@ -29,10 +29,8 @@ public:
     explicit WrapBuilder(BuildContext& context) : context_(context) {}
 
     Status create() override {
-        if (auto packed = pack_source(); !packed) return packed;
-        auto mounted = WritableImages::mount(context_, {context_.image()}, context_.inputs.mask);
-        if (!mounted) return fail(std::move(mounted.error()));
-        images_ = std::move(*mounted);
+        TRY(pack_source());
+        images_ = TRY(WritableImages::mount(context_, {context_.image()}, context_.inputs.mask));
         return {};
     }
 
@@ -57,23 +55,21 @@ private:
     Status pack_source() {
         Stage stage("Packing the software");
         const auto& source = context_.inputs.wrap_source;
-        auto tree = image::list_tree(source, context_.options.umask_bits);
-        if (!tree) return fail(std::move(tree.error()));
-        report_links(source, *tree);
+        auto tree = TRY(image::list_tree(source, context_.options.umask_bits));
+        report_links(source, tree);
         std::uint64_t bytes = 0;
-        for (const auto& entry : tree->entries)
+        for (const auto& entry : tree.entries)
             bytes += entry.original == image::TreeEntry::npos ? entry.size : 0;
-        auto writer = image::Writer::create(context_.image(), context_.writer_options());
-        if (!writer) return fail(std::move(writer.error()));
-        if (auto added = image::add_entries(*writer, *tree, image::Whiteouts::apply,
+        auto writer = TRY(image::Writer::create(context_.image(), context_.writer_options()));
+        if (auto added = image::add_entries(writer, tree, image::Whiteouts::apply,
                                             [&](std::uint64_t done) { stage.advance(done, bytes); });
             !added)
             return added;
-        if (auto done = writer->checkpoint(); !done) return done;
-        writer_.emplace(std::move(*writer));
-        left_out_ = std::move(tree->left_out);
+        TRY(writer.checkpoint());
+        writer_.emplace(std::move(writer));
+        left_out_ = std::move(tree.left_out);
         context_.record["source"] = source.string();
-        stage.finish(fmt::format("{} entries, {}", human_count(tree->entries.size()), human_bytes(bytes)));
+        stage.finish(fmt::format("{} entries, {}", human_count(tree.entries.size()), human_bytes(bytes)));
         return {};
     }
 

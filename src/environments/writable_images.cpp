@@ -22,12 +22,9 @@ Result<WritableImages> WritableImages::mount(BuildContext& context, std::vector<
     mounted.images_ = std::move(images);
     if (const auto overlay = context.space.mount_overlay(mounted.images_, context.staging, context.prefix);
         !overlay)
-        if (auto done = mounted.mount_without_overlay(context, to_string(overlay.error())); !done)
-            return fail(std::move(done.error()));
+        TRY(mounted.mount_without_overlay(context, to_string(overlay.error())));
     mounted.merged_ = context.space.tree();
-    if (!mask.empty())
-        if (auto bound = context.space.bind(context.prefix, mask, context.prefix); !bound)
-            return fail(std::move(bound.error()));
+    if (!mask.empty()) TRY(context.space.bind(context.prefix, mask, context.prefix));
     return mounted;
 }
 
@@ -80,12 +77,9 @@ Status WritableImages::make_copy(BuildContext& context) {
     std::error_code failed;
     fs::create_directory(copy(), failed);
     if (failed) return fail_errno("cannot create a staging directory", copy().string(), failed.value());
-    if (auto unpacked = image::unpack(images_, copy()); !unpacked) return unpacked;
-    auto snapshot = image::take_snapshot(copy());
-    if (!snapshot) return fail(std::move(snapshot.error()));
-    as_copied_ = std::move(*snapshot);
-    if (context.options.pre_install)
-        if (auto copied = copy_upper(); !copied) return copied;
+    TRY(image::unpack(images_, copy()));
+    as_copied_ = TRY(image::take_snapshot(copy()));
+    if (context.options.pre_install) TRY(copy_upper());
     return context.space.bind(copy(), context.prefix, context.prefix);
 }
 
@@ -107,12 +101,10 @@ Result<image::WriteStats> WritableImages::pack(std::optional<image::Writer>& wri
         writer.reset(); // also closes the unfinished image, which changes were compared with
         return image::write_tree(copy(), image, options, umask_bits, progress);
     }
-    auto changed = changes(umask_bits);
-    if (!changed) return fail(std::move(changed.error()));
-    if (auto added = image::add_entries(*writer, changed->tree, image::Whiteouts::apply, progress); !added)
-        return fail(std::move(added.error()));
+    auto changed = TRY(changes(umask_bits));
+    TRY(image::add_entries(*writer, changed.tree, image::Whiteouts::apply, progress));
     auto stats = writer->finish();
-    if (stats) stats->left_out = std::move(changed->tree.left_out);
+    if (stats) stats->left_out = std::move(changed.tree.left_out);
     return stats;
 }
 

@@ -137,9 +137,8 @@ Result<FuseConnection> mount_fuse(const std::filesystem::path& mount_point, unsi
 
 Result<FuseConnection> connect_fuse(Fd device, unsigned threads) {
     FuseConnection connection;
-    auto features = answer_init(device.get());
-    if (!features) return fail(std::move(features.error()));
-    connection.features = *features;
+    auto features = TRY(answer_init(device.get()));
+    connection.features = features;
     std::uint32_t source = static_cast<std::uint32_t>(device.get());
     connection.devices.push_back(std::move(device));
     // Cloned here and not in the server: when a killed server closes the last descriptor of a clone, the

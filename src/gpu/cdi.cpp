@@ -173,10 +173,9 @@ std::string mount_objection(const std::string& path) {
 }
 
 Result<CdiSpecification> parse_cdi(std::string_view text, const std::string& file) {
-    auto document = parse_document(text, file);
-    if (!document) return fail(std::move(document.error()));
+    auto document = TRY(parse_document(text, file));
     CdiSpecification specification{.file = file, .kind = {}, .common = {}, .devices = {}, .refused = {}};
-    if (document->is_object()) specification.kind = text_of(*document, "kind");
+    if (document.is_object()) specification.kind = text_of(document, "kind");
     if (specification.kind.find('/') == std::string::npos)
         return fail({.what = "cannot read the CDI specification",
                      .why = "its kind does not have the form vendor/class",
@@ -187,8 +186,8 @@ Result<CdiSpecification> parse_cdi(std::string_view text, const std::string& fil
         const auto found = object.find("containerEdits");
         return EditsParser(specification.refused).parse(found == object.end() ? none : *found);
     };
-    specification.common = edits_of(*document);
-    for (const auto& device : list_of(*document, "devices"))
+    specification.common = edits_of(document);
+    for (const auto& device : list_of(document, "devices"))
         if (device.is_object()) specification.devices.emplace_back(text_of(device, "name"), edits_of(device));
     return specification;
 }

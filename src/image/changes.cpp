@@ -78,11 +78,11 @@ public:
         : tree_(tree), merged_(std::move(merged)), images_(images), is_same_(std::move(is_same)) {}
 
     Result<Changes> run() {
-        if (auto found = find_removed(""); !found) return fail(std::move(found.error()));
+        TRY(find_removed(""));
         for (const auto& entry : tree_.entries) {
             if (is_same_(entry)) continue;
             if (entry.type == S_IFDIR) {
-                if (auto looked = look_at(entry); !looked) return fail(std::move(looked.error()));
+                TRY(look_at(entry));
             } else {
                 files_.insert(entry.path);
             }
@@ -166,50 +166,43 @@ private:
 
 Result<Changes> changes_in_overlay(const fs::path& upper, std::span<const fs::path> images,
                                    mode_t umask_bits) {
-    auto tree = list_tree(upper, umask_bits);
-    if (!tree) return fail(std::move(tree.error()));
-    auto layers = open_layers(images);
-    if (!layers) return fail(std::move(layers.error()));
+    auto tree = TRY(list_tree(upper, umask_bits));
+    auto layers = TRY(open_layers(images));
     Changes changes;
-    for (const auto& entry : tree->entries)
-        if (entry.type != S_IFDIR || entry.covers || !is_directory(**layers, entry.path))
+    for (const auto& entry : tree.entries)
+        if (entry.type != S_IFDIR || entry.covers || !is_directory(*layers, entry.path))
             changes.files.push_back(entry.path);
-    changes.tree = std::move(*tree);
+    changes.tree = std::move(tree);
     return changes;
 }
 
 Result<bool> suits_fuse_overlay(std::span<const fs::path> images) {
-    auto layers = open_layers(images);
-    if (!layers) return fail(std::move(layers.error()));
-    Walk walk(**layers);
-    auto has = has_removal_marks(walk, (*layers)->root());
+    auto layers = TRY(open_layers(images));
+    Walk walk(*layers);
+    auto has = has_removal_marks(walk, layers->root());
     if (!has) return has;
     return !*has;
 }
 
 Result<Changes> changes_in_fuse_overlay(const fs::path& upper, const fs::path& merged,
                                         std::span<const fs::path> images, mode_t umask_bits) {
-    auto tree = list_tree(upper, umask_bits);
-    if (!tree) return fail(std::move(tree.error()));
-    auto layers = open_layers(images);
-    if (!layers) return fail(std::move(layers.error()));
-    drop_removal_marks(tree->entries);
-    return Comparison(*tree, merged, **layers, [](const auto&) { return false; }).run();
+    auto tree = TRY(list_tree(upper, umask_bits));
+    auto layers = TRY(open_layers(images));
+    drop_removal_marks(tree.entries);
+    return Comparison(tree, merged, *layers, [](const auto&) { return false; }).run();
 }
 
 Result<Changes> changes_since(const Snapshot& before, const fs::path& tree, std::span<const fs::path> images,
                               mode_t umask_bits) {
-    auto entries = list_tree(tree, umask_bits);
-    if (!entries) return fail(std::move(entries.error()));
-    auto layers = open_layers(images);
-    if (!layers) return fail(std::move(layers.error()));
+    auto entries = TRY(list_tree(tree, umask_bits));
+    auto layers = TRY(open_layers(images));
     // The path counts, too: in a renamed directory, only the paths are new.
     const auto is_same = [&](const TreeEntry& entry) {
         const auto known = before.inodes.find(entry.path);
         return known != before.inodes.end() && known->second == entry.inode &&
                !is_after(entry.changed, before.time);
     };
-    return Comparison(*entries, tree, **layers, is_same).run();
+    return Comparison(entries, tree, *layers, is_same).run();
 }
 
 namespace {
@@ -233,24 +226,20 @@ Result<timespec> time_on(const fs::path& directory) {
 } // namespace
 
 Result<Snapshot> take_snapshot(const fs::path& tree) {
-    auto entries = list_tree(tree, 0);
-    if (!entries) return fail(std::move(entries.error()));
+    auto entries = TRY(list_tree(tree, 0));
     Snapshot snapshot;
-    for (auto& entry : entries->entries)
+    for (auto& entry : entries.entries)
         snapshot.inodes.emplace(std::move(entry.path), entry.inode);
-    auto now = time_on(tree.parent_path());
-    if (!now) return fail(std::move(now.error()));
-    snapshot.time = *now;
+    auto now = TRY(time_on(tree.parent_path()));
+    snapshot.time = now;
     return snapshot;
 }
 
 Result<WriteStats> write_changes(Changes& changes, const fs::path& image, const WriterOptions& options,
                                  const PackProgress& progress) {
-    auto writer = Writer::create(image, options);
-    if (!writer) return fail(std::move(writer.error()));
-    if (auto added = add_entries(*writer, changes.tree, Whiteouts::keep, progress); !added)
-        return fail(std::move(added.error()));
-    auto stats = writer->finish();
+    auto writer = TRY(Writer::create(image, options));
+    TRY(add_entries(writer, changes.tree, Whiteouts::keep, progress));
+    auto stats = writer.finish();
     if (stats) stats->left_out = std::move(changes.tree.left_out);
     return stats;
 }

@@ -19,9 +19,8 @@ std::expected<std::unique_ptr<Decompressor>, int> Decompressor::create(const sqf
     if (sqfs_compressor_config_init(&decompressor->config_, id, super.block_size,
                                     SQFS_COMP_FLAG_UNCOMPRESS) != 0)
         return std::unexpected(EINVAL);
-    auto first = decompressor->make();
-    if (!first) return std::unexpected(first.error());
-    decompressor->idle_.push_back(std::move(*first));
+    auto first = TRY(decompressor->make());
+    decompressor->idle_.push_back(std::move(first));
     return decompressor;
 }
 
@@ -42,9 +41,7 @@ std::expected<std::size_t, int> Decompressor::decompress(std::span<const std::by
         }
     }
     if (!instance) {
-        auto made = make();
-        if (!made) return std::unexpected(made.error());
-        instance = std::move(*made);
+        instance = TRY(make());
     }
     const auto written = instance->do_block(
         instance.get(), reinterpret_cast<const sqfs_u8*>(in.data()), static_cast<sqfs_u32>(in.size()),

@@ -99,17 +99,15 @@ std::expected<void, int> Layers::merge(const Directories& directories, std::size
     // Kept, so that no listing is read again for each of its names.
     std::vector<LoadingCache<Directory>::Pointer> listings;
     for (const Reference directory : directories) {
-        auto listing = reader(directory).directory(within(directory));
-        if (!listing) return std::unexpected(listing.error());
-        listings.push_back(std::move(*listing));
+        auto listing = TRY(reader(directory).directory(within(directory)));
+        listings.push_back(std::move(listing));
     }
     for (std::size_t i = 0; i < directories.size() && layer_of(directories[i]) != 0; ++i) {
         for (const auto& entry : listings[i]->entries) {
             if (entry.type != DT_DIR) continue;
-            const auto below = subdirectories(directories, listings, listings[i]->name(entry));
-            if (!below) return std::unexpected(below.error());
-            if (below->empty() || merged_.contains(below->front())) continue;
-            if (auto done = merge(*below, depth + 1); !done) return done;
+            const auto below = TRY(subdirectories(directories, listings, listings[i]->name(entry)));
+            if (below.empty() || merged_.contains(below.front())) continue;
+            TRY(merge(below, depth + 1));
         }
     }
     return {};
@@ -125,11 +123,9 @@ Layers::subdirectories(const Directories& directories,
         if (entry->type != DT_DIR) break;
         Reader& image = reader(directories[i]);
         found.push_back(in_layer(layer_of(directories[i]), entry->inode));
-        const auto inode = image.inode(entry->inode);
-        if (!inode) return std::unexpected(inode.error());
-        const auto attributes = image.xattrs(inode->xattrs);
-        if (!attributes) return std::unexpected(attributes.error());
-        if (is_opaque(*attributes)) break;
+        const auto inode = TRY(image.inode(entry->inode));
+        const auto attributes = TRY(image.xattrs(inode.xattrs));
+        if (is_opaque(attributes)) break;
     }
     return found;
 }
@@ -139,9 +135,8 @@ std::expected<Directory, int> Layers::merged_listing(Reference reference) {
     const Directories& directories = several == merged_.end() ? Directories{reference} : several->second;
     Directory result;
     for (const Reference one : directories) {
-        const auto loaded = reader(one).directory(within(one));
-        if (!loaded) return std::unexpected(loaded.error());
-        const Directory& lower = **loaded;
+        const auto loaded = TRY(reader(one).directory(within(one)));
+        const Directory& lower = *loaded;
         const Directory upper = std::exchange(result, {});
         const auto take = [&](const Directory& from, Directory::Entry entry, std::size_t layer) {
             if (&from == &lower) entry.inode = in_layer(layer, entry.inode);
@@ -175,9 +170,8 @@ LoadingCache<Directory>::Loaded Layers::directory(Reference reference) {
     if (layer_of(reference) >= readers_.size()) return std::unexpected(EIO);
     if (layer_of(reference) == 0) return readers_.front()->directory(reference);
     return listings_.get(reference, [&]() -> LoadingCache<Directory>::Loaded {
-        auto listing = merged_listing(reference);
-        if (!listing) return std::unexpected(listing.error());
-        return std::make_shared<const Directory>(std::move(*listing));
+        auto listing = TRY(merged_listing(reference));
+        return std::make_shared<const Directory>(std::move(listing));
     });
 }
 
@@ -188,19 +182,17 @@ std::expected<Inode, int> Layers::inode(Reference reference) {
     if (!inode || layer == 0) return inode;
     inode->number += first_numbers_[layer];
     if (S_ISDIR(inode->mode)) {
-        const auto listing = directory(reference);
-        if (!listing) return std::unexpected(listing.error());
+        const auto listing = TRY(directory(reference));
         inode->nlink = 2;
-        for (const auto& entry : (*listing)->entries)
+        for (const auto& entry : listing->entries)
             if (entry.type == DT_DIR) ++inode->nlink;
     }
     return inode;
 }
 
 std::expected<Reference, int> Layers::lookup(Reference directory, std::string_view name) {
-    const auto listing = this->directory(directory);
-    if (!listing) return std::unexpected(listing.error());
-    const auto* entry = find_entry(**listing, name);
+    const auto listing = TRY(this->directory(directory));
+    const auto* entry = find_entry(*listing, name);
     if (entry == nullptr) return std::unexpected(ENOENT);
     return entry->inode;
 }
@@ -224,9 +216,8 @@ std::expected<std::vector<ProfileBlock>, int> Layers::blocks_of(Reference refere
 std::expected<std::vector<Xattr>, int> Layers::xattrs(Reference reference) const {
     if (layer_of(reference) >= readers_.size()) return std::unexpected(EIO);
     Reader& image = reader(reference);
-    const auto inode = image.inode(within(reference));
-    if (!inode) return std::unexpected(inode.error());
-    auto found = image.xattrs(inode->xattrs);
+    const auto inode = TRY(image.inode(within(reference)));
+    auto found = image.xattrs(inode.xattrs);
     if (found) std::erase_if(*found, [](const Xattr& one) { return one.name.starts_with(overlay_xattrs); });
     return found;
 }

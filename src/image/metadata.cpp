@@ -63,9 +63,8 @@ std::expected<const MetadataTable::Block*, int> MetadataTable::block(std::size_t
         std::ranges::copy(stored, made->data.begin());
         made->size = stored.size();
     } else {
-        auto written = decompressor_.decompress(stored, made->data);
-        if (!written) return std::unexpected(written.error());
-        made->size = *written;
+        auto written = TRY(decompressor_.decompress(stored, made->data));
+        made->size = written;
     }
     // If two threads decompress the same block, the first result is kept and the other freed.
     const Block* expected = nullptr;
@@ -100,19 +99,17 @@ std::expected<std::span<const std::byte>, int> MetadataTable::Cursor::take(std::
 
 std::expected<void, int> MetadataTable::Cursor::read(std::span<std::byte> out) {
     while (!out.empty()) {
-        const auto bytes = take(out.size());
-        if (!bytes) return std::unexpected(bytes.error());
-        std::ranges::copy(*bytes, out.begin());
-        out = out.subspan(bytes->size());
+        const auto bytes = TRY(take(out.size()));
+        std::ranges::copy(bytes, out.begin());
+        out = out.subspan(bytes.size());
     }
     return {};
 }
 
 std::expected<void, int> MetadataTable::Cursor::skip(std::size_t size) {
     while (size > 0) {
-        const auto bytes = take(size);
-        if (!bytes) return std::unexpected(bytes.error());
-        size -= bytes->size();
+        const auto bytes = TRY(take(size));
+        size -= bytes.size();
     }
     return {};
 }

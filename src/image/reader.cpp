@@ -98,10 +98,9 @@ struct ImageHeader {
 };
 
 Result<ImageHeader> read_header(int file, const std::filesystem::path& path, std::uint64_t offset) {
-    auto size = size_of(file, path);
-    if (!size) return fail(std::move(size.error()));
+    auto size = TRY(size_of(file, path));
     sqfs_super_t super;
-    const std::uint64_t left = offset < *size ? *size - offset : 0;
+    const std::uint64_t left = offset < size ? size - offset : 0;
     if (left < sizeof super) return bad_image(path, "it is shorter than a squashfs header");
     if (const int error = read_exactly(file, offset, std::as_writable_bytes(std::span(&super, 1))))
         return fail_errno("cannot read the image", path.string(), error);
@@ -114,7 +113,7 @@ Result<ImageHeader> read_header(int file, const std::filesystem::path& path, std
                     ", which is not supported",
              .where = path.string(),
              .hint = "Create it again with zstd, gzip, xz or lz4: unsquashfs, then mksquashfs -comp zstd."});
-    return ImageHeader{.file_size = *size, .super = super, .decompressor = std::move(*decompressor)};
+    return ImageHeader{.file_size = size, .super = super, .decompressor = std::move(*decompressor)};
 }
 
 bool good_name(std::string_view name) {
@@ -138,9 +137,8 @@ std::expected<XattrName, int> read_xattr_name(MetadataTable::Cursor& at) {
     const auto type = at.read<std::uint16_t>();
     const auto size = at.read<std::uint16_t>();
     if (!type || !size || (*type & 0xFFU) >= std::size(xattr_namespaces)) return std::unexpected(EIO);
-    const auto name = read_text(at, *size);
-    if (!name) return std::unexpected(name.error());
-    return XattrName{.text = std::string(xattr_namespaces[*type & 0xFFU]) + *name,
+    const auto name = TRY(read_text(at, *size));
+    return XattrName{.text = std::string(xattr_namespaces[*type & 0xFFU]) + name,
                      .value_elsewhere = (*type & xattr_value_elsewhere) != 0};
 }
 
@@ -162,18 +160,16 @@ Reader::Reader(Fd file, std::uint64_t offset, std::uint64_t file_size, const sqf
       directories_(directory_cache_bytes / sharing), file_maps_(file_map_cache_bytes / sharing) {}
 
 Status Reader::check(int file, const std::filesystem::path& path, std::uint64_t offset) {
-    auto header = read_header(file, path, offset);
-    if (!header) return fail(std::move(header.error()));
+    TRY(read_header(file, path, offset));
     return {};
 }
 
 Result<std::unique_ptr<Reader>> Reader::open(Fd file, const std::filesystem::path& path, std::size_t sharing,
                                              std::uint64_t offset, const Instruments& instruments) {
-    auto header = read_header(file.get(), path, offset);
-    if (!header) return fail(std::move(header.error()));
-    auto reader = std::unique_ptr<Reader>(new Reader(std::move(file), offset, header->file_size,
-                                                     header->super, std::move(header->decompressor), sharing,
-                                                     path.string(), instruments));
+    auto header = TRY(read_header(file.get(), path, offset));
+    auto reader = std::unique_ptr<Reader>(new Reader(std::move(file), offset, header.file_size, header.super,
+                                                     std::move(header.decompressor), sharing, path.string(),
+                                                     instruments));
     // A failed read is another error than damaged tables.
     auto tables = reader->read_tables();
     if (!tables) return fail_errno("cannot read the image", path.string(), tables.error());
@@ -208,10 +204,8 @@ std::expected<void, int> Reader::load_tables(const Tables& tables) {
     const auto load = [&](std::unique_ptr<MetadataTable>& table, std::uint64_t from,
                           std::uint64_t to) -> std::expected<void, int> {
         const auto begin = tables.bytes.begin() + static_cast<std::ptrdiff_t>(from - base);
-        auto made = MetadataTable::create(
-            std::vector<std::byte>(begin, begin + static_cast<std::ptrdiff_t>(to - from)), *decompressor_);
-        if (!made) return std::unexpected(made.error());
-        table = std::move(*made);
+        table = TRY(MetadataTable::create(
+            std::vector<std::byte>(begin, begin + static_cast<std::ptrdiff_t>(to - from)), *decompressor_));
         return {};
     };
     auto done = load(inodes_, base, super_.directory_table_start);
@@ -266,9 +260,8 @@ std::expected<std::vector<Entry>, int> Reader::indexed_table(const Tables& table
         if ((header & 0x8000U) != 0) {
             std::ranges::copy(raw, block.begin());
         } else {
-            auto written = decompressor_->decompress(raw, block);
-            if (!written) return std::unexpected(written.error());
-            size = *written;
+            auto written = TRY(decompressor_->decompress(raw, block));
+            size = written;
         }
         const std::size_t entries = std::min(entries_per_block, count - table.size());
         if (entries * sizeof(Entry) > size) return std::unexpected(EIO);
@@ -282,20 +275,18 @@ std::expected<std::vector<Entry>, int> Reader::indexed_table(const Tables& table
 std::expected<void, int> Reader::load_fragments(const Tables& tables) {
     const std::size_t count = super_.fragment_table_start == no_table ? 0 : super_.fragment_entry_count;
     if (count == 0) return {};
-    auto table = indexed_table<sqfs_fragment_t>(tables, super_.fragment_table_start, count);
-    if (!table) return std::unexpected(table.error());
+    auto table = TRY(indexed_table<sqfs_fragment_t>(tables, super_.fragment_table_start, count));
     fragments_.reserve(count);
-    for (const auto& entry : *table)
+    for (const auto& entry : table)
         fragments_.push_back({.start = entry.start_offset, .size = entry.size});
     return {};
 }
 
 std::expected<void, int> Reader::load_xattr_sets(const Tables& tables, std::size_t count) {
-    auto table = indexed_table<sqfs_xattr_id_t>(
-        tables, super_.xattr_id_table_start + sizeof(sqfs_xattr_id_table_t), count);
-    if (!table) return std::unexpected(table.error());
+    auto table = TRY(indexed_table<sqfs_xattr_id_t>(
+        tables, super_.xattr_id_table_start + sizeof(sqfs_xattr_id_table_t), count));
     xattr_sets_.reserve(count);
-    for (const auto& entry : *table)
+    for (const auto& entry : table)
         xattr_sets_.push_back({.start = entry.xattr, .count = entry.count});
     return {};
 }
@@ -303,11 +294,9 @@ std::expected<void, int> Reader::load_xattr_sets(const Tables& tables, std::size
 std::expected<std::string, int> Reader::xattr_value(MetadataTable::Cursor& at, bool elsewhere) const {
     auto size = at.read<std::uint32_t>();
     if (size && elsewhere) {
-        const auto place = at.read<std::uint64_t>();
-        if (!place) return std::unexpected(place.error());
-        auto there = xattrs_->at(*place >> 16U, *place & 0xFFFFU);
-        if (!there) return std::unexpected(there.error());
-        return xattr_value(*there, false);
+        const auto place = TRY(at.read<std::uint64_t>());
+        auto there = TRY(xattrs_->at(place >> 16U, place & 0xFFFFU));
+        return xattr_value(there, false);
     }
     if (!size) return std::unexpected(size.error());
     if (*size > longest_xattr) return std::unexpected(EIO);
@@ -320,18 +309,15 @@ std::expected<std::vector<Xattr>, int> Reader::xattrs(std::uint32_t set) const {
     if (set >= xattr_sets_.size()) return std::unexpected(EIO);
     const XattrSet& place = xattr_sets_[set];
     if (place.count == 0) return found;
-    auto at = xattrs_->at(place.start >> 16U, place.start & 0xFFFFU);
-    if (!at) return std::unexpected(at.error());
+    auto at = TRY(xattrs_->at(place.start >> 16U, place.start & 0xFFFFU));
     std::size_t names = 0, values = 0;
     for (std::uint32_t i = 0; i < place.count; ++i) {
-        auto name = read_xattr_name(*at);
-        if (!name) return std::unexpected(name.error());
-        auto value = xattr_value(*at, name->value_elsewhere);
-        if (!value) return std::unexpected(value.error());
-        names += name->text.size() + 1; // with the NUL that listxattr() returns
-        values += value->size();
+        auto name = TRY(read_xattr_name(at));
+        auto value = TRY(xattr_value(at, name.value_elsewhere));
+        names += name.text.size() + 1; // with the NUL that listxattr() returns
+        values += value.size();
         if (names > most_xattr_names || values > most_xattr_values) return std::unexpected(EIO);
-        found.push_back({.name = std::move(name->text), .value = std::move(*value)});
+        found.push_back({.name = std::move(name.text), .value = std::move(value)});
     }
     return found;
 }
@@ -351,23 +337,20 @@ bool Reader::has_xattrs_other_than(std::string_view beginning) const {
 
 // Reads the fixed part of an inode. The returned cursor is at what follows: block sizes, or a link's target.
 std::expected<MetadataTable::Cursor, int> Reader::inode_at(Reference reference, Inode& inode) const {
-    auto at = inodes_->at(reference >> 16U, reference & 0xFFFFU);
-    if (!at) return std::unexpected(at.error());
-    auto cursor = *at;
-    const auto head = cursor.read<sqfs_inode_t>();
-    if (!head) return std::unexpected(head.error());
-    if (head->type < SQFS_INODE_DIR || head->type > SQFS_INODE_EXT_SOCKET) return std::unexpected(EIO);
-    const bool extended = head->type > basic_types;
-    const unsigned type = extended ? head->type - basic_types : head->type;
-    inode.mode = type_bits[type] | (head->mode & 07777U);
-    inode.number = head->inode_number;
-    inode.mtime = head->mod_time;
+    auto at = TRY(inodes_->at(reference >> 16U, reference & 0xFFFFU));
+    auto cursor = at;
+    const auto head = TRY(cursor.read<sqfs_inode_t>());
+    if (head.type < SQFS_INODE_DIR || head.type > SQFS_INODE_EXT_SOCKET) return std::unexpected(EIO);
+    const bool extended = head.type > basic_types;
+    const unsigned type = extended ? head.type - basic_types : head.type;
+    inode.mode = type_bits[type] | (head.mode & 07777U);
+    inode.number = head.inode_number;
+    inode.mtime = head.mod_time;
 
     // Each case reads its own structure; `take` fails if the table is too short for it.
     const auto take = [&cursor]<class Field>(auto&& use) -> std::expected<void, int> {
-        auto field = cursor.read<Field>();
-        if (!field) return std::unexpected(field.error());
-        use(*field);
+        auto field = TRY(cursor.read<Field>());
+        use(field);
         return {};
     };
     std::expected<void, int> done;
@@ -430,15 +413,13 @@ std::expected<Inode, int> Reader::inode(Reference reference) const {
 std::expected<Directory, int> Reader::parse_directory(const Inode& inode) const {
     Directory directory;
     if (inode.listing_size == 0) return directory;
-    auto at = listings_->at(inode.listing_block, inode.listing_offset);
-    if (!at) return std::unexpected(at.error());
-    auto cursor = *at;
+    auto at = TRY(listings_->at(inode.listing_block, inode.listing_offset));
+    auto cursor = at;
     for (std::uint64_t done = 0; done < inode.listing_size;) {
-        const auto header = cursor.read<sqfs_dir_header_t>();
-        if (!header) return std::unexpected(header.error());
-        if (header->count >= SQFS_MAX_DIR_ENT) return std::unexpected(EIO);
-        done += sizeof *header;
-        for (std::uint32_t i = 0; i <= header->count; ++i) {
+        const auto header = TRY(cursor.read<sqfs_dir_header_t>());
+        if (header.count >= SQFS_MAX_DIR_ENT) return std::unexpected(EIO);
+        done += sizeof header;
+        for (std::uint32_t i = 0; i <= header.count; ++i) {
             struct { // sqfs_dir_entry_t ends in a flexible array, which cannot be a value
                 std::uint16_t offset;
                 std::int16_t inode_diff;
@@ -455,7 +436,7 @@ std::expected<Directory, int> Reader::parse_directory(const Inode& inode) const 
                 return std::unexpected(got.error());
             const std::string_view name(buffer.data(), size);
             if (!good_name(name)) return std::unexpected(EIO);
-            directory.entries.push_back({.inode = std::uint64_t{header->start_block} << 16U | fixed.offset,
+            directory.entries.push_back({.inode = std::uint64_t{header.start_block} << 16U | fixed.offset,
                                          .name_start = static_cast<std::uint32_t>(directory.names.size()),
                                          .name_size = static_cast<std::uint16_t>(size),
                                          .type = directory_types[fixed.type]});
@@ -474,19 +455,16 @@ std::expected<Directory, int> Reader::parse_directory(const Inode& inode) const 
 
 LoadingCache<Directory>::Loaded Reader::directory(Reference reference) {
     return directories_.get(reference, [&]() -> LoadingCache<Directory>::Loaded {
-        auto found = inode(reference);
-        if (!found) return std::unexpected(found.error());
-        if (!S_ISDIR(found->mode)) return std::unexpected(ENOTDIR);
-        auto parsed = parse_directory(*found);
-        if (!parsed) return std::unexpected(parsed.error());
-        return std::make_shared<const Directory>(std::move(*parsed));
+        auto found = TRY(inode(reference));
+        if (!S_ISDIR(found.mode)) return std::unexpected(ENOTDIR);
+        auto parsed = TRY(parse_directory(found));
+        return std::make_shared<const Directory>(std::move(parsed));
     });
 }
 
 std::expected<Reference, int> Reader::lookup(Reference parent, std::string_view name) {
-    auto loaded = directory(parent);
-    if (!loaded) return std::unexpected(loaded.error());
-    const Directory& listing = **loaded;
+    auto loaded = TRY(directory(parent));
+    const Directory& listing = *loaded;
     const auto found = std::ranges::lower_bound(
         listing.entries, name, {}, [&](const Directory::Entry& entry) { return listing.name(entry); });
     if (found == listing.entries.end() || listing.name(*found) != name) return std::unexpected(ENOENT);
@@ -495,12 +473,11 @@ std::expected<Reference, int> Reader::lookup(Reference parent, std::string_view 
 
 std::expected<std::string, int> Reader::read_link(Reference reference) const {
     Inode inode;
-    auto cursor = inode_at(reference, inode);
-    if (!cursor) return std::unexpected(cursor.error());
+    auto cursor = TRY(inode_at(reference, inode));
     if (!S_ISLNK(inode.mode)) return std::unexpected(EINVAL);
     if (inode.size == 0 || inode.size >= PATH_MAX) return std::unexpected(EIO);
     std::string target(inode.size, '\0');
-    if (auto done = cursor->read(std::as_writable_bytes(std::span(target))); !done)
+    if (auto done = cursor.read(std::as_writable_bytes(std::span(target))); !done)
         return std::unexpected(done.error());
     if (target.find('\0') != std::string::npos) return std::unexpected(EIO);
     return target;
@@ -515,19 +492,17 @@ std::uint64_t Reader::block_count(const Inode& inode) const {
 LoadingCache<Reader::FileMap>::Loaded Reader::file_map(Reference reference) {
     return file_maps_.get(reference, [&]() -> LoadingCache<FileMap>::Loaded {
         Inode inode;
-        auto cursor = inode_at(reference, inode);
-        if (!cursor) return std::unexpected(cursor.error());
+        auto cursor = TRY(inode_at(reference, inode));
         const std::uint64_t count = block_count(inode);
         // An inode that claims more blocks than the image can have must not make us allocate memory for them.
         if (count > source_.size()) return std::unexpected(EIO);
         auto map = std::make_shared<FileMap>();
         std::uint64_t start = inode.data_start;
         for (std::uint64_t i = 0; i < count; ++i) {
-            const auto size = cursor->read<std::uint32_t>();
-            if (!size) return std::unexpected(size.error());
+            const auto size = TRY(cursor.read<std::uint32_t>());
             map->starts.push_back(start);
-            map->sizes.push_back(*size);
-            start += *size & stored_size_mask;
+            map->sizes.push_back(size);
+            start += size & stored_size_mask;
         }
         return map;
     });
@@ -538,19 +513,17 @@ LoadingCache<Reader::Block>::Loaded Reader::decompressed(const ProfileBlock& pla
     if (place.stored() == 0 || place.stored() > super_.block_size) return std::unexpected(EIO);
     auto* prefetch = prefetch_.load(std::memory_order_acquire);
     auto ahead = prefetch == nullptr ? std::nullopt : prefetch->range(part_, place.start, place.stored());
-    auto range = ahead ? std::move(*ahead) : source_.range(place.start, place.stored());
-    if (!range) return std::unexpected(range.error());
+    auto range = TRY(ahead ? std::move(*ahead) : source_.range(place.start, place.stored()));
     auto block = std::make_shared<Block>();
     block->size_field = place.size_field;
     if ((place.size_field & block_stored_uncompressed) != 0) {
         block->data = std::make_unique_for_overwrite<std::byte[]>(place.stored());
-        std::ranges::copy(range->bytes, block->data.get());
+        std::ranges::copy(range.bytes, block->data.get());
         block->size = place.stored();
     } else {
         block->data = std::make_unique_for_overwrite<std::byte[]>(super_.block_size);
-        auto written = decompressor_->decompress(range->bytes, {block->data.get(), super_.block_size});
-        if (!written) return std::unexpected(written.error());
-        block->size = *written;
+        auto written = TRY(decompressor_->decompress(range.bytes, {block->data.get(), super_.block_size}));
+        block->size = written;
     }
     return block;
 }
@@ -601,63 +574,56 @@ void Reader::use(Prefetch& prefetch, std::size_t number) {
 }
 
 std::expected<std::vector<ProfileBlock>, int> Reader::blocks_of(Reference reference) {
-    const auto found = inode(reference);
-    if (!found) return std::unexpected(found.error());
-    if (!S_ISREG(found->mode)) return std::unexpected(EINVAL);
-    const auto map = file_map(reference);
-    if (!map) return std::unexpected(map.error());
+    const auto found = TRY(inode(reference));
+    if (!S_ISREG(found.mode)) return std::unexpected(EINVAL);
+    const auto map = TRY(file_map(reference));
     std::vector<ProfileBlock> blocks;
-    for (std::size_t i = 0; i < (*map)->starts.size(); ++i)
-        if (const ProfileBlock block{.start = (*map)->starts[i], .size_field = (*map)->sizes[i]};
+    for (std::size_t i = 0; i < map->starts.size(); ++i)
+        if (const ProfileBlock block{.start = map->starts[i], .size_field = map->sizes[i]};
             block.stored() != 0)
             blocks.push_back(block);
-    if (found->fragment == Inode::no_fragment) return blocks;
-    if (found->fragment >= fragments_.size()) return std::unexpected(EIO);
-    const Fragment& fragment = fragments_[found->fragment];
+    if (found.fragment == Inode::no_fragment) return blocks;
+    if (found.fragment >= fragments_.size()) return std::unexpected(EIO);
+    const Fragment& fragment = fragments_[found.fragment];
     blocks.push_back({.start = fragment.start, .size_field = fragment.size});
     return blocks;
 }
 
 std::expected<void, int> Reader::read(Reference reference, std::uint64_t offset, std::size_t size,
                                       std::vector<Slice>& out) {
-    const auto found = inode(reference);
-    if (!found) return std::unexpected(found.error());
-    if (!S_ISREG(found->mode)) return std::unexpected(S_ISDIR(found->mode) ? EISDIR : EINVAL);
-    if (offset >= found->size) return {};
-    size = std::min<std::uint64_t>(size, found->size - offset);
+    const auto found = TRY(inode(reference));
+    if (!S_ISREG(found.mode)) return std::unexpected(S_ISDIR(found.mode) ? EISDIR : EINVAL);
+    if (offset >= found.size) return {};
+    size = std::min<std::uint64_t>(size, found.size - offset);
 
-    const std::uint64_t blocks = block_count(*found);
+    const std::uint64_t blocks = block_count(found);
     LoadingCache<FileMap>::Pointer map;
     while (size > 0) {
         const std::uint64_t index = offset >> super_.block_log;
         const std::size_t within = offset & (super_.block_size - 1);
         // What the block must hold: a whole block, or the rest of the file.
         const std::size_t expected =
-            std::min<std::uint64_t>(super_.block_size, found->size - (offset - within));
+            std::min<std::uint64_t>(super_.block_size, found.size - (offset - within));
         const std::size_t count = std::min(size, expected - within);
         if (index < blocks) {
             if (!map) {
-                auto loaded = file_map(reference);
-                if (!loaded) return std::unexpected(loaded.error());
-                map = std::move(*loaded);
+                map = TRY(file_map(reference));
             }
             if (index >= map->starts.size()) return std::unexpected(EIO);
             if ((map->sizes[index] & stored_size_mask) == 0) {
                 out.push_back({.pin = nullptr, .bytes = std::span(zeros).subspan(0, count)});
             } else {
-                auto loaded = block({.start = map->starts[index], .size_field = map->sizes[index]});
-                if (!loaded) return std::unexpected(loaded.error());
-                if ((*loaded)->size < within + count) return std::unexpected(EIO);
-                out.push_back({.pin = *loaded, .bytes = {(*loaded)->data.get() + within, count}});
+                auto loaded = TRY(block({.start = map->starts[index], .size_field = map->sizes[index]}));
+                if (loaded->size < within + count) return std::unexpected(EIO);
+                out.push_back({.pin = loaded, .bytes = {loaded->data.get() + within, count}});
             }
         } else {
-            if (found->fragment >= fragments_.size()) return std::unexpected(EIO);
-            const Fragment& fragment = fragments_[found->fragment];
-            auto loaded = block({.start = fragment.start, .size_field = fragment.size});
-            if (!loaded) return std::unexpected(loaded.error());
-            const std::uint64_t position = std::uint64_t{found->fragment_offset} + within;
-            if (position + count > (*loaded)->size) return std::unexpected(EIO);
-            out.push_back({.pin = *loaded, .bytes = {(*loaded)->data.get() + position, count}});
+            if (found.fragment >= fragments_.size()) return std::unexpected(EIO);
+            const Fragment& fragment = fragments_[found.fragment];
+            auto loaded = TRY(block({.start = fragment.start, .size_field = fragment.size}));
+            const std::uint64_t position = std::uint64_t{found.fragment_offset} + within;
+            if (position + count > loaded->size) return std::unexpected(EIO);
+            out.push_back({.pin = loaded, .bytes = {loaded->data.get() + position, count}});
         }
         offset += count;
         size -= count;

@@ -25,9 +25,8 @@ public:
     }
 
     std::expected<void, int> directory(Reference reference, const std::string& path) {
-        const auto level = walk_.enter(reference);
-        if (!level) return std::unexpected(level.error());
-        const Directory& listing = level->listing();
+        const auto level = TRY(walk_.enter(reference));
+        const Directory& listing = level.listing();
         for (const auto& entry : listing.entries) {
             const auto below = (path.empty() ? "" : path + "/") + std::string(listing.name(entry));
             std::expected<void, int> done;
@@ -44,11 +43,10 @@ private:
     std::expected<void, int> file(Reference reference, const std::string& path) {
         const auto image = Layers::image_of(reference);
         if (image >= places_.size() || places_[image].empty()) return {};
-        const auto blocks = layers_.blocks_of(reference);
-        if (!blocks) return std::unexpected(blocks.error());
+        const auto blocks = TRY(layers_.blocks_of(reference));
         RecordedFile file{.path = path, .reference = reference, .blocks = {}};
-        for (std::size_t i = 0; i < blocks->size(); ++i)
-            if (const auto place = places_[image].find((*blocks)[i].start); place != places_[image].end())
+        for (std::size_t i = 0; i < blocks.size(); ++i)
+            if (const auto place = places_[image].find((blocks)[i].start); place != places_[image].end())
                 file.blocks.emplace_back(i, place->second);
         if (!file.blocks.empty()) found.push_back(std::move(file));
         return {};
@@ -80,12 +78,10 @@ std::expected<std::vector<ProfileBlock>, int> recorded_blocks(Layers& image,
                                                               const std::vector<RecordedFile>& files) {
     std::map<std::size_t, std::vector<ProfileBlock>> by_place;
     for (const auto& file : files) {
-        const auto reference = image.find(file.path);
-        if (!reference) return std::unexpected(reference.error());
-        const auto blocks = image.blocks_of(*reference);
-        if (!blocks) return std::unexpected(blocks.error());
+        const auto reference = TRY(image.find(file.path));
+        const auto blocks = TRY(image.blocks_of(reference));
         for (const auto& [number, place] : file.blocks)
-            if (number < blocks->size()) by_place[place].push_back((*blocks)[number]);
+            if (number < blocks.size()) by_place[place].push_back((blocks)[number]);
     }
     Profile all;
     Profile ordered;

@@ -54,17 +54,15 @@ std::expected<Source::Range, int> Source::range(std::uint64_t offset, std::size_
     const std::uint64_t first = offset / chunk_size;
     const std::uint64_t last = (offset + size - 1) / chunk_size;
     if (first == last) {
-        auto loaded = chunk(first);
-        if (!loaded) return std::unexpected(loaded.error());
-        return Range{.pin = *loaded, .bytes = std::span((*loaded)->data).subspan(offset % chunk_size, size)};
+        auto loaded = TRY(chunk(first));
+        return Range{.pin = loaded, .bytes = std::span(loaded->data).subspan(offset % chunk_size, size)};
     }
     // A block that spans chunks is copied to a buffer of its own.
     auto joined = std::make_shared<std::vector<std::byte>>(size);
     std::size_t done = 0;
     for (std::uint64_t index = first; index <= last; ++index) {
-        auto loaded = chunk(index);
-        if (!loaded) return std::unexpected(loaded.error());
-        const auto& data = (*loaded)->data;
+        auto loaded = TRY(chunk(index));
+        const auto& data = loaded->data;
         const std::size_t start = index == first ? offset % chunk_size : 0;
         const std::size_t count = std::min(data.size() - start, size - done);
         std::memcpy(joined->data() + done, data.data() + start, count);

@@ -52,13 +52,13 @@ private:
             return target_.add_symlink(path, *target, *attributes);
         }
         if (!S_ISREG(inode->mode)) return {}; // no image of ours has any other
-        if (auto begun = target_.begin_file(path, *attributes); !begun) return begun;
-        if (auto copied = content(reference, inode->size, path); !copied) return copied;
+        TRY(target_.begin_file(path, *attributes));
+        TRY(content(reference, inode->size, path));
         return target_.end_file();
     }
 
     Status directory(Reference reference, const std::string& path, const Attributes& attributes) {
-        if (auto added = target_.add_directory(path, attributes); !added) return added;
+        TRY(target_.add_directory(path, attributes));
         const auto level = walk_.enter(reference);
         if (!level) return damaged(path, level.error());
         const Directory& listing = level->listing();
@@ -68,7 +68,7 @@ private:
         std::ranges::sort(entries);
         for (const auto& [name, child] : entries) {
             if (interrupted()) return fail_interrupted();
-            if (auto copied = entry(child, path.empty() ? name : path + "/" + name); !copied) return copied;
+            TRY(entry(child, path.empty() ? name : path + "/" + name));
         }
         return {};
     }
@@ -81,7 +81,7 @@ private:
                 return damaged(path, got.error());
             const auto before = offset;
             for (const auto& slice : slices) {
-                if (auto added = target_.append(slice.bytes); !added) return added;
+                TRY(target_.append(slice.bytes));
                 offset += slice.bytes.size();
             }
             if (offset == before) return damaged(path, EIO);
@@ -94,9 +94,8 @@ private:
     std::expected<Attributes, int> attributes_of(Reference reference, const Inode& inode) const {
         Attributes attributes{.mode = inode.mode & 07777U, .mtime = inode.mtime, .xattrs = {}};
         if (!layers_.has_xattrs()) return attributes;
-        const auto xattrs = layers_.xattrs(reference);
-        if (!xattrs) return std::unexpected(xattrs.error());
-        for (const auto& [name, value] : *xattrs)
+        const auto xattrs = TRY(layers_.xattrs(reference));
+        for (const auto& [name, value] : xattrs)
             attributes.xattrs.emplace_back(name, value);
         std::ranges::sort(attributes.xattrs);
         return attributes;

@@ -66,7 +66,7 @@ public:
         const auto names = names_in(directory, failed);
         if (failed) return fail_errno("cannot read a directory to pack it", directory, failed.value());
         for (const auto& name : names)
-            if (auto done = visit(relative.empty() ? name : relative + "/" + name); !done) return done;
+            TRY(visit(relative.empty() ? name : relative + "/" + name));
         return {};
     }
 
@@ -129,7 +129,7 @@ Result<TreeEntries> list_tree(const fs::path& root, mode_t umask_bits) {
     if (stat(root.c_str(), &info) != 0) return fail_errno("cannot pack", root.string());
     if (!S_ISDIR(info.st_mode)) return fail_errno("cannot pack", root.string(), ENOTDIR);
     TreeWalk tree(root, umask_bits);
-    if (auto walked = tree.walk({}); !walked) return fail(std::move(walked.error()));
+    TRY(tree.walk({}));
     return TreeEntries{.root = root,
                        .attributes_of_root = attributes_of(root.string(), info, umask_bits),
                        .entries = std::move(tree.entries),

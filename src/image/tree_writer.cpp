@@ -124,8 +124,7 @@ Status append_large(Writer& writer, const std::string& path, std::uint64_t size,
         done += static_cast<std::uint64_t>(got);
         if (done > size) return changed(path);
         if (interrupted()) return fail_interrupted(); // a library of gigabytes takes a minute
-        if (auto put = writer.append(std::span(buffer).first(static_cast<std::size_t>(got))); !put)
-            return put;
+        TRY(writer.append(std::span(buffer).first(static_cast<std::size_t>(got))));
         if (progress) progress(done_before + done);
     }
     return done == size ? Status() : Status(changed(path));
@@ -170,7 +169,7 @@ private:
 
     Status add_file(std::size_t index) {
         const Entry& entry = entries_[index];
-        if (auto begun = writer_.begin_file(entry.path, entry.attributes); !begun) return begun;
+        TRY(writer_.begin_file(entry.path, entry.attributes));
         Status added;
         if (ReadAhead::covers(entry)) {
             auto content = ahead_.take(index);
@@ -197,32 +196,28 @@ private:
 
 Status add_entries(Writer& writer, const TreeEntries& tree, Whiteouts whiteouts,
                    const PackProgress& progress) {
-    if (auto added = writer.add_directory("", tree.attributes_of_root); !added) return added;
+    TRY(writer.add_directory("", tree.attributes_of_root));
     TreeWriter entries(writer, tree.root, tree.entries, whiteouts, progress);
     for (std::size_t i = 0; i < tree.entries.size(); ++i) {
         if (interrupted()) return fail_interrupted();
-        if (auto added = entries.add(i); !added) return added;
+        TRY(entries.add(i));
     }
     return {};
 }
 
 Result<std::vector<std::string>> add_tree(Writer& writer, const fs::path& root, mode_t umask_bits,
                                           const PackProgress& progress) {
-    auto tree = list_tree(root, umask_bits);
-    if (!tree) return fail(std::move(tree.error()));
-    if (auto added = add_entries(writer, *tree, Whiteouts::apply, progress); !added)
-        return fail(std::move(added.error()));
-    return std::move(tree->left_out);
+    auto tree = TRY(list_tree(root, umask_bits));
+    TRY(add_entries(writer, tree, Whiteouts::apply, progress));
+    return std::move(tree.left_out);
 }
 
 Result<WriteStats> write_tree(const fs::path& root, const fs::path& image, const WriterOptions& options,
                               mode_t umask_bits, const PackProgress& progress) {
-    auto writer = Writer::create(image, options);
-    if (!writer) return fail(std::move(writer.error()));
-    auto left_out = add_tree(*writer, root, umask_bits, progress);
-    if (!left_out) return fail(std::move(left_out.error()));
-    auto stats = writer->finish();
-    if (stats) stats->left_out = std::move(*left_out);
+    auto writer = TRY(Writer::create(image, options));
+    auto left_out = TRY(add_tree(writer, root, umask_bits, progress));
+    auto stats = writer.finish();
+    if (stats) stats->left_out = std::move(left_out);
     return stats;
 }
 

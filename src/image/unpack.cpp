@@ -27,7 +27,7 @@ public:
         const auto target = root_ / path;
         std::error_code failed;
         if (fs::is_directory(fs::symlink_status(target, failed))) return {};
-        if (auto free = remove_present(target); !free) return free;
+        TRY(remove_present(target));
         if (mkdir(target.c_str(), 0700) != 0) return fail_errno("cannot unpack a directory", target.string());
         made_.emplace_back(target, attributes);
         return {};
@@ -35,7 +35,7 @@ public:
 
     Status add_symlink(const std::string& path, const std::string& target, const Attributes& attributes) {
         const auto link = root_ / path;
-        if (auto free = remove_present(link); !free) return free;
+        TRY(remove_present(link));
         if (symlink(target.c_str(), link.c_str()) != 0)
             return fail_errno("cannot unpack a link", link.string());
         return set_time(link, attributes);
@@ -43,7 +43,7 @@ public:
 
     Status add_hardlink(const std::string& path, const std::string& existing) {
         const auto name = root_ / path;
-        if (auto free = remove_present(name); !free) return free;
+        TRY(remove_present(name));
         if (link((root_ / existing).c_str(), name.c_str()) == 0) return {};
         // The filesystem may have no hard links, or no more of this file.
         struct stat info {};
@@ -61,7 +61,7 @@ public:
     Status begin_file(const std::string& path, const Attributes& attributes) {
         file_path_ = root_ / path;
         attributes_ = attributes;
-        if (auto free = remove_present(file_path_); !free) return free;
+        TRY(remove_present(file_path_));
         file_.reset(open(file_path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
         return file_ ? Status() : fail_errno("cannot unpack a file", file_path_.string());
     }
@@ -77,7 +77,7 @@ public:
     /// Last, because writing into a directory changes its time, and its mode may forbid writing.
     Status finish() {
         for (auto made = made_.rbegin(); made != made_.rend(); ++made)
-            if (auto set = set_attributes(made->first, made->second, 0700); !set) return set;
+            TRY(set_attributes(made->first, made->second, 0700));
         return {};
     }
 
@@ -114,11 +114,9 @@ private:
 } // namespace
 
 Status unpack(std::span<const fs::path> images, const fs::path& target) {
-    auto layers = open_layers(images);
-    if (!layers) return fail(std::move(layers.error()));
+    auto layers = TRY(open_layers(images));
     DiskWriter writer(target);
-    if (auto copied = TreeCopier(**layers, writer, images.back().string(), {}).copy_rest(); !copied)
-        return copied;
+    TRY(TreeCopier(*layers, writer, images.back().string(), {}).copy_rest());
     return writer.finish();
 }
 

@@ -41,9 +41,8 @@ public:
     /// EIO if the directory is too deep, or was entered before.
     std::expected<Level, int> enter(Reference directory) {
         if (depth_ > deepest_directory || !entered_.insert(directory).second) return std::unexpected(EIO);
-        auto listing = layers_.directory(directory);
-        if (!listing) return std::unexpected(listing.error());
-        return Level(*this, std::move(*listing));
+        auto listing = TRY(layers_.directory(directory));
+        return Level(*this, std::move(listing));
     }
 
 private:

@@ -159,7 +159,7 @@ Status Writer::State::set_up_compressors() {
 }
 
 Status Writer::State::set_up() {
-    if (auto done = set_up_compressors(); !done) return done;
+    TRY(set_up_compressors());
     sqfs_compressor_config_t config;
     compressor->get_configuration(compressor.get(), &config);
     if (const int code =
@@ -214,8 +214,7 @@ Result<Node*> Writer::State::add(std::string_view entry, mode_t type, const Attr
     // No system call could name it, and writing the tables recurses once for each level.
     if (entry.size() >= PATH_MAX) return misuse(entry, "its path is too long");
     if (const int code = drop_tables()) return failed(code);
-    auto xattr = store_xattrs(attributes);
-    if (!xattr) return fail(std::move(xattr.error()));
+    auto xattr = TRY(store_xattrs(attributes));
     newest = std::max(newest, attributes.mtime);
     Node* node = &root;
     std::string_view rest = entry;
@@ -245,7 +244,7 @@ Result<Node*> Writer::State::add(std::string_view entry, mode_t type, const Attr
     inode.attributes.mode &= 07777U;
     if (options.source_date_epoch)
         inode.attributes.mtime = std::min(attributes.mtime, *options.source_date_epoch);
-    inode.xattrs = *xattr;
+    inode.xattrs = xattr;
     return node;
 }
 
@@ -285,7 +284,7 @@ Result<Writer> Writer::create(const std::filesystem::path& image, const WriterOp
     Fd fd(open(image.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (!fd) return fail_errno("cannot create the image", image.string());
     state->file = std::make_unique<OutputFile>(std::move(fd));
-    if (auto done = state->set_up(); !done) return fail(std::move(done.error()));
+    TRY(state->set_up());
     return Writer(std::move(state));
 }
 
@@ -295,17 +294,15 @@ Writer& Writer::operator=(Writer&&) noexcept = default;
 Writer::~Writer() = default;
 
 Status Writer::add_directory(std::string_view path, const Attributes& attributes) {
-    auto node = state_->add(path, S_IFDIR, attributes);
-    if (!node) return fail(std::move(node.error()));
+    TRY(state_->add(path, S_IFDIR, attributes));
     return {};
 }
 
 Status Writer::add_symlink(std::string_view path, std::string_view target, const Attributes& attributes) {
     if (target.empty() || target.size() > 65535 || target.find('\0') != std::string_view::npos)
         return state_->misuse(path, "its link target is invalid");
-    auto node = state_->add(path, S_IFLNK, attributes);
-    if (!node) return fail(std::move(node.error()));
-    (*node)->inode->target = target;
+    auto node = TRY(state_->add(path, S_IFLNK, attributes));
+    node->inode->target = target;
     ++state_->stats.links;
     return {};
 }
@@ -315,17 +312,15 @@ Status Writer::add_hardlink(std::string_view path, std::string_view existing) {
     if (original == nullptr || original->inode->type != S_IFREG)
         return state_->misuse(path, "'" + std::string(existing) + "' is not a file in the image");
     auto inode = original->inode;
-    auto node = state_->add(path, S_IFREG, {});
-    if (!node) return fail(std::move(node.error()));
+    auto node = TRY(state_->add(path, S_IFREG, {}));
     ++inode->links;
-    (*node)->inode = std::move(inode);
+    node->inode = std::move(inode);
     ++state_->stats.links;
     return {};
 }
 
 Status Writer::add_whiteout(std::string_view path) {
-    auto node = state_->add(path, S_IFCHR, {.mode = 0, .mtime = 0, .xattrs = {}});
-    if (!node) return fail(std::move(node.error()));
+    TRY(state_->add(path, S_IFCHR, {.mode = 0, .mtime = 0, .xattrs = {}}));
     return {};
 }
 
@@ -348,10 +343,9 @@ void Writer::remove(std::string_view path) {
 }
 
 Status Writer::begin_file(std::string_view path, const Attributes& attributes) {
-    auto node = state_->add(path, S_IFREG, attributes);
-    if (!node) return fail(std::move(node.error()));
+    auto node = TRY(state_->add(path, S_IFREG, attributes));
     if (const int code =
-            sqfs_block_processor_begin_file(state_->processor.get(), &(*node)->inode->raw, nullptr, 0))
+            sqfs_block_processor_begin_file(state_->processor.get(), &node->inode->raw, nullptr, 0))
         return state_->failed(code);
     state_->in_file = true;
     ++state_->stats.files;
@@ -558,14 +552,14 @@ Status Writer::State::settle() {
 }
 
 Status Writer::checkpoint() {
-    if (auto settled = state_->settle(); !settled) return settled;
+    TRY(state_->settle());
     if (const int code = state_->write_tables()) return state_->failed(code);
     return {};
 }
 
 Result<WriteStats> Writer::finish() {
     auto& state = *state_;
-    if (auto settled = state.settle(); !settled) return fail(std::move(settled.error()));
+    TRY(state.settle());
     // Not earlier: libsquashfs uses its own table as long as content is added.
     if (const int code = state.keep_used_fragments()) return state.failed(code);
     if (const int code = state.write_tables()) return state.failed(code);

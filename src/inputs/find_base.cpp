@@ -50,14 +50,13 @@ Result<manifest::Base> find_base(const BuildOptions& options, const std::string&
             std::string("it has version ") + gnu_get_libc_version(), {},
             "Set `auto_base` in the configuration, or choose an image with --base.");
     if (reference == "host") return manifest::Base();
-    auto image = base::obtain(reference, options.bases);
-    if (!image) return fail(std::move(image.error()));
-    return manifest::Base{.reference = std::move(image->reference),
-                          .digest = std::move(image->digest),
-                          .file = std::move(image->file),
-                          .offset = image->offset,
+    auto image = TRY(base::obtain(reference, options.bases));
+    return manifest::Base{.reference = std::move(image.reference),
+                          .digest = std::move(image.digest),
+                          .file = std::move(image.file),
+                          .offset = image.offset,
                           .isolate = false,
-                          .environment = changes_by(image->config.environment)};
+                          .environment = changes_by(image.config.environment)};
 }
 
 } // namespace containerize::inputs

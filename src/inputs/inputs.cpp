@@ -56,22 +56,21 @@ Status collect_files(const BuildOptions& options, Inputs& inputs) {
                                        std::pair{&options.post_install, "--post-install"},
                                        std::pair{&options.environ_script, "--environ"}}) {
         if (!*file) continue;
-        if (auto good = check_script(**file, option); !good) return good;
+        TRY(check_script(**file, option));
         inputs.files.push_back(**file);
     }
     remember_secrets_of(inputs);
     for (const auto& file : inputs.files)
-        if (auto outside = prefix::check_outside(file, inputs.prefix); !outside) return outside;
+        TRY(prefix::check_outside(file, inputs.prefix));
     if (options.log_copy) return prefix::check_outside(*options.log_copy, inputs.prefix);
     return {};
 }
 
 Status check_staging(const fs::path& parent, const fs::path& prefix) {
     if (parent.empty()) return {};
-    auto resolved = resolve(parent);
-    if (!resolved) return fail(std::move(resolved.error()));
-    if (!is_below(*resolved, prefix)) return {};
-    return fail_input("the staging directory is inside the prefix", {}, resolved->string(),
+    auto resolved = TRY(resolve(parent));
+    if (!is_below(resolved, prefix)) return {};
+    return fail_input("the staging directory is inside the prefix", {}, resolved.string(),
                       "Choose a directory outside the prefix, on a local disk of this node, with --tmpdir.");
 }
 
@@ -92,17 +91,16 @@ Status check_isolation(const BuildOptions& options) {
 }
 
 Status choose_programs(const BuildOptions& options, Inputs& inputs) {
-    if (auto good = check_isolation(options); !good) return good;
+    TRY(check_isolation(options));
     if (options.bundle_python && options.settings.base.reference != "host")
         return fail_input("--bundle-python is only for interpreters of the host",
                           "the base has its own interpreter", options.settings.base.reference,
                           "Leave it out.");
-    if (auto chosen = choose_uv(options, inputs); !chosen) return chosen;
+    TRY(choose_uv(options, inputs));
     // A base brings its own interpreters, which are looked up inside it.
     if (!inputs.requirements || options.settings.base.reference != "host") return {};
-    auto interpreter = pip::choose_interpreter(options.python, inputs.environment);
-    if (!interpreter) return fail(std::move(interpreter.error()));
-    inputs.interpreter = std::move(*interpreter);
+    auto interpreter = TRY(pip::choose_interpreter(options.python, inputs.environment));
+    inputs.interpreter = std::move(interpreter);
     return pip::check_venv(inputs.interpreter, inputs.uv);
 }
 
@@ -136,23 +134,21 @@ Status read_surroundings(Inputs& inputs) {
 
 /// Checks that apply to every kind of build.
 Status check_rest(const BuildOptions& options, Inputs& inputs) {
-    if (auto good = collect_files(options, inputs); !good) return good;
-    auto epoch = source_date_epoch();
-    if (!epoch) return fail(std::move(epoch.error()));
-    inputs.source_date_epoch = *epoch;
+    TRY(collect_files(options, inputs));
+    auto epoch = TRY(source_date_epoch());
+    inputs.source_date_epoch = epoch;
     return check_staging(options.staging_parent, inputs.prefix);
 }
 
 // Adds the -r files to the pip requirements that the environment file lists.
 Status add_requirements(const BuildOptions& options, const Inputs& inputs, std::vector<Located>& pip) {
     for (const auto& given : options.conda.requirements) {
-        auto file = resolve(given);
-        if (!file) return fail(std::move(file.error()));
+        auto file = TRY(resolve(given));
         std::error_code failed;
-        if (!fs::is_regular_file(*file, failed))
+        if (!fs::is_regular_file(file, failed))
             return fail_input("cannot read the requirements", {}, given.string(),
                               "Give -r a file that you can read.");
-        pip.push_back({.text = "-r " + file->string(), .where = "-r"});
+        pip.push_back({.text = "-r " + file.string(), .where = "-r"});
     }
     // A pre-install script may create the files that the requirements name.
     return options.pre_install ? Status() : spec::check_requirements(pip, inputs.spec.parent_path());
@@ -160,17 +156,13 @@ Status add_requirements(const BuildOptions& options, const Inputs& inputs, std::
 
 /// The paths that the user asks for, followed by the site's.
 Status collect_wrapper_paths(const BuildOptions& options, Inputs& inputs) {
-    auto asked = prefix::check_wrapper_paths(options.wrapper_paths, inputs.prefix);
-    if (!asked) return fail(std::move(asked.error()));
+    auto asked = TRY(prefix::check_wrapper_paths(options.wrapper_paths, inputs.prefix));
     auto paths = options.wrapper_paths;
     paths.insert(paths.end(), options.site.wrapper_paths.begin(), options.site.wrapper_paths.end());
-    auto all = prefix::check_wrapper_paths(paths, inputs.prefix);
-    if (!all) return fail(std::move(all.error()));
-    inputs.wrapper_paths = std::move(*all);
+    inputs.wrapper_paths = TRY(prefix::check_wrapper_paths(paths, inputs.prefix));
     // The user's paths come first, so the rest are the site's.
-    inputs.optional_wrapper_paths.assign(inputs.wrapper_paths.begin() +
-                                             static_cast<std::ptrdiff_t>(asked->size()),
-                                         inputs.wrapper_paths.end());
+    inputs.optional_wrapper_paths.assign(
+        inputs.wrapper_paths.begin() + static_cast<std::ptrdiff_t>(asked.size()), inputs.wrapper_paths.end());
     return {};
 }
 
@@ -194,12 +186,10 @@ spec::LockChoice choice_of(const BuildOptions& options, const Inputs& inputs) {
 /// Reads the -r files, which are installed last.
 Status read_more_requirements(const BuildOptions& options, Inputs& inputs) {
     for (const auto& given : options.conda.requirements) {
-        auto file = resolve(given);
-        if (!file) return fail(std::move(file.error()));
-        auto read = spec::read_requirements(*file, inputs.working_directory);
-        if (!read) return fail(std::move(read.error()));
-        inputs.files.insert(inputs.files.end(), read->files.begin(), read->files.end());
-        inputs.more_requirements.push_back({.file = std::move(*file), .read = std::move(*read)});
+        auto file = TRY(resolve(given));
+        auto read = TRY(spec::read_requirements(file, inputs.working_directory));
+        inputs.files.insert(inputs.files.end(), read.files.begin(), read.files.end());
+        inputs.more_requirements.push_back({.file = std::move(file), .read = std::move(read)});
     }
     return {};
 }
@@ -207,24 +197,20 @@ Status read_more_requirements(const BuildOptions& options, Inputs& inputs) {
 } // namespace
 
 Status read_spec(const BuildOptions& options, Inputs& inputs) {
-    auto kind = spec::recognise_supported(options.spec);
-    if (!kind) return fail(std::move(kind.error()));
-    const auto& format = spec::format_of(*kind);
-    auto file = resolve(options.spec);
-    if (!file) return fail(std::move(file.error()));
-    inputs.spec = std::move(*file);
-    if (auto read = read_surroundings(inputs); !read) return read;
+    auto kind = TRY(spec::recognise_supported(options.spec));
+    const auto& format = spec::format_of(kind);
+    inputs.spec = TRY(resolve(options.spec));
+    TRY(read_surroundings(inputs));
     const auto choice = choice_of(options, inputs);
-    if (auto good = spec::check_choice(format, inputs.spec, choice); !good) return good;
+    TRY(spec::check_choice(format, inputs.spec, choice));
     if (const auto* read = std::get_if<spec::RequirementsReader>(&format.reader)) {
-        auto requirements = (*read)(inputs.spec, inputs.working_directory);
-        if (!requirements) return fail(std::move(requirements.error()));
-        inputs.requirements = std::move(*requirements);
+        auto requirements = TRY((*read)(inputs.spec, inputs.working_directory));
+        inputs.requirements = std::move(requirements);
         inputs.files = inputs.requirements->files;
         return refuse_conda_options(options, inputs.spec.string());
     }
     inputs.mode = "conda";
-    if (auto good = refuse_pip_options(options, inputs.spec.string()); !good) return good;
+    TRY(refuse_pip_options(options, inputs.spec.string()));
     inputs.files = {inputs.spec};
     auto config =
         options.conda.use_config ? conda::read_config(current_environment()) : conda::Config::defaults();
@@ -234,15 +220,12 @@ Status read_spec(const BuildOptions& options, Inputs& inputs) {
     of_machine.insert(of_machine.end(), options.site.machine_channels.begin(),
                       options.site.machine_channels.end());
     if (const auto* read = std::get_if<spec::EnvironmentReader>(&format.reader)) {
-        auto environment = (*read)(inputs.spec);
-        if (!environment) return fail(std::move(environment.error()));
-        inputs.conda = std::move(*environment);
+        inputs.conda = TRY((*read)(inputs.spec));
         if (inputs.conda->channels.empty()) add_channels(options.site, inputs.conda_config);
         return add_requirements(options, inputs, inputs.conda->pip);
     }
-    auto locked = spec::read_locked(inputs.spec, *kind, choice);
-    if (!locked) return fail(std::move(locked.error()));
-    inputs.locked = std::move(*locked);
+    auto locked = TRY(spec::read_locked(inputs.spec, kind, choice));
+    inputs.locked = std::move(locked);
     return options.pre_install ? Status()
                                : spec::check_requirements(inputs.locked->pip, inputs.spec.parent_path());
 }
@@ -252,9 +235,7 @@ namespace {
 /// The part that all new installations have in common.
 Result<Inputs> inputs_of_new(const BuildOptions& options) {
     Inputs inputs;
-    auto prefix = prefix::check_prefix(options.prefix, options.force);
-    if (!prefix) return fail(std::move(prefix.error()));
-    inputs.prefix = std::move(*prefix);
+    inputs.prefix = TRY(prefix::check_prefix(options.prefix, options.force));
     inputs.settings = options.settings;
     return inputs;
 }
@@ -265,12 +246,11 @@ Result<Inputs> check_inputs(const BuildOptions& options) {
     auto started = inputs_of_new(options);
     if (!started) return started;
     Inputs& inputs = *started;
-    if (auto read = read_spec(options, inputs); !read) return fail(std::move(read.error()));
-    if (inputs.locked)
-        if (auto read = read_more_requirements(options, inputs); !read) return fail(std::move(read.error()));
-    if (auto good = collect_wrapper_paths(options, inputs); !good) return fail(std::move(good.error()));
-    if (auto good = check_rest(options, inputs); !good) return fail(std::move(good.error()));
-    if (auto chosen = choose_programs(options, inputs); !chosen) return fail(std::move(chosen.error()));
+    TRY(read_spec(options, inputs));
+    if (inputs.locked) TRY(read_more_requirements(options, inputs));
+    TRY(collect_wrapper_paths(options, inputs));
+    TRY(check_rest(options, inputs));
+    TRY(choose_programs(options, inputs));
     return started;
 }
 
@@ -278,9 +258,7 @@ Result<Inputs> check_wrap(const BuildOptions& options, const fs::path& source, b
     auto started = inputs_of_new(options);
     if (!started) return started;
     Inputs& inputs = *started;
-    auto resolved = resolve(source);
-    if (!resolved) return fail(std::move(resolved.error()));
-    inputs.wrap_source = std::move(*resolved);
+    inputs.wrap_source = TRY(resolve(source));
     if (mask) inputs.mask = inputs.wrap_source;
     inputs.mode = "wrapdisk";
     std::error_code failed;
@@ -293,7 +271,7 @@ Result<Inputs> check_wrap(const BuildOptions& options, const fs::path& source, b
     if (is_below(inputs.prefix, inputs.wrap_source) || is_below(inputs.wrap_source, inputs.prefix))
         return fail_input("the prefix and the software's directory must not contain each other", {},
                           source.string(), "Choose another --prefix.");
-    if (auto read = read_surroundings(inputs); !read) return fail(std::move(read.error()));
+    TRY(read_surroundings(inputs));
     // Paths may be given as they are on disk, or relative to the source directory.
     std::vector<std::string> given;
     for (const auto& path : options.wrapper_paths) {
@@ -301,15 +279,14 @@ Result<Inputs> check_wrap(const BuildOptions& options, const fs::path& source, b
         const bool on_disk = whole && is_below(*whole, inputs.wrap_source);
         given.push_back(on_disk ? whole->lexically_relative(inputs.wrap_source).string() : path);
     }
-    auto paths = prefix::check_wrapper_paths(given, inputs.prefix);
-    if (!paths) return fail(std::move(paths.error()));
-    inputs.wrapper_paths = std::move(*paths);
+    auto paths = TRY(prefix::check_wrapper_paths(given, inputs.prefix));
+    inputs.wrapper_paths = std::move(paths);
     // A post-install script may create missing ones.
     for (const auto& path : inputs.wrapper_paths)
         if (path != "bin" && !options.post_install && !fs::exists(inputs.wrap_source / path, failed))
             return fail_input("the software has no such directory or program", path, source.string(),
                               "Give -w paths below the software's directory.");
-    if (auto good = check_rest(options, inputs); !good) return fail(std::move(good.error()));
+    TRY(check_rest(options, inputs));
     return started;
 }
 
@@ -317,23 +294,21 @@ Result<Inputs> check_import(const BuildOptions& options, const fs::path& directo
     auto started = inputs_of_new(options);
     if (!started) return started;
     Inputs& inputs = *started;
-    auto tykky = read_tykky_installation(directory);
-    if (!tykky) return fail(std::move(tykky.error()));
-    if (is_below(inputs.prefix, tykky->directory) || is_below(tykky->directory, inputs.prefix))
+    auto tykky = TRY(read_tykky_installation(directory));
+    if (is_below(inputs.prefix, tykky.directory) || is_below(tykky.directory, inputs.prefix))
         return fail_input("the prefix and the tykky installation must not contain each other",
                           "the import does not change the tykky installation", directory.string(),
                           "Choose another prefix.");
-    inputs.mode = tykky->mode;
-    inputs.mask = tykky->path_inside;
-    inputs.files = tykky->records;
-    if (auto read = read_surroundings(inputs); !read) return fail(std::move(read.error()));
-    auto paths = prefix::check_wrapper_paths(tykky->wrapper_paths, inputs.prefix);
-    if (!paths) return fail(std::move(paths.error()));
-    inputs.wrapper_paths = std::move(*paths);
+    inputs.mode = tykky.mode;
+    inputs.mask = tykky.path_inside;
+    inputs.files = tykky.records;
+    TRY(read_surroundings(inputs));
+    auto paths = TRY(prefix::check_wrapper_paths(tykky.wrapper_paths, inputs.prefix));
+    inputs.wrapper_paths = std::move(paths);
     // tykky ignored missing paths as well.
     inputs.optional_wrapper_paths.assign(inputs.wrapper_paths.begin() + 1, inputs.wrapper_paths.end());
-    inputs.tykky = std::move(*tykky);
-    if (auto good = check_rest(options, inputs); !good) return fail(std::move(good.error()));
+    inputs.tykky = std::move(tykky);
+    TRY(check_rest(options, inputs));
     return started;
 }
 
@@ -354,8 +329,8 @@ Result<Inputs> check_wrap_container(const BuildOptions& options) {
         return fail_input(
             "-w/--wrapper-paths is missing", "it selects the programs that get wrappers", {},
             "Give the container's directories that hold the programs, such as -w /usr/local/bin.");
-    if (auto read = read_surroundings(inputs); !read) return fail(std::move(read.error()));
-    if (auto good = check_rest(options, inputs); !good) return fail(std::move(good.error()));
+    TRY(read_surroundings(inputs));
+    TRY(check_rest(options, inputs));
     return started;
 }
 
@@ -367,16 +342,13 @@ Result<Inputs> check_update(const BuildOptions& options, const manifest::Manifes
     inputs.mode = previous.build.contains("conda_packages") ? "conda"
                   : previous.build.contains("source")       ? "wrapdisk"
                                                             : "venv";
-    if (auto read = options.spec.empty() ? read_surroundings(inputs) : read_spec(options, inputs); !read)
-        return fail(std::move(read.error()));
-    if (auto read = read_more_requirements(options, inputs); !read) return fail(std::move(read.error()));
+    TRY(options.spec.empty() ? read_surroundings(inputs) : read_spec(options, inputs));
+    TRY(read_more_requirements(options, inputs));
     auto paths = previous.wrapper_paths;
     paths.insert(paths.end(), options.wrapper_paths.begin(), options.wrapper_paths.end());
-    auto checked = prefix::check_wrapper_paths(paths, inputs.prefix);
-    if (!checked) return fail(std::move(checked.error()));
-    inputs.wrapper_paths = std::move(*checked);
-    if (auto good = check_rest(options, inputs); !good) return fail(std::move(good.error()));
-    if (auto chosen = choose_uv(options, inputs); !chosen) return fail(std::move(chosen.error()));
+    inputs.wrapper_paths = TRY(prefix::check_wrapper_paths(paths, inputs.prefix));
+    TRY(check_rest(options, inputs));
+    TRY(choose_uv(options, inputs));
     return inputs;
 }
 

@@ -68,7 +68,7 @@ Status clean_direct_url(const fs::path& metadata) {
     if (redacted(url) == url) return {};
     object["url"] = without_credentials_within(url);
     const auto cleaned = object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-    if (auto written = write_file(file, cleaned); !written) return written;
+    TRY(write_file(file, cleaned));
     return correct_record(metadata, "direct_url.json", cleaned);
 }
 
@@ -93,7 +93,7 @@ Status clean_clones(const fs::path& root) {
         const bool is_of_git =
             path.ends_with("/config") && path.find("/.git/", root.native().size()) != path.npos;
         if (!is_of_git) continue;
-        if (auto done = clean_git_configuration(entry.path()); !done) return done;
+        TRY(clean_git_configuration(entry.path()));
     }
     if (failed) return fail_errno("cannot read the directory", root.string(), failed.value());
     return {};
@@ -138,11 +138,9 @@ void remember_secrets_of(const Inputs& inputs) {
 
 Status remove_secrets_of_packages(const fs::path& root, const std::string& python_name) {
     const auto site_packages = root / "lib" / python_name / "site-packages";
-    auto installed = entries_where_there_are_some(site_packages);
-    if (!installed) return fail(std::move(installed.error()));
-    for (const auto& entry : *installed)
-        if (entry.path().extension() == ".dist-info")
-            if (auto done = clean_direct_url(entry.path()); !done) return done;
+    auto installed = TRY(entries_where_there_are_some(site_packages));
+    for (const auto& entry : installed)
+        if (entry.path().extension() == ".dist-info") TRY(clean_direct_url(entry.path()));
     return clean_clones(root);
 }
 

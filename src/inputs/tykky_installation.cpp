@@ -64,9 +64,8 @@ Status refuse_container(const YamlFile& settings, const TykkyInstallation& tykky
 }
 
 Status read_mode(const YamlFile& settings, TykkyInstallation& tykky) {
-    auto mode = required(settings, "mode");
-    if (!mode) return fail(std::move(mode.error()));
-    tykky.mode = std::move(*mode);
+    auto mode = TRY(required(settings, "mode"));
+    tykky.mode = std::move(mode);
     tykky.container = text_of(settings, "container_src");
     const auto isolated = text_of(settings, "isolate");
     tykky.isolated = isolated == "true" || isolated == "yes";
@@ -80,14 +79,13 @@ Status read_mode(const YamlFile& settings, TykkyInstallation& tykky) {
     if (tykky.mode != "conda" && tykky.mode != "venv")
         return settings.refuse(settings.root()["mode"], "installations of this mode cannot be imported",
                                "conda, venv and wrapdisk can be imported.");
-    auto name = required(settings, "env_name");
-    if (!name) return fail(std::move(name.error()));
-    if (!is_file_name(*name))
+    auto name = TRY(required(settings, "env_name"));
+    if (!is_file_name(name))
         return settings.refuse(settings.root()["env_name"], "invalid name of an environment");
     if (tykky.mode == "venv")
-        tykky.environments = {*name};
+        tykky.environments = {name};
     else // older versions of tykky used miniconda
-        tykky.environments = {fs::path("miniforge/envs") / *name, fs::path("miniconda/envs") / *name};
+        tykky.environments = {fs::path("miniforge/envs") / name, fs::path("miniconda/envs") / name};
     return {};
 }
 
@@ -99,10 +97,9 @@ bool is_of_the_system(const fs::path& path) {
 }
 
 Status read_image(const YamlFile& settings, TykkyInstallation& tykky) {
-    auto name = required(settings, "sqfs_image");
-    if (!name) return fail(std::move(name.error()));
-    if (!is_file_name(*name)) return settings.refuse(settings.root()["sqfs_image"], "invalid file name");
-    tykky.image = tykky.directory / *name;
+    auto name = TRY(required(settings, "sqfs_image"));
+    if (!is_file_name(name)) return settings.refuse(settings.root()["sqfs_image"], "invalid file name");
+    tykky.image = tykky.directory / name;
     const Fd file(open(tykky.image.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (!file) {
         auto error = fail_errno("cannot open the image", tykky.image.string());
@@ -115,9 +112,8 @@ Status read_image(const YamlFile& settings, TykkyInstallation& tykky) {
                             (tykky.directory / "share/previous_input").string() + ".";
         return good;
     }
-    auto path = required(settings, "installation_path");
-    if (!path) return fail(std::move(path.error()));
-    tykky.path_inside = fs::path(*path).lexically_normal();
+    auto path = TRY(required(settings, "installation_path"));
+    tykky.path_inside = fs::path(path).lexically_normal();
     if (!tykky.path_inside.has_filename()) tykky.path_inside = tykky.path_inside.parent_path();
     if (!tykky.path_inside.is_absolute() || is_of_the_system(tykky.path_inside))
         return settings.refuse(settings.root()["installation_path"],
@@ -153,29 +149,25 @@ void list_records(TykkyInstallation& tykky) {
 
 Result<TykkyInstallation> read_tykky_installation(const fs::path& directory) {
     TykkyInstallation tykky;
-    auto resolved = resolve(directory);
-    if (!resolved) return fail(std::move(resolved.error()));
-    tykky.directory = std::move(*resolved);
+    tykky.directory = TRY(resolve(directory));
     std::error_code failed;
     for (const char* name : {settings_name, script_name})
         if (!fs::is_regular_file(tykky.directory / name, failed))
             return no_tykky(directory, "it has no " + std::string(name));
-    auto settings = YamlFile::read(tykky.directory / settings_name);
-    if (!settings) return fail(std::move(settings.error()));
-    if (!settings->root().IsMap())
+    auto settings = TRY(YamlFile::read(tykky.directory / settings_name));
+    if (!settings.root().IsMap())
         return no_tykky(directory, std::string(settings_name) + " contains no settings");
-    if (auto read = read_mode(*settings, tykky); !read) return fail(std::move(read.error()));
-    if (auto read = read_image(*settings, tykky); !read) return fail(std::move(read.error()));
-    read_wrapper_paths(*settings, tykky);
+    TRY(read_mode(settings, tykky));
+    TRY(read_image(settings, tykky));
+    read_wrapper_paths(settings, tykky);
     list_records(tykky);
     return tykky;
 }
 
 Result<bool> needs_container(const TykkyInstallation& tykky) {
     if (tykky.mode == "wrapdisk") return false;
-    auto layers = image::open_layers(std::array{tykky.image});
-    if (!layers) return fail(std::move(layers.error()));
-    const image::LayersView image(std::move(*layers));
+    auto layers = TRY(image::open_layers(std::array{tykky.image}));
+    const image::LayersView image(std::move(layers));
     for (const auto& environment : tykky.environments) {
         const auto programs = "/" / environment / "bin";
         if (!image.exists(programs.string())) continue;

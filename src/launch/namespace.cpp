@@ -119,10 +119,10 @@ Status enter_new_namespaces() {
              .fault = Fault::engine});
     }
     // An unprivileged process may write a gid map only after it has given up setgroups.
-    if (auto done = write_proc("/proc/self/setgroups", "deny"); !done) return done;
+    TRY(write_proc("/proc/self/setgroups", "deny"));
     const auto identity = [](unsigned id) { return std::to_string(id) + " " + std::to_string(id) + " 1"; };
-    if (auto done = write_proc("/proc/self/uid_map", identity(uid)); !done) return done;
-    if (auto done = write_proc("/proc/self/gid_map", identity(gid)); !done) return done;
+    TRY(write_proc("/proc/self/uid_map", identity(uid)));
+    TRY(write_proc("/proc/self/gid_map", identity(gid)));
     return make_mounts_slaves();
 }
 

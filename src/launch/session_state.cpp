@@ -258,11 +258,10 @@ Result<std::string> ask(const SessionHandle& session, const ControlRequest& requ
 } // namespace
 
 Result<MountAnswer> request_mount(const SessionHandle& session, const std::string& prefix) {
-    auto answer = ask(session, {.verb = ControlVerb::mount, .prefix = prefix});
-    if (!answer) return fail(std::move(answer.error()));
-    if (*answer == mounted_answer) return MountAnswer::mounted;
-    if (*answer == stale_answer) return MountAnswer::stale;
-    return fail(error_of_answer(*answer));
+    auto answer = TRY(ask(session, {.verb = ControlVerb::mount, .prefix = prefix}));
+    if (answer == mounted_answer) return MountAnswer::mounted;
+    if (answer == stale_answer) return MountAnswer::stale;
+    return fail(error_of_answer(answer));
 }
 
 Result<std::string> request_statistics(const SessionHandle& session, const std::string& prefix) {

@@ -64,9 +64,8 @@ Result<std::vector<Bind>> parse_binds(std::string_view text) {
     }
     std::vector<Bind> binds;
     for (const auto& word : words) {
-        auto bind = parse_bind(word);
-        if (!bind) return fail(std::move(bind.error()));
-        binds.push_back(std::move(*bind));
+        auto bind = TRY(parse_bind(word));
+        binds.push_back(std::move(bind));
     }
     return binds;
 }

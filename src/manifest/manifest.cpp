@@ -127,9 +127,8 @@ std::string to_text(const Manifest& manifest) {
 
 Result<Manifest> read_manifest(const std::filesystem::path& directory) {
     const auto file = directory / launch::manifest_name;
-    auto text = read_file(file);
-    if (!text) return fail(std::move(text.error()));
-    return parse_manifest(*text, file);
+    auto text = TRY(read_file(file));
+    return parse_manifest(text, file);
 }
 
 Result<std::vector<image::Layers::ImageFile>> open_images(const Manifest& manifest,
@@ -137,10 +136,9 @@ Result<std::vector<image::Layers::ImageFile>> open_images(const Manifest& manife
     std::vector<image::Layers::ImageFile> opened;
     for (const auto& image : manifest.images()) {
         const auto path = directory / image.file;
-        auto file = open_regular(path, O_NOFOLLOW);
-        if (!file) return fail(std::move(file.error()));
+        auto file = TRY(open_regular(path, O_NOFOLLOW));
         struct stat info {};
-        if (fstat(file->get(), &info) != 0) return fail_errno("cannot open the image", path.string());
+        if (fstat(file.get(), &info) != 0) return fail_errno("cannot open the image", path.string());
         if (static_cast<std::uint64_t>(info.st_size) != image.size)
             return fail(
                 {.what = "the image is not the one that was built",
@@ -148,16 +146,15 @@ Result<std::vector<image::Layers::ImageFile>> open_images(const Manifest& manife
                         std::to_string(image.size),
                  .where = path.string(),
                  .hint = "Copy the installation again, or build it again with `containerize new --force`."});
-        if (auto good = image::Reader::check(file->get(), path); !good) return fail(std::move(good.error()));
-        opened.push_back({.file = std::move(*file), .path = path, .offset = 0});
+        TRY(image::Reader::check(file.get(), path));
+        opened.push_back({.file = std::move(file), .path = path, .offset = 0});
     }
     return opened;
 }
 
 Result<std::unique_ptr<image::Layers>> open_layers(const Manifest& manifest, const fs::path& prefix) {
-    auto images = open_images(manifest, prefix);
-    if (!images) return fail(std::move(images.error()));
-    return image::Layers::open(std::move(*images));
+    auto images = TRY(open_images(manifest, prefix));
+    return image::Layers::open(std::move(images));
 }
 
 launch::LaunchPlan plan_of(const Manifest& manifest, const std::string& prefix, std::string identity) {

@@ -122,8 +122,7 @@ Result<Fd> copy_of_brought(Fd file, const fs::path& path, const manifest::ImageF
         auto copy = stage_image(file, path, image.size, image.sha256, place);
         return copy ? for_reading(*copy, path) : std::move(copy);
     }
-    if (auto good = verify_image(file, path, image.size, image.sha256); !good)
-        return fail(std::move(good.error()));
+    TRY(verify_image(file, path, image.size, image.sha256));
     return file;
 }
 
@@ -143,10 +142,9 @@ Result<ImageHolder> ImageHolder::hold(const manifest::Manifest& manifest, const 
         taken.push_back(take(file));
     const auto files = manifest.images();
     taken.resize(files.size());
-    auto sources = manifest::open_images(manifest, prefix);
-    if (!sources) return fail(std::move(sources.error()));
+    auto sources = TRY(manifest::open_images(manifest, prefix));
     for (std::size_t i = 0; i < files.size(); ++i)
-        if (auto added = holder.add(files[i], (*sources)[i], std::move(taken[i]),
+        if (auto added = holder.add(files[i], (sources)[i], std::move(taken[i]),
                                     i < brought.size() ? brought[i] : fs::path(), place);
             !added)
             return fail(std::move(added.error()));

@@ -82,8 +82,7 @@ Result<Loop> make_loop(const image::Layers::ImageFile& image) {
             if (errno == EBUSY) continue;
             return fail_errno("cannot attach the image to a loop device", loop.name);
         }
-        if (auto bound = bind_loop(loop.device, loop.name, image); !bound)
-            return fail(std::move(bound.error()));
+        TRY(bind_loop(loop.device, loop.name, image));
         return loop;
     }
     return fail_errno("other processes took every free loop device", "/dev/loop-control", EBUSY);
@@ -102,9 +101,8 @@ Status mount_by_kernel(const image::Layers::ImageFile& image, const std::filesys
         return fail_errno(errno == EAGAIN ? "a process has the image open for writing"
                                           : "cannot check whether a process has the image open for writing",
                           image.path.string());
-    auto loop = make_loop(image);
-    if (!loop) return fail(std::move(loop.error()));
-    if (mount(loop->name.c_str(), mount_point.c_str(), "squashfs", MS_RDONLY | MS_NODEV | MS_NOSUID,
+    auto loop = TRY(make_loop(image));
+    if (mount(loop.name.c_str(), mount_point.c_str(), "squashfs", MS_RDONLY | MS_NODEV | MS_NOSUID,
               nullptr) != 0)
         return fail_errno("the kernel cannot mount the image", image.path.string());
     return {};

@@ -130,11 +130,10 @@ Status cover(const fs::path& covered, const std::vector<MissingPath>& missing) {
         if (!held) return fail(Error(held.error()));
         for (const auto& name : *held)
             if (const std::string below = "/" + name; !is_missing(path + below))
-                if (auto done = reproduce(before + below, inside + below); !done) return done;
+                TRY(reproduce(before + below, inside + below));
     }
-    if (auto done = allow_writes(place, false); !done) return done;
-    if (whole_root)
-        if (auto changed = change_root(place.c_str()); !changed) return changed;
+    TRY(allow_writes(place, false));
+    if (whole_root) TRY(change_root(place.c_str()));
     covers().insert(covered);
     return {};
 }
@@ -210,7 +209,7 @@ Status cover_missing(const fs::path& root, std::span<const MissingPath> missing)
             if (std::ranges::find(list, part.path, &MissingPath::path) == list.end()) list.push_back(part);
     }
     for (const auto& [existing, list] : by_existing)
-        if (auto covered = cover(existing, list); !covered) return covered;
+        TRY(cover(existing, list));
     return {};
 }
 

@@ -74,12 +74,8 @@ Result<ServedMount> ServedMount::mount(std::vector<image::Layers::ImageFile> ima
     mounted.use_ = use;
     mounted.images_ = std::move(images);
     mounted.cold_start_ = std::move(cold_start);
-    auto statistics = fuse::make_shared_statistics();
-    if (!statistics) return fail(std::move(statistics.error()));
-    mounted.statistics_ = std::move(*statistics);
-    auto connection = fuse::mount_fuse(mount_point);
-    if (!connection) return fail(std::move(connection.error()));
-    mounted.connection_ = std::move(*connection);
+    mounted.statistics_ = TRY(fuse::make_shared_statistics());
+    mounted.connection_ = TRY(fuse::mount_fuse(mount_point));
     mounted.mount_points_.push_back(mount_point.string());
     mounted.below_ = device_at(mount_point);
     auto shown = mounted.start_server();
@@ -94,7 +90,7 @@ Result<ServedMount> ServedMount::mount(std::vector<image::Layers::ImageFile> ima
 
 Result<ServedMount> ServedMount::mount_without_server(const image::Layers::ImageFile& image,
                                                       const std::filesystem::path& mount_point) {
-    if (auto done = mount_by_kernel(image, mount_point); !done) return fail(std::move(done.error()));
+    TRY(mount_by_kernel(image, mount_point));
     ServedMount mounted;
     mounted.mount_points_.push_back(mount_point.string());
     mounted.device_ = mounted.below_ = device_at(mount_point);

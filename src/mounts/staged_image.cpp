@@ -77,7 +77,7 @@ Status read_verified(const Fd& from, const std::filesystem::path& path, std::uin
         if (got == 0) break;
         const std::string_view piece(buffer.data(), static_cast<std::size_t>(got));
         digest.update(piece.data(), piece.size());
-        if (auto taken = sink(piece); !taken) return taken;
+        TRY(sink(piece));
         done += piece.size();
     }
     if (const auto found = digest.finish(); found != sha256)
@@ -104,8 +104,7 @@ Result<Fd> stage_image(const Fd& image, const std::filesystem::path& path, std::
         if (write_all(file->get(), piece)) return {};
         return fail_errno("cannot write the copy of the image");
     };
-    if (auto copied = read_verified(image, path, size, sha256, written); !copied)
-        return fail(std::move(copied.error()));
+    TRY(read_verified(image, path, size, sha256, written));
     return file;
 }
 

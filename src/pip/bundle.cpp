@@ -79,8 +79,7 @@ Status copy_directory(const fs::path& from, const fs::path& to, const fs::path& 
     fs::create_directories(to, failed);
     for (const auto& entry : entries_in(from, failed))
         if (entry.path().filename() != "__pycache__")
-            if (auto copied = copy_entry(entry, to / entry.path().filename(), library); !copied)
-                return copied;
+            TRY(copy_entry(entry, to / entry.path().filename(), library));
     if (failed) return fail_errno("cannot copy the standard library", from.string(), failed.value());
     return {};
 }
@@ -94,7 +93,7 @@ Status copy_library(const fs::path& from, const fs::path& to) {
         const auto name = entry.path().filename();
         if (name == "site-packages" || name == "dist-packages" || name == "__pycache__" || name == "test")
             continue;
-        if (auto copied = copy_entry(entry, to / name, from); !copied) return copied;
+        TRY(copy_entry(entry, to / name, from));
     }
     if (failed) return fail_errno("cannot copy the standard library", from.string(), failed.value());
     return {};
@@ -118,8 +117,7 @@ Result<Interpreter> bundle_python(const Interpreter& original, const BundleReque
                        "its program or its standard library is outside " + original.base_prefix.string());
     const fs::path place = request.root / "python";
     const auto library = original.standard_library.lexically_relative(original.base_prefix);
-    if (auto copied = copy_library(original.standard_library, place / library); !copied)
-        return fail(std::move(copied.error()));
+    TRY(copy_library(original.standard_library, place / library));
 
     const std::string name = "python3." + std::to_string(original.minor);
     std::error_code failed;
@@ -139,28 +137,27 @@ Result<Interpreter> bundle_python(const Interpreter& original, const BundleReque
             fs::copy(entry.path(), place / "lib" / entry.path().filename(), fs::copy_options::copy_symlinks,
                      failed);
 
-    auto modules = capture({.argv = {original.executable.string(), "-I", "-c", modules_of_original},
-                            .environment = request.environment,
-                            .working_directory = "/",
-                            .in_child = {},
-                            .on_line = {}});
-    if (!modules) return fail(std::move(modules.error()));
+    auto modules = TRY(capture({.argv = {original.executable.string(), "-I", "-c", modules_of_original},
+                                .environment = request.environment,
+                                .working_directory = "/",
+                                .in_child = {},
+                                .on_line = {}}));
     Interpreter copy = original;
     copy.base_prefix = request.prefix / "python";
     copy.executable = copy.base_prefix / "bin" / name;
     copy.standard_library = copy.base_prefix / library;
-    auto proven = capture({.argv = {copy.executable.string(), "-I", "-c", proof, line_of(modules->output, 0)},
-                           .environment = request.environment,
-                           .working_directory = "/",
-                           .in_child = request.in_child,
-                           .on_line = {}});
-    if (!proven) return fail(std::move(proven.error()));
-    if (!proven->ok()) return refused(original, "its copy does not start");
-    if (line_of(proven->output, 0) != copy.base_prefix)
-        return refused(original, "its copy still uses the standard library in " + line_of(proven->output, 0));
-    if (const auto missing = line_of(proven->output, 1); !missing.empty())
+    auto proven =
+        TRY(capture({.argv = {copy.executable.string(), "-I", "-c", proof, line_of(modules.output, 0)},
+                     .environment = request.environment,
+                     .working_directory = "/",
+                     .in_child = request.in_child,
+                     .on_line = {}}));
+    if (!proven.ok()) return refused(original, "its copy does not start");
+    if (line_of(proven.output, 0) != copy.base_prefix)
+        return refused(original, "its copy still uses the standard library in " + line_of(proven.output, 0));
+    if (const auto missing = line_of(proven.output, 1); !missing.empty())
         return refused(original, "its copy cannot import " + missing);
-    if (const auto loaded = line_of(proven->output, 2);
+    if (const auto loaded = line_of(proven.output, 2);
         !loaded.empty() && !is_within(loaded, copy.base_prefix))
         return refused(original, "its copy still uses the library " + loaded);
     return copy;

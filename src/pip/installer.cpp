@@ -258,13 +258,12 @@ Status install(const Choice& choice, const InstallRequest& request, const Detail
     if (request.verified) append(command.argv, {"--require-hashes"});
     command.working_directory = request.working_directory;
     command.on_line = detail;
-    auto outcome = run(command);
-    if (!outcome) return fail(std::move(outcome.error()));
-    if (outcome->ok()) return {};
+    auto outcome = TRY(run(command));
+    if (outcome.ok()) return {};
     return fail({.what = std::string(by_uv ? "uv" : "pip") + " could not install the requirements",
-                 .why = "it printed\n" + reason_in(outcome->output),
+                 .why = "it printed\n" + reason_in(outcome.output),
                  .where = request.requirements.string(),
-                 .hint = request.target.offline ? offline_hint(by_uv) : login_hint(outcome->output)});
+                 .hint = request.target.offline ? offline_hint(by_uv) : login_hint(outcome.output)});
 }
 
 Status uninstall(const Choice& choice, const Target& target, const std::vector<std::string>& names,
@@ -278,11 +277,10 @@ Status uninstall(const Choice& choice, const Target& target, const std::vector<s
         append(command.argv, {"--yes", "--no-input"});
     append(command.argv, names);
     command.on_line = detail;
-    auto outcome = run(command);
-    if (!outcome) return fail(std::move(outcome.error()));
-    if (outcome->ok()) return {};
+    auto outcome = TRY(run(command));
+    if (outcome.ok()) return {};
     return fail({.what = std::string(by_uv ? "uv" : "pip") + " could not remove packages",
-                 .why = "it printed\n" + reason_in(outcome->output),
+                 .why = "it printed\n" + reason_in(outcome.output),
                  .where = {},
                  .hint = {}});
 }
@@ -293,14 +291,13 @@ Result<std::string> checksums_by_uv(const Choice& choice, const Target& target,
     append(command.argv, {"compile", "--python", target.python.string(), "--no-progress", "--quiet",
                           "--no-deps", "--no-header", "--no-annotate", "--generate-hashes", pins.string()});
     command.working_directory = pins.parent_path();
-    auto outcome = capture(command);
-    if (!outcome) return fail(std::move(outcome.error()));
-    if (!outcome->ok())
+    auto outcome = TRY(capture(command));
+    if (!outcome.ok())
         return fail({.what = "uv could not determine the checksums of the installed packages",
-                     .why = "it printed\n" + reason_in(outcome->errors),
+                     .why = "it printed\n" + reason_in(outcome.errors),
                      .where = {},
                      .hint = {}});
-    return std::move(outcome->output);
+    return std::move(outcome.output);
 }
 
 } // namespace containerize::pip

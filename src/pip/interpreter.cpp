@@ -59,21 +59,20 @@ Result<fs::path> find(const std::string& wanted, const Environment& environment)
 /// Runs the interpreter at `path`, and checks that it is the one wanted.
 Result<Interpreter> examine(const std::string& path, const std::string& wanted,
                             const Environment& environment, const std::function<int()>& in_child) {
-    auto answer = capture({.argv = {path, "-I", "-c", questions},
-                           .environment = environment,
-                           .working_directory = "/",
-                           .in_child = in_child,
-                           .on_line = {}});
-    if (!answer) return fail(std::move(answer.error()));
+    auto answer = TRY(capture({.argv = {path, "-I", "-c", questions},
+                               .environment = environment,
+                               .working_directory = "/",
+                               .in_child = in_child,
+                               .on_line = {}}));
     Interpreter interpreter;
-    std::istringstream lines(answer->output);
+    std::istringstream lines(answer.output);
     std::string executable, base, library;
     std::getline(lines, executable);
     std::getline(lines, base);
     std::getline(lines, library);
     lines >> interpreter.version >> interpreter.major >> interpreter.minor >> interpreter.has_venv >>
         interpreter.has_ensurepip >> interpreter.has_pip;
-    if (!answer->ok() || !lines || executable.empty())
+    if (!answer.ok() || !lines || executable.empty())
         return fail_input("this is not a working Python 3", "it does not report its version", path,
                           "Choose another interpreter with --python.");
     interpreter.executable = executable;
@@ -91,23 +90,21 @@ Result<Interpreter> examine(const std::string& path, const std::string& wanted,
 } // namespace
 
 Result<Interpreter> choose_interpreter(const std::string& wanted, const Environment& environment) {
-    auto path = find(wanted, environment);
-    if (!path) return fail(std::move(path.error()));
-    return examine(path->string(), wanted, environment, {});
+    auto path = TRY(find(wanted, environment));
+    return examine(path.string(), wanted, environment, {});
 }
 
 Result<Interpreter> choose_interpreter_inside(const std::string& wanted, const Environment& environment,
                                               const std::function<int()>& in_child) {
     if (wanted.find('/') != std::string::npos) return examine(wanted, wanted, environment, in_child);
     const std::string name = "python" + (wanted.empty() ? "3" : wanted);
-    auto found = capture({.argv = {"/bin/sh", "-c", "command -v " + name},
-                          .environment = environment,
-                          .working_directory = "/",
-                          .in_child = in_child,
-                          .on_line = {}});
-    if (!found) return fail(std::move(found.error()));
-    const std::string path = found->output.substr(0, found->output.find('\n'));
-    if (!found->ok() || !path.starts_with('/'))
+    auto found = TRY(capture({.argv = {"/bin/sh", "-c", "command -v " + name},
+                              .environment = environment,
+                              .working_directory = "/",
+                              .in_child = in_child,
+                              .on_line = {}}));
+    const std::string path = found.output.substr(0, found.output.find('\n'));
+    if (!found.ok() || !path.starts_with('/'))
         return fail_input("the base has no " + name, {}, {},
                           "Use a base with an interpreter, such as docker://python:3.12-slim, or a conda "
                           "environment, which has its own.");

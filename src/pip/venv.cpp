@@ -8,15 +8,14 @@ namespace containerize::pip {
 namespace {
 
 Status expect_success(const VenvRequest& request, std::vector<std::string> argv, const std::string& what) {
-    auto outcome = run({.argv = std::move(argv),
-                        .environment = request.environment,
-                        .working_directory = request.prefix,
-                        .in_child = request.in_child,
-                        .on_line = {}});
-    if (!outcome) return fail(std::move(outcome.error()));
-    if (outcome->ok()) return {};
+    auto outcome = TRY(run({.argv = std::move(argv),
+                            .environment = request.environment,
+                            .working_directory = request.prefix,
+                            .in_child = request.in_child,
+                            .on_line = {}}));
+    if (outcome.ok()) return {};
     return fail({.what = what,
-                 .why = "exit code " + std::to_string(outcome->exit_code) + "\n" + tail(outcome->output, 12),
+                 .why = "exit code " + std::to_string(outcome.exit_code) + "\n" + tail(outcome.output, 12),
                  .where = {},
                  .hint = {}});
 }
@@ -43,7 +42,7 @@ Status make_venv(const VenvRequest& request) {
     if (request.system_site_packages) argv.emplace_back("--system-site-packages");
     if (!interpreter.has_ensurepip) argv.emplace_back("--without-pip");
     argv.push_back(prefix);
-    if (auto made = expect_success(request, argv, "cannot create the environment"); !made) return made;
+    TRY(expect_success(request, argv, "cannot create the environment"));
     if (interpreter.has_ensurepip) return {};
     const std::string python = (request.prefix / "bin/python").string();
     if (interpreter.has_pip)

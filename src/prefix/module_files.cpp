@@ -82,7 +82,7 @@ Status write_module_files(const std::filesystem::path& directory, const ModuleRe
     fs::create_directories(directory, failed);
     if (failed) return fail_errno("cannot create a directory", directory.string(), failed.value());
     const auto name = request.prefix.filename().string();
-    if (auto written = write_file(directory / (name + ".lua"), lua(request)); !written) return written;
+    TRY(write_file(directory / (name + ".lua"), lua(request)));
     return write_file(directory / name, tcl(request));
 }
 

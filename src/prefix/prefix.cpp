@@ -75,10 +75,9 @@ std::set<std::string> listed_names(const fs::path& assembly) {
 
 Result<fs::path> check_prefix(const std::string& given, bool force) {
     if (given.empty()) return fail_input("the prefix is empty", {}, {}, "Give --prefix a directory.");
-    auto prefix = resolve(given);
-    if (!prefix) return fail(std::move(prefix.error()));
-    std::string shown = prefix->string();
-    if (const auto length = prefix->filename().native().size(); length > longest_name)
+    auto prefix = TRY(resolve(given));
+    std::string shown = prefix.string();
+    if (const auto length = prefix.filename().native().size(); length > longest_name)
         return fail_input("the name of this prefix is too long",
                           "it has " + std::to_string(length) + " bytes, and the limit is " +
                               std::to_string(longest_name),
@@ -92,31 +91,31 @@ Result<fs::path> check_prefix(const std::string& given, bool force) {
         return fail_input("this prefix cannot be used",
                           "its name is not valid UTF-8, which the manifest requires", shown,
                           "Choose another directory.");
-    if (is_special(*prefix))
+    if (is_special(prefix))
         return fail_input("an installation cannot use this directory", {}, shown,
                           "Choose a separate directory, such as " + shown + (shown == "/" ? "" : "/") +
                               "env.");
-    for (auto parent = prefix->parent_path(); parent != parent.root_path(); parent = parent.parent_path())
+    for (auto parent = prefix.parent_path(); parent != parent.root_path(); parent = parent.parent_path())
         if (manifest::is_installation(parent))
             return fail_input("this prefix is inside another installation", parent.string(), shown,
                               "Choose a directory outside of it.");
     struct stat info {};
-    if (stat(prefix->c_str(), &info) != 0) {
-        if (errno == ENOENT) return *prefix;
+    if (stat(prefix.c_str(), &info) != 0) {
+        if (errno == ENOENT) return prefix;
         return fail_errno("cannot examine the prefix", shown);
     }
     if (!S_ISDIR(info.st_mode))
         return fail_input("the prefix is not a directory", {}, shown,
                           "Choose another prefix, or remove the file.");
-    if (manifest::is_installation(*prefix)) {
-        if (force) return *prefix;
+    if (manifest::is_installation(prefix)) {
+        if (force) return prefix;
         return fail_input("an installation already exists here", {}, shown,
                           "Use --force to replace it, or choose another prefix.");
     }
-    if (const auto entry = foreign_entry(*prefix); !entry.empty())
+    if (const auto entry = foreign_entry(prefix); !entry.empty())
         return fail_input("the prefix is not empty", "it contains '" + entry + "'", shown,
                           "Choose a directory that is empty or does not exist.");
-    return *prefix;
+    return prefix;
 }
 
 Status check_outside(const fs::path& file, const fs::path& prefix) {
@@ -194,11 +193,10 @@ Result<PrefixLock> lock_prefix(const fs::path& prefix, CleanupProcess& cleanup) 
     for (auto one = prefix.parent_path(); !fs::exists(one, failed); one = one.parent_path())
         missing.insert(missing.begin(), one);
     for (const auto& directory : missing)
-        if (auto made = make_directory(directory, cleanup); !made) return fail(std::move(made.error()));
-    auto made = make_directory(prefix, cleanup);
-    if (!made) return fail(std::move(made.error()));
+        TRY(make_directory(directory, cleanup));
+    auto made = TRY(make_directory(prefix, cleanup));
     if (access(prefix.c_str(), W_OK | X_OK) != 0) return cannot_lock("cannot write to the prefix", prefix);
-    PrefixLock lock{.prefix = prefix, .existed = !*made, .locked = false, .lock = {}};
+    PrefixLock lock{.prefix = prefix, .existed = !made, .locked = false, .lock = {}};
     lock.lock.reset(open(prefix.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!lock.lock) return cannot_lock("cannot open the prefix", prefix);
     // Without such locks (NFS wants a file opened for writing) both builds go on, and the last rename wins.

@@ -49,7 +49,7 @@ Status move_files(const fs::path& from, const fs::path& to) {
     fs::create_directories(to, failed);
     for (const auto& entry : entries_in(from, failed)) {
         if (fs::is_directory(entry.symlink_status())) {
-            if (auto moved = move_files(entry.path(), to / entry.path().filename()); !moved) return moved;
+            TRY(move_files(entry.path(), to / entry.path().filename()));
         } else if (auto moved = move(entry.path(), to / entry.path().filename()); !moved) {
             return moved;
         }
@@ -165,7 +165,7 @@ Status sync_all(const fs::path& assembly) {
     std::error_code failed;
     for (const auto& entry : entries_below(assembly, failed)) {
         if (fs::is_directory(entry.symlink_status())) {
-            if (auto done = sync_directory(entry.path()); !done) return done;
+            TRY(sync_directory(entry.path()));
             continue;
         }
         const Fd file(open(entry.path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
@@ -202,20 +202,19 @@ Status write_manifest(const Publication& publication) {
     const auto& assembly = publication.assembly;
     const auto state = assembly / state_directory(publication.manifest.state);
     const auto text = to_text(publication.manifest);
-    if (auto written = write_file(assembly / launch::manifest_name, text); !written) return written;
+    TRY(write_file(assembly / launch::manifest_name, text));
     std::error_code failed;
-    if (fs::exists(state, failed))
-        if (auto written = write_file(state / launch::manifest_name, text); !written) return written;
+    if (fs::exists(state, failed)) TRY(write_file(state / launch::manifest_name, text));
     if (const auto root = root::root_name(publication.manifest); !root.empty())
-        if (auto written = write_file(assembly / launch::root_file, root); !written) return written;
-    if (auto added = add_record_links(publication); !added) return added;
+        TRY(write_file(assembly / launch::root_file, root));
+    TRY(add_record_links(publication));
     return sync_all(assembly);
 }
 
 Status publish_by_one_rename(const Publication& publication) {
     const auto& prefix = publication.lock.prefix;
-    if (auto written = write_manifest(publication); !written) return written;
-    if (auto moved = move(publication.assembly, prefix); !moved) return moved;
+    TRY(write_manifest(publication));
+    TRY(move(publication.assembly, prefix));
     note(sync_directory(prefix.parent_path()));
     return {};
 }
@@ -228,8 +227,8 @@ Status move_new_files(const Publication& publication) {
     for (const auto& image : publication.manifest.images()) {
         if (!fs::exists(assembly / image.file, failed)) continue; // belongs to an earlier state
         fs::create_directories((prefix / image.file).parent_path(), failed);
-        if (auto done = move(assembly / image.file, prefix / image.file); !done) return done;
-        if (auto done = sync_directory((prefix / image.file).parent_path()); !done) return done;
+        TRY(move(assembly / image.file, prefix / image.file));
+        TRY(sync_directory((prefix / image.file).parent_path()));
     }
     // Old and new launchers do the same, so a mixture is harmless.
     Status done = move_files(assembly / "libexec", prefix / "libexec");
@@ -265,20 +264,20 @@ Status publish_in_place(const Publication& publication, CleanupProcess& cleanup)
     const auto& prefix = publication.lock.prefix;
     const auto& assembly = publication.assembly;
     // Check again: somebody may have put files there during the build, which are not ours to remove.
-    if (auto still = check_prefix(prefix.string(), true); !still) return fail(std::move(still.error()));
+    TRY(check_prefix(prefix.string(), true));
     const bool replacing = manifest::is_installation(prefix);
     const auto old = manifest::read_manifest(prefix);
     std::vector<std::set<std::string>> wrappers;
     for (const auto& path : publication.manifest.wrapper_paths)
         wrappers.push_back(names_in(assembly / path));
-    if (auto written = write_manifest(publication); !written) return written;
+    TRY(write_manifest(publication));
     if (!replacing) { // after a failure, an empty directory must be empty again
         std::string list;
         for (const auto& name : names_in(assembly)) {
             cleanup.remove_tree_later(prefix / name);
             list += name + "\n";
         }
-        if (auto listed = write_file(assembly / names_to_come, list); !listed) return listed;
+        TRY(write_file(assembly / names_to_come, list));
     }
 
     std::vector<std::string> new_images;
@@ -387,11 +386,9 @@ Status add_image(const fs::path& image, ImageIs image_is, const fs::path& assemb
     fs::create_directories(place.parent_path(), failed);
     if (failed) return fail_errno("cannot create a directory", place.parent_path().string(), failed.value());
     entry.size = static_cast<std::uint64_t>(info.st_size);
-    auto digest = filesystem_type(place) == "lustre" ? add_striped(image, entry.size, place, progress)
-                  : image_is == ImageIs::of_others   ? copy_file_synced(image, place, progress)
-                                                     : move_file_synced(image, place, progress);
-    if (!digest) return fail(std::move(digest.error()));
-    entry.sha256 = std::move(*digest);
+    entry.sha256 = TRY(filesystem_type(place) == "lustre" ? add_striped(image, entry.size, place, progress)
+                       : image_is == ImageIs::of_others   ? copy_file_synced(image, place, progress)
+                                                          : move_file_synced(image, place, progress));
     return {};
 }
 

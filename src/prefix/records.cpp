@@ -57,10 +57,9 @@ std::string without_marked_logins(std::string text) {
 
 /// Copies an input without its secrets. Keeps a private file private: not every secret can be recognised.
 Status keep_input(const fs::path& file, const fs::path& copy, mode_t umask_bits) {
-    auto content = read_file(file, largest_input);
-    if (!content) return fail(std::move(content.error()));
-    const auto text = decode(*content, file);
-    const auto& readable = text ? *text : *content;
+    auto content = TRY(read_file(file, largest_input));
+    const auto text = decode(content, file);
+    const auto& readable = text ? *text : content;
     const auto kept = without_marked_logins(redacted(readable));
     if (kept == readable) return copy_file_with_mode(file, copy, umask_bits);
     struct stat info {};
@@ -85,18 +84,13 @@ Result<nlohmann::json> keep_records(const fs::path& share, const Records& record
         std::string name = file.filename().string();
         if (const int before = used[name]++; before > 0) name = std::to_string(before) + "-" + name;
         const auto copied = share / "inputs" / name;
-        if (auto done = keep_input(file, copied, umask_bits); !done) return fail(std::move(done.error()));
-        auto digest = sha256_of_file(copied);
-        if (!digest) return fail(std::move(digest.error()));
-        listed.push_back({{"file", file.string()}, {"kept_as", name}, {"sha256", *digest}});
+        TRY(keep_input(file, copied, umask_bits));
+        auto digest = TRY(sha256_of_file(copied));
+        listed.push_back({{"file", file.string()}, {"kept_as", name}, {"sha256", digest}});
     }
-    if (auto done = copy_file_with_mode(records.log, share / "build.log", umask_bits); !done)
-        return fail(std::move(done.error()));
-    if (auto done = write_file(share / "packages.txt", records.packages); !done)
-        return fail(std::move(done.error()));
-    if (!records.lock.empty())
-        if (auto done = write_lock(share, records.lock, records.inputs, umask_bits); !done)
-            return fail(std::move(done.error()));
+    TRY(copy_file_with_mode(records.log, share / "build.log", umask_bits));
+    TRY(write_file(share / "packages.txt", records.packages));
+    if (!records.lock.empty()) TRY(write_lock(share, records.lock, records.inputs, umask_bits));
     return listed;
 }
 

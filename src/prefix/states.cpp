@@ -70,14 +70,13 @@ std::string layer_file(unsigned state) {
 }
 
 Result<std::vector<Manifest>> read_states(const fs::path& prefix) {
-    auto current = manifest::read_manifest(prefix);
-    if (!current) return fail(std::move(current.error()));
+    auto current = TRY(manifest::read_manifest(prefix));
     const auto numbers = numbers_in(prefix);
     if (!numbers) return fail(Error(numbers.error()));
     std::vector<Manifest> states;
     for (const unsigned number : *numbers) {
         auto state =
-            number == current->state ? current : manifest::read_manifest(prefix / state_directory(number));
+            number == current.state ? current : manifest::read_manifest(prefix / state_directory(number));
         if (!state && is_unreadable(prefix / state_directory(number) / launch::manifest_name))
             return fail(std::move(state.error()));
         // Skip unfinished states of killed updates.
@@ -85,7 +84,7 @@ Result<std::vector<Manifest>> read_states(const fs::path& prefix) {
     }
     // Skip states older than the current one's first ancestor: a squash or replacement was killed before it
     // had removed them.
-    const unsigned first = beginning_of(*current, states);
+    const unsigned first = beginning_of(current, states);
     std::erase_if(states, [first](const Manifest& state) { return state.state < first; });
     return states;
 }
@@ -98,15 +97,13 @@ Result<unsigned> next_state(const fs::path& prefix) {
 }
 
 Result<manifest::Manifest> read_unmoved(const std::string& given) {
-    auto prefix = resolve(given);
-    if (!prefix) return fail(std::move(prefix.error()));
-    if (!manifest::is_installation(*prefix)) return manifest::no_installation(*prefix);
-    auto manifest = manifest::read_manifest(*prefix);
-    if (!manifest) return fail(std::move(manifest.error()));
-    if (manifest->prefix == *prefix) return manifest;
+    auto prefix = TRY(resolve(given));
+    if (!manifest::is_installation(prefix)) return manifest::no_installation(prefix);
+    auto manifest = TRY(manifest::read_manifest(prefix));
+    if (manifest.prefix == prefix) return manifest;
     return fail_input("an installation that was moved cannot be updated",
-                      "its programs refer to " + manifest->prefix.string(), prefix->string(),
-                      what_to_do_with_moved(*manifest, *prefix));
+                      "its programs refer to " + manifest.prefix.string(), prefix.string(),
+                      what_to_do_with_moved(manifest, prefix));
 }
 
 } // namespace containerize::prefix

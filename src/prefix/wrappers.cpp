@@ -70,8 +70,7 @@ Status add_program(const fs::path& program, const fs::path& name, const WrapperR
     if (!request.existing.empty() && same_content(program, existing) &&
         link(existing.c_str(), to.c_str()) == 0)
         return {};
-    auto copied = copy_file_synced(program, to);
-    if (!copied) return fail(std::move(copied.error()));
+    TRY(copy_file_synced(program, to));
     if (chmod(to.c_str(), 0777 & ~request.umask_bits) != 0)
         return fail_errno("cannot copy a program", to.string());
     return {};
@@ -133,7 +132,7 @@ Result<std::vector<std::string>> existing_wrapper_paths(const WrapperRequest& re
         if (path == "bin" || fs::is_directory(real_directory(path, request), failed)) {
             directories.push_back(path);
         } else if (kind_of(request.root / path, request) == EntryKind::command) {
-            if (auto linked = link_program(path, request); !linked) return fail(std::move(linked.error()));
+            TRY(link_program(path, request));
         } else if (std::ranges::find(optional, path) == optional.end()) {
             return fail_input(
                 "the environment has no such directory or program", {}, path,
@@ -147,8 +146,7 @@ Result<std::size_t> make_wrappers(const WrapperRequest& request) {
     std::error_code failed;
     const fs::path launcher = fs::path("bin") / debug_commands.front();
     const fs::path first = request.output / launcher;
-    if (auto added = add_program(request.libexec / "launcher", launcher, request); !added)
-        return fail(std::move(added.error()));
+    TRY(add_program(request.libexec / "launcher", launcher, request));
 
     const auto add = [&](const fs::path& wrapper) -> Status {
         if (link(first.c_str(), wrapper.c_str()) == 0) return {};
@@ -158,8 +156,7 @@ Result<std::size_t> make_wrappers(const WrapperRequest& request) {
         if (symlink(fs::relative(first, wrapper.parent_path()).c_str(), wrapper.c_str()) == 0) return {};
         return fail_errno("cannot create a wrapper", wrapper.string());
     };
-    if (auto added = add(request.output / "bin" / debug_commands.back()); !added)
-        return fail(std::move(added.error()));
+    TRY(add(request.output / "bin" / debug_commands.back()));
 
     std::size_t commands = 0;
     // "bin" comes first, so that its own commands win over links to those of other directories.
@@ -173,14 +170,13 @@ Result<std::size_t> make_wrappers(const WrapperRequest& request) {
             const auto wrapper = directory / entry.path().filename();
             const auto kind = kind_of(entry.path(), request);
             if (kind == EntryKind::command) {
-                if (auto added = add(wrapper); !added) return fail(std::move(added.error()));
+                TRY(add(wrapper));
                 if (path != "bin")
                     fs::create_symlink(wrapper.lexically_relative(request.output / "bin"),
                                        request.output / "bin" / wrapper.filename(), taken);
                 ++commands;
             } else if (kind == EntryKind::text) {
-                if (auto copied = copy_file_with_mode(entry.path(), wrapper, request.umask_bits); !copied)
-                    return fail(std::move(copied.error()));
+                TRY(copy_file_with_mode(entry.path(), wrapper, request.umask_bits));
             }
         }
         if (path != "bin" && commands == before) log::warn("no programs found in " + path + ".");

@@ -24,7 +24,7 @@ Status write_all(const fs::path& directory, const std::vector<Page>& pages) {
     fs::remove_all(directory, failed);
     fs::create_directories(directory, failed);
     for (const auto& page : pages)
-        if (auto written = write_file(directory / page.file, page.text); !written) return written;
+        TRY(write_file(directory / page.file, page.text));
     return {};
 }
 
@@ -32,13 +32,12 @@ using Table = std::string (*)(const std::vector<Command>& commands);
 
 Result<Page> completion(const fs::path& script, const std::string& file, Table table,
                         const std::vector<Program>& programs) {
-    auto text = read_file(script);
-    if (!text) return fail(std::move(text.error()));
+    auto text = TRY(read_file(script));
     std::string all;
     for (const auto& program : programs)
         all += table(program.commands);
-    replace_all(*text, "@table@\n", all);
-    return Page{file, *text};
+    replace_all(text, "@table@\n", all);
+    return Page{file, text};
 }
 
 Status run(const fs::path& source, const fs::path& build) {
@@ -57,8 +56,8 @@ Status run(const fs::path& source, const fs::path& build) {
         const auto pages = manual_pages(program.commands);
         manual.insert(manual.end(), pages.begin(), pages.end());
     }
-    if (auto done = write_all(build / "docs/reference", markdown_pages(commands)); !done) return done;
-    if (auto done = write_all(build / "share/man/man1", manual); !done) return done;
+    TRY(write_all(build / "docs/reference", markdown_pages(commands)));
+    TRY(write_all(build / "share/man/man1", manual));
     struct Shell {
         const char *script, *directory, *file;
         Table table;
@@ -67,10 +66,9 @@ Status run(const fs::path& source, const fs::path& build) {
          {Shell{"completion.bash", "share/bash-completion/completions", "containerize", table_for_bash},
           Shell{"completion.zsh", "share/zsh/site-functions", "_containerize", table_for_zsh},
           Shell{"completion.fish", "share/fish/vendor_completions.d", "containerize.fish", table_for_fish}}) {
-        auto page = completion(source / shell.script, shell.file, shell.table, programs);
-        if (!page) return fail(std::move(page.error()));
+        auto page = TRY(completion(source / shell.script, shell.file, shell.table, programs));
         const fs::path directory = build / shell.directory;
-        if (auto done = write_all(directory, {*page}); !done) return done;
+        if (auto done = write_all(directory, {page}); !done) return done;
         // bash and fish look for a file with the command's name. In zsh, the file itself says what it is for.
         for (const auto name : std::vector(names.begin() + 1, names.end()))
             if (std::string_view(shell.file).starts_with("containerize"))

@@ -66,7 +66,7 @@ Status make_read_only(const Fd& mounted) {
     if (syscall(SYS_mount_setattr, mounted.get(), "", AT_EMPTY_PATH | AT_RECURSIVE, &attributes,
                 sizeof attributes) == 0)
         return {};
-    if (auto done = remount_read_only(path_of(mounted)); !done) return done;
+    TRY(remount_read_only(path_of(mounted)));
     // Before Linux 5.12: one by one, by path. What cannot be reached by its path cannot be written to either.
     std::array<char, PATH_MAX> name;
     const auto size = readlink(path_of(mounted).c_str(), name.data(), name.size());
@@ -101,19 +101,16 @@ public:
           own_((work / "own").string()), work_(work), plan_(request, own_) {}
 
     Result<Root> run() {
-        if (!request_.base.is_host())
-            if (auto made = make_work(); !made) return fail(std::move(made.error()));
-        if (auto made = plan_.make(); !made) return fail(std::move(made.error()));
-        auto laid = mount_rootfs();
-        if (!laid) return fail(std::move(laid.error()));
+        if (!request_.base.is_host()) TRY(make_work());
+        TRY(plan_.make());
+        TRY(mount_rootfs());
         for (const auto& mount : plan_.mounts()) {
             auto done = carry_out(mount);
             if (!done && !mount.optional) return fail(std::move(done.error()));
             if (!done) made_.notes.push_back("skipped: " + to_string(done.error()));
         }
         if (request_.base.isolate) link_descriptors();
-        if (!request_.base.is_host())
-            if (auto changed = mounts::change_root(root_); !changed) return fail(std::move(changed.error()));
+        if (!request_.base.is_host()) TRY(mounts::change_root(root_));
         // The bind of /tmp has copied this mount, too.
         if (!request_.base.is_host()) umount2(work_.c_str(), MNT_DETACH);
         const auto own = environment_of(request_.base);
@@ -195,10 +192,10 @@ private:
 
     Status mount_directory() {
         const image::DirectoryView view(request_.base.file);
-        if (auto injected = inject(view); !injected) return injected;
+        TRY(inject(view));
         if (mount(request_.base.file.c_str(), root_.c_str(), nullptr, MS_BIND | MS_REC, nullptr) != 0)
             return fail_errno("cannot bind the base's directory", request_.base.file.string());
-        if (auto done = make_read_only(Fd(open(root_.c_str(), O_PATH | O_CLOEXEC))); !done) return done;
+        TRY(make_read_only(Fd(open(root_.c_str(), O_PATH | O_CLOEXEC))));
         if (!plan_.links().empty())
             plan_.notes().emplace_back(
                 "the host's top-level links are not visible, because the base is a directory");
@@ -206,20 +203,17 @@ private:
     }
 
     Status mount_image() {
-        auto files = open_base(request_.base);
-        if (!files) return fail(std::move(files.error()));
-        auto layers = image::Layers::open(std::move(*files));
-        if (!layers) return fail(std::move(layers.error()));
-        const image::LayersView view(**layers);
-        if (auto injected = inject(view); !injected) return injected;
+        auto files = TRY(open_base(request_.base));
+        auto layers = TRY(image::Layers::open(std::move(files)));
+        const image::LayersView view(*layers);
+        TRY(inject(view));
         const fs::path layer = work_ / "mount-points.sqfs";
-        if (auto written = write_layer(layer, view); !written) return written;
-        files = open_base(request_.base);
-        if (!files) return fail(std::move(files.error()));
-        files->push_back({.file = Fd(open(layer.c_str(), O_RDONLY | O_CLOEXEC)), .path = layer});
-        auto served = mounts::ServedMount::mount(std::move(*files), root_, mounts::ServedMount::Use::root);
-        if (!served) return fail(std::move(served.error()));
-        made_.base.emplace(std::move(*served));
+        TRY(write_layer(layer, view));
+        files = TRY(open_base(request_.base));
+        files.push_back({.file = Fd(open(layer.c_str(), O_RDONLY | O_CLOEXEC)), .path = layer});
+        auto served =
+            TRY(mounts::ServedMount::mount(std::move(files), root_, mounts::ServedMount::Use::root));
+        made_.base.emplace(std::move(served));
         return {};
     }
 
@@ -227,7 +221,7 @@ private:
         if (!request_.inject) return {};
         auto injection = request_.inject(view);
         for (const auto& bind : injection.binds)
-            if (auto added = plan_.add_bind(bind, true); !added) return added;
+            TRY(plan_.add_bind(bind, true));
         for (const auto& [path, target] : injection.links) {
             const auto inside = own_path(path);
             std::error_code failed;
@@ -382,11 +376,9 @@ Result<std::unique_ptr<image::TreeView>> open_tree(const manifest::Base& base) {
     std::error_code failed;
     if (base.is_host() || fs::is_directory(base.file, failed))
         return std::make_unique<image::DirectoryView>(base.is_host() ? "/" : base.file);
-    auto files = root::open_base(base);
-    if (!files) return fail(std::move(files.error()));
-    auto layers = image::Layers::open(std::move(*files));
-    if (!layers) return fail(std::move(layers.error()));
-    return std::make_unique<image::LayersView>(std::move(*layers));
+    auto files = TRY(root::open_base(base));
+    auto layers = TRY(image::Layers::open(std::move(files)));
+    return std::make_unique<image::LayersView>(std::move(layers));
 }
 
 std::vector<launch::EnvironmentChange> environment_of(const manifest::Base& base) {

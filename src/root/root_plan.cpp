@@ -62,9 +62,9 @@ Status RootPlan::make() {
     for (const auto& path : request_.needed)
         if (!is_seen(path)) add_if_there(path, path);
     for (const auto& bind : request_.binds)
-        if (auto added = add_bind(bind); !added) return added;
+        TRY(add_bind(bind));
     for (const auto& bind : request_.offered)
-        if (auto added = add_bind(bind, true); !added) return added;
+        TRY(add_bind(bind, true));
     return {};
 }
 

@@ -68,10 +68,8 @@ Result<std::vector<std::string>> MountedImage::other_mount_points(const manifest
                          .hint = "Wait until the other one is unmounted (usually ten minutes after its last "
                                  "program ends), or build this installation again where it is now."});
         }
-        if (path == manifest.prefix)
-            if (auto free = manifest::check_first_path(manifest, plan_.prefix); !free)
-                return fail(std::move(free.error()));
-        if (auto made = mounts::make_mount_point(path, rules); !made) return fail(std::move(made.error()));
+        if (path == manifest.prefix) TRY(manifest::check_first_path(manifest, plan_.prefix));
+        TRY(mounts::make_mount_point(path, rules));
         paths.push_back(path);
     }
     return paths;
@@ -87,9 +85,7 @@ Result<InstallationOnDisk> open_installation(const std::string& prefix, const In
         opened.manifest = earlier->manifest;
         return opened;
     }
-    auto manifest = manifest::read_manifest(prefix);
-    if (!manifest) return fail(std::move(manifest.error()));
-    opened.manifest = std::move(*manifest);
+    opened.manifest = TRY(manifest::read_manifest(prefix));
     return opened;
 }
 
@@ -99,7 +95,7 @@ Result<MountedImage> MountedImage::mount(InstallationOnDisk installation,
                                          const mounts::OutsideView& outside) {
     const auto& prefix = installation.prefix;
     const auto& manifest = installation.manifest;
-    if (auto ours = check_native(manifest, prefix); !ours) return fail(std::move(ours.error()));
+    TRY(check_native(manifest, prefix));
     if (launch::recorded_root(prefix) != root::root_name(manifest))
         return fail({.what = "the installation is being replaced, or it is damaged",
                      .why = "its root filesystem differs from the one in its manifest",
@@ -111,17 +107,13 @@ Result<MountedImage> MountedImage::mount(InstallationOnDisk installation,
     mounted.plan_ = manifest::plan_of(manifest, prefix, std::move(installation.identity));
     mounted.plan_.root = root;
 
-    auto images = manifest::open_images(manifest, prefix);
-    if (!images) return fail(std::move(images.error()));
+    auto images = TRY(manifest::open_images(manifest, prefix));
     for (const auto& image : manifest.images())
         mounted.digests_.push_back(image.sha256);
-    auto further = mounted.other_mount_points(manifest, others, outside);
-    if (!further) return fail(std::move(further.error()));
-    auto staged = mounted.stage(manifest, *images);
-    if (!staged) return fail(std::move(staged.error()));
-    if (auto shown = mounted.show(manifest, std::move(*images), *staged); !shown)
-        return fail(std::move(shown.error()));
-    for (const auto& other : *further)
+    auto further = TRY(mounted.other_mount_points(manifest, others, outside));
+    auto staged = TRY(mounted.stage(manifest, images));
+    TRY(mounted.show(manifest, std::move(images), staged));
+    for (const auto& other : further)
         if (auto shown = mounted.served_->show_at(other); !shown) {
             mounted.served_->unmount();
             return fail(std::move(shown.error()));
@@ -146,10 +138,9 @@ Status MountedImage::show(const manifest::Manifest& manifest, std::vector<image:
     }
     // Copies on the node need no prefetching.
     auto cold_start = staged ? mounts::ColdStart() : mounts::cold_start_of(manifest, prefix, images);
-    auto served = mounts::ServedMount::mount(std::move(images), prefix, mounts::ServedMount::Use::tree,
-                                             std::move(cold_start));
-    if (!served) return fail(std::move(served.error()));
-    served_.emplace(std::move(*served));
+    auto served = TRY(mounts::ServedMount::mount(std::move(images), prefix, mounts::ServedMount::Use::tree,
+                                                 std::move(cold_start)));
+    served_.emplace(std::move(served));
     return {};
 }
 

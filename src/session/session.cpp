@@ -169,11 +169,9 @@ private:
 
     Status set_up() {
         // With fewer it might start and then be unable to end: it looks in /proc whether anybody is in it.
-        if (auto allowed = allow_open_files(fewest_files); !allowed) return allowed;
-        auto outside = mounts::OutsideView::keep();
-        if (!outside) return fail(std::move(outside.error()));
-        outside_ = std::move(*outside);
-        if (auto done = launch::enter_namespaces(); !done) return done;
+        TRY(allow_open_files(fewest_files));
+        outside_ = TRY(mounts::OutsideView::keep());
+        TRY(launch::enter_namespaces());
         mounts_ = launch::mount_namespace_of("self");
         inside_link_ = launch::inside_link_name(launch::own_identity({}));
 
@@ -187,14 +185,13 @@ private:
         mounts::set_server_cleanup([](void* self) { static_cast<Session*>(self)->close_supervisor_files(); },
                                    this);
 
-        if (auto done = set_up_root(); !done) return done;
+        TRY(set_up_root());
         ssh_settings_.emplace(state_.path + "/" + name_);
         refresh_ssh_settings();
-        auto installation = open_installation(arguments_.prefix, first_ ? &*first_ : nullptr);
-        if (!installation) return fail(std::move(installation.error()));
+        auto installation = TRY(open_installation(arguments_.prefix, first_ ? &*first_ : nullptr));
         first_.reset();
-        if (auto done = mount(std::move(*installation)); !done) return done;
-        if (auto done = listen_for_requests(); !done) return done;
+        TRY(mount(std::move(installation)));
+        TRY(listen_for_requests());
         if (is_superseded())
             return fail({.what = launch::superseded_answer, .why = {}, .where = {}, .hint = {}});
         unlinkat(state_.fd.get(), inside_link_.c_str(), 0);
@@ -222,22 +219,18 @@ private:
     /// Assembles the root for the first installation; all others in this session need the same root.
     Status set_up_root() {
         if (launch::root_in_name(name_).empty()) return {};
-        auto installation = open_installation(arguments_.prefix);
-        if (!installation) return fail(std::move(installation.error()));
-        first_ = std::move(*installation);
+        first_ = TRY(open_installation(arguments_.prefix));
         first_->directory.reset(); // of the root that is left now
-        auto request = root_request(first_->manifest);
-        if (!request) return fail(std::move(request.error()));
+        auto request = TRY(root_request(first_->manifest));
         const std::string work =
             std::string(state_.path).append("/").append(name_).append("/").append(root_name_here);
         if (mkdir(work.c_str(), 0700) != 0) return fail_errno("cannot create a directory", work);
-        auto root = root::enter_root(*request, work);
-        if (!root) return fail(std::move(root.error()));
-        base_ = std::move(root->base);
-        root_environment_ = std::move(root->environment);
-        for (const auto& line : root->notes)
+        auto root = TRY(root::enter_root(request, work));
+        base_ = std::move(root.base);
+        root_environment_ = std::move(root.environment);
+        for (const auto& line : root.notes)
             note(line);
-        for (const auto& line : root->warnings)
+        for (const auto& line : root.warnings)
             warn(line);
         return {};
     }
@@ -251,9 +244,8 @@ private:
                                   .home = variable("HOME"),
                                   .shell = variable("SHELL"),
                                   .inject = {}};
-        auto asked = root::binds_of_environment();
-        if (!asked) return fail(std::move(asked.error()));
-        request.binds.insert(request.binds.end(), asked->begin(), asked->end());
+        auto asked = TRY(root::binds_of_environment());
+        request.binds.insert(request.binds.end(), asked.begin(), asked.end());
         if (!request.base.is_host()) request.offered = root::binds_of_other_tools();
         manifest.settings.gpu = root::wanted_gpu(manifest);
         if (!request.base.is_host())
@@ -278,9 +270,9 @@ private:
     }
 
     Status mount(InstallationOnDisk installation) {
-        auto mounted = MountedImage::mount(std::move(installation), images_, root_environment_, outside_);
-        if (!mounted) return fail(std::move(mounted.error()));
-        images_.push_back(std::move(*mounted));
+        auto mounted =
+            TRY(MountedImage::mount(std::move(installation), images_, root_environment_, outside_));
+        images_.push_back(std::move(mounted));
         for (const auto& line : images_.back().notes())
             note(line);
         if (auto written = write_plan(images_.back().plan()); !written) {

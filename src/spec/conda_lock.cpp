@@ -37,13 +37,12 @@ public:
                                     .location = url,
                                     .sha256 = sha256},
                                    file_, where, locked_);
-        auto record = record_of_url(url, file_, where);
-        if (!record) return fail(std::move(record.error()));
-        record->sha256 = sha256;
-        record->md5 = hash.IsMap() ? scalar(hash, "md5") : std::string();
-        record->depends = dependency_list(package["dependencies"]);
-        if (record->sha256.empty() && record->md5.empty()) return refuse_unverifiable(record->name, where);
-        add_conda_package(std::move(*record),
+        auto record = TRY(record_of_url(url, file_, where));
+        record.sha256 = sha256;
+        record.md5 = hash.IsMap() ? scalar(hash, "md5") : std::string();
+        record.depends = dependency_list(package["dependencies"]);
+        if (record.sha256.empty() && record.md5.empty()) return refuse_unverifiable(record.name, where);
+        add_conda_package(std::move(record),
                           {.name = scalar(package, "name"),
                            .version = scalar(package, "version"),
                            .build = scalar(package, "build"),
@@ -106,7 +105,7 @@ Result<LockedEnvironment> read_conda_lock(const fs::path& file, const LockChoice
         return yaml->refuse(yaml->root(), "this conda-lock file has no `package:` list");
     CondaLockReader reader(*yaml, file, choice);
     for (const auto& package : packages)
-        if (auto taken = reader.take(package); !taken) return fail(std::move(taken.error()));
+        TRY(reader.take(package));
     return reader.finish();
 }
 

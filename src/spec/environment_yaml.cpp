@@ -36,9 +36,8 @@ public:
             return yaml_.refuse(root,
                                 "an environment file must be a mapping with keys such as `dependencies:`",
                                 "List packages under `dependencies:`.");
-        auto done = yaml_.each(
-            root, [this](const YAML::Node& key, const YAML::Node& value) { return top(key, value); });
-        if (!done) return fail(std::move(done.error()));
+        TRY(yaml_.each(root,
+                       [this](const YAML::Node& key, const YAML::Node& value) { return top(key, value); }));
         if (!has_dependencies_ && environment_.variables.empty())
             return fail_input("this environment file has no `dependencies:`", {}, file_.string(),
                               "List packages there, one per line.");
@@ -86,7 +85,7 @@ private:
             return yaml_.refuse(value, "`" + key + ":` must be a list",
                                 "Start each line below it with '- '.");
         for (const auto& one : value)
-            if (auto done = visit(one); !done) return done;
+            TRY(visit(one));
         return {};
     }
 
@@ -197,9 +196,8 @@ private:
 } // namespace
 
 Result<CondaEnvironment> read_environment_yaml(const fs::path& file) {
-    auto yaml = YamlFile::read(file);
-    if (!yaml) return fail(std::move(yaml.error()));
-    return EnvironmentFileReader(*yaml, file).read();
+    auto yaml = TRY(YamlFile::read(file));
+    return EnvironmentFileReader(yaml, file).read();
 }
 
 } // namespace containerize::spec

@@ -136,13 +136,12 @@ void sort_by_dependency(std::vector<conda::PackageRecord>& packages) {
 
 Result<LockedEnvironment> read_explicit(const fs::path& file, const LockChoice& choice) {
     const auto& subdir = choice.subdir;
-    auto text = text_of(file);
-    if (!text) return fail(std::move(text.error()));
+    auto text = TRY(text_of(file));
     LockedEnvironment locked;
     locked.of_pip.emplace();
     std::size_t number = 0;
     std::size_t unverified = 0;
-    for (const auto whole : split_lines(*text)) {
+    for (const auto whole : split_lines(text)) {
         ++number;
         const auto line = trimmed(whole);
         constexpr std::string_view platform = "# platform:";
@@ -151,13 +150,12 @@ Result<LockedEnvironment> read_explicit(const fs::path& file, const LockChoice& 
                                   ", and this machine is " + subdir,
                               {}, where_of(file, number), "Create a list for this platform.");
         if (line.empty() || line.starts_with('#') || line == "@EXPLICIT") continue;
-        auto record = record_of_url(std::string(line), file, where_of(file, number));
-        if (!record) return fail(std::move(record.error()));
-        if (!is_for(*record, subdir))
-            return fail_input("this package is for " + record->subdir + ", and this machine is " + subdir, {},
+        auto record = TRY(record_of_url(std::string(line), file, where_of(file, number)));
+        if (!is_for(record, subdir))
+            return fail_input("this package is for " + record.subdir + ", and this machine is " + subdir, {},
                               where_of(file, number), "Create a list for this platform.");
-        unverified += record->md5.empty() && record->sha256.empty() ? 1 : 0;
-        add_conda_package(std::move(*record), {}, locked);
+        unverified += record.md5.empty() && record.sha256.empty() ? 1 : 0;
+        add_conda_package(std::move(record), {}, locked);
     }
     if (locked.packages.empty()) return fail_input("this list contains no package", {}, file.string());
     if (unverified > 0)
@@ -168,11 +166,10 @@ Result<LockedEnvironment> read_explicit(const fs::path& file, const LockChoice& 
 
 Result<LockedEnvironment> read_own_lock(const fs::path& file, const LockChoice& choice) {
     const auto& subdir = choice.subdir;
-    auto text = text_of(file);
-    if (!text) return fail(std::move(text.error()));
+    auto text = TRY(text_of(file));
     // The json library throws on wrong types and missing keys; turn that into errors.
     try {
-        const json root = parse_json(*text);
+        const json root = parse_json(text);
         if (!root.contains("containerize-lock"))
             return fail_input("this is not a containerize lock file", "it has no 'containerize-lock'",
                               file.string(), "Give the file share/containerize.lock of an installation.");
@@ -211,7 +208,7 @@ Result<LockedEnvironment> read_own_lock(const fs::path& file, const LockChoice& 
         }
         return locked;
     } catch (const json::exception& problem) {
-        return fail_input("the lock file is incomplete or damaged", reason(problem, *text), file.string(),
+        return fail_input("the lock file is incomplete or damaged", reason(problem, text), file.string(),
                           "Copy or create it again.");
     }
 }
@@ -229,10 +226,10 @@ Status check_choice(const Format& format, const fs::path& file, const LockChoice
 
 Result<LockedEnvironment> read_locked(const fs::path& file, SpecKind kind, const LockChoice& choice) {
     const auto& format = format_of(kind);
-    if (auto good = check_choice(format, file, choice); !good) return fail(std::move(good.error()));
+    TRY(check_choice(format, file, choice));
     auto locked = read_whole(file, std::get<LockReader>(format.reader), choice);
     if (!locked) return locked;
-    if (auto good = check_names(locked->packages, file); !good) return fail(std::move(good.error()));
+    TRY(check_names(locked->packages, file));
     if (!format.sorted) sort_by_dependency(locked->packages);
     return locked;
 }
@@ -265,11 +262,10 @@ std::string lock_text(const LockedEnvironment& locked, const std::string& subdir
 }
 
 Result<CondaEnvironment> read_list_export(const fs::path& file) {
-    auto text = text_of(file);
-    if (!text) return fail(std::move(text.error()));
+    auto text = TRY(text_of(file));
     CondaEnvironment environment;
     std::size_t number = 0;
-    for (const auto whole : split_lines(*text)) {
+    for (const auto whole : split_lines(text)) {
         ++number;
         const auto line = trimmed(whole);
         if (line.empty() || line.starts_with('#')) continue;

@@ -70,9 +70,7 @@ Result<Requirement> requirement(const LockedRequirement& package, const fs::path
         return result;
     }
     if (const auto git = parse_git_source(package.location)) {
-        auto text = git_requirement(*git, package, where);
-        if (!text) return fail(std::move(text.error()));
-        result.text = std::move(*text);
+        result.text = TRY(git_requirement(*git, package, where));
         result.expected.commit = git->commit;
         return result;
     }
@@ -83,9 +81,7 @@ Result<Requirement> requirement(const LockedRequirement& package, const fs::path
         return fail_input("unsupported kind of repository", without_credentials_within(url), where,
                           "Lock the package from git or from an index.");
     if (!is_url(url)) {
-        auto local = local_url(url, lock, where);
-        if (!local) return fail(std::move(local.error()));
-        url = std::move(*local);
+        url = TRY(local_url(url, lock, where));
     }
     const bool has_checksum = !package.sha256.empty() || url.find("#sha256=") != std::string::npos;
     if (!has_checksum && !url.starts_with("file:")) return refuse_unverifiable(package.name, where);
@@ -182,13 +178,12 @@ std::optional<GitSource> parse_git_source(std::string_view text) {
 
 Status add_requirement(const LockedRequirement& package, const fs::path& lock, const std::string& where,
                        LockedEnvironment& locked) {
-    auto made = requirement(package, lock, where);
-    if (!made) return fail(std::move(made.error()));
-    locked.pip.push_back({.text = std::move(made->text), .where = where});
+    auto made = TRY(requirement(package, lock, where));
+    locked.pip.push_back({.text = std::move(made.text), .where = where});
     if (package.name.empty())
         locked.of_pip.reset();
     else if (locked.of_pip)
-        locked.of_pip->push_back(std::move(made->expected));
+        locked.of_pip->push_back(std::move(made.expected));
     return {};
 }
 

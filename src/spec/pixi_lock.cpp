@@ -72,15 +72,13 @@ public:
     }
 
     Result<LockedEnvironment> read() {
-        auto environment = choose_environment();
-        if (!environment) return fail(std::move(environment.error()));
-        for (const auto& channel : (*environment)["channels"])
+        auto environment = TRY(choose_environment());
+        for (const auto& channel : (environment)["channels"])
             if (channel.IsMap()) locked_.channels.push_back(without_credentials(scalar(channel, "url")));
-        auto rows = rows_of((*environment)["packages"]);
-        auto row = choose_row(rows);
-        if (!row) return fail(std::move(row.error()));
-        for (const auto& package : row->packages)
-            if (auto taken = take(package); !taken) return fail(std::move(taken.error()));
+        auto rows = rows_of((environment)["packages"]);
+        auto row = TRY(choose_row(rows));
+        for (const auto& package : row.packages)
+            TRY(take(package));
         if (locked_.packages.empty())
             return fail_input("this lock file has no package for " + choice_.subdir, {}, file_.string(),
                               "Lock the environment again for that platform.");
@@ -130,12 +128,10 @@ private:
             return fail_input("this lock file has no package for " + choice_.subdir, {}, file_.string(),
                               "Lock the environment again for that platform.");
         if (rows.size() == 1) return std::move(rows.front());
-        auto machine = choice_.machine();
-        if (!machine) return fail(std::move(machine.error()));
+        auto machine = TRY(choice_.machine());
         std::string needs;
         for (auto& row : rows) {
-            if (std::ranges::all_of(row.virtual_packages,
-                                    [&](const auto& one) { return has(*machine, one); }))
+            if (std::ranges::all_of(row.virtual_packages, [&](const auto& one) { return has(machine, one); }))
                 return std::move(row);
             needs += "\n- " + row.name + " needs " + joined(row.virtual_packages, ", ");
         }
@@ -152,14 +148,13 @@ private:
                                 "Build it with `pixi build`, and lock the resulting package.");
         const auto detail = details_of(entry, conda);
         if (!detail) return fail(Error(detail.error()));
-        auto record = record_of_url(conda, file_, yaml_.where(entry));
-        if (!record) return fail(std::move(record.error()));
-        record->sha256 = scalar(*detail, "sha256");
-        record->md5 = scalar(*detail, "md5");
-        record->depends = dependency_list((*detail)["depends"]);
-        if (record->sha256.empty() && record->md5.empty())
-            return refuse_unverifiable(record->name, yaml_.where(entry));
-        add_conda_package(std::move(*record),
+        auto record = TRY(record_of_url(conda, file_, yaml_.where(entry)));
+        record.sha256 = scalar(*detail, "sha256");
+        record.md5 = scalar(*detail, "md5");
+        record.depends = dependency_list((*detail)["depends"]);
+        if (record.sha256.empty() && record.md5.empty())
+            return refuse_unverifiable(record.name, yaml_.where(entry));
+        add_conda_package(std::move(record),
                           {.name = scalar(*detail, "name"),
                            .version = scalar(*detail, "version"),
                            .build = scalar(*detail, "build"),

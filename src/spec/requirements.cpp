@@ -184,8 +184,7 @@ public:
             }
             return fail(std::move(error));
         }
-        auto text = decode(*content, file);
-        if (!text) return fail(std::move(text.error()));
+        auto text = TRY(decode(*content, file));
         result.files.push_back(file);
         known_.push_back(real);
         // With the length, moving text from one file to the next changes the digest.
@@ -194,9 +193,9 @@ public:
         digest.update(length.data(), length.size());
 
         open_.push_back(real);
-        for (const auto& line : logical_lines(*text, file)) {
+        for (const auto& line : logical_lines(text, file)) {
             result.lines.push_back(line);
-            if (auto done = check(line); !done) return done;
+            TRY(check(line));
         }
         open_.pop_back();
         return {};
@@ -205,7 +204,7 @@ public:
     Status check_foreign(const Located& foreign) {
         for (auto& line : logical_lines(foreign.text, directory_ / "")) {
             line.foreign = foreign.where;
-            if (auto done = check(line); !done) return done;
+            TRY(check(line));
         }
         return {};
     }
@@ -222,7 +221,7 @@ private:
                               "Options follow shell rules. Write a literal quote as \\'.");
         for (std::size_t at = 0; at < words->size(); ++at)
             // pip ignores -r and -e after a requirement.
-            if (auto done = check_option(line, *words, at, requirement.empty()); !done) return done;
+            TRY(check_option(line, *words, at, requirement.empty()));
         return requirement.empty() ? Status() : check_requirement(line, requirement);
     }
 
@@ -292,7 +291,7 @@ private:
 
 Result<Requirements> read_requirements(const fs::path& file, const fs::path& working_directory) {
     RequirementsFileReader reader(working_directory);
-    if (auto done = reader.read(file, {}); !done) return fail(std::move(done.error()));
+    TRY(reader.read(file, {}));
     reader.result.sha256 = reader.digest.finish();
     return std::move(reader.result);
 }
@@ -300,7 +299,7 @@ Result<Requirements> read_requirements(const fs::path& file, const fs::path& wor
 Status check_requirements(const std::vector<Located>& lines, const fs::path& directory) {
     RequirementsFileReader reader(directory);
     for (const auto& line : lines)
-        if (auto done = reader.check_foreign(line); !done) return done;
+        TRY(reader.check_foreign(line));
     return {};
 }
 

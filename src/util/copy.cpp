@@ -122,7 +122,7 @@ Result<std::string> copy_file_synced(const fs::path& from, const fs::path& to,
 Status copy_file_with_mode(const fs::path& from, const fs::path& to, mode_t umask_bits) {
     struct stat info {};
     if (stat(from.c_str(), &info) != 0) return fail_errno("cannot read the file", from.string());
-    if (auto copied = copy_to_new_file(from, to, 0600, {}); !copied) return fail(std::move(copied.error()));
+    TRY(copy_to_new_file(from, to, 0600, {}));
     if (chmod(to.c_str(), info.st_mode & 0777U & ~umask_bits) != 0)
         return fail_errno("cannot write the file", to.string());
     return {};

@@ -70,11 +70,10 @@ void write_line(Level from_level, std::string_view kind, std::string_view text) 
 } // namespace
 
 Status open(const fs::path& file, Level level) {
-    auto sink = open_sink(file);
-    if (!sink) return fail(std::move(sink.error()));
+    auto sink = TRY(open_sink(file));
     auto& log = state();
     const std::lock_guard lock(log.mutex);
-    log.file = std::make_unique<spdlog::logger>("", std::move(*sink));
+    log.file = std::make_unique<spdlog::logger>("", std::move(sink));
     log.file->flush_on(spdlog::level::info);
     // If the disk is full, the build's own writes report it; the log must not bury that under complaints.
     log.file->set_error_handler([](const std::string&) {});
@@ -87,15 +86,13 @@ Status also(const fs::path& file) {
     auto& log = state();
     const std::lock_guard lock(log.mutex);
     if (log.file) {
-        auto text = read_file(log.path);
-        if (!text) return fail(std::move(text.error()));
+        auto text = TRY(read_file(log.path));
         // Not by write_file(), whose rename would replace /dev/null or a pipe by a file.
-        if (!(std::ofstream(file, std::ios::binary) << *text << std::flush))
+        if (!(std::ofstream(file, std::ios::binary) << text << std::flush))
             return fail_errno("cannot write the log", file.string());
     }
-    auto sink = open_sink(file);
-    if (!sink) return fail(std::move(sink.error()));
-    if (log.file) log.file->sinks().push_back(std::move(*sink));
+    auto sink = TRY(open_sink(file));
+    if (log.file) log.file->sinks().push_back(std::move(sink));
     return {};
 }
 

@@ -175,28 +175,24 @@ Result<Pipe> make_pipe() {
 Result<int> execute(const Command& command, const OnData& on_output, const OnData& on_errors) {
     if (interrupted()) return fail_interrupted();
     const Environment environment = command.environment ? *command.environment : current_environment();
-    auto program = program_of(command, environment);
-    if (!program) return fail(std::move(program.error()));
+    auto program = TRY(program_of(command, environment));
     log_command(command);
 
     std::vector<Stream> streams;
-    auto output = make_pipe();
-    if (!output) return fail(std::move(output.error()));
-    streams.push_back({std::move(output->reader), on_output});
+    auto output = TRY(make_pipe());
+    streams.push_back({std::move(output.reader), on_output});
     Fd error_writer;
     if (on_errors) {
-        auto errors = make_pipe();
-        if (!errors) return fail(std::move(errors.error()));
-        streams.push_back({std::move(errors->reader), on_errors});
-        error_writer = std::move(errors->writer);
+        auto errors = TRY(make_pipe());
+        streams.push_back({std::move(errors.reader), on_errors});
+        error_writer = std::move(errors.writer);
     }
-    auto child = Child::start(command, *program, environment, output->writer.get(),
-                              error_writer ? error_writer.get() : output->writer.get());
-    if (!child) return fail(std::move(child.error()));
+    auto child = TRY(Child::start(command, program, environment, output.writer.get(),
+                                  error_writer ? error_writer.get() : output.writer.get()));
     // Otherwise the streams would never end.
-    output->writer.reset();
+    output.writer.reset();
     error_writer.reset();
-    return follow(*child, streams);
+    return follow(child, streams);
 }
 
 } // namespace
@@ -224,20 +220,18 @@ Result<Outcome> capture(const Command& command) {
 Result<int> run_in_foreground(const Command& command, Keyboard keyboard) {
     if (interrupted()) return fail_interrupted();
     const Environment environment = command.environment ? *command.environment : current_environment();
-    auto program = program_of(command, environment);
-    if (!program) return fail(std::move(program.error()));
+    auto program = TRY(program_of(command, environment));
     log_command(command);
-    auto child = Child::start_in_foreground(command, *program, environment);
-    if (!child) return fail(std::move(child.error()));
+    auto child = TRY(Child::start_in_foreground(command, program, environment));
     const bool is_for_us = keyboard == Keyboard::interrupts_us;
     const IgnoredSignals ignored(is_for_us ? std::vector{SIGQUIT} : std::vector{SIGINT, SIGQUIT});
     for (;;) {
-        if (const auto code = child->wait()) {
+        if (const auto code = child.wait()) {
             if (is_for_us && interrupted()) return fail_interrupted();
             return *code;
         }
         // The program gets the terminal's signals itself.
-        if (interrupted() && interrupt_signal() != SIGINT) child->signal_group(SIGTERM);
+        if (interrupted() && interrupt_signal() != SIGINT) child.signal_group(SIGTERM);
     }
 }
 

@@ -58,15 +58,14 @@ Result<YamlFile> YamlFile::read(const std::filesystem::path& file, std::size_t m
         content.error().fault = Fault::input;
         return fail(std::move(content.error()));
     }
-    auto text = decode(*content, file);
-    if (!text) return fail(std::move(text.error()));
-    if (most_yaml_nodes(*text) > most_nodes)
+    auto text = TRY(decode(*content, file));
+    if (most_yaml_nodes(text) > most_nodes)
         return fail_input("this file has too many entries", "the limit is " + std::to_string(most_nodes),
                           file.string());
     YamlFile yaml;
     yaml.file_ = file;
     yaml.shows_lines_ = !may_have_secrets;
-    yaml.text_ = std::move(*text);
+    yaml.text_ = std::move(text);
     // Count lines like yaml-cpp.
     for (std::size_t start = 0; start < yaml.text_.size();) {
         yaml.line_starts_.push_back(static_cast<std::uint32_t>(start));
@@ -129,7 +128,7 @@ Status YamlFile::each(const YAML::Node& mapping,
         const auto& key = entry.first.Scalar();
         if (!seen.insert(key).second)
             return refuse(entry.first, "'" + key + "' is defined twice", "Combine both into one.");
-        if (auto done = visit(entry.first, entry.second); !done) return done;
+        TRY(visit(entry.first, entry.second));
     }
     return {};
 }

@@ -172,17 +172,15 @@ PackageToLink package_of(const fs::path& file) {
 
 Result<Linked> link_into(const fs::path& image, const std::vector<PackageToLink>& packages, unsigned jobs,
                          const std::string& prefix = "/data/env") {
-    auto writer = image::Writer::create(image, {});
-    if (!writer) return fail(std::move(writer.error()));
+    auto writer = TRY(image::Writer::create(image, {}));
     LinkOptions options;
     options.prefix = prefix;
     options.jobs = jobs;
     options.memory = 8U << 20U;
-    auto infos = read_packages(packages, jobs);
-    if (!infos) return fail(std::move(infos.error()));
-    auto linked = link_packages(packages, std::move(*infos), options, *writer, {});
+    auto infos = TRY(read_packages(packages, jobs));
+    auto linked = link_packages(packages, std::move(infos), options, writer, {});
     if (!linked) return linked;
-    if (auto finished = writer->finish(); !finished) return fail(std::move(finished.error()));
+    TRY(writer.finish());
     return linked;
 }
 

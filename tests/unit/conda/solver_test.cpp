@@ -78,11 +78,9 @@ public:
         }
         for (const auto& text : pins)
             request.pins.push_back({.spec = *parse_match_spec(text), .channels = {}, .where = "condarc:3"});
-        auto pool = PackagePool::load(lists_, names_in(request), machine);
-        if (!pool) return fail(std::move(pool.error()));
-        auto solution = conda::solve(*pool, std::move(request));
-        if (!solution) return fail(std::move(solution.error()));
-        return std::move(solution->install);
+        auto pool = TRY(PackagePool::load(lists_, names_in(request), machine));
+        auto solution = TRY(conda::solve(pool, std::move(request)));
+        return std::move(solution.install);
     }
 
     /// The solution as sorted "name-version-build"; or the error message.

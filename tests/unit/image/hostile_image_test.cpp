@@ -76,10 +76,9 @@ SquashfsImage image_of_a_file(const std::string& content) {
 }
 
 std::expected<std::string, int> read_file_of(Layers& layers, const std::string& path) {
-    const auto reference = layers.find(path);
-    if (!reference) return std::unexpected(reference.error());
+    const auto reference = TRY(layers.find(path));
     std::vector<Slice> slices;
-    if (const auto done = layers.read(*reference, 0, 1U << 20U, slices); !done)
+    if (const auto done = layers.read(reference, 0, 1U << 20U, slices); !done)
         return std::unexpected(done.error());
     std::string content;
     for (const auto& slice : slices)

@@ -87,7 +87,7 @@ protected:
     }
 
     Result<ServedMount> mount() const {
-        if (auto entered = launch::enter_new_namespaces(); !entered) return fail(std::move(entered.error()));
+        TRY(launch::enter_new_namespaces());
         sigset_t signals;
         sigemptyset(&signals);
         sigaddset(&signals, SIGCHLD);

@@ -23,11 +23,9 @@ protected:
     Status build(const std::string& mark, const std::vector<std::string>& commands, bool publishing = true,
                  const std::vector<std::string>& paths = {"bin"}) {
         auto cleanup = CleanupProcess::start();
-        auto lock = lock_prefix(prefix_, *cleanup);
-        if (!lock) return fail(std::move(lock.error()));
-        remove_leftovers(*lock);
-        auto assembly = make_assembly(*lock, *cleanup);
-        if (!assembly) return fail(std::move(assembly.error()));
+        auto lock = TRY(lock_prefix(prefix_, *cleanup));
+        remove_leftovers(lock);
+        auto assembly = TRY(make_assembly(lock, *cleanup));
         manifest::Manifest manifest;
         manifest.prefix = prefix_;
         manifest.created = mark;
@@ -35,19 +33,17 @@ protected:
         manifest.wrapper_paths = paths;
         for (const auto& path : paths)
             for (const auto& command : commands)
-                put(*assembly / path / command, mark);
-        put(*assembly / "libexec/containerize-session", mark);
+                put(assembly / path / command, mark);
+        put(assembly / "libexec/containerize-session", mark);
         manifest.state = *next_state(prefix_);
-        put(*assembly / state_directory(manifest.state) / "inputs" / (mark + ".txt"), mark);
-        put(*assembly / state_directory(manifest.state) / "packages.txt", mark);
+        put(assembly / state_directory(manifest.state) / "inputs" / (mark + ".txt"), mark);
+        put(assembly / state_directory(manifest.state) / "packages.txt", mark);
         const auto image = directory_.write("image-" + mark, mark);
         manifest.image.file = free_image_name(prefix_);
-        if (auto added = add_image(image, ImageIs::of_others, *assembly, manifest.image, {}); !added)
-            return added;
+        TRY(add_image(image, ImageIs::of_others, assembly, manifest.image, {}));
         if (!publishing) return {};
         if (meanwhile) meanwhile();
-        auto done =
-            publish({.lock = *lock, .assembly = *assembly, .manifest = manifest, .kept = {}}, *cleanup);
+        auto done = publish({.lock = lock, .assembly = assembly, .manifest = manifest, .kept = {}}, *cleanup);
         if (done) cleanup->keep_all_but(directory_.path() / "staging");
         return done;
     }
