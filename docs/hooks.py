@@ -2,6 +2,8 @@
 
 import os
 import re
+import subprocess
+import textwrap
 from pathlib import Path
 
 import messages
@@ -9,6 +11,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
 TROUBLESHOOTING = "how-to/troubleshooting.md"
+RANK = "reference/containerize-rank.md"
 INTRODUCTION = f"""# Messages
 
 The table has all error messages and warnings of the program, in alphabetical order, each with what you can do. `...`
@@ -34,9 +37,19 @@ def page_of_messages(root):
     return page
 
 
+def build_directory(config):
+    return Path(config.config_file_path).parent / os.environ.get("CONTAINERIZE_BUILD", "build/release")
+
+
+def help_of_rank(config):
+    """The session program is containerize-rank if it is called by that name."""
+    program = build_directory(config) / "libexec/containerize/session"
+    return subprocess.run(["containerize-rank", "--help"], executable=program, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
 def on_files(files, config):
     root = Path(config.config_file_path).parent
-    made = root / os.environ.get("CONTAINERIZE_BUILD", "build/release") / "docs/reference"
+    made = build_directory(config) / "docs/reference"
     pages = sorted(made.glob("*.md"))
     if not pages:
         raise PluginError(f"There are no pages in {made}. Build the target `reference`, or set CONTAINERIZE_BUILD to a build directory.")
@@ -51,8 +64,10 @@ def on_files(files, config):
                 section[title] = [name for name in names if name.startswith(folder)]
 
 
-def on_page_markdown(markdown, page, **_):
-    """Gives each message in the table an anchor, for links from the page of messages."""
+def on_page_markdown(markdown, page, config, **_):
+    """Gives each message in the table an anchor, for links from the page of messages, and inserts the help of containerize-rank."""
+    if page.file.src_uri == RANK:
+        return markdown.replace("    HELP\n", textwrap.indent(help_of_rank(config), "    "))
     if page.file.src_uri == TROUBLESHOOTING:
         return messages.EXPLAINED.sub(lambda row: f'| <a id="{anchor_of(row[1])}"></a>{row[1]} | ', markdown)
     return markdown

@@ -112,6 +112,10 @@ def test_generated_pages_are_in_the_navigation(site, page):
     assert f'href="reference/{page}.html"' in (site / "index.html").read_text()
 
 
+def test_the_page_of_containerize_rank_has_its_options(site):
+    assert "--nproc-per-node N" in (site / "reference/containerize-rank.html").read_text()
+
+
 def test_explained_messages_exist():
     """Each message in the table of troubleshooting.md is one of the program, of its scripts, of the kernel or of ssh."""
     known = messages.read_messages(SOURCE)
