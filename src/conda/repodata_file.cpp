@@ -1,6 +1,5 @@
 #include "conda/repodata_file.h"
 
-#include "core/filesystem.h"
 #include "core/interrupt.h"
 #include "core/read_write.h"
 #include "util/digest.h"
