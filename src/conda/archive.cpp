@@ -109,7 +109,7 @@ public:
             auto entry = TRY(understand(header));
             if (entry.path.empty()) continue; // the root directory itself
             left_ = entry.type == EntryType::file ? entry.size : 0;
-            if (auto visited = visit(entry, [this] { return read(); }); !visited) return visited;
+            TRY(visit(entry, [this] { return read(); }));
         }
     }
 
@@ -194,10 +194,8 @@ Result<PackageArchive> PackageArchive::open(const OpenFile& file, std::string na
     const auto& text = file.path.native();
     if (text.ends_with(".conda")) return PackageArchive(file, std::move(name), Format::conda);
     if (text.ends_with(".tar.bz2")) return PackageArchive(file, std::move(name), Format::tar_bz2);
-    return fail({.what = "not a conda package",
-                 .why = "its name does not end in .conda or .tar.bz2",
-                 .where = text,
-                 .hint = {}});
+    return fail(
+        {.what = "not a conda package", .why = "its name does not end in .conda or .tar.bz2", .where = text});
 }
 
 // `part` is "info" or "pkg". A .tar.bz2 holds both together, so its visitor must tell them apart.
@@ -226,8 +224,7 @@ Status PackageArchive::read(std::string_view part, const VisitEntry& visit) cons
         if (code == ARCHIVE_EOF)
             return fail({.what = "the package " + name_ + " is damaged",
                          .why = "it does not contain '" + std::string(part) + "'",
-                         .where = file_.path.string(),
-                         .hint = {}});
+                         .where = file_.path.string()});
         if (code != ARCHIVE_OK && code != ARCHIVE_WARN) return cannot(outer.get());
         std::string_view member =
             archive_entry_pathname(header) == nullptr ? "" : archive_entry_pathname(header);
@@ -266,8 +263,7 @@ Result<std::map<std::string, std::string>> PackageArchive::info() const {
             return fail(
                 {.what = "the package " + name_ + " is unsafe",
                  .why = "its metadata has " + std::to_string(size) + " bytes, including " + entry.path,
-                 .where = file_.path.string(),
-                 .hint = {}});
+                 .where = file_.path.string()});
         std::string content; // grows with the data, since the size in a header may be wrong
         for (;;) {
             auto bytes = TRY(more());

@@ -148,7 +148,6 @@ Result<fs::path> cache_directory(const Environment& environment, const Located& 
     }
     return fail({.what = "there is no usable directory for the cache",
                  .why = std::move(reasons),
-                 .where = {},
                  .hint = "Set CONTAINERIZE_CACHE to a directory of your own."});
 }
 

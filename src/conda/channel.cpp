@@ -111,9 +111,8 @@ Result<Channel> at_path(const Located& asked, const Config& config) {
             return fail_input("the channel '" + path + "' cannot be found", "HOME is not set", asked.where);
         path.replace(0, 1, home);
     }
-    const auto absolute = resolve(std::string(without_subdir(path)));
-    if (!absolute) return fail(Error(absolute.error()));
-    return at_url(file_url(absolute->string()), config);
+    auto absolute = TRY(resolve(std::string(without_subdir(path))));
+    return at_url(file_url(absolute.string()), config);
 }
 
 /// The URL of a channel "pkgs/...": the site's mirror if default_channels has one, else Anaconda's.
@@ -238,10 +237,13 @@ Result<std::vector<Candidate>> resolve_all(const std::vector<Located>& asked, co
     return result;
 }
 
-std::unexpected<Error> refuse_anaconda(const Located& asked, const std::string& text) {
-    return fail_input(fmt::format("{} is a channel of Anaconda", text), std::string(terms), asked.where,
-                      "Use conda-forge instead, which has nearly all of its packages. If Anaconda's terms "
-                      "permit your use,\nallow the channel with --allow-defaults.");
+/// `role` says what the channel is in the request.
+std::unexpected<Error> refuse_anaconda(const Located& asked, const char* role) {
+    return fail_input(
+        fmt::format("'{}', {}, is a channel of Anaconda", without_credentials(asked.text), role),
+        std::string(terms), asked.where,
+        "Use conda-forge instead, which has nearly all of its packages. If Anaconda's terms "
+        "permit your use,\nallow the channel with --allow-defaults.");
 }
 
 std::string note_of_terms(const std::vector<std::string>& names) {
@@ -342,13 +344,10 @@ Result<ChannelChoice> choose_channels(const std::vector<Located>& asked,
     for (const auto& candidate : candidates)
         choice.offer(candidate);
     if (choice.chosen.channels.empty())
-        return refuse_anaconda(choice.left_out().front(),
-                               fmt::format("'{}', the only given channel,",
-                                           without_credentials(choice.left_out().front().text)));
+        return refuse_anaconda(choice.left_out().front(), "the only given channel");
     for (const auto& candidate : for_packages) {
         if (has_anaconda_terms(candidate.channel) && !choice.permitted(candidate.channel))
-            return refuse_anaconda(candidate.asked, fmt::format("'{}', which a package specification names,",
-                                                                without_credentials(candidate.asked.text)));
+            return refuse_anaconda(candidate.asked, "which a package specification names");
         choice.take(candidate);
     }
     choice.add_notes(asked);

@@ -23,12 +23,8 @@ using nlohmann::json;
 Result<std::optional<json>> read_object(const fs::path& file) {
     std::error_code ignored;
     if (!fs::is_regular_file(file, ignored)) return std::nullopt;
-    auto text = read_file(file, 1U << 20U);
-    if (!text) {
-        text.error().fault = Fault::input;
-        return fail(std::move(text.error()));
-    }
-    auto object = parse_json_quietly(*text);
+    auto text = TRY(read_input_file(file, 1U << 20U));
+    auto object = parse_json_quietly(text);
     // The parser's message would quote secrets.
     if (!object.is_object())
         return fail_input("the file with logins is not valid JSON", {}, file.string(),
@@ -45,15 +41,14 @@ Status read_mamba(const fs::path& file, Config& config) {
         if (type == "CondaToken") {
             config.tokens.try_emplace(key, text_of(login, "token"));
         } else if (type == "BearerToken") {
-            config.http.logins.push_back(
-                {.url = key, .user = {}, .password = {}, .bearer = text_of(login, "token")});
+            config.http.logins.push_back({.url = key, .bearer = text_of(login, "token")});
         } else if (type == "BasicHTTPAuthentication") {
             auto password = from_base64(text_of(login, "password"));
             if (!password)
                 return fail_input("the password for '" + key + "' is not valid base64", {}, file.string(),
                                   "Store it again with `micromamba auth login`.");
             config.http.logins.push_back(
-                {.url = key, .user = text_of(login, "user"), .password = std::move(*password), .bearer = {}});
+                {.url = key, .user = text_of(login, "user"), .password = std::move(*password)});
         } else {
             log::detail(file.string() + ": the login for " + key + " has an unknown type and is ignored");
         }
@@ -68,7 +63,7 @@ void add_oauth(const std::string& key, const json& login, const fs::path& file, 
         log::warn(file.string() + ": the login for " + key +
                   " has expired. `pixi auth login` creates a new one.");
     else if (auto bearer = text_of(login, "access_token"); !bearer.empty())
-        config.http.logins.push_back({.url = key, .user = {}, .password = {}, .bearer = std::move(bearer)});
+        config.http.logins.push_back({.url = key, .bearer = std::move(bearer)});
 }
 
 Status read_rattler(const fs::path& file, Config& config) {
@@ -79,13 +74,11 @@ Status read_rattler(const fs::path& file, Config& config) {
         if (auto token = text_of(login, "CondaToken"); !token.empty())
             config.tokens.try_emplace(key, std::move(token));
         else if (auto bearer = text_of(login, "BearerToken"); !bearer.empty())
-            config.http.logins.push_back(
-                {.url = key, .user = {}, .password = {}, .bearer = std::move(bearer)});
+            config.http.logins.push_back({.url = key, .bearer = std::move(bearer)});
         else if (login.is_object() && login.contains("BasicHTTP"))
             config.http.logins.push_back({.url = key,
                                           .user = text_of(login["BasicHTTP"], "username"),
-                                          .password = text_of(login["BasicHTTP"], "password"),
-                                          .bearer = {}});
+                                          .password = text_of(login["BasicHTTP"], "password")});
         else if (login.is_object() && login.contains("OAuth"))
             add_oauth(key, login["OAuth"], file, config);
         else

@@ -230,19 +230,15 @@ public:
         return std::nullopt;
     }
 
-    static std::optional<bool> as_boolean(std::string text) {
-        std::ranges::transform(text, text.begin(),
-                               [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    static std::optional<bool> as_boolean(std::string_view given) {
+        const auto text = lower(given);
         if (text == "true" || text == "yes" || text == "on" || text == "1") return true;
         if (text == "false" || text == "no" || text == "off" || text == "0") return false;
         return std::nullopt;
     }
 
     void refuse(const Located& given, std::string what) {
-        if (mistake) return;
-        mistake = fail_input(std::move(what), fmt::format("it is '{}'", without_credentials(given.text)),
-                             given.where, "Correct it, or ignore conda's configuration with --no-config.")
-                      .error();
+        note(std::move(what), fmt::format("it is '{}'", without_credentials(given.text)), given.where);
     }
 
     /// Explains why a key has no effect.
@@ -257,8 +253,7 @@ public:
                     log::detail(fmt::format("{}: `{}` is ignored", source.where(entry.first), key));
             }
         for (const auto key : not_supported)
-            if (const auto name = variable_name(std::string(key));
-                !named_variable(environment_, name).empty())
+            if (const auto name = variable_name(key); !named_variable(environment_, name).empty())
                 warn_of(name, key);
     }
 
@@ -325,18 +320,17 @@ private:
     }
 
     void refuse(const ConfigFile& source, const YAML::Node& node, std::string what) {
+        note(std::move(what), {}, source.where(node));
+    }
+
+    void note(std::string what, std::string why, std::string where) {
         if (mistake) return;
-        mistake = fail_input(std::move(what), {}, source.where(node),
+        mistake = fail_input(std::move(what), std::move(why), std::move(where),
                              "Correct it, or ignore conda's configuration with --no-config.")
                       .error();
     }
 
-    static std::string variable_name(const std::string& key) {
-        std::string name = "CONDA_" + key;
-        std::ranges::transform(name, name.begin(),
-                               [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-        return name;
-    }
+    static std::string variable_name(std::string_view key) { return "CONDA_" + upper(key); }
 
     const Environment& environment_;
     std::vector<ConfigFile> sources_;
@@ -345,9 +339,7 @@ private:
 
 std::vector<std::string> texts(const std::vector<Located>& list) {
     std::vector<std::string> result;
-    result.reserve(list.size());
-    for (const auto& item : list)
-        result.push_back(item.text);
+    std::ranges::transform(list, std::back_inserter(result), &Located::text);
     return result;
 }
 
@@ -429,10 +421,6 @@ http::Settings default_http() {
         .patience = "remote_read_timeout_secs in .condarc",
         .no_verification = "ssl_verify: false"};
     return settings;
-}
-
-Config Config::defaults() {
-    return {};
 }
 
 Result<Config> read_config(const Environment& environment, const fs::path& root) {

@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <map>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace containerize::conda {
@@ -19,6 +18,7 @@ enum class ChannelPriority { strict, flexible, disabled };
 /// With the words of conda's configuration.
 http::Settings default_http();
 
+/// The values are those without any file or variable (--no-config).
 struct Config {
     std::vector<Located> channels;         ///< as written; highest priority first
     std::vector<Located> default_channels; ///< the meaning of `defaults`; empty: Anaconda's own
@@ -45,9 +45,6 @@ struct Config {
     std::map<std::string, std::string> tokens; ///< "host" or "host/path" -> the token in "/t/TOKEN/" URLs
 
     std::vector<std::filesystem::path> files; ///< the files that were read
-
-    /// The configuration without any file or variable (--no-config).
-    static Config defaults();
 };
 
 /// Reads all sources. Later ones take precedence, and items of their lists come first. Each directory is

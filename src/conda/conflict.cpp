@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
 #include <string_view>
 
@@ -19,17 +18,22 @@ namespace {
 constexpr std::size_t most_lines = 30;
 constexpr int deepest = 6;
 
+/// The valid versions, oldest first.
+std::vector<std::string> sorted_versions(const std::set<std::string>& texts) {
+    std::vector<Version> versions;
+    for (const auto& text : texts)
+        if (auto version = Version::parse(text)) versions.push_back(std::move(*version));
+    std::ranges::sort(versions, [](const Version& one, const Version& other) { return one < other; });
+    std::vector<std::string> sorted;
+    for (const auto& version : versions)
+        sorted.push_back(version.text());
+    return sorted;
+}
+
 /// "0.15.1", "0.15.1, 0.15.2" or "0.15.0 to 0.15.9".
 std::string summary(const std::set<std::string>& texts) {
-    std::vector<std::pair<Version, std::string>> versions;
-    for (const auto& text : texts)
-        if (auto version = Version::parse(text)) versions.emplace_back(std::move(*version), text);
-    std::ranges::sort(versions, [](const auto& one, const auto& other) { return one.first < other.first; });
-    if (versions.size() > 3) return versions.front().second + " to " + versions.back().second;
-    std::vector<std::string> list;
-    for (auto& [version, text] : versions)
-        list.push_back(std::move(text));
-    return joined(list, ", ");
+    const auto versions = sorted_versions(texts);
+    return versions.size() > 3 ? versions.front() + " to " + versions.back() : joined(versions, ", ");
 }
 
 class Explanation {
@@ -71,15 +75,12 @@ private:
     struct Need {
         Id dependency = 0;
         bool excludes = false; ///< from run_constrained: limits other packages
-        bool operator<(const Need& other) const {
-            return std::pair(dependency, excludes) < std::pair(other.dependency, other.excludes);
-        }
+        auto operator<=>(const Need&) const = default;
     };
 
     [[nodiscard]] std::string name_of(Id solvable) const {
         return pool_id2str(pool_, pool_id2solvable(pool_, solvable)->name);
     }
-    [[nodiscard]] std::string version_of(Id solvable) const { return packages_.version(solvable); }
     static std::string name_in(std::string_view dependency) {
         return std::string(dependency.substr(0, dependency.find_first_of(" =<>!~[")));
     }
@@ -128,7 +129,7 @@ private:
         for (const Id solvable : solvables) {
             if (!seen.insert(solvable).second) continue;
             for (const auto& need : needs_[solvable])
-                groups[{name_of(solvable), need}].versions.insert(version_of(solvable));
+                groups[{name_of(solvable), need}].versions.insert(packages_.version(solvable));
         }
         for (const auto& [key, group] : groups) {
             const auto& [name, need] = key;
@@ -179,17 +180,12 @@ private:
 std::string missing_virtual_hint(const std::string& name) {
     if (name == "__cuda")
         return "To build for nodes with a GPU, give the CUDA version of their driver, such as --cuda 12.4.";
-    std::string variable = name.substr(std::min(name.find_first_not_of('_'), name.size()));
-    std::ranges::transform(variable, variable.begin(), [](unsigned char c) { return std::toupper(c); });
+    const auto variable = upper(name.substr(std::min(name.find_first_not_of('_'), name.size())));
     return "If the nodes that will run the programs have it, set CONDA_OVERRIDE_" + variable + ".";
 }
 
 Error nothing_matches(const PackagePool& packages, const Wanted& wanted, bool hidden) {
-    Error error{.what = "no channel has " + wanted.spec.text,
-                .why = {},
-                .where = wanted.where,
-                .hint = {},
-                .fault = Fault::input};
+    Error error{.what = "no channel has " + wanted.spec.text, .where = wanted.where, .fault = Fault::input};
     if (hidden) {
         error.why =
             "only a channel of lower priority has it, and strict channel priority forbids using that one";
@@ -211,15 +207,12 @@ Error nothing_matches(const PackagePool& packages, const Wanted& wanted, bool hi
                                                  : "none of " + joined(wanted.channels, ", ") + " has a") +
                     " package of that name, but other channels do";
     } else if (!versions.empty()) {
-        std::vector<std::pair<Version, std::string>> sorted;
-        for (const auto& text : versions)
-            if (auto version = Version::parse(text)) sorted.emplace_back(std::move(*version), text);
-        std::ranges::sort(sorted, [](const auto& one, const auto& other) { return one.first > other.first; });
-        std::vector<std::string> newest;
-        for (std::size_t i = 0; i < sorted.size() && i < 8; ++i)
-            newest.push_back(sorted[i].second);
+        auto newest = sorted_versions(versions);
+        std::ranges::reverse(newest);
+        const bool more = newest.size() > 8;
+        if (more) newest.resize(8);
         error.why = "the available versions of " + wanted.spec.name + " are " + joined(newest, ", ") +
-                    (sorted.size() > 8 ? " and older" : "");
+                    (more ? " and older" : "");
         if (wanted.spec.build) error.why += ", possibly without the build " + wanted.spec.build->text();
     } else {
         const auto names = packages.names();
@@ -244,7 +237,6 @@ Error explain_conflict(const PackagePool& packages, s_Solver& solver,
     Error error{.what = explanation.requests() > 1 ? "these requirements conflict"
                                                    : "this requirement cannot be satisfied",
                 .why = text,
-                .where = {},
                 .hint = "Request other versions, or remove requirements that you do not need.",
                 .fault = Fault::input};
     if (!explanation.missing_virtual().empty())

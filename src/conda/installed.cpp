@@ -2,10 +2,10 @@
 
 #include "core/entries.h"
 #include "core/filesystem.h"
+#include "core/text.h"
 #include "util/json.h"
 
 #include <algorithm>
-#include <sstream>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -46,7 +46,7 @@ Result<InstalledPackage> read_record(const fs::path& file) {
         auto record = parse_record(entry);
         if (!record) return damaged(file, record.error().what);
         InstalledPackage installed{
-            .record = std::move(*record), .requested = requests_of(entry), .files = {}, .record_file = file};
+            .record = std::move(*record), .requested = requests_of(entry), .record_file = file};
         installed.record.url = entry.value("url", "");
         installed.record.file_name = entry.value("fn", "");
         installed.record.channel = channel_of(entry, installed.record);
@@ -69,12 +69,12 @@ Result<std::vector<Located>> read_pinned(const fs::path& prefix) {
     std::error_code ignored;
     if (!fs::exists(file, ignored)) return pinned;
     auto text = TRY(read_file(file, 1U << 20U));
-    std::istringstream lines(text);
-    std::string line;
-    for (int number = 1; std::getline(lines, line); ++number)
-        if (const auto start = line.find_first_not_of(" \t\r"); start != line.npos && line[start] != '#')
-            pinned.push_back({.text = line.substr(start, line.find_last_not_of(" \t\r") + 1 - start),
-                              .where = "conda-meta/pinned:" + std::to_string(number)});
+    std::size_t number = 0;
+    for (const auto line : split(text, '\n')) {
+        ++number;
+        if (const auto spec = trimmed(line); !spec.empty() && !spec.starts_with('#'))
+            pinned.push_back({std::string(spec), "conda-meta/pinned:" + std::to_string(number)});
+    }
     return pinned;
 }
 

@@ -13,9 +13,9 @@ namespace containerize::conda {
 
 struct InstalledPackage {
     PackageRecord record;
-    std::vector<std::string> requested; ///< the specs that requested it; empty for dependencies
-    std::vector<std::string> files;     ///< relative to the prefix, and below it
-    std::filesystem::path record_file;  ///< the path of its record, starting with `prefix`
+    std::vector<std::string> requested;  ///< the specs that requested it; empty for dependencies
+    std::vector<std::string> files = {}; ///< relative to the prefix, and below it
+    std::filesystem::path record_file;   ///< the path of its record, starting with `prefix`
 };
 
 /// Returns the packages sorted by name. `prefix` may be any path at which the environment is mounted.

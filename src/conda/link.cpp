@@ -84,10 +84,6 @@ bool is_record(const std::string& path) {
     return name == "history" || name.ends_with(".json");
 }
 
-bool is_python_source(const std::string& path) {
-    return path.ends_with(".py");
-}
-
 std::string entry_point_script(const EntryPoint& point, const std::string& prefix) {
     const auto import = point.function.substr(0, point.function.find('.'));
     return shebang(prefix + "/bin/python") +
@@ -134,8 +130,7 @@ Result<PackageInfo> read_package(const PackageToLink& package) {
     if (given.name != own.name || given.version != own.version || given.build != own.build)
         return fail({.what = "this package is not " + given.distribution(),
                      .why = "its metadata says that it is " + own.distribution(),
-                     .where = package.archive.path.string(),
-                     .hint = {}});
+                     .where = package.archive.path.string()});
     own = completed(given, std::move(own));
     return info;
 }
@@ -199,13 +194,12 @@ private:
                     doubtful.emplace(entry.path, std::move(target));
             if (doubtful.empty()) continue;
             auto archive = TRY(PackageArchive::open(packages_[i].archive, name(i)));
-            auto read = archive.payload([&](const ArchiveEntry& entry, const ReadMore&) -> Status {
+            TRY(archive.payload([&](const ArchiveEntry& entry, const ReadMore&) -> Status {
                 if (const auto found = doubtful.find(entry.path);
                     found != doubtful.end() && entry.type == EntryType::symlink)
                     links_[found->second] = {.target = entry.target, .package = i};
                 return {};
-            });
-            if (!read) return read;
+            }));
         }
         return {};
     }
@@ -267,7 +261,6 @@ private:
                 return fail({.what = "two packages cannot be installed together",
                              .why = "'" + above->first + "' is a file in " + name(above->second.package) +
                                     " and a directory in " + name(owner.package),
-                             .where = {},
                              .hint = "Leave one of them out, or request another version."});
             }
         return {};
@@ -290,7 +283,6 @@ private:
             return fail({.what = "two packages cannot be installed together",
                          .why = "'" + path + "' is a file in one and a directory in the other: " +
                                 name(entry->second.package) + ", " + name(package),
-                         .where = {},
                          .hint = "Leave one of them out, or request another version."});
         // Packages may share hundreds of files, so only one warning is given per pair.
         auto& clash = clashes_[{entry->second.package, package}];
@@ -321,8 +313,7 @@ private:
         const auto& info = infos_[index];
         PackagePlan plan{.archive = packages_[index].archive,
                          .name = info.record.distribution(),
-                         .prefix = options_.prefix,
-                         .paths = {}};
+                         .prefix = options_.prefix};
         for (const auto& entry : info.paths) {
             const auto& target = targets_[index].at(entry.path);
             const auto owner = owners_.find(target);
@@ -350,8 +341,7 @@ private:
 
     Status write(std::size_t index, Piece& piece) {
         image::Attributes attributes{.mode = image::mode_for_sharing(piece.mode, options_.umask_bits),
-                                     .mtime = piece.mtime,
-                                     .xattrs = {}};
+                                     .mtime = piece.mtime};
         switch (piece.kind) {
         case Piece::Kind::directory:
             attributes.mode = image::mode_for_sharing(S_IFDIR | 0755U, options_.umask_bits);
@@ -386,29 +376,24 @@ private:
     }
 
     void installed(std::size_t index, const Piece& piece) {
-        InstalledPath path{.path = piece.path,
-                           .source = piece.entry,
-                           .sha256_in_prefix = piece.sha256,
-                           .kind = InstalledPath::Kind::packaged};
-        installed_[index].push_back(std::move(path));
+        installed_[index].push_back(
+            {.path = piece.path, .source = piece.entry, .sha256_in_prefix = piece.sha256});
         const bool noarch = infos_[index].record.noarch == Noarch::python;
         const bool regular = piece.kind == Piece::Kind::file || piece.kind == Piece::Kind::hardlink;
-        if (!python_ || !regular || !is_python_source(piece.path)) return;
+        if (!python_ || !regular || !piece.path.ends_with(".py")) return;
         // Byte-code in packages is valid only if its source keeps the mtime and size it was packed with.
         const bool clamped = options_.latest && piece.mtime > *options_.latest;
         const bool replaced = piece.entry != nullptr && !piece.entry->placeholder.empty();
         if (!noarch && !clamped && !replaced) return;
         linked_.to_compile.push_back(piece.path);
         if (noarch)
-            installed_[index].push_back({.path = byte_code_path(piece.path, python_->tag),
-                                         .source = nullptr,
-                                         .sha256_in_prefix = {},
-                                         .kind = InstalledPath::Kind::byte_code});
+            installed_[index].push_back(
+                {.path = byte_code_path(piece.path, python_->tag), .kind = InstalledPath::Kind::byte_code});
     }
 
     Status add_file(const std::string& path, const std::string& content, mode_t mode) {
-        const image::Attributes attributes{
-            .mode = image::mode_for_sharing(mode, options_.umask_bits), .mtime = options_.time, .xattrs = {}};
+        const image::Attributes attributes{.mode = image::mode_for_sharing(mode, options_.umask_bits),
+                                           .mtime = options_.time};
         TRY(writer_.begin_file(path, attributes));
         TRY(writer_.append(std::as_bytes(std::span(content))));
         ++linked_.files;
@@ -421,13 +406,8 @@ private:
             for (const auto& point : infos_[i].entry_points) {
                 const auto path = "bin/" + point.command;
                 if (owners_.at(path).package != i || writer_.contains(path)) continue;
-                if (auto added = add_file(path, entry_point_script(point, options_.prefix), S_IFREG | 0755U);
-                    !added)
-                    return added;
-                installed_[i].push_back({.path = path,
-                                         .source = nullptr,
-                                         .sha256_in_prefix = {},
-                                         .kind = InstalledPath::Kind::entry_point});
+                TRY(add_file(path, entry_point_script(point, options_.prefix), S_IFREG | 0755U));
+                installed_[i].push_back({.path = path, .kind = InstalledPath::Kind::entry_point});
             }
         return {};
     }
@@ -496,8 +476,8 @@ Result<std::vector<PackageInfo>> read_packages(const std::vector<PackageToLink>&
     std::vector<PackageInfo> infos;
     infos.reserve(results.size());
     for (auto& result : results) {
-        if (!result) return fail(std::move(result.error()));
-        infos.push_back(std::move(*result));
+        auto info = TRY(std::move(result));
+        infos.push_back(std::move(info));
     }
     return infos;
 }

@@ -15,21 +15,6 @@ namespace {
 constexpr std::size_t longest_spec = 4096;
 constexpr std::string_view of_keys = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
 
-bool is_hex(std::string_view text, std::size_t size) {
-    return text.size() == size &&
-           std::ranges::all_of(text, [](unsigned char c) { return std::isxdigit(c) != 0; });
-}
-
-std::vector<std::string> words(std::string_view text) {
-    std::vector<std::string> found;
-    for (std::size_t start = 0; (start = text.find_first_not_of(" ,", start)) != text.npos;) {
-        const auto end = std::min(text.find_first_of(" ,", start), text.size());
-        found.emplace_back(text.substr(start, end - start));
-        start = end;
-    }
-    return found;
-}
-
 class Parser {
 public:
     Parser(std::string_view given, UnknownKeys unknown_keys) : given_(given), unknown_keys_(unknown_keys) {
@@ -72,9 +57,9 @@ private:
             text = text.substr(0, mark);
             for (const std::string_view start : {"sha256:", "sha256="})
                 if (digest.starts_with(start)) digest.remove_prefix(start.size());
-            if (is_hex(digest, 32))
+            if (is_hex(lower(digest), 32))
                 spec_.md5 = lower(digest);
-            else if (is_hex(digest, 64))
+            else if (is_hex(lower(digest), 64))
                 spec_.sha256 = lower(digest);
             else
                 return refuse("the text after '#' is not an md5 or sha256 checksum");
@@ -201,12 +186,10 @@ private:
         if (key == "name")
             spec_.name = lower(value);
         else if (key == "features")
-            spec_.features = words(value);
+            spec_.features = words_in(value, " ,");
         else if (key == "track_features")
-            spec_.track_features = words(value);
-        else if (key == "optional")
-            spec_.optional = value != "false" && value != "False";
-        else
+            spec_.track_features = words_in(value, " ,");
+        else if (key != "optional") // which has no effect here
             return checksum_or_unknown(key, value);
         return {};
     }
@@ -215,7 +198,7 @@ private:
         for (const auto& [name, size, field] : {std::tuple{"md5", std::size_t{32}, &spec_.md5},
                                                 std::tuple{"sha256", std::size_t{64}, &spec_.sha256}}) {
             if (key != name) continue;
-            if (!is_hex(value, size))
+            if (!is_hex(lower(value), size))
                 return refuse("'" + std::string(value) + "' is not a valid " + key + " checksum");
             *field = lower(value);
             return {};
@@ -312,19 +295,14 @@ private:
                               "Separate conditions with ',' (and) or '|' (or).");
         }
         auto version = VersionSpec::parse(text);
-        if (!version) {
-            auto why = version.error().what;
-            if (!version.error().why.empty()) why += ": " + version.error().why;
-            return refuse(std::move(why));
-        }
+        if (!version) return refuse(what_and_why(version.error()));
         spec_.version = std::move(*version);
         return {};
     }
 
     Status set_build(std::string_view text) {
         auto build = StringMatch::parse(text);
-        if (!build)
-            return refuse(build.error().what + (build.error().why.empty() ? "" : ": " + build.error().why));
+        if (!build) return refuse(what_and_why(build.error()));
         spec_.build = std::move(*build);
         return {};
     }

@@ -21,7 +21,6 @@ struct MatchSpec {
     std::string subdir;
     std::string file_name, url, md5, sha256, license, license_family;
     std::vector<std::string> features, track_features;
-    bool optional = false;
     std::string text; ///< as written but without credentials, for messages
 
     /// Compares everything but the channel, which only means something together with the configuration.

@@ -151,13 +151,10 @@ Id Matching::provide(Pool* pool, void* self, Id, Id text) {
     const auto& matching = *static_cast<const Matching*>(self);
     const auto spec = parse_match_spec(pool_id2str(pool, text), UnknownKeys::ignored);
     if (!spec) return 0;
-    Queue found;
-    queue_init(&found);
+    QueueOwner found;
     for (const Id solvable : matching.named(spec->name))
-        if (matching.matches(*spec, solvable)) queue_push(&found, solvable);
-    const Id offset = found.count == 0 ? 0 : pool_queuetowhatprovides(pool, &found);
-    queue_free(&found);
-    return offset;
+        if (matching.matches(*spec, solvable)) queue_push(&found.queue, solvable);
+    return found.queue.count == 0 ? 0 : pool_queuetowhatprovides(pool, &found.queue);
 }
 
 std::string dependency_text(Pool* pool, Id dependency) {

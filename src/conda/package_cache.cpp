@@ -7,6 +7,7 @@
 #include "core/interrupt.h"
 #include "core/read_write.h"
 #include "core/resources.h"
+#include "core/text.h"
 #include "core/url.h"
 #include "util/digest.h"
 #include "util/file_lock.h"
@@ -38,9 +39,9 @@ constexpr std::size_t of_anything_else = 128; ///< other open files
 struct Item {
     const PackageRecord* record = nullptr;
     std::string name;
-    fs::path file;                   // path in our cache
-    OpenFile found;                  // set once it has been found and verified
-    std::vector<std::string> copies; // URLs of files that may match, but that others can modify
+    fs::path file;                        // path in our cache
+    OpenFile found = {};                  // set once it has been found and verified
+    std::vector<std::string> copies = {}; // URLs of files that may match, but that others can modify
 };
 
 bool has_digest(const PackageRecord& record) {
@@ -58,11 +59,9 @@ Status check_record(const PackageRecord& record, bool allow_unverified) {
                      .hint = std::move(hint)});
     };
     if (!safe) return refuse("its file name is invalid", {});
-    const auto is_hex = [](std::string_view text, std::size_t size) {
-        return text.empty() ||
-               (text.size() == size && text.find_first_not_of("0123456789abcdef") == std::string::npos);
-    };
-    if (!is_hex(record.sha256, 64) || !is_hex(record.md5, 32)) return refuse("its checksum is invalid", {});
+    if ((!record.sha256.empty() && !is_hex(record.sha256, 64)) ||
+        (!record.md5.empty() && !is_hex(record.md5, 32)))
+        return refuse("its checksum is invalid", {});
     if (has_digest(record) || allow_unverified) return {};
     return refuse("its channel has no checksum for it",
                   "Without a checksum, the download cannot be verified.");
@@ -187,11 +186,7 @@ private:
             if (!has_digest(record)) ++unverified;
             const auto name = cache_name(record);
             if (found_.try_emplace(name).second)
-                items_.push_back({.record = &record,
-                                  .name = name,
-                                  .file = place_of(directory_, name),
-                                  .found = {},
-                                  .copies = {}});
+                items_.push_back({.record = &record, .name = name, .file = place_of(directory_, name)});
         }
         if (unverified > 0)
             log::info(fmt::format("Note: {} of {} packages have no checksum and cannot be verified",
@@ -270,10 +265,8 @@ private:
             total_ += item->record->size;
         const auto count = missing.size();
         Stage stage("Fetching packages");
-        while (!missing.empty()) {
-            auto done = fetch_batch(missing, stage);
-            if (!done) return done;
-        }
+        while (!missing.empty())
+            TRY(fetch_batch(missing, stage));
         stage.finish(fmt::format("{} packages, {}", human_count(count), human_bytes(fetched_)));
         return {};
     }
@@ -314,9 +307,10 @@ private:
         if (!parts.empty()) return download(parts, stage);
         if (missing.empty() || busy.empty()) return {};
         stage.detail("waiting for another build to fetch " + busy.front()->record->file_name);
-        const auto lock = wait_for_lock(part_of(busy.front()->file), part_mode);
+        auto lock = wait_for_lock(part_of(busy.front()->file), part_mode);
         stage.detail({});
-        return lock ? Status() : fail(Error(lock.error()));
+        TRY(std::move(lock));
+        return {};
     }
 
     void claim(Item& item, FileLock lock, std::vector<Part>& parts) {
@@ -353,13 +347,12 @@ private:
                 [&](const http::Progress& now) {
                     stage.advance(before + now.done, std::max(total_, before + now.total), now.rate);
                 },
-            .cancelled = {},
             .finished = [&](std::size_t index, const Result<http::Response>& result) -> Status {
-                if (!result) return fail(Error(result.error()));
+                if (!result) return fail(result.error());
                 return finish(parts[index], *result, stage);
             }};
         for (auto& result : http::fetch(requests, config_.http, observer))
-            if (!result) return fail(std::move(result.error()));
+            TRY(std::move(result));
         return {};
     }
 
@@ -402,18 +395,17 @@ Status each_file(const fs::path& directory, const Visit& visit) {
 
 Result<CacheUse> use_of(const fs::path& directory) {
     CacheUse use;
-    auto done = each_file(directory, [&](const fs::path&, const struct stat& info) {
+    TRY(each_file(directory, [&](const fs::path&, const struct stat& info) {
         ++use.files;
         use.bytes += static_cast<std::uint64_t>(info.st_size);
-    });
-    if (!done) return fail(std::move(done.error()));
+    }));
     return use;
 }
 
 Result<CacheUse> clean(const fs::path& directory, std::int64_t oldest) {
     CacheUse removed;
     Status outcome;
-    auto done = each_file(directory, [&](const fs::path& file, const struct stat& info) {
+    TRY(each_file(directory, [&](const fs::path& file, const struct stat& info) {
         if (last_use(file) >= oldest) return;
         const auto name = file.filename().string();
         FileLock lock;
@@ -430,9 +422,8 @@ Result<CacheUse> clean(const fs::path& directory, std::int64_t oldest) {
         }
         ++removed.files;
         removed.bytes += static_cast<std::uint64_t>(info.st_size);
-    });
-    if (!done) return fail(std::move(done.error()));
-    if (!outcome) return fail(std::move(outcome.error()));
+    }));
+    TRY(std::move(outcome));
     return removed;
 }
 

@@ -4,7 +4,6 @@
 #include "util/json.h"
 
 #include <algorithm>
-#include <sstream>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -18,8 +17,7 @@ using nlohmann::json;
 constexpr const char* oldest_placeholder = "/opt/anaconda1anaconda2anaconda3";
 
 std::unexpected<Error> broken(const std::string& package, std::string why) {
-    return fail(
-        {.what = "the package " + package + " is damaged", .why = std::move(why), .where = {}, .hint = {}});
+    return fail({.what = "the package " + package + " is damaged", .why = std::move(why)});
 }
 
 /// Whether it is a normalised relative path that stays below the prefix.
@@ -35,10 +33,9 @@ std::vector<std::string> lines_of(const std::map<std::string, std::string>& file
     std::vector<std::string> lines;
     const auto found = files.find(name);
     if (found == files.end()) return lines;
-    std::istringstream text(found->second);
-    for (std::string line; std::getline(text, line);) {
-        if (line.ends_with('\r')) line.pop_back();
-        if (!line.empty()) lines.push_back(line);
+    for (auto line : split(found->second, '\n')) {
+        if (line.ends_with('\r')) line.remove_suffix(1);
+        if (!line.empty()) lines.emplace_back(line);
     }
     return lines;
 }
@@ -103,11 +100,8 @@ Status read_paths(const json& root, PackageInfo& info, const std::string& packag
 
 Status read_old_lists(const std::map<std::string, std::string>& files, PackageInfo& info,
                       const std::string& package) {
-    for (const auto& line : lines_of(files, "files")) {
-        PathEntry entry;
-        entry.path = line;
-        info.paths.push_back(std::move(entry));
-    }
+    for (auto& line : lines_of(files, "files"))
+        info.paths.push_back({.path = std::move(line)});
     std::unordered_map<std::string, PathEntry*> by_path;
     for (auto& entry : info.paths)
         by_path.emplace(entry.path, &entry);
@@ -129,18 +123,14 @@ bool is_dotted_name(const std::string& name) {
 
 // Parses "command = module:function".
 Result<EntryPoint> parse_entry_point(const std::string& text, const std::string& package) {
-    const auto trimmed = [](const std::string& part) {
-        const auto start = part.find_first_not_of(' ');
-        return start == part.npos ? std::string()
-                                  : part.substr(start, part.find_last_not_of(' ') - start + 1);
-    };
     const auto equals = text.find('=');
     const auto colon = text.find(':', equals == text.npos ? 0 : equals);
     EntryPoint point;
     if (equals != text.npos && colon != text.npos) {
-        point.command = trimmed(text.substr(0, equals));
-        point.module = trimmed(text.substr(equals + 1, colon - equals - 1));
-        point.function = trimmed(text.substr(colon + 1));
+        const std::string_view whole = text;
+        point.command = trimmed(whole.substr(0, equals));
+        point.module = trimmed(whole.substr(equals + 1, colon - equals - 1));
+        point.function = trimmed(whole.substr(colon + 1));
     }
     if (!is_command(point.command) || !is_dotted_name(point.module) || !is_dotted_name(point.function))
         return broken(package,
@@ -171,18 +161,16 @@ Result<PackageInfo> parse_package_info(const std::map<std::string, std::string>&
     // The json library throws on wrong types; turn that into errors.
     try {
         auto record = parse_record(parse_json(text));
-        if (!record) return broken(package, record.error().what + ": " + record.error().why);
+        if (!record) return broken(package, what_and_why(record.error()));
         info.record = std::move(*record);
         const auto paths = files.find("paths.json");
         if (paths == files.end() && !files.contains("files")) return broken(package, "it has no file list");
         if (paths != files.end()) text = paths->second;
-        auto read = paths == files.end() ? read_old_lists(files, info, package)
-                                         : read_paths(parse_json(text), info, package);
-        if (!read) return fail(std::move(read.error()));
+        TRY(paths == files.end() ? read_old_lists(files, info, package)
+                                 : read_paths(parse_json(text), info, package));
         if (const auto link = files.find("link.json"); link != files.end()) {
             text = link->second;
-            if (read = read_link(parse_json(text), info, package); !read)
-                return fail(std::move(read.error()));
+            TRY(read_link(parse_json(text), info, package));
         }
     } catch (const json::exception& problem) {
         return broken(package, reason(problem, text));
@@ -192,9 +180,7 @@ Result<PackageInfo> parse_package_info(const std::map<std::string, std::string>&
         if (!is_path(entry.path))
             return fail(
                 {.what = "the package " + package + " is unsafe",
-                 .why = "it lists '" + entry.path.substr(0, 200) + "', which is not a path below a prefix",
-                 .where = {},
-                 .hint = {}});
+                 .why = "it lists '" + entry.path.substr(0, 200) + "', which is not a path below a prefix"});
         if (!seen.insert(entry.path).second) return broken(package, "it lists '" + entry.path + "' twice");
     }
     return info;

@@ -17,10 +17,10 @@ enum class FileMode { binary, text };
 struct PathEntry {
     std::string path;
     PathType type = PathType::hardlink;
-    std::string sha256; ///< of the content as packed; empty if unknown
+    std::string sha256 = {}; ///< of the content as packed; empty if unknown
     std::uint64_t size = 0;
     bool has_size = false;
-    std::string placeholder; ///< the prefix it was built for; empty if the file does not contain it
+    std::string placeholder = {}; ///< the prefix it was built for; empty if the file does not contain it
     FileMode mode = FileMode::text;
     bool no_link = false;
 };

@@ -160,12 +160,8 @@ private:
     }
 
     void add_features(Id id, std::string_view text) {
-        for (std::size_t start = 0; (start = text.find_first_not_of(" ,\t", start)) != text.npos;) {
-            const auto end = std::min(text.find_first_of(" ,\t", start), text.size());
-            repodata_add_idarray(data_, id, SOLVABLE_TRACK_FEATURES,
-                                 text_id(text.substr(start, end - start)));
-            start = end;
-        }
+        for (const auto& feature : words_in(text, " ,\t"))
+            repodata_add_idarray(data_, id, SOLVABLE_TRACK_FEATURES, text_id(feature));
     }
 
     static std::uint64_t number(ondemand::value value) {
@@ -326,12 +322,7 @@ void PackagePool::State::add_machine(const std::vector<VirtualPackage>& machine)
     Repo* repo = repo_create(pool, "machine");
     ::Repodata* data = repo_add_repodata(repo, 0);
     for (const auto& package : machine) {
-        const Id id = repo_add_solvable(repo);
-        Solvable* solvable = pool_id2solvable(pool, id);
-        solvable->name = pool_str2id(pool, package.name.c_str(), 1);
-        solvable->evr = pool_str2id(pool, package.version.c_str(), 1);
-        solvable->provides =
-            repo_addid_dep(repo, 0, pool_rel2id(pool, solvable->name, solvable->evr, REL_EQ, 1), 0);
+        const Id id = add_solvable(repo, package.name, package.version);
         repodata_add_poolstr_array(data, id, SOLVABLE_BUILDFLAVOR, package.build.c_str());
         repodata_set_str(data, id, SOLVABLE_BUILDVERSION, "0");
     }
@@ -350,13 +341,12 @@ Result<PackagePool> PackagePool::load(const std::vector<Repodata>& lists, std::v
     pool_setdisttype(state->pool, DISTTYPE_CONDA);
     for (const auto& list : lists) {
         if (!list.json) continue;
-        if (const auto repo = state->open_list(list); !repo) return fail(Error(repo.error()));
+        TRY(state->open_list(list));
     }
     if (installed != nullptr) {
-        const auto repo = state->open_list(*installed);
-        if (!repo) return fail(Error(repo.error()));
-        pool_set_installed(state->pool, *repo);
-        for (const auto name : state->lists.at(*repo).index.names())
+        Repo* repo = TRY(state->open_list(*installed));
+        pool_set_installed(state->pool, repo);
+        for (const auto name : state->lists.at(repo).index.names())
             wanted.emplace_back(name);
     }
     TRY(state->read_records(state->reach(wanted)));

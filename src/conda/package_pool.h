@@ -6,7 +6,6 @@
 #include "conda/repodata.h"
 #include "core/error.h"
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>

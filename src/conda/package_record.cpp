@@ -31,16 +31,10 @@ std::vector<std::string> list_of(const json& entry, const char* key) {
     std::vector<std::string> list;
     const auto found = entry.find(key);
     if (found == entry.end()) return list;
+    if (found->is_string()) return words_in(found->get<std::string>(), " ,");
     if (found->is_array())
         for (const auto& one : *found)
             if (one.is_string()) list.push_back(one.get<std::string>());
-    if (!found->is_string()) return list;
-    const auto text = found->get<std::string>();
-    for (std::size_t start = 0; (start = text.find_first_not_of(" ,", start)) != std::string::npos;) {
-        const auto end = std::min(text.find_first_of(" ,", start), text.size());
-        list.push_back(text.substr(start, end - start));
-        start = end;
-    }
     return list;
 }
 
@@ -52,11 +46,6 @@ Noarch noarch_of(const json& entry) {
     return found->get<std::string>() == "python" ? Noarch::python : Noarch::generic;
 }
 
-bool is_checksum(const std::string& text, std::size_t size) {
-    return text.empty() ||
-           (text.size() == size && text.find_first_not_of("0123456789abcdef") == std::string::npos);
-}
-
 } // namespace
 
 bool is_plain(std::string_view text) {
@@ -66,8 +55,7 @@ bool is_plain(std::string_view text) {
 }
 
 Result<PackageRecord> parse_record(const json& entry) {
-    if (!entry.is_object())
-        return fail({.what = "a package's entry is not an object", .why = {}, .where = {}, .hint = {}});
+    if (!entry.is_object()) return fail({.what = "a package's entry is not an object"});
     PackageRecord record;
     record.name = text_of(entry, "name");
     record.version = text_of(entry, "version");
@@ -77,20 +65,16 @@ Result<PackageRecord> parse_record(const json& entry) {
                                      std::pair{"build", &record.build}})
         if (!is_plain(*value))
             return fail({.what = "a package's " + std::string(key) + " is invalid",
-                         .why = "'" + value->substr(0, 80) + "'",
-                         .where = {},
-                         .hint = {}});
+                         .why = "'" + value->substr(0, 80) + "'"});
     record.build_number = number_of(entry, "build_number");
     record.subdir = text_of(entry, "subdir");
     record.sha256 = text_of(entry, "sha256");
     record.md5 = text_of(entry, "md5");
     for (const auto& [kind, value, digits] :
          {std::tuple{"a sha256", &record.sha256, 64U}, std::tuple{"an MD5", &record.md5, 32U}})
-        if (!is_checksum(*value, digits))
+        if (!value->empty() && !is_hex(*value, digits))
             return fail({.what = record.name + "'s checksum is not " + kind,
-                         .why = "'" + value->substr(0, 80) + "'",
-                         .where = {},
-                         .hint = {}});
+                         .why = "'" + value->substr(0, 80) + "'"});
     record.size = number_of(entry, "size");
     record.timestamp = number_of(entry, "timestamp");
     if (record.timestamp <= largest_seconds) record.timestamp *= 1000;

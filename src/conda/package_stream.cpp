@@ -28,20 +28,21 @@ public:
         : streams_(streams), index_(index), plan_(streams.plan_(index)) {}
 
     void run() {
-        auto archive = PackageArchive::open(plan_.archive, plan_.name);
-        Status done = archive ? archive->payload([this](const ArchiveEntry& entry, const ReadMore& read) {
-            return visit(entry, read);
-        })
-                              : Status(fail(std::move(archive.error())));
-        if (done) done = check_complete();
-        if (done) done = deliver_orphans(*archive);
-        if (done)
-            streams_.put(index_, Piece{});
-        else if (!abandoned_)
-            streams_.put(index_, fail(std::move(done.error())));
+        auto done = unpack();
+        if (done || !abandoned_) streams_.put(index_, std::move(done));
     }
 
 private:
+    /// Returns the last piece.
+    Result<Piece> unpack() {
+        auto archive = TRY(PackageArchive::open(plan_.archive, plan_.name));
+        TRY(archive.payload(
+            [this](const ArchiveEntry& entry, const ReadMore& read) { return visit(entry, read); }));
+        TRY(check_complete());
+        TRY(deliver_orphans(archive));
+        return Piece{};
+    }
+
     std::unexpected<Error> wrong(const std::string& path, std::string why) const {
         return fail({.what = "the package " + plan_.name + " is damaged",
                      .why = "'" + path + "' " + std::move(why),
@@ -83,11 +84,7 @@ private:
     }
 
     static Piece piece_of(const ArchiveEntry& entry, const PlannedPath& planned) {
-        Piece piece;
-        piece.path = planned.target;
-        piece.entry = planned.entry;
-        piece.mtime = entry.mtime;
-        return piece;
+        return {.path = planned.target, .entry = planned.entry, .mtime = entry.mtime};
     }
 
     Status deliver_file(const ArchiveEntry& entry, const PlannedPath& planned, const ReadMore& read) {
@@ -102,13 +99,12 @@ private:
     }
 
     Status deliver_hardlink(const PlannedPath& link, std::uint32_t mtime, const PlannedPath& original) {
-        Piece piece;
-        piece.kind = Piece::Kind::hardlink;
-        piece.path = link.target;
-        piece.entry = link.entry;
-        piece.mtime = mtime;
-        piece.mode = S_IFREG | 0644U;
-        piece.target = original.target;
+        Piece piece{.kind = Piece::Kind::hardlink,
+                    .path = link.target,
+                    .entry = link.entry,
+                    .mode = S_IFREG | 0644U,
+                    .mtime = mtime,
+                    .target = original.target};
         if (const auto changed = changed_.find(original.entry->path); changed != changed_.end())
             piece.sha256 = changed->second;
         return deliver(std::move(piece));
@@ -152,11 +148,7 @@ private:
         });
     }
 
-    static Piece more() {
-        Piece piece;
-        piece.kind = Piece::Kind::more;
-        return piece;
-    }
+    static Piece more() { return {.kind = Piece::Kind::more}; }
 
     Status verify(const PathEntry& entry, Sha256& digest) const {
         if (entry.sha256.empty()) return {};
@@ -165,10 +157,9 @@ private:
         return {};
     }
 
-    Status stream(Piece piece, const ReadMore& read) {
+    Status stream(Piece next, const ReadMore& read) {
         Sha256 digest;
-        const PathEntry& entry = *piece.entry;
-        Piece next = std::move(piece);
+        const PathEntry& entry = *next.entry;
         for (;;) {
             auto bytes = TRY(read());
             if (bytes.empty()) break;
@@ -181,22 +172,19 @@ private:
         return deliver(std::move(next));
     }
 
-    Status change(Piece piece, const ReadMore& read) {
-        const auto& entry = *piece.entry;
+    Status change(Piece next, const ReadMore& read) {
+        const auto& entry = *next.entry;
         PrefixReplacement replacement(entry.mode, entry.placeholder, plan_.prefix, entry.path);
         const auto step = std::max<std::size_t>(piece_size * entry.placeholder.size() /
                                                     std::max(entry.placeholder.size(), plan_.prefix.size()),
                                                 1);
         Sha256 packed;
         Sha256 installed;
-        Piece next = std::move(piece);
         const auto put = [&](Result<std::string> content) -> Status {
-            if (!content) {
-                content.error().what += " (" + plan_.name + ")";
-                return fail(std::move(content.error()));
-            }
-            installed.update(content->data(), content->size());
-            next.content += *content;
+            if (!content) content.error().what += " (" + plan_.name + ")";
+            auto text = TRY(std::move(content));
+            installed.update(text.data(), text.size());
+            next.content += text;
             return next.content.size() < piece_size ? Status() : deliver(std::exchange(next, more()));
         };
         for (;;) {

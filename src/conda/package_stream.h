@@ -29,21 +29,21 @@ struct PackagePlan {
     OpenFile archive;
     std::string name;
     std::string prefix;
-    std::unordered_map<std::string, PlannedPath> paths; ///< by the path in the package
+    std::unordered_map<std::string, PlannedPath> paths = {}; ///< by the path in the package
 };
 
 /// Something to write, in the order of the package.
 struct Piece {
     enum class Kind { directory, symlink, hardlink, file, more, end };
     Kind kind = Kind::end;
-    std::string path;
+    std::string path = {};
     const PathEntry* entry = nullptr;
     mode_t mode = 0644; ///< including the file type
     std::uint32_t mtime = 0;
-    std::string target;  ///< for links
-    std::string content; ///< for file and more
-    bool last = false;   ///< the last piece of a file
-    std::string sha256;  ///< set in the last piece of a file whose prefix was replaced
+    std::string target = {};  ///< for links
+    std::string content = {}; ///< for file and more
+    bool last = false;        ///< the last piece of a file
+    std::string sha256 = {};  ///< set in the last piece of a file whose prefix was replaced
 };
 
 class PackageStreams {

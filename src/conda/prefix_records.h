@@ -15,7 +15,7 @@ struct InstalledPath {
     enum class Kind { packaged, byte_code, entry_point };
     std::string path;
     const PathEntry* source = nullptr; ///< the package's entry; null for files that we created
-    std::string sha256_in_prefix;      ///< set if the prefix was replaced
+    std::string sha256_in_prefix = {}; ///< set if the prefix was replaced
     Kind kind = Kind::packaged;
 };
 

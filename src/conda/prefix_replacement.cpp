@@ -59,8 +59,8 @@ Result<std::string> PrefixReplacement::replaced(bool at_end) {
     if (mode_ == FileMode::text) {
         if (first_line_ && !take_first_line(at_end, result)) return result;
         replace_in_text(result);
-    } else if (auto done = replace_in_binary(result); !done) {
-        return fail(std::move(done.error()));
+    } else {
+        TRY(replace_in_binary(result));
     }
     // The end of the input may be the beginning of a placeholder.
     const auto rest = pending_.size() - at_;

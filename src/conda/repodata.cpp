@@ -103,12 +103,6 @@ struct Task {
     [[nodiscard]] bool known_absent() const { return state && state->identity.empty() && state->checked > 0; }
 };
 
-RepodataState fresh_state(const std::string& url) {
-    RepodataState state;
-    state.url = url;
-    return state;
-}
-
 /// Whether the cached copy can be used without asking the server.
 bool is_usable(const Task& task, const Config& config) {
     return task.state && !task.state->identity.empty() &&
@@ -149,7 +143,7 @@ Status read_local(Task& task, const fs::path& cache, const RepodataOptions& opti
     const fs::path directory = file_url_path(task.channel.mirrors.front()) + "/" + task.subdir;
     const auto* form = local_form(directory);
     if (form == nullptr) {
-        task.state = fresh_state(task.url);
+        task.state = {.url = task.url};
         task.json = {};
         task.settle();
         return {};
@@ -161,17 +155,17 @@ Status read_local(Task& task, const fs::path& cache, const RepodataOptions& opti
         return {};
     }
     // The owner may change the file at any time, so use the copy.
-    const auto opened = OpenFile::open(file);
-    if (!opened) return fail(Error(opened.error()));
+    auto opened = TRY(OpenFile::open(file));
     Temporary unpacked(cache);
     if (!unpacked) return fail_errno("cannot write to the cache", cache.string());
     auto identity =
-        TRY(unpack_repodata(*opened, form->packing, unpacked.file(), options.largest, file.string()));
-    auto state = fresh_state(task.url);
-    state.form = form->file;
-    state.identity = identity;
-    state.source = source;
-    return keep(task, std::move(state), unpacked.file());
+        TRY(unpack_repodata(opened, form->packing, unpacked.file(), options.largest, file.string()));
+    return keep(task,
+                {.url = task.url,
+                 .form = std::string(form->file),
+                 .identity = std::move(identity),
+                 .source = std::move(source)},
+                unpacked.file());
 }
 
 /// A file to fetch for a task.
@@ -235,9 +229,7 @@ private:
         }
         if (requests.empty()) return {};
         const http::Observer observer{
-            .progress = [&](const http::Progress& now) { stage.advance(now.done, now.total, now.rate); },
-            .cancelled = {},
-            .finished = {}};
+            .progress = [&](const http::Progress& now) { stage.advance(now.done, now.total, now.rate); }};
         const auto results = http::fetch(requests, config_.http, observer);
         std::vector<std::future<Status>> unpacking;
         for (std::size_t at = 0; at < downloads.size(); ++at)
@@ -276,7 +268,7 @@ private:
                 error.hint += "\nThe cache has an older copy of this package list, which --offline uses.";
             return fail(std::move(error));
         }
-        if (!task.state) task.state = fresh_state(task.url);
+        if (!task.state) task.state = {.url = task.url};
         if (result->status == 304) {
             remember_answer(task, *result);
             task.settle();
@@ -324,7 +316,7 @@ private:
 
     /// For a subdir that the server has in no form.
     static void absent(Task& task) {
-        if (!task.state) task.state = fresh_state(task.url);
+        if (!task.state) task.state = {.url = task.url};
         task.forget_content();
         task.state->checked = std::time(nullptr);
         task.settle();
@@ -386,14 +378,12 @@ Result<std::vector<Repodata>> fetch_repodata(const std::vector<Channel>& channel
     const bool offline = options.offline || config.offline;
     for (const auto& task : tasks) {
         task->load();
-        Status done;
         if (task->is_local())
-            done = read_local(*task, cache, options);
+            TRY(read_local(*task, cache, options));
         else if (offline)
-            done = use_cache_alone(*task);
+            TRY(use_cache_alone(*task));
         else if (is_usable(*task, config))
             task->settle();
-        if (!done) return fail(std::move(done.error()));
     }
     TRY(Fetcher(tasks, config, options, cache).run());
     TRY(check_channels(channels, subdirs, tasks));

@@ -1,6 +1,5 @@
 #include "conda/repodata_file.h"
 
-#include "core/filesystem.h"
 #include "core/interrupt.h"
 #include "core/read_write.h"
 #include "util/digest.h"
@@ -79,7 +78,7 @@ private:
 /// The input file, hashed while it is read.
 struct ListSource {
     const OpenFile& file;
-    Sha256 digest;
+    Sha256 digest = {};
 };
 
 /// Passes the file in pieces to `take(data, bytes read so far)`.
@@ -108,7 +107,7 @@ Status unpack_zstd(ListSource& from, Sink& sink) {
                                                                             &ZSTD_freeDStream);
     std::vector<char> output(buffer_size);
     std::size_t expects = 1;
-    auto done = read_pieces(from, [&](std::string_view data, std::uint64_t packed) -> Status {
+    const auto take = [&](std::string_view data, std::uint64_t packed) -> Status {
         ZSTD_inBuffer in{data.data(), data.size(), 0};
         ZSTD_outBuffer out{output.data(), output.size(), 0};
         // If the output buffer is full, more output may be pending.
@@ -117,12 +116,12 @@ Status unpack_zstd(ListSource& from, Sink& sink) {
             expects = ZSTD_decompressStream(stream.get(), &out, &in);
             if (ZSTD_isError(expects) != 0)
                 return sink.refuse(std::string("it is damaged: ") + ZSTD_getErrorName(expects));
-            if (auto taken = sink.take({output.data(), out.pos}, packed); !taken) return taken;
+            TRY(sink.take({output.data(), out.pos}, packed));
         } while (in.pos < in.size || out.pos == out.size);
         return {};
-    });
-    if (done && expects != 0) return sink.refuse("it is truncated");
-    return done;
+    };
+    TRY(read_pieces(from, take));
+    return expects == 0 ? Status() : sink.refuse("it is truncated");
 }
 
 class Bzip2 {
@@ -148,7 +147,7 @@ Status unpack_bzip2(ListSource& from, Sink& sink) {
     auto& stream = bzip2.stream;
     std::vector<char> output(buffer_size);
     int state = BZ_OK;
-    auto done = read_pieces(from, [&](std::string_view data, std::uint64_t packed) -> Status {
+    const auto take = [&](std::string_view data, std::uint64_t packed) -> Status {
         std::vector<char> input(data.begin(), data.end()); // the library wants writable input
         stream.next_in = input.data();
         stream.avail_in = static_cast<unsigned>(input.size());
@@ -158,13 +157,12 @@ Status unpack_bzip2(ListSource& from, Sink& sink) {
             stream.avail_out = static_cast<unsigned>(output.size());
             state = BZ2_bzDecompress(&stream);
             if (state != BZ_OK && state != BZ_STREAM_END) return sink.refuse("it is damaged");
-            if (auto taken = sink.take({output.data(), output.size() - stream.avail_out}, packed); !taken)
-                return taken;
+            TRY(sink.take({output.data(), output.size() - stream.avail_out}, packed));
         } while (stream.avail_in > 0 || (state == BZ_OK && stream.avail_out == 0));
         return {};
-    });
-    if (done && state != BZ_STREAM_END) return sink.refuse("it is truncated");
-    return done;
+    };
+    TRY(read_pieces(from, take));
+    return state == BZ_STREAM_END ? Status() : sink.refuse("it is truncated");
 }
 
 } // namespace
@@ -172,13 +170,12 @@ Status unpack_bzip2(ListSource& from, Sink& sink) {
 Result<std::string> unpack_repodata(const OpenFile& from, Packing packing, const OpenFile& to,
                                     std::uint64_t largest, const std::string& name) {
     Sink sink(to, largest, name);
-    ListSource source{.file = from, .digest = {}};
+    ListSource source{.file = from};
     const auto unpack = packing == Packing::zstd    ? unpack_zstd
                         : packing == Packing::bzip2 ? unpack_bzip2
                                                     : copy_plain;
-    auto done = unpack(source, sink);
-    if (done) done = sink.finish();
-    if (!done) return fail(std::move(done.error()));
+    TRY(unpack(source, sink));
+    TRY(sink.finish());
     return source.digest.finish();
 }
 

@@ -5,6 +5,7 @@
 #include "conda/package_record.h"
 #include "conda/repodata_state.h"
 #include "core/filesystem.h"
+#include "core/mapped_file.h"
 #include "core/text.h"
 #include "util/log.h"
 

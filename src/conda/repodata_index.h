@@ -4,7 +4,6 @@
 
 #include "conda/repodata.h"
 #include "core/error.h"
-#include "core/mapped_file.h"
 
 #include <cstdint>
 #include <memory>

@@ -31,10 +31,6 @@ std::int64_t nanoseconds(const timespec& time) {
     return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-bool is_digest(std::string_view text) {
-    return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
-
 RepodataState from_json(const json& object) {
     RepodataState state;
     state.url = object.at("url").get<std::string>();
@@ -77,7 +73,7 @@ std::optional<RepodataState> RepodataSlot::read() const {
     if (!text) return std::nullopt;
     try {
         auto state = from_json(parse_json(*text));
-        const bool fits = state.url == url_ && (state.identity.empty() || is_digest(state.identity));
+        const bool fits = state.url == url_ && (state.identity.empty() || is_hex(state.identity, 64));
         // They are sent back as headers, so they must not contain line breaks.
         const bool plain = (state.etag + state.last_modified).find_first_of("\r\n") == std::string::npos;
         return fits && plain ? std::optional(std::move(state)) : std::nullopt;
@@ -123,21 +119,17 @@ Status RepodataSlot::adopt(OpenFile& finished, RepodataState& state) const {
 void RepodataSlot::remove_outdated(const RepodataState& state) const {
     const auto current = json(state).filename().string();
     std::error_code problem;
-    for (const auto& name : names_in(directory_)) {
+    const auto names = names_in(directory_);
+    for (const auto& name : names) {
         // Another build may be about to open it.
         const bool is_old = name.starts_with(key_ + "-") && name.ends_with(".json") && name != current &&
                             last_use(directory_ / name) + hour < std::time(nullptr);
         if (!is_old) continue;
         fs::remove(directory_ / name, problem);
-        remove_made_of(name.substr(key_.size() + 1, short_identity));
+        const auto identity = name.substr(key_.size() + 1, short_identity);
+        for (const auto& derived : names)
+            if (derived.starts_with(identity)) fs::remove(directory_ / derived, problem);
     }
-}
-
-void RepodataSlot::remove_made_of(const std::string& identity) const {
-    std::error_code problem;
-    const auto start = identity.substr(0, short_identity);
-    for (const auto& name : names_in(directory_))
-        if (name.starts_with(start)) fs::remove(directory_ / name, problem);
 }
 
 std::int64_t max_age(const std::string& cache_control) {

@@ -14,16 +14,16 @@
 namespace containerize::conda {
 
 struct RepodataState {
-    std::string url;          ///< of the subdir, without credentials
-    std::string form;         ///< which of repodata_forms the content came in
-    std::string identity;     ///< SHA-256 in that form; empty if the subdir does not exist
-    std::uint64_t size = 0;   ///< of the JSON file in bytes
-    std::int64_t changed = 0; ///< the JSON file's mtime, in nanoseconds since 1970
-    std::string etag, last_modified;
-    std::int64_t max_age = 0;                    ///< seconds
-    std::int64_t checked = 0;                    ///< when the server was last asked, in seconds since 1970
-    std::map<std::string, std::int64_t> lacking; ///< forms that the channel lacked, and when
-    std::string source;                          ///< for a local channel: signature of the file
+    std::string url;           ///< of the subdir, without credentials
+    std::string form = {};     ///< which of repodata_forms the content came in
+    std::string identity = {}; ///< SHA-256 in that form; empty if the subdir does not exist
+    std::uint64_t size = 0;    ///< of the JSON file in bytes
+    std::int64_t changed = 0;  ///< the JSON file's mtime, in nanoseconds since 1970
+    std::string etag = {}, last_modified = {};
+    std::int64_t max_age = 0; ///< seconds
+    std::int64_t checked = 0; ///< when the server was last asked, in seconds since 1970
+    std::map<std::string, std::int64_t> lacking = {}; ///< forms that the channel lacked, and when
+    std::string source = {};                          ///< for a local channel: signature of the file
 };
 
 /// The cached files for one subdir's repodata.
@@ -44,8 +44,6 @@ public:
     [[nodiscard]] Status adopt(OpenFile& finished, RepodataState& state) const;
     /// Removes older content that was not used for an hour, with the files derived from it.
     void remove_outdated(const RepodataState& state) const;
-    /// Removes files derived from content with this identity.
-    void remove_made_of(const std::string& identity) const;
 
 private:
     std::filesystem::path directory_;

@@ -43,10 +43,12 @@ private:
 void exclude_lower_channels(const PackagePool& packages, const std::vector<Wanted>& wanted,
                             Considered& considered) {
     Pool* pool = packages.pool();
+    std::vector<Id> of_channels;
     std::map<Id, int> best;
     for (Id id = 1; id < pool->nsolvables; ++id) {
         const Solvable* solvable = pool_id2solvable(pool, id);
         if (solvable->repo == nullptr || packages.is_virtual(id) || packages.is_installed(id)) continue;
+        of_channels.push_back(id);
         const auto [entry, is_new] = best.emplace(solvable->name, solvable->repo->priority);
         if (!is_new) entry->second = std::max(entry->second, solvable->repo->priority);
     }
@@ -54,27 +56,19 @@ void exclude_lower_channels(const PackagePool& packages, const std::vector<Wante
     for (const auto& one : wanted)
         for (const auto& channel : one.channels)
             named.emplace(one.spec.name, channel);
-    for (Id id = 1; id < pool->nsolvables; ++id) {
+    for (const Id id : of_channels) {
         const Solvable* solvable = pool_id2solvable(pool, id);
-        if (solvable->repo == nullptr || packages.is_virtual(id) || packages.is_installed(id) ||
-            solvable->repo->priority == best[solvable->name])
-            continue;
-        if (!named.contains({pool_id2str(pool, solvable->name), packages.channel(id)}))
+        if (solvable->repo->priority != best[solvable->name] &&
+            !named.contains({pool_id2str(pool, solvable->name), packages.channel(id)}))
             considered.exclude(id);
     }
 }
 
 void add_pins(PackagePool& packages, const std::vector<Wanted>& pins) {
-    Pool* pool = packages.pool();
     for (const auto& [wanted, channels, where] : pins) {
-        const Id id = repo_add_solvable(packages.machine());
-        Solvable* solvable = pool_id2solvable(pool, id);
-        const auto name = "the pin on " + wanted.name + (where.empty() ? "" : " (" + where + ")");
-        solvable->name = pool_str2id(pool, name.c_str(), 1);
-        solvable->evr = pool_str2id(pool, "1", 1);
-        solvable->provides =
-            repo_addid_dep(solvable->repo, 0, pool_rel2id(pool, solvable->name, solvable->evr, REL_EQ, 1), 0);
-        ::Repodata* data = repo_last_repodata(solvable->repo);
+        const Id id = add_solvable(
+            packages.machine(), "the pin on " + wanted.name + (where.empty() ? "" : " (" + where + ")"), "1");
+        ::Repodata* data = repo_last_repodata(packages.machine());
         auto pin = wanted;
         pin.channel.clear();
         repodata_add_idarray(data, id, SOLVABLE_CONSTRAINS, packages.dependency(pin));
@@ -88,8 +82,7 @@ void normalise(std::vector<Wanted>& wanted, bool pip_with_python) {
         return std::ranges::any_of(wanted, [&](const Wanted& one) { return one.spec.name == name; });
     };
     if (pip_with_python && asks_for("python") && !asks_for("pip"))
-        if (auto pip = parse_match_spec("pip"))
-            wanted.push_back({.spec = std::move(*pip), .channels = {}, .where = {}});
+        if (auto pip = parse_match_spec("pip")) wanted.push_back({.spec = std::move(*pip)});
     std::ranges::stable_sort(wanted, {}, [](const Wanted& one) { return one.spec.name; });
 }
 

@@ -19,8 +19,8 @@ constexpr std::uint64_t infinite = std::numeric_limits<std::uint64_t>::max();
 /// Longer than any real version or pattern. Bounds the time for matching.
 constexpr std::size_t longest_text = 512;
 constexpr std::string_view of_versions = "0123456789abcdefghijklmnopqrstuvwxyz_.+!-";
-/// This many digits always fit into 64 bits.
-constexpr std::size_t most_digits = 19;
+/// Has as many digits as always fit into 64 bits.
+constexpr std::uint64_t largest_number = 9'999'999'999'999'999'999U;
 
 bool is_digit(char c) {
     return c >= '0' && c <= '9';
@@ -105,10 +105,10 @@ Result<Version::Parts> Version::split(std::string_view text) {
             at = stop;
             Token token;
             if (digits) {
-                const auto number = run.substr(std::min(run.find_first_not_of('0'), run.size()));
-                if (number.size() > most_digits) return bad_version(text, "a number in it is too large");
-                for (const char c : number)
-                    token.number = token.number * 10 + static_cast<std::uint64_t>(c - '0');
+                const auto number = to_number<std::uint64_t>(run);
+                if (!number || *number > largest_number)
+                    return bad_version(text, "a number in it is too large");
+                token.number = *number;
             } else if (run == "post") {
                 token.number = infinite;
             } else {
@@ -126,8 +126,7 @@ Result<Version> Version::parse(std::string_view given) {
     const auto start = given.find_first_not_of(" \t");
     if (start == given.npos) return bad_version(given, "it is empty");
     given = given.substr(start, given.find_last_not_of(" \t") - start + 1);
-    std::string text(given);
-    std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
+    auto text = lower(given);
     if (text.size() > longest_text) return bad_version(given.substr(0, 40), "it is too long");
     if (text.find_first_not_of(of_versions) != std::string::npos)
         return bad_version(given, "it contains a character that is not allowed in versions");
@@ -140,11 +139,9 @@ Result<Version> Version::parse(std::string_view given) {
     std::string_view rest = text;
     Token epoch;
     if (const auto mark = rest.find('!'); mark != rest.npos) {
-        const auto digits = rest.substr(0, mark);
-        if (digits.empty() || !std::ranges::all_of(digits, is_digit) || digits.size() > 18)
-            return bad_version(given, "the epoch before '!' is not a number");
-        for (const char c : digits)
-            epoch.number = epoch.number * 10 + static_cast<std::uint64_t>(c - '0');
+        const auto number = to_number<std::uint64_t>(rest.substr(0, mark));
+        if (!number || mark > 18) return bad_version(given, "the epoch before '!' is not a number");
+        epoch.number = *number;
         rest.remove_prefix(mark + 1);
     }
     if (rest.find('!') != rest.npos) return bad_version(given, "it contains more than one '!'");
@@ -227,10 +224,10 @@ struct VersionSpec::Condition {
         text
     };
     Kind kind = Kind::always;
-    std::vector<std::shared_ptr<const Condition>> parts; ///< for all and any
-    std::optional<Version> version;
-    std::optional<Version> family; ///< for compatible: the version without its last part
-    std::optional<StringMatch> pattern;
+    std::vector<std::shared_ptr<const Condition>> parts = {}; ///< for all and any
+    std::optional<Version> version = {};
+    std::optional<Version> family = {}; ///< for compatible: the version without its last part
+    std::optional<StringMatch> pattern = {};
 };
 
 namespace {
@@ -291,11 +288,10 @@ private:
     Result<Condition> all_of(int depth) { return list(',', Kind::all, depth); }
 
     Result<Condition> list(char separator, Kind kind, int depth) {
-        Condition result{.kind = kind, .parts = {}, .version = {}, .family = {}, .pattern = {}};
+        Condition result{.kind = kind};
         for (;;) {
-            auto part = separator == '|' ? all_of(depth) : group(depth);
-            if (!part) return part;
-            result.parts.push_back(std::make_shared<const Condition>(std::move(*part)));
+            auto part = TRY(separator == '|' ? all_of(depth) : group(depth));
+            result.parts.push_back(std::make_shared<const Condition>(std::move(part)));
             if (at_ >= text_.size() || text_[at_] != separator) break;
             ++at_;
         }
@@ -307,8 +303,7 @@ private:
         if (at_ < text_.size() && text_[at_] == '(') {
             if (depth >= deepest) return bad_spec(text_, "too many parentheses");
             ++at_;
-            auto inner = any_of(depth + 1);
-            if (!inner) return inner;
+            auto inner = TRY(any_of(depth + 1));
             if (at_ >= text_.size() || text_[at_] != ')') return bad_spec(text_, "a ')' is missing");
             ++at_;
             return inner;
@@ -325,8 +320,7 @@ private:
 
     Result<Condition> condition(std::string_view leaf) const {
         if (leaf.empty()) return bad_spec(text_, "a condition is empty");
-        Condition result;
-        if (leaf == "*") return result;
+        if (leaf == "*") return Condition{};
         if (leaf.front() == '^' || leaf.back() == '$') return pattern(leaf);
         static constexpr auto operators = std::to_array<std::pair<std::string_view, Kind>>({
             {"==", Kind::equal},
@@ -341,7 +335,7 @@ private:
         const auto* found =
             std::ranges::find_if(operators, [&](const auto& one) { return leaf.starts_with(one.first); });
         if (found != operators.end()) return relation(leaf, leaf.substr(found->first.size()), found->second);
-        if (leaf.find_first_of("=<>!~") != leaf.npos && leaf.find_first_of("=<>~") != leaf.npos)
+        if (leaf.find_first_of("=<>~") != leaf.npos)
             return bad_spec(text_, "separate conditions with ',' or '|'");
         if (const auto star = leaf.find('*'); star != leaf.npos) {
             if (leaf.find_last_not_of('*') > star && leaf.find_last_not_of('*') != leaf.npos)
@@ -361,33 +355,22 @@ private:
 
     Result<Condition> relation(std::string_view leaf, std::string_view version, Kind kind) const {
         if (version.empty()) return bad_spec(text_, "there is no version after '" + std::string(leaf) + "'");
-        if (version.find_first_of("=<>!~") != version.npos && version.find_first_of("=<>~") != version.npos)
+        if (version.find_first_of("=<>~") != version.npos)
             return bad_spec(text_, "separate conditions with ',' or '|'");
-        if (version.ends_with('*')) {
-            const auto shorter = without_star(version);
-            if (shorter.empty())
-                return bad_spec(text_, "'" + std::string(leaf) + "' has no version to compare");
-            switch (kind) {
-            case Kind::equal:
-            case Kind::starts:
-                return with_version(Kind::starts, shorter);
-            case Kind::unequal:
-                return with_version(Kind::not_starts, shorter);
-            case Kind::compatible:
-                return bad_spec(text_, "'~=' cannot be used with '*'");
-            default: // ">=1.8.*": conda ignores the star, too
-                return with_version(kind, shorter);
-            }
-        }
-        return with_version(kind, version);
+        if (!version.ends_with('*')) return with_version(kind, version);
+        version = without_star(version);
+        if (version.empty()) return bad_spec(text_, "'" + std::string(leaf) + "' has no version to compare");
+        if (kind == Kind::compatible) return bad_spec(text_, "'~=' cannot be used with '*'");
+        if (kind == Kind::equal) kind = Kind::starts;
+        if (kind == Kind::unequal) kind = Kind::not_starts;
+        return with_version(kind, version); // ">=1.8.*": conda ignores the star, too
     }
 
     Result<Condition> with_version(Kind kind, std::string_view text) const {
         if (text.empty()) return Condition{};
         auto version = Version::parse(text);
-        if (!version) return bad_spec(text_, version.error().what + ": " + version.error().why);
-        Condition result{
-            .kind = kind, .parts = {}, .version = std::move(*version), .family = {}, .pattern = {}};
+        if (!version) return bad_spec(text_, what_and_why(version.error()));
+        Condition result{.kind = kind, .version = std::move(*version)};
         if (kind == Kind::compatible) {
             const auto dot = text.rfind('.');
             if (dot == text.npos) return bad_spec(text_, "'~=' needs a version of at least two parts");
@@ -404,8 +387,7 @@ private:
         const bool glob = leaf.front() != '^';
         if (glob && lower(leaf).find_first_not_of(std::string(of_versions) + "*") != std::string::npos)
             return bad_spec(text_, "it contains a character that is not allowed in versions");
-        return Condition{
-            .kind = Kind::text, .parts = {}, .version = {}, .family = {}, .pattern = std::move(*match)};
+        return Condition{.kind = Kind::text, .pattern = std::move(*match)};
     }
 
     std::string_view text_;

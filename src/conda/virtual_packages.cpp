@@ -5,10 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cstdlib>
-#include <optional>
 #include <string_view>
-#include <utility>
 
 #include <dlfcn.h>
 #include <sys/utsname.h>

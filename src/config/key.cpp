@@ -10,7 +10,6 @@
 #include "pip/installer.h"
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 
 namespace containerize::config {
@@ -333,9 +332,7 @@ const KeyInfo* find_key(std::string_view name) {
 }
 
 std::optional<bool> parse_flag(std::string_view text) {
-    std::string word(text);
-    std::ranges::transform(word, word.begin(),
-                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    const auto word = lower(text);
     if (word == "true" || word == "yes" || word == "on") return true;
     if (word == "false" || word == "no" || word == "off") return false;
     return std::nullopt;

@@ -34,12 +34,14 @@ std::unexpected<Error> fail_input(std::string what, std::string why, std::string
                  .fault = Fault::input});
 }
 
-std::string to_string(const Error& error) {
-    std::string text;
-    if (!error.where.empty()) text += error.where + ": ";
-    text += error.what;
+std::string what_and_why(const Error& error) {
+    if (error.why.empty()) return error.what;
     // A reason of several lines starts on a line of its own.
-    if (!error.why.empty()) text += (error.why.starts_with('\n') ? ":" : ": ") + error.why;
+    return error.what + (error.why.starts_with('\n') ? ":" : ": ") + error.why;
+}
+
+std::string to_string(const Error& error) {
+    auto text = (error.where.empty() ? "" : error.where + ": ") + what_and_why(error);
     if (!error.hint.empty()) text += "\n" + error.hint;
     return printable(text);
 }

@@ -20,10 +20,10 @@ enum class Fault {
 ///   containerize: <where>: <what>: <why>
 ///   <hint>
 struct Error {
-    std::string what;  ///< what could not be done: "cannot write the image"
-    std::string why;   ///< the reason: "No space left on device"; may be empty
-    std::string where; ///< "file" or "file:line" that the error is about; may be empty
-    std::string hint;  ///< what the user can do; may be empty, may have several lines
+    std::string what;       ///< what could not be done: "cannot write the image"
+    std::string why = {};   ///< the reason: "No space left on device"; may be empty
+    std::string where = {}; ///< "file" or "file:line" that the error is about; may be empty
+    std::string hint = {};  ///< what the user can do; may be empty, may have several lines
     Fault fault = Fault::failure;
 };
 
@@ -53,6 +53,9 @@ std::unexpected<Error> fail_errno(std::string what, std::string where = {}, int 
 /// A mistake in the user's input (exit code 2).
 std::unexpected<Error> fail_input(std::string what, std::string why = {}, std::string where = {},
                                   std::string hint = {});
+
+/// "what: why", for the reason of another error.
+std::string what_and_why(const Error& error);
 
 /// The message as printed, without the program's name and without a final newline.
 std::string to_string(const Error& error);

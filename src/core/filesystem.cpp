@@ -30,10 +30,15 @@ Result<std::string> read_file(const fs::path& path, std::uint64_t limit) {
         if (text.size() > limit)
             return fail({.what = "cannot read the file",
                          .why = "it is larger than " + std::to_string(limit) + " bytes",
-                         .where = path.string(),
-                         .hint = {}});
+                         .where = path.string()});
         if (static_cast<std::size_t>(got) < sizeof buffer) return text;
     }
+}
+
+Result<std::string> read_input_file(const fs::path& path, std::uint64_t limit) {
+    auto content = read_file(path, limit);
+    if (!content) content.error().fault = Fault::input;
+    return content;
 }
 
 namespace {

@@ -19,6 +19,9 @@ namespace fs = std::filesystem;
 
 Result<std::string> read_file(const fs::path& path, std::uint64_t limit = 64U << 20U);
 
+/// The same for a file that the user gave: a failure is an input error.
+Result<std::string> read_input_file(const fs::path& path, std::uint64_t limit = 64U << 20U);
+
 /// Whether nobody but this user and root can change the content, by the file's owner and mode.
 bool is_ours_alone(const struct stat& info);
 

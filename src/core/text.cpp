@@ -13,6 +13,14 @@ std::string lower(std::string_view text) {
     return result;
 }
 
+std::string upper(std::string_view text) {
+    std::string result(text);
+    std::ranges::transform(result, result.begin(), [](char c) {
+        return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+    });
+    return result;
+}
+
 std::string_view trimmed(std::string_view text) {
     constexpr std::string_view blanks = " \t\r\f\v\n";
     const auto start = text.find_first_not_of(blanks);
@@ -28,6 +36,20 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
         if (end == std::string_view::npos) return parts;
         text.remove_prefix(end + 1);
     }
+}
+
+std::vector<std::string> words_in(std::string_view text, std::string_view separators) {
+    std::vector<std::string> words;
+    for (std::size_t start = 0; (start = text.find_first_not_of(separators, start)) != text.npos;) {
+        const auto end = std::min(text.find_first_of(separators, start), text.size());
+        words.emplace_back(text.substr(start, end - start));
+        start = end;
+    }
+    return words;
+}
+
+bool is_hex(std::string_view text, std::size_t size) {
+    return text.size() == size && text.find_first_not_of("0123456789abcdef") == text.npos;
 }
 
 void replace_all(std::string& text, std::string_view from, std::string_view to) {

@@ -12,12 +12,20 @@ namespace containerize {
 
 /// ASCII letters in lower case, in any locale.
 std::string lower(std::string_view text);
+/// The same in upper case.
+std::string upper(std::string_view text);
 
 /// Without ASCII white space at both ends.
 std::string_view trimmed(std::string_view text);
 
 /// The parts between the separators; one more than there are separators.
 std::vector<std::string_view> split(std::string_view text, char separator);
+
+/// The parts that are not empty, between any of the separators.
+std::vector<std::string> words_in(std::string_view text, std::string_view separators);
+
+/// Whether it consists of this number of hexadecimal digits in lower case.
+bool is_hex(std::string_view text, std::size_t size);
 
 /// The texts with a separator between them.
 template<class Texts>

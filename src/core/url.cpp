@@ -1,5 +1,7 @@
 #include "core/url.h"
 
+#include "core/text.h"
+
 #include <algorithm>
 #include <cctype>
 #include <optional>
@@ -181,10 +183,7 @@ std::string url_host(std::string_view url) {
     const auto start = authority_start(url);
     if (!start) return {};
     const auto first = host_start(url, *start);
-    std::string host(url.substr(first, authority_end(url, first) - first));
-    std::ranges::transform(host, host.begin(),
-                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    return host;
+    return lower(url.substr(first, authority_end(url, first) - first));
 }
 
 std::string_view without_end_slash(std::string_view url) {

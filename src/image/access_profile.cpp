@@ -72,10 +72,6 @@ bool has_duplicates(const std::vector<ProfileBlock>& blocks) {
     return !std::ranges::all_of(blocks, [&](const auto& block) { return starts.insert(block.start).second; });
 }
 
-bool is_digest(std::string_view text) {
-    return text.size() == digest_size && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
-
 } // namespace
 
 std::uint64_t Profile::bytes() const {
@@ -87,7 +83,7 @@ Result<Profile> parse_profile(std::string_view text, const std::filesystem::path
     if (text.size() > largest_profile) return damaged(file, "it is too large");
     if (take_until(text, '\n') != first_line) return damaged(file, "it does not start with a profile header");
     const auto image = take_until(text, '\n');
-    if (!image || !image->starts_with(image_word) || !is_digest(image->substr(image_word.size())))
+    if (!image || !image->starts_with(image_word) || !is_hex(image->substr(image_word.size()), digest_size))
         return damaged(file, "it does not name its image");
     Profile profile{.image = std::string(image->substr(image_word.size())), .blocks = {}};
     while (!text.empty()) {

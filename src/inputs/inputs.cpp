@@ -212,8 +212,7 @@ Status read_spec(const BuildOptions& options, Inputs& inputs) {
     inputs.mode = "conda";
     TRY(refuse_pip_options(options, inputs.spec.string()));
     inputs.files = {inputs.spec};
-    auto config =
-        options.conda.use_config ? conda::read_config(current_environment()) : conda::Config::defaults();
+    auto config = options.conda.use_config ? conda::read_config(current_environment()) : conda::Config();
     if (!config) return fail(std::move(config.error()));
     inputs.conda_config = std::move(*config);
     auto& of_machine = inputs.conda_config.site_channels;

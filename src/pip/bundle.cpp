@@ -1,6 +1,7 @@
 #include "pip/bundle.h"
 
 #include "core/entries.h"
+#include "core/text.h"
 
 #include <string>
 #include <system_error>
@@ -100,12 +101,8 @@ Status copy_library(const fs::path& from, const fs::path& to) {
 }
 
 std::string line_of(const std::string& text, std::size_t number) {
-    std::size_t start = 0;
-    for (std::size_t i = 0; i < number && start != std::string::npos; ++i) {
-        start = text.find('\n', start);
-        if (start != std::string::npos) ++start;
-    }
-    return start == std::string::npos ? std::string() : text.substr(start, text.find('\n', start) - start);
+    const auto lines = split(text, '\n');
+    return number < lines.size() ? std::string(lines[number]) : std::string();
 }
 
 } // namespace
@@ -139,9 +136,7 @@ Result<Interpreter> bundle_python(const Interpreter& original, const BundleReque
 
     auto modules = TRY(capture({.argv = {original.executable.string(), "-I", "-c", modules_of_original},
                                 .environment = request.environment,
-                                .working_directory = "/",
-                                .in_child = {},
-                                .on_line = {}}));
+                                .working_directory = "/"}));
     Interpreter copy = original;
     copy.base_prefix = request.prefix / "python";
     copy.executable = copy.base_prefix / "bin" / name;
@@ -150,8 +145,7 @@ Result<Interpreter> bundle_python(const Interpreter& original, const BundleReque
         TRY(capture({.argv = {copy.executable.string(), "-I", "-c", proof, line_of(modules.output, 0)},
                      .environment = request.environment,
                      .working_directory = "/",
-                     .in_child = request.in_child,
-                     .on_line = {}}));
+                     .in_child = request.in_child}));
     if (!proven.ok()) return refused(original, "its copy does not start");
     if (line_of(proven.output, 0) != copy.base_prefix)
         return refused(original, "its copy still uses the standard library in " + line_of(proven.output, 0));

@@ -2,6 +2,7 @@
 
 #include "core/entries.h"
 #include "core/filesystem.h"
+#include "core/text.h"
 #include "core/url.h"
 #include "util/json.h"
 
@@ -32,15 +33,11 @@ Distribution parse_metadata(const std::string& text) {
     Distribution distribution;
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line) && !line.empty() && line != "\r";) {
-        const auto value = [&line](std::string_view key) {
-            auto rest = line.substr(key.size());
-            rest.erase(0, rest.find_first_not_of(' '));
-            rest.erase(rest.find_last_not_of(" \r") + 1);
-            return rest;
-        };
-        if (distribution.name.empty() && line.starts_with("Name:")) distribution.name = value("Name:");
-        if (distribution.version.empty() && line.starts_with("Version:"))
-            distribution.version = value("Version:");
+        for (const auto& [key, value] :
+             {std::pair<std::string_view, std::string*>("Name:", &distribution.name),
+              {"Version:", &distribution.version}})
+            if (value->empty() && line.starts_with(key))
+                *value = trimmed(std::string_view(line).substr(key.size()));
     }
     return distribution;
 }
@@ -71,13 +68,7 @@ std::optional<Distribution> read_link(const fs::path& link) {
         auto distribution = metadata ? parse_metadata(*metadata) : Distribution();
         if (normalised_name(distribution.name) != normalised_name(link.stem().string())) continue;
         distribution.metadata = link.filename().string();
-        distribution.origin = Origin{.url = file_url(project.string()),
-                                     .vcs = {},
-                                     .commit = {},
-                                     .subdirectory = {},
-                                     .sha256 = {},
-                                     .directory = true,
-                                     .editable = true};
+        distribution.origin = {.url = file_url(project.string()), .directory = true, .editable = true};
         return distribution;
     }
     return std::nullopt;
@@ -105,9 +96,7 @@ std::string canonical_phase(std::string_view word) {
 } // namespace
 
 std::string normalised_version(std::string_view text) {
-    std::string lowered;
-    for (const char c : text)
-        lowered += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    const auto lowered = lower(text);
     std::string_view rest = lowered;
     if (rest.starts_with('v')) rest.remove_prefix(1);
     const auto plus = std::min(rest.find('+'), rest.size());
@@ -137,13 +126,11 @@ std::string normalised_version(std::string_view text) {
     result += release;
     while (!rest.empty()) {
         const bool dash = rest.starts_with('-');
-        while (!rest.empty() && std::string_view(".-_").find(rest.front()) != std::string_view::npos)
-            rest.remove_prefix(1);
+        rest.remove_prefix(std::min(rest.find_first_not_of(".-_"), rest.size()));
         const auto end = std::min(rest.find_first_not_of("abcdefghijklmnopqrstuvwxyz"), rest.size());
         const auto phase = canonical_phase(rest.substr(0, end));
         rest.remove_prefix(end);
-        while (!rest.empty() && std::string_view(".-_").find(rest.front()) != std::string_view::npos)
-            rest.remove_prefix(1);
+        rest.remove_prefix(std::min(rest.find_first_not_of(".-_"), rest.size()));
         const auto number = take_number(rest);
         if (phase.empty() && number.empty()) break;
         result += (phase.empty() && dash ? "post" : phase) + (number.empty() ? "0" : number);
@@ -176,10 +163,9 @@ std::vector<Distribution> read_distributions(const fs::path& site_packages) {
 
 std::string normalised_name(std::string_view name) {
     std::string result;
-    for (const char c : name) {
+    for (const char c : lower(name)) {
         const bool separates = c == '-' || c == '_' || c == '.';
-        if (separates && result.ends_with('-')) continue;
-        result += separates ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+        if (!separates || !result.ends_with('-')) result += separates ? '-' : c;
     }
     return result;
 }

@@ -12,9 +12,9 @@ namespace containerize::pip {
 /// The origin of a distribution that did not come from an index, from direct_url.json.
 struct Origin {
     std::string url;
-    std::string vcs, commit; ///< for a repository: "git"
-    std::string subdirectory;
-    std::string sha256; ///< for an archive, if known
+    std::string vcs = {}, commit = {}; ///< for a repository: "git"
+    std::string subdirectory = {};
+    std::string sha256 = {}; ///< for an archive, if known
     bool directory = false, editable = false;
 };
 

@@ -4,7 +4,6 @@
 #include "pip/http_login.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <functional>
 #include <set>
 #include <utility>

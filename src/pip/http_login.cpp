@@ -48,7 +48,7 @@ std::string without_http_logins(std::string_view text, const IsWanted& wanted) {
 UserAndPassword login_at(std::string_view text, const HttpLogin& found) {
     const auto given = text.substr(found.login, found.host - found.login - 1);
     const auto colon = given.find(':');
-    UserAndPassword login{.user = url_decoded(given.substr(0, colon)), .password = {}};
+    UserAndPassword login{.user = url_decoded(given.substr(0, colon))};
     if (colon != given.npos) login.password = url_decoded(given.substr(colon + 1));
     return login;
 }

@@ -24,7 +24,7 @@ std::string without_http_logins(std::string_view text, const IsWanted& wanted);
 
 struct UserAndPassword {
     std::string user;
-    std::optional<std::string> password;
+    std::optional<std::string> password = {};
 };
 /// Returns the login, URL-decoded.
 UserAndPassword login_at(std::string_view text, const HttpLogin& found);

@@ -7,10 +7,8 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <ranges>
 #include <utility>
-#include <vector>
 
 #include <fmt/ranges.h>
 
@@ -102,7 +100,7 @@ void agree_with_pip(const spec::Requirements& requirements, const Environment& e
 }
 
 Choice by_pip(const std::string& reason) {
-    return {.installer = Installer::pip, .uv = {}, .for_uv = {}, .reason = "pip: " + reason, .warning = {}};
+    return {.installer = Installer::pip, .reason = "pip: " + reason};
 }
 
 /// Selects the lines of an installer's output that explain its failure. Must see all lines in order.
@@ -222,7 +220,7 @@ Result<Choice> choose_installer(Installer wanted, const std::optional<std::files
             return fail_input("uv is not on PATH", {}, {}, "Install uv, or use --installer pip.");
         return by_pip("uv is not on PATH");
     }
-    Choice choice{.installer = Installer::uv, .uv = *uv, .for_uv = {}, .reason = {}, .warning = {}};
+    Choice choice{.installer = Installer::uv, .uv = *uv};
     if (const auto setting = translate(settings_of_install(pip_configuration), choice.for_uv);
         !setting.empty())
         choice.warning = "uv does not support your pip setting '" + setting + "'";
@@ -231,9 +229,7 @@ Result<Choice> choose_installer(Installer wanted, const std::optional<std::files
     if (!choice.warning.empty() && wanted == Installer::automatic) return by_pip(choice.warning);
     agree_with_pip(requirements, environment, choice.for_uv);
     // What the user set for uv itself wins over what pip is told.
-    for (auto variable = choice.for_uv.begin(); variable != choice.for_uv.end();)
-        variable =
-            environment.contains(variable->first) ? choice.for_uv.erase(variable) : std::next(variable);
+    std::erase_if(choice.for_uv, [&](const auto& one) { return environment.contains(one.first); });
     choice.reason = "uv: " + uv->string();
     return choice;
 }
@@ -280,9 +276,7 @@ Status uninstall(const Choice& choice, const Target& target, const std::vector<s
     auto outcome = TRY(run(command));
     if (outcome.ok()) return {};
     return fail({.what = std::string(by_uv ? "uv" : "pip") + " could not remove packages",
-                 .why = "it printed\n" + reason_in(outcome.output),
-                 .where = {},
-                 .hint = {}});
+                 .why = "it printed\n" + reason_in(outcome.output)});
 }
 
 Result<std::string> checksums_by_uv(const Choice& choice, const Target& target,
@@ -294,9 +288,7 @@ Result<std::string> checksums_by_uv(const Choice& choice, const Target& target,
     auto outcome = TRY(capture(command));
     if (!outcome.ok())
         return fail({.what = "uv could not determine the checksums of the installed packages",
-                     .why = "it printed\n" + reason_in(outcome.errors),
-                     .where = {},
-                     .hint = {}});
+                     .why = "it printed\n" + reason_in(outcome.errors)});
     return std::move(outcome.output);
 }
 

@@ -21,10 +21,10 @@ Result<Installer> parse_installer(std::string_view text);
 /// The chosen installer, and why.
 struct Choice {
     Installer installer = Installer::pip;
-    std::filesystem::path uv; ///< the program
-    Environment for_uv;       ///< pip's configuration as variables for uv
-    std::string reason;       ///< for the log
-    std::string warning;      ///< what the requested installer will ignore; may be empty
+    std::filesystem::path uv = {}; ///< the program
+    Environment for_uv = {};       ///< pip's configuration as variables for uv
+    std::string reason = {};       ///< for the log
+    std::string warning = {};      ///< what the requested installer will ignore; may be empty
 };
 
 /// `pip_configuration` is the output of `pip config list`, with PIP_ variables; uv reads none of it. Settings

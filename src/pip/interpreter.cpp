@@ -62,8 +62,7 @@ Result<Interpreter> examine(const std::string& path, const std::string& wanted,
     auto answer = TRY(capture({.argv = {path, "-I", "-c", questions},
                                .environment = environment,
                                .working_directory = "/",
-                               .in_child = in_child,
-                               .on_line = {}}));
+                               .in_child = in_child}));
     Interpreter interpreter;
     std::istringstream lines(answer.output);
     std::string executable, base, library;
@@ -83,7 +82,7 @@ Result<Interpreter> examine(const std::string& path, const std::string& wanted,
                           "Choose an interpreter of version 3.8 or newer with --python.");
     if (!wanted.empty() && is_version(wanted) && interpreter.version != wanted &&
         !interpreter.version.starts_with(wanted + "."))
-        return fail_input("this Python is " + interpreter.version + ", not " + wanted, {}, path, {});
+        return fail_input("this Python is " + interpreter.version + ", not " + wanted, {}, path);
     return interpreter;
 }
 
@@ -101,8 +100,7 @@ Result<Interpreter> choose_interpreter_inside(const std::string& wanted, const E
     auto found = TRY(capture({.argv = {"/bin/sh", "-c", "command -v " + name},
                               .environment = environment,
                               .working_directory = "/",
-                              .in_child = in_child,
-                              .on_line = {}}));
+                              .in_child = in_child}));
     const std::string path = found.output.substr(0, found.output.find('\n'));
     if (!found.ok() || !path.starts_with('/'))
         return fail_input("the base has no " + name, {}, {},

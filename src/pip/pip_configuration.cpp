@@ -1,5 +1,7 @@
 #include "pip/pip_configuration.h"
 
+#include "core/text.h"
+
 #include <algorithm>
 
 namespace containerize::pip {
@@ -9,10 +11,7 @@ namespace {
 /// Parses `pip config list`: global.index-url='https://...' and :env:.find-links='...'.
 std::vector<Setting> parse_configuration(std::string_view text) {
     std::vector<Setting> settings;
-    while (!text.empty()) {
-        const auto end = text.find('\n');
-        const auto line = text.substr(0, end);
-        text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    for (const auto line : split(text, '\n')) {
         const auto equals = line.find('=');
         const auto dot = line.substr(0, equals).rfind('.');
         if (equals == std::string_view::npos || dot == std::string_view::npos) continue;
@@ -41,16 +40,8 @@ std::vector<Setting> settings_of_install(std::string_view configuration) {
 
 std::string joined_list(std::string value, std::string_view separator) {
     // pip prints line breaks in a value as "\n".
-    for (std::size_t at = 0; (at = value.find("\\n", at)) != std::string::npos;)
-        value.replace(at, 2, " ");
-    std::string list;
-    for (std::size_t start = 0; (start = value.find_first_not_of(' ', start)) != std::string::npos;) {
-        const auto end = std::min(value.find(' ', start), value.size());
-        if (!list.empty()) list += separator;
-        list += value.substr(start, end - start);
-        start = end;
-    }
-    return list;
+    replace_all(value, "\\n", " ");
+    return joined(words_in(value, " "), separator);
 }
 
 } // namespace containerize::pip

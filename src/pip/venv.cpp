@@ -11,13 +11,10 @@ Status expect_success(const VenvRequest& request, std::vector<std::string> argv,
     auto outcome = TRY(run({.argv = std::move(argv),
                             .environment = request.environment,
                             .working_directory = request.prefix,
-                            .in_child = request.in_child,
-                            .on_line = {}}));
+                            .in_child = request.in_child}));
     if (outcome.ok()) return {};
     return fail({.what = what,
-                 .why = "exit code " + std::to_string(outcome.exit_code) + "\n" + tail(outcome.output, 12),
-                 .where = {},
-                 .hint = {}});
+                 .why = "exit code " + std::to_string(outcome.exit_code) + "\n" + tail(outcome.output, 12)});
 }
 
 } // namespace

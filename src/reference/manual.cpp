@@ -5,9 +5,6 @@
 #include "core/variables.h"
 #include "pages.h"
 
-#include <algorithm>
-#include <cctype>
-
 #include <fmt/format.h>
 
 namespace containerize::reference {
@@ -48,12 +45,6 @@ std::string entry(const std::string& term, std::string_view text) {
 
 std::string bold(std::string_view text) {
     return "\\fB" + roff(text) + "\\fR";
-}
-
-std::string upper(std::string text) {
-    std::ranges::transform(text, text.begin(),
-                           [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-    return text;
 }
 
 std::string term(const cli::OptionText& option) {

@@ -11,7 +11,6 @@
 
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -43,10 +42,10 @@ Result<CondaEnvironment> read_list_export(const std::filesystem::path& file);
 
 /// A package as a lock describes it, to compare with what was installed. Unknown members are empty.
 struct LockedPackage {
-    std::string name, version;
-    std::string build;      ///< for conda's packages
-    std::string commit;     ///< for pip's packages from a repository
-    bool directory = false; ///< a local directory, whose content the lock cannot pin
+    std::string name = {}, version = {};
+    std::string build = {};  ///< for conda's packages
+    std::string commit = {}; ///< for pip's packages from a repository
+    bool directory = false;  ///< a local directory, whose content the lock cannot pin
 };
 
 struct LockedEnvironment {

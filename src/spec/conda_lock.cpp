@@ -45,8 +45,7 @@ public:
         add_conda_package(std::move(record),
                           {.name = scalar(package, "name"),
                            .version = scalar(package, "version"),
-                           .build = scalar(package, "build"),
-                           .commit = {}},
+                           .build = scalar(package, "build")},
                           locked_);
         return {};
     }
@@ -55,8 +54,8 @@ public:
         for (const auto& category : choice_.categories)
             if (!categories_.contains(category))
                 return fail_input("this lock file has no category '" + category + "' for " + choice_.subdir,
-                                  "it has " + names_of_categories(), file_.string(),
-                                  "Give one of these categories.");
+                                  "it has " + (categories_.empty() ? "none" : joined(categories_, ", ")),
+                                  file_.string(), "Give one of these categories.");
         if (locked_.packages.empty())
             return fail_input("this lock file has no package for " + choice_.subdir, {}, file_.string(),
                               "Lock the environment again for that platform.");
@@ -75,10 +74,6 @@ private:
             return true;
         ++left_out_[category];
         return false;
-    }
-
-    [[nodiscard]] std::string names_of_categories() const {
-        return categories_.empty() ? "none" : joined(categories_, ", ");
     }
 
     const YamlFile& yaml_;

@@ -3,7 +3,6 @@
 #include "core/variables.h"
 #include "spec/conda_environment.h"
 #include "util/similar_names.h"
-#include "util/user_text.h"
 #include "util/yaml_file.h"
 
 #include <algorithm>
@@ -13,8 +12,6 @@
 namespace containerize::spec {
 
 namespace {
-
-namespace fs = std::filesystem;
 
 /// Keys that have no effect here and are not worth a note.
 constexpr auto silent_keys =
@@ -125,12 +122,7 @@ private:
             return yaml_.refuse(one, "two packages are on one line: '" + one.Scalar() + "'",
                                 "Indent all items of a list by the same amount.");
         auto spec = conda::parse_match_spec(one.Scalar());
-        if (!spec) {
-            auto error = yaml_.refuse(one, spec.error().what +
-                                               (spec.error().why.empty() ? "" : ": " + spec.error().why));
-            error.error().hint = spec.error().hint;
-            return error;
-        }
+        if (!spec) return yaml_.refuse(one, what_and_why(spec.error()), spec.error().hint);
         environment_.dependencies.push_back({.spec = std::move(*spec), .where = yaml_.where(one)});
         return {};
     }

@@ -1,7 +1,6 @@
 // Reads lists of exact packages, which are not solved: explicit lists and our own lock files.
 #include "core/filesystem.h"
 #include "core/text.h"
-#include "core/url.h"
 #include "spec/conda_environment.h"
 #include "spec/locked_package.h"
 #include "util/json.h"
@@ -18,19 +17,14 @@ namespace containerize::spec {
 
 namespace {
 
-namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr int lock_format = 1;
 constexpr std::uint64_t largest_list = std::uint64_t{64} << 20U;
 
 Result<std::string> text_of(const fs::path& file) {
-    auto content = read_file(file, largest_list);
-    if (!content) {
-        content.error().fault = Fault::input;
-        return content;
-    }
-    return decode(*content, file);
+    auto content = TRY(read_input_file(file, largest_list));
+    return decode(content, file);
 }
 
 std::string where_of(const fs::path& file, std::size_t line) {
@@ -50,7 +44,6 @@ void read_part_of_pip(const json& root, const fs::path& file, LockedEnvironment&
     for (const auto& one : root.value("pip_packages", json::array()))
         locked.of_pip->push_back({.name = one.at("name").get<std::string>(),
                                   .version = one.at("version").get<std::string>(),
-                                  .build = {},
                                   .commit = one.value("commit", ""),
                                   .directory = one.value("directory", false)});
 }
@@ -227,10 +220,9 @@ Status check_choice(const Format& format, const fs::path& file, const LockChoice
 Result<LockedEnvironment> read_locked(const fs::path& file, SpecKind kind, const LockChoice& choice) {
     const auto& format = format_of(kind);
     TRY(check_choice(format, file, choice));
-    auto locked = read_whole(file, std::get<LockReader>(format.reader), choice);
-    if (!locked) return locked;
-    TRY(check_names(locked->packages, file));
-    if (!format.sorted) sort_by_dependency(locked->packages);
+    auto locked = TRY(read_whole(file, std::get<LockReader>(format.reader), choice));
+    TRY(check_names(locked.packages, file));
+    if (!format.sorted) sort_by_dependency(locked.packages);
     return locked;
 }
 
@@ -279,11 +271,9 @@ Result<CondaEnvironment> read_list_export(const fs::path& file) {
             continue;
         }
         auto spec = conda::parse_match_spec(line);
-        if (!spec) {
-            spec.error().where = where_of(file, number);
-            return fail(std::move(spec.error()));
-        }
-        environment.dependencies.push_back({.spec = std::move(*spec), .where = where_of(file, number)});
+        if (!spec) spec.error().where = where_of(file, number);
+        auto one = TRY(std::move(spec));
+        environment.dependencies.push_back({.spec = std::move(one), .where = where_of(file, number)});
     }
     return environment;
 }

@@ -3,7 +3,6 @@
 #include "core/text.h"
 #include "core/url.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace containerize::spec {
@@ -24,8 +23,7 @@ Result<std::string> local_url(const std::string& path, const fs::path& lock, con
 }
 
 bool is_commit(std::string_view text) {
-    return (text.size() == 40 || text.size() == 64) &&
-           text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+    return is_hex(text, 40) || is_hex(text, 64);
 }
 
 /// The value in "key=value"; nothing if the key is another one.
@@ -80,9 +78,7 @@ Result<Requirement> requirement(const LockedRequirement& package, const fs::path
     if (const auto kind = url.substr(0, url.find("://")); is_url(url) && kind.find('+') != kind.npos)
         return fail_input("unsupported kind of repository", without_credentials_within(url), where,
                           "Lock the package from git or from an index.");
-    if (!is_url(url)) {
-        url = TRY(local_url(url, lock, where));
-    }
+    if (!is_url(url)) url = TRY(local_url(url, lock, where));
     const bool has_checksum = !package.sha256.empty() || url.find("#sha256=") != std::string::npos;
     if (!has_checksum && !url.starts_with("file:")) return refuse_unverifiable(package.name, where);
     std::error_code failed;
@@ -114,29 +110,27 @@ void set_address(conda::PackageRecord& record, const std::string& url, const std
 
 Result<conda::PackageRecord> record_of_url(const std::string& text, const fs::path& file,
                                            const std::string& where) {
-    auto spec = conda::parse_match_spec(text);
-    if (!spec || spec->url.empty()) {
-        if (spec)
-            return fail_input("this is not a package URL", spec->text.substr(0, 200), where,
-                              "Package URLs end in .conda or .tar.bz2.");
-        spec.error().where = where;
-        return fail(std::move(spec.error()));
-    }
+    auto parsed = conda::parse_match_spec(text);
+    if (!parsed) parsed.error().where = where;
+    auto spec = TRY(std::move(parsed));
+    if (spec.url.empty())
+        return fail_input("this is not a package URL", spec.text.substr(0, 200), where,
+                          "Package URLs end in .conda or .tar.bz2.");
     conda::PackageRecord record;
     record.of_list = true;
-    const auto parts = conda::parse_file_name(spec->file_name);
+    const auto parts = conda::parse_file_name(spec.file_name);
     record.name = parts->name;
     record.version = parts->version;
     record.build = parts->build;
-    record.file_name = spec->file_name;
-    record.subdir = spec->subdir;
-    record.md5 = spec->md5;
-    record.sha256 = spec->sha256;
+    record.file_name = spec.file_name;
+    record.subdir = spec.subdir;
+    record.md5 = spec.md5;
+    record.sha256 = spec.sha256;
     // Paths are relative to the list.
-    std::string url = spec->url;
+    std::string url = spec.url;
     if (url.find("://") == std::string::npos)
         url = "file://" + fs::absolute(file.parent_path() / url).lexically_normal().string();
-    set_address(record, url, spec->channel);
+    set_address(record, url, spec.channel);
     return record;
 }
 

@@ -55,7 +55,7 @@ bool has(const std::vector<conda::VirtualPackage>& machine, std::string_view wan
 /// The packages of an environment for one platform.
 struct Row {
     std::string name;
-    std::vector<std::string> virtual_packages; ///< required of the machine
+    std::vector<std::string> virtual_packages = {}; ///< required of the machine
     YAML::Node packages;
 };
 
@@ -73,9 +73,9 @@ public:
 
     Result<LockedEnvironment> read() {
         auto environment = TRY(choose_environment());
-        for (const auto& channel : (environment)["channels"])
+        for (const auto& channel : environment["channels"])
             if (channel.IsMap()) locked_.channels.push_back(without_credentials(scalar(channel, "url")));
-        auto rows = rows_of((environment)["packages"]);
+        auto rows = rows_of(environment["packages"]);
         auto row = TRY(choose_row(rows));
         for (const auto& package : row.packages)
             TRY(take(package));
@@ -113,13 +113,13 @@ private:
             of_this_name = of_this_name || name == choice_.subdir;
             const YAML::Node listed = packages[name];
             if ((subdir.empty() ? name : subdir) != choice_.subdir || !listed.IsDefined()) continue;
-            Row row{.name = name, .virtual_packages = {}, .packages = listed};
+            Row row{.name = name, .packages = listed};
             for (const auto& one : platform["virtual-packages"])
                 if (one.IsScalar()) row.virtual_packages.push_back(one.Scalar());
             rows.push_back(std::move(row));
         }
         if (const YAML::Node listed = packages[choice_.subdir]; !of_this_name && listed.IsDefined())
-            rows.push_back({.name = choice_.subdir, .virtual_packages = {}, .packages = listed});
+            rows.push_back({.name = choice_.subdir, .packages = listed});
         return rows;
     }
 
@@ -146,31 +146,28 @@ private:
         if (conda.empty() || !(conda.ends_with(".conda") || conda.ends_with(".tar.bz2")))
             return yaml_.refuse(entry, "this package must be built from source, which containerize cannot do",
                                 "Build it with `pixi build`, and lock the resulting package.");
-        const auto detail = details_of(entry, conda);
-        if (!detail) return fail(Error(detail.error()));
+        const auto detail = TRY(details_of(entry, conda));
         auto record = TRY(record_of_url(conda, file_, yaml_.where(entry)));
-        record.sha256 = scalar(*detail, "sha256");
-        record.md5 = scalar(*detail, "md5");
-        record.depends = dependency_list((*detail)["depends"]);
+        record.sha256 = scalar(detail, "sha256");
+        record.md5 = scalar(detail, "md5");
+        record.depends = dependency_list(detail["depends"]);
         if (record.sha256.empty() && record.md5.empty())
             return refuse_unverifiable(record.name, yaml_.where(entry));
         add_conda_package(std::move(record),
-                          {.name = scalar(*detail, "name"),
-                           .version = scalar(*detail, "version"),
-                           .build = scalar(*detail, "build"),
-                           .commit = {}},
+                          {.name = scalar(detail, "name"),
+                           .version = scalar(detail, "version"),
+                           .build = scalar(detail, "build")},
                           locked_);
         return {};
     }
 
     Status take_requirement(const YAML::Node& entry, const std::string& location) {
-        const auto detail = details_of(entry, location);
-        if (!detail) return fail(Error(detail.error()));
-        return add_requirement({.name = scalar(*detail, "name"),
-                                .version = scalar(*detail, "version"),
+        const auto detail = TRY(details_of(entry, location));
+        return add_requirement({.name = scalar(detail, "name"),
+                                .version = scalar(detail, "version"),
                                 .location = location,
-                                .sha256 = scalar(*detail, "sha256"),
-                                .editable = scalar(*detail, "editable") == "true"},
+                                .sha256 = scalar(detail, "sha256"),
+                                .editable = scalar(detail, "editable") == "true"},
                                file_, yaml_.where(entry), locked_);
     }
 

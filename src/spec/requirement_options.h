@@ -1,7 +1,6 @@
 // The options that are allowed in a requirements file.
 #pragma once
 
-#include <string>
 #include <string_view>
 
 namespace containerize::spec {

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cstdlib>
 
 namespace containerize::spec {
 
@@ -173,23 +172,20 @@ public:
                               "Remove one of these -r or -c lines.");
         }
         if (std::ranges::find(known_, real) != known_.end()) return {};
-        auto content = read_file(file);
-        if (!content) {
-            auto& error = content.error();
-            error.fault = Fault::input;
-            if (!included_from.empty()) {
-                error.what = "cannot read '" + file.string() + "', which is included here";
-                error.where = included_from;
-                error.hint = "Paths of included files are relative to the including file.";
-            }
-            return fail(std::move(error));
+        auto read_content = read_input_file(file);
+        if (!read_content && !included_from.empty()) {
+            auto& error = read_content.error();
+            error.what = "cannot read '" + file.string() + "', which is included here";
+            error.where = included_from;
+            error.hint = "Paths of included files are relative to the including file.";
         }
-        auto text = TRY(decode(*content, file));
+        auto content = TRY(std::move(read_content));
+        auto text = TRY(decode(content, file));
         result.files.push_back(file);
         known_.push_back(real);
         // With the length, moving text from one file to the next changes the digest.
-        digest.update(content->data(), content->size());
-        const auto length = std::to_string(content->size()) + "\n";
+        digest.update(content.data(), content.size());
+        const auto length = std::to_string(content.size()) + "\n";
         digest.update(length.data(), length.size());
 
         open_.push_back(real);

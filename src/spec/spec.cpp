@@ -269,12 +269,8 @@ Result<SpecKind> recognise_supported(const std::filesystem::path& file) {
     // Such as a disk image: no text file is this large.
     constexpr off_t longest_text = off_t{64} << 20U;
     if (info.st_size > longest_text) return unsupported(file, format_of(SpecKind::archive));
-    auto content = read_file(file);
-    if (!content) {
-        content.error().fault = Fault::input;
-        return fail(std::move(content.error()));
-    }
-    const auto& format = format_of(recognise(*content, file.filename().string()));
+    auto content = TRY(read_input_file(file));
+    const auto& format = format_of(recognise(content, file.filename().string()));
     if (!std::holds_alternative<std::monostate>(format.reader)) return format.kind;
     if (format.kind == SpecKind::empty)
         return fail_input("the file contains no requirement", {}, file.string(), std::string(format.advice));

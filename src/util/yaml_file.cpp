@@ -53,12 +53,8 @@ bool goes_on_after_its_document(const std::string& text, YAML::EventHandler& han
 
 Result<YamlFile> YamlFile::read(const std::filesystem::path& file, std::size_t most_nodes,
                                 bool may_have_secrets) {
-    auto content = read_file(file, largest_file);
-    if (!content) {
-        content.error().fault = Fault::input;
-        return fail(std::move(content.error()));
-    }
-    auto text = TRY(decode(*content, file));
+    auto content = TRY(read_input_file(file, largest_file));
+    auto text = TRY(decode(content, file));
     if (most_yaml_nodes(text) > most_nodes)
         return fail_input("this file has too many entries", "the limit is " + std::to_string(most_nodes),
                           file.string());

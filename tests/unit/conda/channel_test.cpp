@@ -9,14 +9,14 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-Channel one(const std::string& text, const Config& config = Config::defaults()) {
+Channel one(const std::string& text, const Config& config = Config()) {
     const auto channels = resolve_channel({text, "env.yml:3"}, config);
     if (!channels) throw std::runtime_error(to_string(channels.error()));
     EXPECT_EQ(channels->size(), 1U) << text;
     return channels->front();
 }
 
-std::string mistake(const std::string& text, const Config& config = Config::defaults()) {
+std::string mistake(const std::string& text, const Config& config = Config()) {
     const auto channels = resolve_channel({text, "env.yml:3"}, config);
     return channels ? "no error" : to_string(channels.error());
 }
@@ -35,7 +35,7 @@ std::vector<Located> located(const Texts& list, const std::string& file = "env.y
     return result;
 }
 
-Texts choose(const Texts& asked, const Config& config = Config::defaults(), bool allow = false) {
+Texts choose(const Texts& asked, const Config& config = Config(), bool allow = false) {
     const auto choice = choose_channels(located(asked), {}, config, allow);
     if (!choice) return {to_string(choice.error())};
     auto result = urls(choice->channels);
@@ -153,7 +153,7 @@ TEST(Channel, Configuration) {
 }
 
 TEST(Channel, OfMatchSpecs) {
-    const auto config = Config::defaults();
+    const auto config = Config();
     EXPECT_TRUE(is_channel("conda-forge", forge, config));
     EXPECT_TRUE(is_channel("https://conda.anaconda.org/conda-forge", forge, config));
     EXPECT_TRUE(is_channel("http://conda.anaconda.org/conda-forge/linux-64", forge, config));
@@ -221,7 +221,7 @@ TEST(ChooseChannels, TheSiteMayConsent) {
 }
 
 TEST(ChooseChannels, OfPackages) {
-    const auto config = Config::defaults();
+    const auto config = Config();
     const auto choice =
         choose_channels(located({"conda-forge"}), located({"nvidia", "conda-forge"}), config, false);
     ASSERT_TRUE(choice);

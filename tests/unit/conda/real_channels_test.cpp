@@ -39,7 +39,7 @@ TEST(RealChannels, FromDiskAndFromAServer) {
     const auto root = test::data_directory / "channels";
     const TemporaryDirectory directory;
     const HttpServer server(root);
-    const auto config = Config::defaults();
+    const auto config = Config();
     const RepodataOptions options{.cache = directory.path()};
     std::size_t lists = 0;
     std::size_t packages = 0;

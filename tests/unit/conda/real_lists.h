@@ -22,7 +22,7 @@ inline std::set<std::filesystem::path> real_channels(std::string_view directory)
 
 /// Their package lists, unpacked into `cache`.
 inline std::vector<Repodata> real_lists(std::string_view directory, const std::filesystem::path& cache) {
-    const auto config = Config::defaults();
+    const auto config = Config();
     std::vector<Channel> channels;
     for (const auto& channel : real_channels(directory))
         channels.push_back(resolve_channel({channel.string(), {}}, config).value().front());

@@ -1,6 +1,7 @@
 #include "../temporary.h"
 #include "conda/repodata_index.h"
 #include "core/filesystem.h"
+#include "core/mapped_file.h"
 
 #include <functional>
 

@@ -49,7 +49,7 @@ std::string content_of(const Repodata& one) {
 
 class FetchRepodata : public testing::Test {
 protected:
-    FetchRepodata() : server(directory.path() / "served"), config(Config::defaults()) {
+    FetchRepodata() : server(directory.path() / "served"), config(Config()) {
         options.cache = directory.path() / "cache";
         config.http.first_pause = std::chrono::milliseconds(1);
         for (int i = 0; i < 2000; ++i)
