@@ -10,10 +10,8 @@
 
 #include <cstdio>
 #include <memory>
-#include <vector>
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 namespace containerize::cli {
 
@@ -67,9 +65,8 @@ Result<int> run_dry(const NewArguments& arguments, const std::string& command_li
 Result<inputs::BuildOptions> options_with_prefix(const BuildArguments& arguments,
                                                  const std::string& command_line) {
     catch_interrupts();
-    auto options = options_from(arguments, command_line);
-    if (!options) return options;
-    if (options->prefix.empty())
+    auto options = TRY(options_from(arguments, command_line));
+    if (options.prefix.empty())
         return fail_input("--prefix is missing", "it sets the installation's directory", {},
                           "Give --prefix DIR.");
     return options;

@@ -108,9 +108,8 @@ public:
 private:
     Status plan() {
         installed_ = TRY(conda::read_installed(tree()));
-        const auto pinned = conda::read_pinned(tree());
-        if (!pinned) return fail(Error(pinned.error()));
-        changes_ = TRY(plan_conda_changes(context_.options, context_.inputs, installed_, *pinned, prune_,
+        const auto pinned = TRY(conda::read_pinned(tree()));
+        changes_ = TRY(plan_conda_changes(context_.options, context_.inputs, installed_, pinned, prune_,
                                           context_.staging));
         return context_.inputs.locked ? relink_what_pip_replaced() : Status();
     }
@@ -118,10 +117,9 @@ private:
     /// pip deletes the files of a conda package that it replaces, so they are missing once pip's version is
     /// uninstalled. Leaves replacements alone that the lock keeps.
     Status relink_what_pip_replaced() {
-        const auto contents = read_contents(tree(), name_of_python(context_));
-        if (!contents) return fail(Error(contents.error()));
+        const auto contents = TRY(read_contents(tree(), name_of_python(context_)));
         std::set<std::string> of_pip;
-        for (const auto& one : contents->of_pip)
+        for (const auto& one : contents.of_pip)
             of_pip.insert(pip::normalised_name(one.name));
         const auto is_of_pip = [&](const std::string& name) { return of_pip.contains(name); };
         for (const auto& package : installed_) {
@@ -175,7 +173,7 @@ private:
         auto infos = TRY(read_packages(context_, packages_));
         linked_ = TRY(link_packages(context_, packages_, std::move(infos), link_options(), writer, stage));
         TRY(writer.finish());
-        if (auto unpacked = image::unpack(std::array{image}, tree()); !unpacked) return unpacked;
+        TRY(image::unpack(std::array{image}, tree()));
         std::error_code ignored;
         fs::remove(image, ignored);
         stage.finish(summary_of(linked_));

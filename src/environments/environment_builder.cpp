@@ -8,11 +8,8 @@
 namespace containerize::environments {
 
 Command BuildContext::inside(std::vector<std::string> argv) const {
-    return {.argv = std::move(argv),
-            .environment = environment,
-            .working_directory = prefix,
-            .in_child = join,
-            .on_line = {}};
+    return {
+        .argv = std::move(argv), .environment = environment, .working_directory = prefix, .in_child = join};
 }
 
 Result<Outcome> BuildContext::run_inside(std::vector<std::string> argv, Stage& stage,
@@ -40,10 +37,9 @@ Result<Outcome> BuildContext::run_successfully(Command command, Stage& stage, co
     auto outcome = run(command);
     if (!outcome || outcome->ok()) return outcome;
     const auto said = tail(outcome->output, 12);
-    return fail({.what = what,
-                 .why = "exit code " + std::to_string(outcome->exit_code) + (said.empty() ? "" : "\n" + said),
-                 .where = {},
-                 .hint = {}});
+    return fail(
+        {.what = what,
+         .why = "exit code " + std::to_string(outcome->exit_code) + (said.empty() ? "" : "\n" + said)});
 }
 
 image::WriterOptions BuildContext::writer_options() const {

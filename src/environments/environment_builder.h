@@ -68,9 +68,9 @@ public:
     /// Runs the scripts that packages bring for this.
     virtual Status run_scripts() { return {}; }
     /// Installs what pip or uv installs.
-    virtual Status install() = 0;
+    virtual Status install() { return {}; }
     /// Compiles modules that have no byte-code.
-    virtual Status compile() = 0;
+    virtual Status compile() { return {}; }
     /// Changes at each launch that activates the environment.
     virtual Result<std::vector<launch::EnvironmentChange>> activation() = 0;
     /// Scripts that every launch must source, because their effect depends on the caller.
@@ -78,7 +78,7 @@ public:
     /// Changes at every launch, whether it activates the environment or not.
     virtual Result<std::vector<launch::EnvironmentChange>> environment() { return {}; }
     /// The installed packages, one per line.
-    virtual Result<std::string> packages() = 0;
+    virtual Result<std::string> packages() { return std::string(); }
     /// The lock file that reproduces this environment; empty if there is none.
     virtual std::string lock() { return {}; }
     /// In an update, whether anything has changed. Called once, right before pack().
@@ -89,7 +89,7 @@ public:
     using Progress = std::function<void(std::uint64_t done, std::uint64_t total)>;
     virtual Result<image::WriteStats> pack(const Progress& progress) = 0;
     /// The name of Python's directory in "lib", such as "python3.11"; empty without Python.
-    [[nodiscard]] virtual std::string python_name() const = 0;
+    [[nodiscard]] virtual std::string python_name() const { return {}; }
 };
 
 std::unique_ptr<EnvironmentBuilder> make_pip_builder(BuildContext& context);

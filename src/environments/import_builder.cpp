@@ -54,9 +54,6 @@ public:
         return {};
     }
 
-    Status install() override { return {}; }
-    Status compile() override { return {}; }
-
     Result<std::vector<EnvironmentChange>> activation() override {
         if (tykky_.mode == "venv") return venv_activation();
         if (tykky_.mode == "wrapdisk") return path_activation();
@@ -118,9 +115,8 @@ public:
 
 private:
     Status find_environment() {
-        std::error_code failed;
         for (const auto& candidate : tykky_.environments)
-            if (fs::is_directory(context_.root() / candidate, failed)) {
+            if (quiet::is_directory(context_.root() / candidate)) {
                 environment_ = candidate;
                 return {};
             }

@@ -15,7 +15,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <optional>
 #include <ranges>
 #include <set>
 #include <utility>
@@ -48,7 +47,7 @@ public:
     }
 
     Status install() override {
-        if (auto added = keeping_installer([&] { return pip_.add_uv(python_name_); }); !added) return added;
+        TRY(keeping_installer([&] { return pip_.add_uv(python_name_); }));
         if (!context_.inputs.spec.empty()) TRY(install_spec());
         for (const auto& [file, read] : context_.inputs.more_requirements)
             TRY(install_file(file, read));
@@ -57,9 +56,8 @@ public:
 
     Status compile() override {
         if (python_name_.empty()) return {};
-        const auto changed = images_.changes(context_.options.umask_bits);
-        if (!changed) return fail(changed.error());
-        return compile_sources(context_, sources_among(changed->files, python_name_));
+        const auto changed = TRY(images_.changes(context_.options.umask_bits));
+        return compile_sources(context_, sources_among(changed.files, python_name_));
     }
 
     Result<std::vector<EnvironmentChange>> activation() override {
@@ -188,7 +186,6 @@ private:
         context_.log_has_reason = false;
         return fail({.what = "the command failed",
                      .why = "exit code " + std::to_string(code),
-                     .where = {},
                      .hint = "Nothing was changed."});
     }
 
