@@ -133,8 +133,9 @@ private:
     }
 
     Status record_environment() {
-        manifest_.activation = TRY(builder_.activation());
-        manifest_.activation_scripts = builder_.launch_scripts();
+        auto activation = TRY(builder_.activation());
+        manifest_.activation = std::move(activation.changes);
+        manifest_.activation_scripts = std::move(activation.scripts);
         auto environment = TRY(builder_.environment());
         manifest_.environment.insert(manifest_.environment.end(), environment.begin(), environment.end());
         if (context_.options.environ_script) TRY(record_environ_script());
@@ -286,14 +287,12 @@ private:
                                      [&](std::uint64_t done) { stage.advance(done, size); });
         };
         const auto below = builder_.image_below();
-        const bool makes_layer = previous_ != nullptr || !below.empty();
-        if (!below.empty())
-            TRY(add(below, prefix::ImageIs::of_others, manifest_.image,
-                    prefix::free_image_name(lock_.prefix)));
-        return makes_layer ? add(context_.image(), prefix::ImageIs::of_this_build,
-                                 manifest_.layers.emplace_back(), prefix::layer_file(manifest_.state))
-                           : add(context_.image(), prefix::ImageIs::of_this_build, manifest_.image,
-                                 prefix::free_image_name(lock_.prefix));
+        const auto free_name = prefix::free_image_name(lock_.prefix);
+        if (!below.empty()) TRY(add(below, prefix::ImageIs::of_others, manifest_.image, free_name));
+        if (previous_ == nullptr && below.empty())
+            return add(context_.image(), prefix::ImageIs::of_this_build, manifest_.image, free_name);
+        return add(context_.image(), prefix::ImageIs::of_this_build, manifest_.layers.emplace_back(),
+                   prefix::layer_file(manifest_.state));
     }
 
     [[nodiscard]] Result<std::uint64_t> size_of_image_below() const {

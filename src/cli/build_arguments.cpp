@@ -6,6 +6,7 @@
 #include "cli/help.h"
 #include "config/host_profile.h"
 #include "core/filesystem.h"
+#include "core/interrupt.h"
 #include "core/text.h"
 #include "gpu/injection.h"
 #include "inputs/find_base.h"
@@ -123,6 +124,7 @@ fs::path with_home(const std::string& path) {
 } // namespace
 
 Result<inputs::BuildOptions> options_from(const BuildArguments& arguments, const std::string& command_line) {
+    catch_interrupts();
     inputs::BuildOptions options;
     const auto configured = TRY(Configured::read());
     options.prefix = with_home(arguments.prefix);

@@ -3,7 +3,6 @@
 #include "cli/build_arguments.h"
 #include "cli/command.h"
 #include "core/filesystem.h"
-#include "core/interrupt.h"
 #include "core/printable.h"
 #include "prefix/states.h"
 #include "util/progress.h"
@@ -79,7 +78,6 @@ Result<int> show_log(const ShowArguments& arguments) {
 }
 
 Result<int> run_rollback(const RollbackArguments& arguments, const std::string& command_line) {
-    catch_interrupts();
     auto options = TRY(options_from(arguments, command_line));
     const auto rolled = TRY(build::rollback(options, arguments.state));
     if (arguments.quiet) return 0;
@@ -91,7 +89,6 @@ Result<int> run_rollback(const RollbackArguments& arguments, const std::string& 
 }
 
 Result<int> run_squash(const BuildArguments& arguments, const std::string& command_line) {
-    catch_interrupts();
     auto options = TRY(options_from(arguments, command_line));
     auto squashed = TRY(build::squash(options));
     if (arguments.quiet) return 0;

@@ -226,7 +226,7 @@ private:
     CLI::App& add_update() {
         auto* command = add_subcommand("update", "Change an installation");
         command->add_option("dir", arguments_.prefix, "The installation")->required()->type_name("DIR");
-        on(*command, [this] { return update(); });
+        on(*command, [this] { return run_update(arguments_, false, {}, call_.line); });
         return *command;
     }
 
@@ -278,8 +278,6 @@ private:
         arguments_.spec = arguments_.file;
         return run_new(arguments_, call_.line);
     }
-
-    Result<int> update() { return run_update(arguments_, false, {}, call_.line); }
 
     Result<int> wrap_install() {
         TykkySettings settings;

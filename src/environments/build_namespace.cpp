@@ -8,7 +8,6 @@
 #include "fuse/connection.h"
 #include "fuse/server.h"
 #include "image/layers.h"
-#include "launch/namespace.h"
 #include "mounts/mount_point.h"
 #include "mounts/outside_view.h"
 
@@ -240,9 +239,9 @@ std::string with_paths(std::string request, std::span<const fs::path> paths) {
     return request;
 }
 
-[[noreturn]] void live_in_namespace(int channel, const std::function<Status()>& set_up) {
+[[noreturn]] void live_in_namespace(int channel, const std::function<Status()>& enter) {
     auto outside = mounts::OutsideView::keep();
-    Status done = outside ? set_up() : Status(fail(outside.error()));
+    Status done = outside ? enter() : Status(fail(outside.error()));
     send_text(channel, to_message(done));
     while (done) {
         const auto request = receive_text(channel);
@@ -254,19 +253,7 @@ std::string with_paths(std::string request, std::span<const fs::path> paths) {
 
 } // namespace
 
-Result<BuildNamespace> BuildNamespace::create() {
-    return create_with(launch::enter_namespaces);
-}
-
-Result<BuildNamespace> BuildNamespace::create(const root::RootRequest& root, const fs::path& work) {
-    return create_with([&]() -> Status {
-        TRY(launch::enter_namespaces());
-        TRY(root::enter_root(root, work));
-        return {};
-    });
-}
-
-Result<BuildNamespace> BuildNamespace::create_with(const std::function<Status()>& set_up) {
+Result<BuildNamespace> BuildNamespace::create(const std::function<Status()>& enter) {
     std::array<int, 2> ends{};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
         return fail_errno("cannot create a socket");
@@ -283,7 +270,7 @@ Result<BuildNamespace> BuildNamespace::create_with(const std::function<Status()>
         ours.reset();
         // Otherwise this process would keep the builder's locks and pipes open after the builder's end.
         close_all_but(theirs.get());
-        live_in_namespace(theirs.get(), set_up);
+        live_in_namespace(theirs.get(), enter);
     }
     theirs.reset();
     BuildNamespace made(pid, std::move(ours));

@@ -23,8 +23,6 @@ namespace containerize::environments {
 
 namespace {
 
-using launch::EnvironmentChange;
-
 /// A timestamp that depends on the packages alone, so that the same packages give the same image.
 std::uint32_t newest(const std::vector<conda::PackageInfo>& packages) {
     constexpr std::uint64_t first_of_1980 = 315'532'800; // the earliest time that zip archives can hold
@@ -79,14 +77,11 @@ public:
         return compile_sources(context_, sources);
     }
 
-    Result<std::vector<EnvironmentChange>> activation() override {
+    Result<Activation> activation() override {
         if (const auto& variables = context_.inputs.variables(); !variables.empty())
             TRY(write_file(context_.root() / "conda-meta/state", conda::state(variables)));
-        auto recorded = TRY(record_activation(context_));
-        launch_scripts_ = std::move(recorded.scripts);
-        return std::move(recorded.changes);
+        return record_activation(context_);
     }
-    std::vector<std::string> launch_scripts() override { return launch_scripts_; }
 
     Result<std::string> packages() override {
         contents_ = TRY(read_contents(context_.root(), python_name()));
@@ -185,7 +180,6 @@ private:
     std::optional<image::Writer> writer_;
     PipPart pip_;
     CondaContents contents_;
-    std::vector<std::string> launch_scripts_;
 };
 
 } // namespace

@@ -98,10 +98,12 @@ public:
           place_(inputs::place_of_environment(context.record, context.prefix)) {}
 
     Result<std::vector<conda::Channel>> change() {
-        using Step = Status (CondaChanger::*)();
-        for (const Step step : {&CondaChanger::plan, &CondaChanger::fetch, &CondaChanger::remove,
-                                &CondaChanger::link, &CondaChanger::run_scripts})
-            TRY((this->*step)());
+        TRY(plan());
+        packages_ = TRY(fetch_packages(context_, changes_.plan));
+        TRY(remove());
+        TRY(link());
+        TRY(inputs::link_environment(context_.root(), place_.relative));
+        TRY(run_link_scripts(context_, linked_.scripts));
         return changes_.plan.channels;
     }
 
@@ -139,11 +141,6 @@ private:
         });
     }
 
-    Status fetch() {
-        packages_ = TRY(fetch_packages(context_, changes_.plan));
-        return {};
-    }
-
     Status remove() {
         if (changes_.removed.empty()) return {};
         Stage stage("Removing packages");
@@ -178,11 +175,6 @@ private:
         fs::remove(image, ignored);
         stage.finish(summary_of(linked_));
         return {};
-    }
-
-    Status run_scripts() {
-        TRY(inputs::link_environment(context_.root(), place_.relative));
-        return run_link_scripts(context_, linked_.scripts);
     }
 
     [[nodiscard]] fs::path tree() const { return context_.root() / place_.relative; }

@@ -11,8 +11,6 @@ namespace containerize::environments {
 
 namespace {
 
-using launch::EnvironmentChange;
-
 class ContainerBuilder : public EnvironmentBuilder {
 public:
     explicit ContainerBuilder(BuildContext& context) : context_(context), tree_(context.staging / "root") {}
@@ -32,7 +30,7 @@ public:
         return {};
     }
 
-    Result<std::vector<EnvironmentChange>> activation() override { return path_activation(); }
+    Result<Activation> activation() override { return path_activation(); }
 
     Result<image::WriteStats> pack(const Progress& progress) override {
         return image::write_tree(tree_, context_.image(), context_.writer_options(),

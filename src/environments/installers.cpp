@@ -203,7 +203,6 @@ std::string Installers::report() const {
 }
 
 Result<std::string> Installers::checksums(const fs::path& pins) const {
-    if (choice_.installer != pip::Installer::uv) return std::string();
     return pip::checksums_by_uv(choice_, target_, pins);
 }
 

@@ -13,8 +13,6 @@ namespace containerize::environments {
 
 namespace {
 
-using launch::EnvironmentChange;
-
 std::uint64_t bytes_below(const fs::path& root) {
     std::error_code ignored;
     std::uint64_t total = 0;
@@ -96,7 +94,7 @@ public:
         return {};
     }
 
-    Result<std::vector<EnvironmentChange>> activation() override { return venv_activation(); }
+    Result<Activation> activation() override { return venv_activation(); }
 
     Result<std::string> packages() override {
         const auto contents = TRY(read_contents(context_.root(), library_name_));

@@ -1,6 +1,7 @@
 #include "environments/root_of_build.h"
 
 #include "core/filesystem.h"
+#include "root/root.h"
 
 #include <algorithm>
 #include <array>
@@ -73,7 +74,12 @@ Result<BuildNamespace> make_namespace(const inputs::Inputs& inputs, const fs::pa
     if (inputs.settings.base.is_host() && inputs.settings.binds.empty()) return BuildNamespace::create();
     const auto work = staging / "base";
     TRY(make_directories(work, "cannot create a staging directory"));
-    return BuildNamespace::create(build_root(inputs.settings.base, inputs, prefix, staging), work);
+    const auto request = build_root(inputs.settings.base, inputs, prefix, staging);
+    return BuildNamespace::create([&]() -> Status {
+        TRY(launch::enter_namespaces());
+        TRY(root::enter_root(request, work));
+        return {};
+    });
 }
 
 } // namespace containerize::environments

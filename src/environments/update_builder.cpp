@@ -60,8 +60,9 @@ public:
         return compile_sources(context_, sources_among(changed.files, python_name_));
     }
 
-    Result<std::vector<EnvironmentChange>> activation() override {
-        if (!of_conda_) return previous_.activation;
+    Result<Activation> activation() override {
+        if (!of_conda_)
+            return Activation{.changes = previous_.activation, .scripts = previous_.activation_scripts};
         // Record from an environment without the activation, in which the scripts would change nothing more.
         Environment environment =
             with_changes(bare_environment_,
@@ -70,12 +71,7 @@ public:
         std::swap(context_.environment, environment);
         auto recorded = record_activation(context_);
         std::swap(context_.environment, environment);
-        if (!recorded) return fail(std::move(recorded.error()));
-        launch_scripts_ = std::move(recorded->scripts);
-        return std::move(recorded->changes);
-    }
-    std::vector<std::string> launch_scripts() override {
-        return of_conda_ ? launch_scripts_ : previous_.activation_scripts;
+        return recorded;
     }
 
     Result<std::string> packages() override {
@@ -219,7 +215,6 @@ private:
     std::string python_name_;
     std::vector<conda::Channel> channels_;
     CondaContents contents_;
-    std::vector<std::string> launch_scripts_;
 };
 
 } // namespace

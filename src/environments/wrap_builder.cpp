@@ -14,8 +14,6 @@ namespace containerize::environments {
 
 namespace {
 
-using launch::EnvironmentChange;
-
 /// Whether the symlink `path` below `root` leads out of `root`.
 bool leaves(const fs::path& root, const std::string& path, const fs::path& target) {
     const auto whole =
@@ -34,7 +32,7 @@ public:
         return {};
     }
 
-    Result<std::vector<EnvironmentChange>> activation() override { return path_activation(); }
+    Result<Activation> activation() override { return path_activation(); }
 
     Result<image::WriteStats> pack(const Progress& progress) override {
         auto stats =
